@@ -196,7 +196,7 @@ fn choose_access(
 mod tests {
     use super::*;
 
-    fn access(url: &str, token: &str) -> ApiAccess {
+    fn build_api_access(url: &str, token: &str) -> ApiAccess {
         ApiAccess {
             url: url.to_owned(),
             token: token.to_owned(),
@@ -205,20 +205,28 @@ mod tests {
 
     #[test]
     fn stored_token_goes_to_its_address_only() {
-        let known = || vec![access("http://here", "local"), access("https://there", "kept")];
+        let known = || {
+            vec![
+                build_api_access("http://here", "local"),
+                build_api_access("https://there", "kept"),
+            ]
+        };
         let chosen =
             |url, token: Option<&str>| choose_access(url, token.map(ToOwned::to_owned), known()).ok();
-        assert_eq!(chosen(None, None), Some(access("http://here", "local")));
+        assert_eq!(chosen(None, None), Some(build_api_access("http://here", "local")));
         assert_eq!(
             chosen(Some("https://there/"), None),
-            Some(access("https://there", "kept"))
+            Some(build_api_access("https://there", "kept"))
         );
         assert_eq!(chosen(Some("https://elsewhere"), None), None);
         assert_eq!(
             chosen(Some("https://elsewhere"), Some("own")),
-            Some(access("https://elsewhere", "own"))
+            Some(build_api_access("https://elsewhere", "own"))
         );
-        assert_eq!(chosen(None, Some("own")), Some(access("http://here", "own")));
+        assert_eq!(
+            chosen(None, Some("own")),
+            Some(build_api_access("http://here", "own"))
+        );
     }
 
     #[test]
@@ -231,11 +239,14 @@ mod tests {
             known: read_json(&path).unwrap_or_default(),
         };
         for (url, token) in [("https://a", "1"), ("https://b", "2"), ("https://a", "3")] {
-            logins().keep(access(url, token)).unwrap();
+            logins().keep(build_api_access(url, token)).unwrap();
         }
         assert_eq!(
             logins().known,
-            [access("https://a", "3"), access("https://b", "2")]
+            [
+                build_api_access("https://a", "3"),
+                build_api_access("https://b", "2")
+            ]
         );
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -243,6 +254,6 @@ mod tests {
         );
         assert!(logins().forget("https://a").unwrap());
         assert!(!logins().forget("https://a").unwrap());
-        assert_eq!(logins().known, [access("https://b", "2")]);
+        assert_eq!(logins().known, [build_api_access("https://b", "2")]);
     }
 }

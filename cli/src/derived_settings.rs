@@ -168,7 +168,7 @@ fn set_default_variable(environment: &mut Vec<(String, String)>, key: &str, valu
 
 #[cfg(test)]
 mod tests {
-    async fn derived(given: &[(&str, &str)]) -> Vec<(String, String)> {
+    async fn derive_settings(given: &[(&str, &str)]) -> Vec<(String, String)> {
         let given = given
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -177,23 +177,23 @@ mod tests {
             .unwrap()
     }
 
-    fn value<'a>(environment: &'a [(String, String)], key: &str) -> &'a str {
+    fn find_value<'a>(environment: &'a [(String, String)], key: &str) -> &'a str {
         let found = environment.iter().find(|(name, _)| name == key);
         &found.unwrap_or_else(|| panic!("{key}")).1
     }
 
     #[tokio::test]
     async fn executors_get_listening_egress_address() {
-        let environment = derived(&[]).await;
-        let address = value(&environment, "JOURNEYMAN__EGRESS__LISTEN");
+        let environment = derive_settings(&[]).await;
+        let address = find_value(&environment, "JOURNEYMAN__EGRESS__LISTEN");
         assert!(address.starts_with("127.0.0.1:"), "{address}");
-        let url = value(&environment, "JOURNEYMAN__PLANNER__EGRESS_URL");
+        let url = find_value(&environment, "JOURNEYMAN__PLANNER__EGRESS_URL");
         assert_eq!(url, format!("http://{address}"));
-        let key_id = value(&environment, "JOURNEYMAN__PLANNER__GRANT_KEY_ID");
-        value(&environment, &format!("JOURNEYMAN__EGRESS__GRANT_KEYS__{key_id}"));
+        let key_id = find_value(&environment, "JOURNEYMAN__PLANNER__GRANT_KEY_ID");
+        find_value(&environment, &format!("JOURNEYMAN__EGRESS__GRANT_KEYS__{key_id}"));
         let elsewhere = ("JOURNEYMAN__PLANNER__EGRESS_URL", "http://proxy.example:3128");
-        let environment = derived(&[elsewhere]).await;
-        assert_eq!(value(&environment, elsewhere.0), elsewhere.1);
+        let environment = derive_settings(&[elsewhere]).await;
+        assert_eq!(find_value(&environment, elsewhere.0), elsewhere.1);
     }
 
     #[tokio::test]

@@ -70,7 +70,7 @@ fn pipe_to_pager(pager: &str, text: &str) -> std::io::Result<bool> {
 mod tests {
     use super::*;
 
-    fn named(no_pager: bool, is_terminal: bool, set: &[(&str, &str)]) -> Option<String> {
+    fn choose_pager_name(no_pager: bool, is_terminal: bool, set: &[(&str, &str)]) -> Option<String> {
         choose_pager(PagerOptions { no_pager }, is_terminal, |name| {
             let found = set.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -80,13 +80,16 @@ mod tests {
     #[test]
     fn pager_needs_terminal_and_obeys_variables() {
         let terminal = ("TERM", "xterm");
-        assert_eq!(named(false, true, &[terminal]).as_deref(), Some("less"));
         assert_eq!(
-            named(false, true, &[terminal, ("PAGER", "more")]).as_deref(),
+            choose_pager_name(false, true, &[terminal]).as_deref(),
+            Some("less")
+        );
+        assert_eq!(
+            choose_pager_name(false, true, &[terminal, ("PAGER", "more")]).as_deref(),
             Some("more")
         );
         let both = [terminal, ("PAGER", "more"), ("JOURNEYMAN_PAGER", "most -w")];
-        assert_eq!(named(false, true, &both).as_deref(), Some("most -w"));
+        assert_eq!(choose_pager_name(false, true, &both).as_deref(), Some("most -w"));
         for (no_pager, is_terminal, set) in [
             (true, true, vec![terminal]),
             (false, false, vec![terminal]),
@@ -99,7 +102,7 @@ mod tests {
                 vec![terminal, ("PAGER", "more"), ("JOURNEYMAN_PAGER", "")],
             ),
         ] {
-            assert_eq!(named(no_pager, is_terminal, &set), None, "{set:?}");
+            assert_eq!(choose_pager_name(no_pager, is_terminal, &set), None, "{set:?}");
         }
     }
 

@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(fact: Fact) -> JournalEntry {
+    fn build_entry(fact: Fact) -> JournalEntry {
         let at = Timestamp::from_unix_ms(1_500);
         JournalEntry {
             position: 0,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn timeline_line_shows_time_actor_event() {
-        let stopped = entry(Fact::StopRequested { by: "ada".to_owned() });
+        let stopped = build_entry(Fact::StopRequested { by: "ada".to_owned() });
         assert_eq!(
             render_entry_line(&stopped, Timestamp::from_unix_ms(1_000)).unwrap(),
             "    500 ms  person    ada asked to stop"
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn timeline_omits_transient_entries_keeps_waits() {
-        let parked = |waits_for| render_entry_line(&entry(Fact::Parked { waits_for }), Timestamp::default());
+        let parked =
+            |waits_for| render_entry_line(&build_entry(Fact::Parked { waits_for }), Timestamp::default());
         assert_eq!(parked(WaitCondition::Report), None);
         let waits = parked(WaitCondition::Decision).unwrap();
         assert!(
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn timeline_escapes_and_truncates_foreign_text() {
         let by = "ada\u{1b}[2J\u{202e}\n".repeat(400);
-        let line = render_entry_line(&entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
+        let line = render_entry_line(&build_entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
         assert!(!line.chars().any(domain::text::is_hidden), "{line:?}");
         assert!(line.ends_with('…') && !line.contains('\n'), "{line}");
     }

@@ -25,7 +25,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
-fn metadata() -> &'static Metadata {
+fn load_metadata() -> &'static Metadata {
     static METADATA: OnceLock<Metadata> = OnceLock::new();
     METADATA.get_or_init(|| {
         // With one platform, cargo needs no dependencies of the others.
@@ -44,9 +44,9 @@ fn metadata() -> &'static Metadata {
 
 #[test]
 fn docs_cover_every_event_and_job() {
-    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let read = |path: &str| fs::read_to_string(find_repository_root().join(path)).unwrap();
     let events = read("docs/events.md");
-    let kinds = fs::read_dir(root().join("services/ingest/src/kinds")).unwrap();
+    let kinds = fs::read_dir(find_repository_root().join("services/ingest/src/kinds")).unwrap();
     let mut known = 0;
     for kind in kinds {
         let name = kind.unwrap().file_name().into_string().unwrap();
@@ -66,7 +66,7 @@ fn docs_cover_every_event_and_job() {
     );
     let (jobs, upkeep) = (read("docs/jobs/README.md"), read("docs/jobs/upkeep.md"));
     for job in domain::Job::ALL {
-        let page = root().join(format!("docs/jobs/{job}.md"));
+        let page = find_repository_root().join(format!("docs/jobs/{job}.md"));
         assert!(
             jobs.contains(job.as_str()),
             "docs/jobs/README.md does not name {job}"
@@ -80,7 +80,7 @@ fn docs_cover_every_event_and_job() {
 
 #[test]
 fn security_page_names_existing_tests() {
-    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let page = fs::read_to_string(find_repository_root().join("docs/security.md")).unwrap();
     let is_test = |name: &&str| {
         name.matches('_').count() > 3
             && name
@@ -91,7 +91,7 @@ fn security_page_names_existing_tests() {
     assert!(named.len() > 20, "{named:?}");
     let files = ["crates", "services", "e2e"]
         .iter()
-        .flat_map(|part| rust_files(&root().join(part)));
+        .flat_map(|part| rust_files(&find_repository_root().join(part)));
     let code: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
     for name in named {
         assert!(
@@ -101,11 +101,11 @@ fn security_page_names_existing_tests() {
     }
 }
 
-fn root() -> PathBuf {
+fn find_repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-fn direct(package: &Package) -> BTreeSet<&str> {
+fn list_direct_dependencies(package: &Package) -> BTreeSet<&str> {
     let normal = |kind| matches!(kind, DependencyKind::Normal | DependencyKind::Build);
     package
         .dependencies
@@ -115,7 +115,7 @@ fn direct(package: &Package) -> BTreeSet<&str> {
         .collect()
 }
 
-fn members(metadata: &Metadata) -> BTreeMap<String, &Package> {
+fn index_members(metadata: &Metadata) -> BTreeMap<String, &Package> {
     metadata
         .workspace_packages()
         .into_iter()
@@ -124,11 +124,11 @@ fn members(metadata: &Metadata) -> BTreeMap<String, &Package> {
 }
 
 /// Returns every workspace crate that `name` reaches through normal dependencies.
-fn reach<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet<&'m str> {
+fn find_reachable_crates<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet<&'m str> {
     let mut seen = BTreeSet::new();
     let mut open = vec![name.to_owned()];
     while let Some(next) = open.pop() {
-        for dependency in direct(members[&next]) {
+        for dependency in list_direct_dependencies(members[&next]) {
             if let Some((known, _)) = members.get_key_value(dependency)
                 && seen.insert(known.as_str())
             {
@@ -141,29 +141,29 @@ fn reach<'m>(members: &'m BTreeMap<String, &'m Package>, name: &str) -> BTreeSet
 
 #[test]
 fn no_service_depends_on_another_service() {
-    let metadata = metadata();
-    let members = members(metadata);
+    let metadata = load_metadata();
+    let members = index_members(metadata);
     for service in SERVICES {
-        let reached = reach(&members, service);
+        let reached = find_reachable_crates(&members, service);
         for other in SERVICES {
             assert!(!reached.contains(other), "{service} depends on {other}");
         }
         assert!(!reached.contains("testkit"), "{service} ships test doubles");
     }
     assert!(
-        !reach(&members, "journeyman").contains("testkit"),
+        !find_reachable_crates(&members, "journeyman").contains("testkit"),
         "the command ships test doubles"
     );
 }
 
 #[test]
 fn each_capability_is_held_by_one_service() {
-    let metadata = metadata();
-    let members = members(metadata);
+    let metadata = load_metadata();
+    let members = index_members(metadata);
     let holders = |needle: &str| -> Vec<&str> {
         SERVICES
             .into_iter()
-            .filter(|service| direct(members[*service]).contains(needle))
+            .filter(|service| list_direct_dependencies(members[*service]).contains(needle))
             .collect()
     };
     assert_eq!(holders("github"), ["ingest", "reporter"]);
@@ -175,17 +175,17 @@ fn each_capability_is_held_by_one_service() {
         ["planner", "egress"],
         "the planner talks to the model, egress to registries; other clients live in their crates"
     );
-    let executor = reach(&members, "executor");
+    let executor = find_reachable_crates(&members, "executor");
     for forbidden in ["queue", "lease", "github", "jira"] {
         assert!(!executor.contains(forbidden), "executor reaches {forbidden}");
     }
     for client in ["github", "jira"] {
         assert!(
-            !reach(&members, client).contains("lease"),
+            !find_reachable_crates(&members, client).contains("lease"),
             "{client} reaches lease"
         );
     }
-    let egress = reach(&members, "egress");
+    let egress = find_reachable_crates(&members, "egress");
     assert_eq!(
         egress,
         ["bootstrap", "domain", "grant"].into(),
@@ -195,11 +195,11 @@ fn each_capability_is_held_by_one_service() {
 
 #[test]
 fn console_depends_on_api_and_oidc_alone() {
-    let metadata = metadata();
-    let members = members(metadata);
-    let reached = reach(&members, "journeyman-console");
+    let metadata = load_metadata();
+    let members = index_members(metadata);
+    let reached = find_reachable_crates(&members, "journeyman-console");
     assert_eq!(reached, ["api", "bootstrap", "domain"].into());
-    let folder = root().join("services/console/src");
+    let folder = find_repository_root().join("services/console/src");
     let calls = |file: &PathBuf| fs::read_to_string(file).unwrap().contains("reqwest");
     let callers: Vec<_> = rust_files(&folder).into_iter().filter(calls).collect();
     assert_eq!(callers, [folder.join("oidc.rs")], "one file has an HTTP client");
@@ -207,13 +207,17 @@ fn console_depends_on_api_and_oidc_alone() {
 
 #[test]
 fn client_commands_compile_no_service() {
-    let metadata = metadata();
-    let members = members(metadata);
+    let metadata = load_metadata();
+    let members = index_members(metadata);
     let dependencies = members["journeyman"].dependencies.iter();
     let always = dependencies.filter(|dep| !dep.optional && dep.kind == DependencyKind::Normal);
     let always = always.filter_map(|dep| members.get_key_value(dep.name.as_str()));
     let reached: BTreeSet<_> = always
-        .flat_map(|(name, _)| reach(&members, name).into_iter().chain([name.as_str()]))
+        .flat_map(|(name, _)| {
+            find_reachable_crates(&members, name)
+                .into_iter()
+                .chain([name.as_str()])
+        })
         .collect();
     let expected = [
         "api",
@@ -230,12 +234,12 @@ fn client_commands_compile_no_service() {
 
 #[test]
 fn one_crate_names_each_technology() {
-    let metadata = metadata();
-    let members = members(metadata);
+    let metadata = load_metadata();
+    let members = index_members(metadata);
     let users = |needle: &str| -> Vec<&str> {
         let uses = members
             .iter()
-            .filter(|(_, package)| direct(package).contains(needle));
+            .filter(|(_, package)| list_direct_dependencies(package).contains(needle));
         uses.map(|(name, _)| name.as_str()).collect()
     };
     assert_eq!(users("async-nats"), ["queue"]);
@@ -248,15 +252,15 @@ fn one_crate_names_each_technology() {
 
 #[test]
 fn the_domain_is_data_and_pure_functions() {
-    let metadata = metadata();
-    let members = members(metadata);
+    let metadata = load_metadata();
+    let members = index_members(metadata);
     let allowed: BTreeSet<&str> = ["serde", "serde_json", "thiserror", "time"].into();
-    let found = direct(members["domain"]);
+    let found = list_direct_dependencies(members["domain"]);
     assert!(found.is_subset(&allowed), "{found:?}");
-    refuse_words(&root().join("crates/domain/src"), &IMPURE);
-    refuse_words(&root().join("crates/pullrequest/src"), &IMPURE);
-    refuse_words(&root().join("crates/api/src/view"), &IMPURE);
-    refuse_words(&root().join("services/planner/src/run"), &IMPURE);
+    refuse_words(&find_repository_root().join("crates/domain/src"), &IMPURE);
+    refuse_words(&find_repository_root().join("crates/pullrequest/src"), &IMPURE);
+    refuse_words(&find_repository_root().join("crates/api/src/view"), &IMPURE);
+    refuse_words(&find_repository_root().join("services/planner/src/run"), &IMPURE);
 }
 
 const IMPURE: [&str; 10] = [
@@ -304,7 +308,7 @@ fn no_code_calls_a_merge_endpoint() {
         "services",
         "cli",
     ] {
-        for file in rust_files(&root().join(folder)) {
+        for file in rust_files(&find_repository_root().join(folder)) {
             for (number, line) in production_lines(&file).iter().enumerate() {
                 for word in words {
                     assert!(!line.contains(word), "{}:{}: {word}", file.display(), number + 1);
@@ -319,7 +323,7 @@ fn no_code_calls_a_merge_endpoint() {
 fn errors_are_logged_with_their_causes() {
     let mut seen = 0;
     for folder in ["crates", "services", "cli"] {
-        for file in rust_files(&root().join(folder)) {
+        for file in rust_files(&find_repository_root().join(folder)) {
             // The stand-ins and server launchers are for developers, who see the whole error.
             let is_for_tests = ["crates/testkit", "crates/servers", "/tests/"];
             if is_for_tests
@@ -365,7 +369,7 @@ const WORDLESS: [&str; 9] = [
 
 /// Returns string literals that read like sentences. Log messages, `Debug` and `Display` of errors, and
 /// hidden marks in comments are left out.
-fn sentences(lines: &[String]) -> Vec<String> {
+fn find_sentences(lines: &[String]) -> Vec<String> {
     let mut in_log = false;
     let mut found = Vec::new();
     let code = lines.iter().filter(|line| !line.trim_start().starts_with("//"));
@@ -386,7 +390,7 @@ fn sentences(lines: &[String]) -> Vec<String> {
 /// either. The reason of a missing effect comes from `message` or from the service that refused.
 #[test]
 fn tracker_texts_come_from_message_module() {
-    let folder = root().join("services/reporter/src");
+    let folder = find_repository_root().join("services/reporter/src");
     let reasons = [
         "::Refused(",
         "::Failed(",
@@ -437,7 +441,7 @@ fn tracker_texts_come_from_message_module() {
     wordless.extend(WORDLESS.map(|name| folder.join(name)));
     for file in wordless {
         let is_test = file.to_string_lossy().contains("tests");
-        let sentences = sentences(&production_lines(&file));
+        let sentences = find_sentences(&production_lines(&file));
         assert!(
             is_test || sentences.is_empty(),
             "{}: {sentences:?}",
@@ -450,7 +454,7 @@ fn tracker_texts_come_from_message_module() {
 #[test]
 fn reporter_alone_opens_local_folders() {
     let openers = SERVICES.into_iter().filter(|service| {
-        let files = rust_files(&root().join("services").join(service).join("src"));
+        let files = rust_files(&find_repository_root().join("services").join(service).join("src"));
         // An operator who runs a tool of the executor by hand names its folder.
         let mut files = files
             .iter()
@@ -466,7 +470,7 @@ fn reporter_alone_opens_local_folders() {
 
 #[test]
 fn executor_has_no_secret_settings() {
-    for file in rust_files(&root().join("services/executor/src")) {
+    for file in rust_files(&find_repository_root().join("services/executor/src")) {
         if file.file_name().is_some_and(|name| name == "config.rs") {
             let text = production_lines(&file).join("\n");
             assert!(!text.contains("SecretString"), "{}", file.display());
@@ -477,8 +481,12 @@ fn executor_has_no_secret_settings() {
 #[test]
 fn product_files_stay_below_line_limit() {
     let mut breaches = Vec::new();
-    for file in rust_files(&root()) {
-        let name = file.strip_prefix(root()).unwrap().display().to_string();
+    for file in rust_files(&find_repository_root()) {
+        let name = file
+            .strip_prefix(find_repository_root())
+            .unwrap()
+            .display()
+            .to_string();
         let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name.starts_with("e2e/");
         let lines = production_lines(&file);
         if lines.len() > 600 && !is_test {
@@ -543,7 +551,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn heavy_crates_have_one_copy() {
-    let metadata = metadata();
+    let metadata = load_metadata();
     for name in [
         "tokio",
         "hyper",
@@ -569,15 +577,15 @@ fn heavy_crates_have_one_copy() {
 
 #[test]
 fn dependencies_have_allowed_source_and_license() {
-    let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
-    let allowed = quoted(&deny, "allow = [", "]");
-    let banned = quoted(&deny, "deny = [", "\n]");
+    let deny = fs::read_to_string(find_repository_root().join("deny.toml")).unwrap();
+    let allowed = extract_quoted_strings(&deny, "allow = [", "]");
+    let banned = extract_quoted_strings(&deny, "deny = [", "\n]");
     assert!(
         allowed.len() > 5 && banned.len() == 3,
         "deny.toml is not read as expected"
     );
     let built = built_packages();
-    for package in &metadata().packages {
+    for package in &load_metadata().packages {
         let Some(source) = &package.source else { continue };
         assert!(
             source.repr.starts_with("registry+"),
@@ -611,7 +619,7 @@ fn built_packages() -> BTreeSet<String> {
     ];
     let output = std::process::Command::new(env!("CARGO"))
         .args(tree)
-        .current_dir(root())
+        .current_dir(find_repository_root())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -624,7 +632,7 @@ fn built_packages() -> BTreeSet<String> {
     names
 }
 
-fn quoted(text: &str, from: &str, to: &str) -> Vec<String> {
+fn extract_quoted_strings(text: &str, from: &str, to: &str) -> Vec<String> {
     let section = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
     section.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }

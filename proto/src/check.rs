@@ -348,7 +348,7 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
 mod tests {
     use super::*;
 
-    fn report() -> TestReport {
+    fn build_test_report() -> TestReport {
         TestReport {
             runner: "pytest".to_owned(),
             passed: 1,
@@ -408,7 +408,7 @@ mod tests {
             outcome: wire::CheckOutcome::Red.into(),
             tree: "b".repeat(40),
             exit_code: Some(1),
-            tests: Some(report().into()),
+            tests: Some(build_test_report().into()),
             sandbox_level: wire::SandboxLevel::L2.into(),
             setup_hint: Some(hint.clone().into()),
             ..wire::CheckResult::default()
@@ -416,7 +416,10 @@ mod tests {
         let run = result.clone().of(&spec).unwrap();
         assert_eq!((run.outcome, run.sandbox), (CheckOutcome::Red, SandboxLevel::L2));
         assert_eq!(run.setup_hint, Some(hint));
-        assert_eq!((run.tests, run.directory.as_str()), (Some(report()), "api"));
+        assert_eq!(
+            (run.tests, run.directory.as_str()),
+            (Some(build_test_report()), "api")
+        );
         let nothing = wire::CheckResult {
             tree: String::new(),
             ..result.clone()

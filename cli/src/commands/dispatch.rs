@@ -380,7 +380,7 @@ mod tests {
         asked: Arguments,
     }
 
-    fn asked(job: &str, more: &[&str]) -> Arguments {
+    fn parse_dispatch(job: &str, more: &[&str]) -> Arguments {
         let line = ["dispatch", "--ticket", "acme/shop/discussions/7", "--job", job];
         Line::try_parse_from(line.iter().chain(more)).expect(job).asked
     }
@@ -401,7 +401,7 @@ mod tests {
             ("discussion-plan", Job::Discuss, Some("plan")),
             ("discussion-complete", Job::Discuss, Some("complete")),
         ] {
-            let asked = asked(name, &[]);
+            let asked = parse_dispatch(name, &[]);
             let context = build_context(&asked).unwrap();
             let told = context.as_ref().map(|context| context["task"].as_str().unwrap());
             assert_eq!((asked.job.job(), told), (job, task), "{name}");
@@ -415,12 +415,12 @@ mod tests {
     #[test]
     fn dispatch_rejects_two_discussion_tasks() {
         for task in DiscussionTask::ALL {
-            let asked = asked("discuss", &["--task", task.as_str()]);
+            let asked = parse_dispatch("discuss", &["--task", task.as_str()]);
             assert_eq!(build_context(&asked).unwrap().unwrap()["task"], task.as_str());
         }
-        let both = asked("discussion-plan", &["--task", "complete"]);
+        let both = parse_dispatch("discussion-plan", &["--task", "complete"]);
         let problem = build_context(&both).unwrap_err().to_string();
         assert_eq!(problem, "two tasks are asked for: complete and \"plan\"");
-        assert!(build_context(&asked("discuss", &[])).unwrap().is_none());
+        assert!(build_context(&parse_dispatch("discuss", &[])).unwrap().is_none());
     }
 }

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn waiting(waits_for: WaitCondition, decides_about: Option<String>) -> RunView {
+    fn build_waiting_run(waits_for: WaitCondition, decides_about: Option<String>) -> RunView {
         let overview = OverviewView {
             title: "Prices wander".to_owned(),
             updated_at: "2026-11-25T09:00:00Z".to_owned(),
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn pending_run_shows_next_command_or_place() {
-        let decision = render_waiting_run(&waiting(WaitCondition::Decision, Some("ab".repeat(20))));
+        let decision = render_waiting_run(&build_waiting_run(WaitCondition::Decision, Some("ab".repeat(20))));
         assert_eq!(
             decision,
             [
@@ -117,7 +117,7 @@ mod tests {
                 "  decide    journeyman decide jira:ENG-12@57 approve --head abababababab",
             ]
         );
-        let question = render_waiting_run(&waiting(WaitCondition::Answer, None));
+        let question = render_waiting_run(&build_waiting_run(WaitCondition::Answer, None));
         assert_eq!(
             question[1..],
             ["  answer its question in a comment on jira:ENG-12"]

@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn pool() -> PoolView {
+    fn build_pool() -> PoolView {
         PoolView {
             name: "default".to_owned(),
             news: PoolFreshness::Current,
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn pool_lines_show_executors_and_problems() {
         assert_eq!(
-            render_pool(&pool()),
+            render_pool(&build_pool()),
             [
                 "default  1 of 2 executors ready, 1 of 4 slots free, 3 workspaces open, 2 runs wait since 2026-11-25T08:58:00Z, \
                  seen 2026-11-25T09:00:00Z",
@@ -194,7 +194,7 @@ mod tests {
             ready: 0,
             waiting: 0,
             waiting_since: None,
-            ..pool()
+            ..build_pool()
         };
         assert_eq!(
             render_pool_line(&old),

@@ -148,7 +148,7 @@ fn render_table(table: &SpendTable) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn line(repository: &str, model: &str, micros: u64, unpriced: u64) -> SpendLine {
+    fn build_spend_line(repository: &str, model: &str, micros: u64, unpriced: u64) -> SpendLine {
         SpendLine {
             day: "2026-11-23".to_owned(),
             organization: "acme".to_owned(),
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn equal_names_are_summed_with_total() {
         let lines = [
-            line("acme/web", "large", 1_000_000, 0),
-            line("acme/shop", "large", 250_000, 0),
-            line("acme/shop", "small", 250_000, 1),
+            build_spend_line("acme/web", "large", 1_000_000, 0),
+            build_spend_line("acme/shop", "large", 250_000, 0),
+            build_spend_line("acme/shop", "small", 250_000, 1),
         ];
         let table = SpendTable {
             since: "2026-11-01T00:00:00Z".to_owned(),

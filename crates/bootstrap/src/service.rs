@@ -148,11 +148,11 @@ mod tests {
 
     use super::*;
 
-    fn failed(kind: io::ErrorKind) -> Result<(), io::Error> {
+    fn fail_with_kind(kind: io::ErrorKind) -> Result<(), io::Error> {
         Err(kind.into())
     }
 
-    const fn never(_: &io::Error) -> bool {
+    const fn is_never_fatal(_: &io::Error) -> bool {
         false
     }
 
@@ -161,16 +161,16 @@ mod tests {
         let (shutdown, tries) = (CancellationToken::new(), AtomicU32::new(0));
         let late = || async {
             if tries.fetch_add(1, Ordering::Relaxed) < 10 {
-                failed(io::ErrorKind::ConnectionRefused)
+                fail_with_kind(io::ErrorKind::ConnectionRefused)
             } else {
                 Ok(())
             }
         };
-        let connected = connect_with_retries("redis", "here", &shutdown, never, late).await;
+        let connected = connect_with_retries("redis", "here", &shutdown, is_never_fatal, late).await;
         assert_eq!(connected.unwrap(), Some(()));
         let start = Instant::now();
-        let absent = || async { failed(io::ErrorKind::ConnectionRefused) };
-        let error = connect_with_retries("redis", "here", &shutdown, never, absent)
+        let absent = || async { fail_with_kind(io::ErrorKind::ConnectionRefused) };
+        let error = connect_with_retries("redis", "here", &shutdown, is_never_fatal, absent)
             .await
             .unwrap_err();
         assert!(error.to_string().contains("redis at here"), "{error}");
@@ -181,7 +181,7 @@ mod tests {
     async fn fatal_error_and_shutdown_end_connecting() {
         let shutdown = CancellationToken::new();
         let start = Instant::now();
-        let refused = || async { failed(io::ErrorKind::InvalidInput) };
+        let refused = || async { fail_with_kind(io::ErrorKind::InvalidInput) };
         let is_fatal = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
         assert!(
             connect_with_retries("nats", "here", &shutdown, is_fatal, refused)
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::ZERO);
         shutdown.cancel();
         assert!(
-            connect_with_retries("nats", "here", &shutdown, never, refused)
+            connect_with_retries("nats", "here", &shutdown, is_never_fatal, refused)
                 .await
                 .unwrap()
                 .is_none()
@@ -206,9 +206,11 @@ mod tests {
             if rounds.fetch_add(1, Ordering::Relaxed) == 2 {
                 shutdown.cancel();
             }
-            failed(io::ErrorKind::TimedOut)
+            fail_with_kind(io::ErrorKind::TimedOut)
         };
-        keep_running("loop", &shutdown, never, run).await.unwrap();
+        keep_running("loop", &shutdown, is_never_fatal, run)
+            .await
+            .unwrap();
         assert_eq!(rounds.into_inner(), 3);
     }
 
@@ -218,13 +220,16 @@ mod tests {
         let work = || async {
             match tries.fetch_add(1, Ordering::Relaxed) {
                 2 => Ok(()),
-                _ => failed(io::ErrorKind::TimedOut),
+                _ => fail_with_kind(io::ErrorKind::TimedOut),
             }
         };
         retry_until_ok("part", &shutdown, work).await;
         assert_eq!((tries.into_inner(), start.elapsed()), (3, 2 * LONG_PAUSE));
         shutdown.cancel();
-        retry_until_ok("part", &shutdown, || async { failed(io::ErrorKind::TimedOut) }).await;
+        retry_until_ok("part", &shutdown, || async {
+            fail_with_kind(io::ErrorKind::TimedOut)
+        })
+        .await;
     }
 
     #[tokio::test(start_paused = true)]

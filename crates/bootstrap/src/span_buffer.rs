@@ -242,7 +242,7 @@ mod tests {
         bytes: usize::MAX,
     };
 
-    fn span(trace: u128, id: u64) -> KeptSpan {
+    fn build_span(trace: u128, id: u64) -> KeptSpan {
         KeptSpan {
             trace: TraceId::from(trace),
             id: SpanId::from(id),
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    fn ids(taken: &TakenSpans) -> Vec<SpanId> {
+    fn list_span_ids(taken: &TakenSpans) -> Vec<SpanId> {
         taken.spans.iter().map(|span| span.id).collect()
     }
 
@@ -264,43 +264,49 @@ mod tests {
     fn full_buffer_drops_oldest_spans() {
         let buffer = SpanBuffer::new(SpanLimits { spans: 3, ..ALL });
         for id in 1..=5 {
-            buffer.keep(span(1, id));
+            buffer.keep(build_span(1, id));
         }
         let taken = buffer.take(TraceId::from(1), ALL);
-        assert_eq!(ids(&taken), [3, 4, 5].map(SpanId::from));
+        assert_eq!(list_span_ids(&taken), [3, 4, 5].map(SpanId::from));
         assert!(buffer.is_empty() && buffer.lock().bytes == 0);
     }
 
     #[test]
     fn buffer_stays_below_its_bytes() {
-        let room = 10 * span(1, 1).size();
+        let room = 10 * build_span(1, 1).size();
         let buffer = SpanBuffer::new(SpanLimits { bytes: room, ..ALL });
         for id in 1..=100 {
-            buffer.keep(span(1, id));
+            buffer.keep(build_span(1, id));
             assert!(buffer.lock().bytes <= room);
         }
         let taken = buffer.take(TraceId::from(1), ALL);
-        assert_eq!(ids(&taken), Vec::from_iter((91..=100).map(SpanId::from)));
+        assert_eq!(
+            list_span_ids(&taken),
+            Vec::from_iter((91..=100).map(SpanId::from))
+        );
     }
 
     #[test]
     fn caller_gets_one_trace_in_parts() {
         let buffer = SpanBuffer::new(ALL);
         for id in 1..=6 {
-            buffer.keep(span(u128::from(id % 2), id));
+            buffer.keep(build_span(u128::from(id % 2), id));
         }
         let two = SpanLimits { spans: 2, ..ALL };
         let first = buffer.take(TraceId::from(1), two);
         assert_eq!(
-            (ids(&first), first.has_more),
+            (list_span_ids(&first), first.has_more),
             ([1, 3].map(SpanId::from).to_vec(), true)
         );
         let small = SpanLimits { bytes: 10, ..ALL };
-        assert_eq!(ids(&buffer.take(TraceId::from(1), small)), []);
+        assert_eq!(list_span_ids(&buffer.take(TraceId::from(1), small)), []);
         let last = buffer.take(TraceId::from(1), two);
-        assert_eq!((ids(&last), last.has_more), (vec![SpanId::from(5)], false));
         assert_eq!(
-            ids(&buffer.take(TraceId::from(0), ALL)),
+            (list_span_ids(&last), last.has_more),
+            (vec![SpanId::from(5)], false)
+        );
+        assert_eq!(
+            list_span_ids(&buffer.take(TraceId::from(0), ALL)),
             [2, 4, 6].map(SpanId::from)
         );
     }

@@ -37,7 +37,7 @@ mod tests {
         source: Option<ErrorCause>,
     }
 
-    fn step(text: &'static str, source: impl Into<ErrorCause>) -> Step {
+    fn build_step(text: &'static str, source: impl Into<ErrorCause>) -> Step {
         Step {
             text,
             source: Some(source.into()),
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn error_chain_lists_causes_in_order() {
-        let error = step("not stored", step("cannot connect", "no such host"));
+        let error = build_step("not stored", build_step("cannot connect", "no such host"));
         assert_eq!(
             format_error_chain(&error),
             "not stored: cannot connect: no such host"
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn error_chain_omits_repeated_causes() {
-        let error = step("cannot connect: no such host", "no such host");
+        let error = build_step("cannot connect: no such host", "no such host");
         assert_eq!(format_error_chain(&error), "cannot connect: no such host");
         let outer = std::io::Error::other(std::io::Error::other("no such host"));
         assert_eq!(

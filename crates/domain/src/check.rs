@@ -421,7 +421,7 @@ impl ChangeReport {
 mod tests {
     use super::*;
 
-    fn report(failing: &[&str]) -> TestReport {
+    fn build_report(failing: &[&str]) -> TestReport {
         let failing: Vec<FailedTest> = failing
             .iter()
             .map(|id| FailedTest {
@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    fn run(tests: Option<TestReport>) -> CompletedCheck {
+    fn build_check(tests: Option<TestReport>) -> CompletedCheck {
         CompletedCheck {
             command: "pytest".to_owned(),
             directory: String::new(),
@@ -459,7 +459,10 @@ mod tests {
 
     #[test]
     fn failing_beyond_excludes_known_failures() {
-        let (base, head) = (run(Some(report(&["a", "b"]))), run(Some(report(&["b", "c"]))));
+        let (base, head) = (
+            build_check(Some(build_report(&["a", "b"]))),
+            build_check(Some(build_report(&["b", "c"]))),
+        );
         let new = head.failing_beyond(&base).unwrap();
         assert_eq!(new.iter().map(|test| test.id.as_str()).collect::<Vec<_>>(), ["c"]);
     }
@@ -468,14 +471,14 @@ mod tests {
     fn failing_beyond_needs_complete_test_lists() {
         let cut = TestReport {
             truncated: true,
-            ..report(&["a"])
+            ..build_report(&["a"])
         };
         let unloaded = TestReport {
             collection_error: true,
-            ..report(&[])
+            ..build_report(&[])
         };
         for other in [Some(cut), Some(unloaded), None] {
-            let (known, other) = (run(Some(report(&["a"]))), run(other));
+            let (known, other) = (build_check(Some(build_report(&["a"]))), build_check(other));
             assert_eq!(known.failing_beyond(&other), None);
             assert_eq!(other.failing_beyond(&known), None);
         }
@@ -484,10 +487,10 @@ mod tests {
     #[test]
     fn failing_beyond_ignores_interrupted_runs() {
         for outcome in [CheckOutcome::Infra, CheckOutcome::Timeout] {
-            let head = run(Some(report(&[])));
+            let head = build_check(Some(build_report(&[])));
             let base = CompletedCheck {
                 outcome,
-                ..run(Some(report(&["a"])))
+                ..build_check(Some(build_report(&["a"])))
             };
             assert_eq!(
                 base.failing_beyond(&head),
@@ -502,9 +505,9 @@ mod tests {
     fn failing_beyond_counts_failures_without_baseline() {
         let base = CompletedCheck {
             outcome: CheckOutcome::NoTests,
-            ..run(Some(report(&[])))
+            ..build_check(Some(build_report(&[])))
         };
-        let head = run(Some(report(&["a"])));
+        let head = build_check(Some(build_report(&["a"])));
         assert_eq!(head.failing_beyond(&base).unwrap().len(), 1);
     }
 
@@ -529,10 +532,10 @@ mod tests {
             MAX_PASSING_BYTES / (MAX_TEST_ID + '…'.len_utf8())
         );
         assert_eq!(many.failing[0].id.chars().count(), MAX_TEST_ID + 1);
-        assert!(!report(&["a"]).bounded().truncated);
+        assert!(!build_report(&["a"]).bounded().truncated);
         let unnamed = TestReport {
             failed: 2,
-            ..report(&["a"])
+            ..build_report(&["a"])
         };
         assert!(unnamed.bounded().truncated);
     }
@@ -545,7 +548,7 @@ mod tests {
             collection_error: true,
             ..TestReport::default()
         };
-        let both = report(&["a"]).with(go.clone()).with(go);
+        let both = build_report(&["a"]).with(go.clone()).with(go);
         assert_eq!(
             (both.runner.as_str(), both.passed, both.failed),
             ("pytest, go", 5, 1)
@@ -555,7 +558,7 @@ mod tests {
 
     #[test]
     fn stored_check_with_missing_fields_is_readable() {
-        let whole = run(Some(report(&["a"])));
+        let whole = build_check(Some(build_report(&["a"])));
         let text = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<CompletedCheck>(&text).unwrap(), whole);
         let short = format!(

@@ -372,7 +372,7 @@ mod tests {
         check::{CheckOutcome, TreeKind},
     };
 
-    fn run(passing: &[&str], failing: &[&str]) -> CompletedCheck {
+    fn build_check(passing: &[&str], failing: &[&str]) -> CompletedCheck {
         let failing: Vec<FailedTest> = failing
             .iter()
             .map(|id| FailedTest {
@@ -408,14 +408,14 @@ mod tests {
         }
     }
 
-    fn counted(passed: u32, failed: u32) -> CompletedCheck {
-        let mut run = run(&[], &[]);
+    fn build_counted_check(passed: u32, failed: u32) -> CompletedCheck {
+        let mut run = build_check(&[], &[]);
         let tests = run.tests.as_mut().unwrap();
         (tests.passed, tests.failed) = (passed, failed);
         run
     }
 
-    fn removed(name: &str, now: &str) -> RemovedTest {
+    fn build_removed_test(name: &str, now: &str) -> RemovedTest {
         RemovedTest {
             path: "tests/test_a.py".to_owned(),
             name: name.to_owned(),
@@ -423,14 +423,16 @@ mod tests {
         }
     }
 
-    fn lost(before: &[&str], after: &[&str], removed: &[RemovedTest]) -> Vec<String> {
-        run(before, &[]).tests_not_run_in(&run(after, &[]), removed).names
+    fn list_lost_tests(before: &[&str], after: &[&str], removed: &[RemovedTest]) -> Vec<String> {
+        build_check(before, &[])
+            .tests_not_run_in(&build_check(after, &[]), removed)
+            .names
     }
 
     #[test]
     fn comparison_names_tests_without_a_result() {
-        let base = run(&["a.py::test_a", "a.py::test_b", "a.py::test_c"], &[]);
-        let head = run(&["a.py::test_a"], &["a.py::test_b"]);
+        let base = build_check(&["a.py::test_a", "a.py::test_b", "a.py::test_c"], &[]);
+        let head = build_check(&["a.py::test_a"], &["a.py::test_b"]);
         assert_eq!(base.tests_not_run_in(&head, &[]).names, ["a.py::test_c"]);
         assert_eq!(base.tests_not_passing_in(&head, &[]).count, 2);
         let unloaded = CompletedCheck {
@@ -440,9 +442,9 @@ mod tests {
         };
         assert_eq!(base.tests_not_run_in(&unloaded, &[]).count, 3);
         assert!(unloaded.tests_not_run_in(&base, &[]).is_empty());
-        let mut skipped = run(&["a.py::test_a"], &[]);
+        let mut skipped = build_check(&["a.py::test_a"], &[]);
         skipped.tests.as_mut().unwrap().skipping = vec!["a.py::test_b".to_owned()];
-        let failed = run(&["a.py::test_a"], &["a.py::test_b"]);
+        let failed = build_check(&["a.py::test_a"], &["a.py::test_b"]);
         assert_eq!(failed.tests_not_run_in(&skipped, &[]).names, ["a.py::test_b"]);
     }
 
@@ -450,13 +452,16 @@ mod tests {
     fn comparison_forgives_removal_in_the_open() {
         let before = ["test_a.py::test_a", "test_b.py::test_a", "test_a.py::test_ab"];
         assert_eq!(
-            lost(&before, &[], &[removed("test_a", "")]),
+            list_lost_tests(&before, &[], &[build_removed_test("test_a", "")]),
             [before[1], before[2]]
         );
-        let renamed = [removed("test_a", "test_z")];
-        assert_eq!(lost(&before[..1], &["test_a.py::test_z"], &renamed), [""; 0]);
+        let renamed = [build_removed_test("test_a", "test_z")];
         assert_eq!(
-            lost(&before[..1], &["test_a.py::test_y"], &renamed),
+            list_lost_tests(&before[..1], &["test_a.py::test_z"], &renamed),
+            [""; 0]
+        );
+        assert_eq!(
+            list_lost_tests(&before[..1], &["test_a.py::test_y"], &renamed),
             [before[0]],
             "it does not run"
         );
@@ -475,7 +480,7 @@ mod tests {
                 "test_a.py::test_x[<object at 0x7f99>]",
             ),
         ] {
-            assert_eq!(lost(&[before], &[after], &[]), [""; 0], "{before}");
+            assert_eq!(list_lost_tests(&[before], &[after], &[]), [""; 0], "{before}");
         }
     }
 
@@ -483,27 +488,50 @@ mod tests {
     fn comparison_counts_parameters_by_function() {
         let before = ["a.py::test_x[1-2]", "a.py::test_x[3-4]"];
         assert_eq!(
-            lost(&before, &["a.py::test_x[1-2]", "a.py::test_x[3-5]"], &[]),
+            list_lost_tests(&before, &["a.py::test_x[1-2]", "a.py::test_x[3-5]"], &[]),
             [""; 0]
         );
-        assert_eq!(lost(&before, &["a.py::test_x[1-2]"], &[]), [before[1]]);
+        assert_eq!(list_lost_tests(&before, &["a.py::test_x[1-2]"], &[]), [before[1]]);
     }
 
     #[test]
     fn comparison_falls_back_to_numbers() {
-        assert_eq!(counted(5, 0).tests_not_run_in(&counted(3, 1), &[]).count, 1);
-        assert_eq!(counted(5, 0).tests_not_passing_in(&counted(3, 1), &[]).count, 2);
-        let open = [removed("test_a", "")];
-        assert!(counted(5, 0).tests_not_run_in(&counted(4, 0), &open).is_empty());
-        assert_eq!(counted(5, 2).tests_not_run_in(&counted(0, 0), &[]).count, 5);
-        let mut skipped = counted(3, 0);
+        assert_eq!(
+            build_counted_check(5, 0)
+                .tests_not_run_in(&build_counted_check(3, 1), &[])
+                .count,
+            1
+        );
+        assert_eq!(
+            build_counted_check(5, 0)
+                .tests_not_passing_in(&build_counted_check(3, 1), &[])
+                .count,
+            2
+        );
+        let open = [build_removed_test("test_a", "")];
+        assert!(
+            build_counted_check(5, 0)
+                .tests_not_run_in(&build_counted_check(4, 0), &open)
+                .is_empty()
+        );
+        assert_eq!(
+            build_counted_check(5, 2)
+                .tests_not_run_in(&build_counted_check(0, 0), &[])
+                .count,
+            5
+        );
+        let mut skipped = build_counted_check(3, 0);
         skipped.tests.as_mut().unwrap().skipped = 1;
         assert_eq!(
-            counted(2, 2).tests_not_run_in(&skipped, &[]).count,
+            build_counted_check(2, 2).tests_not_run_in(&skipped, &[]).count,
             1,
             "one is repaired, one silenced"
         );
-        assert!(counted(2, 2).tests_not_run_in(&counted(4, 0), &[]).is_empty());
+        assert!(
+            build_counted_check(2, 2)
+                .tests_not_run_in(&build_counted_check(4, 0), &[])
+                .is_empty()
+        );
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn without_numbers(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn names(log: &str) -> Vec<String> {
+    fn list_failure_names(log: &str) -> Vec<String> {
         list_failures(log).into_iter().collect()
     }
 
@@ -279,12 +279,12 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                names(&format!("begin\n{line}\nend 3")),
+                list_failure_names(&format!("begin\n{line}\nend 3")),
                 [format!("test {name}")],
                 "{line}"
             );
         }
-        assert!(names("not ok 3 - later # TODO\nok 4 - x").is_empty());
+        assert!(list_failure_names("not ok 3 - later # TODO\nok 4 - x").is_empty());
     }
 
     #[test]
@@ -298,6 +298,6 @@ mod tests {
         assert!(!list_failures(&more).is_subset(&list_failures(old)));
         let compile = "test a ... FAILED\nerror[E0425]: cannot find value `x`";
         assert!(!list_failures(compile).is_subset(&list_failures("test a ... FAILED")));
-        assert!(names("all good\n12 passed").is_empty());
+        assert!(list_failure_names("all good\n12 passed").is_empty());
     }
 }

@@ -128,7 +128,7 @@ impl EffortQuartiles {
 mod tests {
     use super::*;
 
-    fn past(sequence: u64, class: WorkClass, busy_ms: u64, cost_micros: Option<u64>) -> PastRun {
+    fn build_past_run(sequence: u64, class: WorkClass, busy_ms: u64, cost_micros: Option<u64>) -> PastRun {
         PastRun {
             run: RunId::new("jira:ENG-1".parse().unwrap(), sequence),
             class,
@@ -146,8 +146,8 @@ mod tests {
         let mut history = EffortHistory::default();
         for (number, busy) in (1..).zip([50, 10, 40]) {
             assert_eq!(history.forecast(WorkClass::Normal), None);
-            history = history.with(past(number, WorkClass::Normal, busy, Some(busy * 2)));
-            history = history.with(past(100 + number, WorkClass::Large, 9_000, None));
+            history = history.with(build_past_run(number, WorkClass::Normal, busy, Some(busy * 2)));
+            history = history.with(build_past_run(100 + number, WorkClass::Large, 9_000, None));
         }
         let forecast = history.forecast(WorkClass::Normal).unwrap();
         assert_eq!(forecast.runs, 3);
@@ -166,8 +166,8 @@ mod tests {
     fn history_drops_duplicates_and_oldest_runs() {
         let mut history = EffortHistory::default();
         for number in 1..=KEPT as u64 + 5 {
-            history = history.with(past(number, WorkClass::Normal, number, None));
-            history = history.with(past(number, WorkClass::Normal, 0, None));
+            history = history.with(build_past_run(number, WorkClass::Normal, number, None));
+            history = history.with(build_past_run(number, WorkClass::Normal, 0, None));
         }
         assert_eq!(history.runs.len(), KEPT);
         assert_eq!(history.runs[0].effort.busy_ms, 6);

@@ -164,15 +164,15 @@ mod tests {
 
     use super::*;
 
-    fn nested(levels: usize) -> String {
+    fn nest_arrays(levels: usize) -> String {
         format!("{}{}", "[".repeat(levels), "]".repeat(levels))
     }
 
     #[test]
     fn json_beyond_maximum_depth_is_rejected() {
-        let deep: Value = from_slice(nested(MAX_DEPTH).as_bytes()).unwrap();
+        let deep: Value = from_slice(nest_arrays(MAX_DEPTH).as_bytes()).unwrap();
         assert!(deep.is_array());
-        let error = from_slice::<Value>(nested(MAX_DEPTH + 1).as_bytes()).unwrap_err();
+        let error = from_slice::<Value>(nest_arrays(MAX_DEPTH + 1).as_bytes()).unwrap_err();
         assert!(matches!(error, Error::TooDeep), "{error:?}");
         let endless = from_slice::<Value>("[".repeat(10_000_000).as_bytes()).unwrap_err();
         assert!(matches!(endless, Error::TooDeep));
@@ -254,7 +254,12 @@ mod tests {
 
     #[test]
     fn truncated_json_value_is_detected() {
-        for whole in ["null", " {} \n", "[1, {\"a\": \"\\ud800\"}]", &nested(100_000)] {
+        for whole in [
+            "null",
+            " {} \n",
+            "[1, {\"a\": \"\\ud800\"}]",
+            &nest_arrays(100_000),
+        ] {
             assert!(is_whole(whole.as_bytes()), "{}", whole.len());
         }
         for broken in [

@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    fn quota() -> impl Strategy<Value = PrimaryQuota> {
+    fn any_quota() -> impl Strategy<Value = PrimaryQuota> {
         (0..4_u64, 0..6_u64).prop_map(|(window, remaining)| PrimaryQuota {
             reset_unix_s: window,
             limit: 5,
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quota_merge_is_independent_of_order(a in quota(), b in quota(), c in quota()) {
+        fn quota_merge_is_independent_of_order(a in any_quota(), b in any_quota(), c in any_quota()) {
             prop_assert_eq!(a.merged(b), b.merged(a));
             prop_assert_eq!(a.merged(b).merged(c), a.merged(b.merged(c)));
             prop_assert_eq!(a.merged(a), a);

@@ -286,13 +286,13 @@ mod tests {
         title: "Count every piece in the cart's total",
     };
 
-    fn ticket() -> TicketKey {
+    fn build_ticket() -> TicketKey {
         TicketKey::jira("ENG-12").unwrap()
     }
 
     #[test]
     fn names_follow_the_default_rules() {
-        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
         let naming = ChangeNaming::new(&rules, &ticket);
         assert_eq!(
             naming.branch(CHANGE),
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn names_omit_prefix_of_the_model() {
-        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
         let naming = ChangeNaming::new(&rules, &ticket);
         let named = ChangeNameParts {
             title: "fix(cart): count (ENG-12)",
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_wrong_name_gets_the_right_form() {
-        let (mut rules, ticket) = (RepositoryRules::default(), ticket());
+        let (mut rules, ticket) = (RepositoryRules::default(), build_ticket());
         rules.commits.scope_required = true;
         let naming = ChangeNaming::new(&rules, &ticket);
         let hidden = "Count\u{202e} every\u{1b}[31m piece\0\u{e0041}";
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn branch_names_from_titles_are_valid() {
-        let (rules, ticket) = (RepositoryRules::default(), ticket());
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
         let naming = ChangeNaming::new(&rules, &ticket);
         for title in [
             "",

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{FailureClass, OutboundId, OutboundSettled, SuspectChanges, TriggerChannel, TriggerKey};
 
-    fn ours() -> PullRequestRef {
+    fn build_pull_request() -> PullRequestRef {
         PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
@@ -170,11 +170,11 @@ mod tests {
         }
     }
 
-    fn commit(digit: &str) -> CommitId {
+    fn build_commit_id(digit: &str) -> CommitId {
         digit.repeat(40).parse().unwrap()
     }
 
-    fn trigger(at: i64, reason: TriggerReason) -> Trigger {
+    fn build_trigger(at: i64, reason: TriggerReason) -> Trigger {
         Trigger {
             ticket: "jira:ENG-1".parse().unwrap(),
             key: TriggerKey::new(at.to_string()),
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    fn checks(head: &str, conclusion: ChecksConclusion) -> ChecksSummary {
+    fn build_checks_summary(head: &str, conclusion: ChecksConclusion) -> ChecksSummary {
         let failed = FailedCheck {
             name: "unit".to_owned(),
             url: String::new(),
@@ -197,8 +197,8 @@ mod tests {
             log: String::new(),
         };
         ChecksSummary {
-            pull_request: ours(),
-            head: commit(head),
+            pull_request: build_pull_request(),
+            head: build_commit_id(head),
             conclusion,
             failed: if conclusion == ChecksConclusion::Failure {
                 vec![failed]
@@ -213,13 +213,13 @@ mod tests {
         }
     }
 
-    fn pushed(at: i64, branch: &str, head: &str) -> Trigger {
+    fn build_push_trigger(at: i64, branch: &str, head: &str) -> Trigger {
         let run: crate::RunId = "jira:ENG-1@1".parse().unwrap();
         let outcome = OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: branch.to_owned(),
-            head: commit(head),
+            head: build_commit_id(head),
         });
-        trigger(
+        build_trigger(
             at,
             TriggerReason::ReportSettled(OutboundSettled {
                 report: OutboundId::from(run.call(1)),
@@ -233,13 +233,13 @@ mod tests {
     fn push_makes_known_checks_outdated() {
         let left = ChecksSummary {
             unrepaired: Some(RepairEnd::Off),
-            ..checks("a", ChecksConclusion::Failure)
+            ..build_checks_summary("a", ChecksConclusion::Failure)
         };
         let mut triggers = vec![
-            pushed(1, "fix/ENG-1", "a"),
-            trigger(2, TriggerReason::ChecksCompleted(left)),
+            build_push_trigger(1, "fix/ENG-1", "a"),
+            build_trigger(2, TriggerReason::ChecksCompleted(left)),
         ];
-        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         let seen = standing.checks.clone().unwrap();
         assert_eq!(
             (seen.conclusion, seen.follows),
@@ -250,18 +250,18 @@ mod tests {
             ("unit", Timestamp::from_unix_ms(2))
         );
         assert!(!standing.is_outdated());
-        triggers.push(pushed(3, "another", "c"));
+        triggers.push(build_push_trigger(3, "another", "c"));
         assert!(
-            !ObservedPullRequest::of(&ours(), &triggers).is_outdated(),
+            !ObservedPullRequest::of(&build_pull_request(), &triggers).is_outdated(),
             "another branch"
         );
-        triggers.push(pushed(4, "fix/ENG-1", "b"));
-        assert!(ObservedPullRequest::of(&ours(), &triggers).is_outdated());
-        triggers.push(trigger(
+        triggers.push(build_push_trigger(4, "fix/ENG-1", "b"));
+        assert!(ObservedPullRequest::of(&build_pull_request(), &triggers).is_outdated());
+        triggers.push(build_trigger(
             5,
-            TriggerReason::ChecksCompleted(checks("b", ChecksConclusion::Success)),
+            TriggerReason::ChecksCompleted(build_checks_summary("b", ChecksConclusion::Success)),
         ));
-        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         assert_eq!(standing.checks.as_ref().unwrap().follows, ChecksReaction::Nothing);
         assert_eq!((standing.is_outdated(), standing.status), (false, None));
     }
@@ -270,31 +270,34 @@ mod tests {
     fn standing_ignores_other_pull_requests() {
         let rerun = ChecksSummary {
             rerun: vec![9],
-            ..checks("a", ChecksConclusion::Failure)
+            ..build_checks_summary("a", ChecksConclusion::Failure)
         };
         let other = ChecksSummary {
-            pull_request: PullRequestRef { number: 8, ..ours() },
-            ..checks("b", ChecksConclusion::Success)
+            pull_request: PullRequestRef {
+                number: 8,
+                ..build_pull_request()
+            },
+            ..build_checks_summary("b", ChecksConclusion::Success)
         };
         let triggers = [
-            trigger(1, TriggerReason::ChecksCompleted(rerun)),
-            trigger(2, TriggerReason::ChecksCompleted(other)),
-            trigger(
+            build_trigger(1, TriggerReason::ChecksCompleted(rerun)),
+            build_trigger(2, TriggerReason::ChecksCompleted(other)),
+            build_trigger(
                 3,
                 TriggerReason::PullRequestMerged {
-                    pull_request: ours(),
+                    pull_request: build_pull_request(),
                     by: "ada".to_owned(),
                 },
             ),
         ];
-        let standing = ObservedPullRequest::of(&ours(), &triggers);
+        let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         assert_eq!(standing.checks.unwrap().follows, ChecksReaction::Rerun);
         assert_eq!(standing.status, Some(PullRequestStatus::Merged));
     }
 
     #[test]
     fn nothing_is_known_without_a_trigger() {
-        let standing = ObservedPullRequest::of(&ours(), &[]);
+        let standing = ObservedPullRequest::of(&build_pull_request(), &[]);
         assert_eq!(standing, ObservedPullRequest::default());
         assert!(!standing.is_outdated());
     }

@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    fn decoded(body: &str) -> Result<Parcel, RecordError> {
+    fn decode_parcel(body: &str) -> Result<Parcel, RecordError> {
         decode_stored_record(body.as_bytes())
     }
 
@@ -215,7 +215,7 @@ mod tests {
             r#"{"version":1,"kilograms":4}"#,
             r#"{"version":2,"grams":4000}"#,
         ] {
-            assert_eq!(decoded(body).unwrap(), parcel, "{body}");
+            assert_eq!(decode_parcel(body).unwrap(), parcel, "{body}");
         }
     }
 
@@ -225,16 +225,19 @@ mod tests {
             version: 4,
             newest: 3,
         });
-        assert_eq!(decoded(r#"{"version":4,"weight":{"unit":"g"}}"#), newer);
-        assert_eq!(decoded(r#"{"version":4,"grams":1}"#), newer);
+        assert_eq!(decode_parcel(r#"{"version":4,"weight":{"unit":"g"}}"#), newer);
+        assert_eq!(decode_parcel(r#"{"version":4,"grams":1}"#), newer);
         for broken in [r#"{"version":3}"#, r#"{"version":"x","grams":1}"#, "{", "[]", ""] {
-            assert!(matches!(decoded(broken), Err(RecordError::Broken(_))), "{broken}");
+            assert!(
+                matches!(decode_parcel(broken), Err(RecordError::Broken(_))),
+                "{broken}"
+            );
         }
     }
 
     #[test]
     fn unknown_fields_of_records_are_ignored() {
         let body = r#"{"version":3,"grams":1,"colour":"red"}"#;
-        assert_eq!(decoded(body).unwrap().grams, 1);
+        assert_eq!(decode_parcel(body).unwrap().grams, 1);
     }
 }

@@ -129,35 +129,35 @@ mod tests {
 
     use super::*;
 
-    fn entry(fact: &Value) -> JournalEntry {
+    fn build_entry(fact: &Value) -> JournalEntry {
         serde_json::from_value(json!({
             "position": 0, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1}, "at": 1, "fact": fact,
         }))
         .unwrap()
     }
 
-    fn started(checks: Value) -> JournalEntry {
+    fn build_start_entry(checks: Value) -> JournalEntry {
         let mut reason = json!({"type": "checks_completed", "head": "a".repeat(40), "conclusion": "failure", "failed": [],
             "pull_request": {"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"}});
         if let (Value::Object(reason), Value::Object(more)) = (&mut reason, checks) {
             reason.extend(more);
         }
-        entry(
+        build_entry(
             &json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook",
             "actor": null, "reason": reason}}),
         )
     }
 
-    fn asked(request: Value) -> JournalEntry {
+    fn build_request_entry(request: Value) -> JournalEntry {
         let mut request = request;
         request["pull_request"] = json!({"repository": "acme/shop", "number": 7, "branch": "b", "url": "u"});
-        entry(
+        build_entry(
             &json!({"type": "report_requested", "id": "jira:ENG-1@1:2", "request": request, "answers": null}),
         )
     }
 
-    fn ended(reason: &str) -> JournalEntry {
-        entry(&json!({"type": "run_finished", "reason": {"type": reason}}))
+    fn build_finish_entry(reason: &str) -> JournalEntry {
+        build_entry(&json!({"type": "run_finished", "reason": {"type": reason}}))
     }
 
     #[test]
@@ -167,12 +167,20 @@ mod tests {
         let repaired =
             json!({"type": "checks_repaired", "commit": commit, "strategy": "auto_fix", "summary": ""});
         assert_eq!(
-            of(vec![started(json!({})), asked(repaired), ended("completed")]),
+            of(vec![
+                build_start_entry(json!({})),
+                build_request_entry(repaired),
+                build_finish_entry("completed")
+            ]),
             json!({"fixed": true, "strategy": "auto_fix", "commit_sha": commit, "error": null})
         );
         let named = json!({"type": "checks_repaired", "commit": commit, "strategy": "auto_fix", "by": ["pre-commit"], "summary": ""});
         assert_eq!(
-            of(vec![started(json!({})), asked(named), ended("completed")]),
+            of(vec![
+                build_start_entry(json!({})),
+                build_request_entry(named),
+                build_finish_entry("completed")
+            ]),
             json!({"fixed": true, "strategy": "pre-commit", "commit_sha": commit, "error": null})
         );
         assert_eq!(
@@ -180,30 +188,33 @@ mod tests {
             json!({"fixed": true, "strategy": null, "commit_sha": null, "error": null, "message": "No failed checks"})
         );
         assert_eq!(
-            of(vec![started(json!({})), ended("model_refused")]),
+            of(vec![
+                build_start_entry(json!({})),
+                build_finish_entry("model_refused")
+            ]),
             json!({"fixed": false, "strategy": null, "commit_sha": null, "error": "model_refused"})
         );
         assert_eq!(
             of(vec![
-                started(json!({"unrepaired": "not_ours"})),
-                ended("completed")
+                build_start_entry(json!({"unrepaired": "not_ours"})),
+                build_finish_entry("completed")
             ]),
             json!({"fixed": false, "strategy": null, "commit_sha": null, "error": "not_ours"})
         );
         let rerun = json!({"type": "rerun_checks", "head": commit, "failed": [], "runs": [1]});
         assert_eq!(
             of(vec![
-                started(json!({"rerun": [1]})),
-                asked(rerun),
-                ended("completed")
+                build_start_entry(json!({"rerun": [1]})),
+                build_request_entry(rerun),
+                build_finish_entry("completed")
             ]),
             json!({"fixed": false, "strategy": "rerun", "commit_sha": null, "error": null})
         );
-        assert_eq!(of(vec![started(json!({}))]), Value::Null, "it goes on");
+        assert_eq!(of(vec![build_start_entry(json!({}))]), Value::Null, "it goes on");
         assert_eq!(
             of(vec![
-                started(json!({"conclusion": "success"})),
-                ended("completed")
+                build_start_entry(json!({"conclusion": "success"})),
+                build_finish_entry("completed")
             ]),
             Value::Null
         );

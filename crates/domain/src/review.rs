@@ -78,7 +78,7 @@ impl ChangeReview {
 mod tests {
     use super::*;
 
-    fn objection(path: &str, line: Option<u32>, trigger: &str) -> ReviewObjection {
+    fn build_objection(path: &str, line: Option<u32>, trigger: &str) -> ReviewObjection {
         ReviewObjection {
             path: path.to_owned(),
             line,
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn objections_match_by_line_or_trigger() {
-        let first = objection("cart.py", Some(3), "An empty cart");
-        assert!(first.is_same(&objection("cart.py", Some(3), "No lines")));
-        assert!(first.is_same(&objection("cart.py", None, "an EMPTY cart!")));
-        assert!(!first.is_same(&objection("cart.py", Some(4), "No lines")));
-        assert!(!first.is_same(&objection("shop.py", Some(3), "An empty cart")));
-        let place_less = objection("cart.py", None, "No lines");
-        assert!(!place_less.is_same(&objection("cart.py", None, "An empty cart")));
+        let first = build_objection("cart.py", Some(3), "An empty cart");
+        assert!(first.is_same(&build_objection("cart.py", Some(3), "No lines")));
+        assert!(first.is_same(&build_objection("cart.py", None, "an EMPTY cart!")));
+        assert!(!first.is_same(&build_objection("cart.py", Some(4), "No lines")));
+        assert!(!first.is_same(&build_objection("shop.py", Some(3), "An empty cart")));
+        let place_less = build_objection("cart.py", None, "No lines");
+        assert!(!place_less.is_same(&build_objection("cart.py", None, "An empty cart")));
     }
 }

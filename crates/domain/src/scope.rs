@@ -70,7 +70,7 @@ impl<'a> ChangeScope<'a> {
 mod tests {
     use super::*;
 
-    fn module(name: &str, paths: &[&str], kinds: &[&str]) -> ModuleRules {
+    fn build_module(name: &str, paths: &[&str], kinds: &[&str]) -> ModuleRules {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         ModuleRules {
             name: name.to_owned(),
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn scope_excludes_modules_until_widened() {
         let modules = [
-            module("core", &["core"], &[]),
-            module("api", &["api"], &["Story"]),
-            module("rest", &["**"], &["Chore"]),
+            build_module("core", &["core"], &[]),
+            build_module("api", &["api"], &["Story"]),
+            build_module("rest", &["**"], &["Chore"]),
         ];
         let bug = ChangeScope::new(&modules, "bug", &[]);
         assert_eq!(bug.outside("core/Task.java"), None);

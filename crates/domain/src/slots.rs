@@ -66,7 +66,7 @@ impl SlotQueue {
 mod tests {
     use super::*;
 
-    fn run(sequence: u64) -> RunId {
+    fn build_run_id(sequence: u64) -> RunId {
         format!("jira:ENG-{sequence}@{sequence}").parse().unwrap()
     }
 
@@ -74,19 +74,25 @@ mod tests {
     fn slots_go_to_those_who_came_first() {
         let mut queue = SlotQueue::default();
         for number in 1..=3 {
-            assert!(queue.join(&run(number), Timestamp::from_unix_ms(number.cast_signed())));
+            assert!(queue.join(
+                &build_run_id(number),
+                Timestamp::from_unix_ms(number.cast_signed())
+            ));
         }
         assert!(
-            !queue.join(&run(1), Timestamp::from_unix_ms(9)),
+            !queue.join(&build_run_id(1), Timestamp::from_unix_ms(9)),
             "a run that waits keeps its place"
         );
-        let turns =
-            |queue: &SlotQueue, free| (1..=4).map(|n| queue.is_turn(&run(n), free)).collect::<Vec<_>>();
+        let turns = |queue: &SlotQueue, free| {
+            (1..=4)
+                .map(|n| queue.is_turn(&build_run_id(n), free))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(turns(&queue, 0), [false; 4]);
         assert_eq!(turns(&queue, 2), [true, true, false, false]);
         assert_eq!(turns(&queue, 4), [true; 4], "a newcomer is fourth");
-        assert!(queue.leave(&run(1)));
-        assert!(!queue.leave(&run(1)));
+        assert!(queue.leave(&build_run_id(1)));
+        assert!(!queue.leave(&build_run_id(1)));
         assert_eq!(turns(&queue, 2), [false, true, true, false]);
     }
 }

@@ -188,7 +188,7 @@ pub struct SharedBudget {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Timestamp {
+    fn parse_timestamp(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
     }
 
@@ -231,8 +231,12 @@ mod tests {
                 "2026-12-01T00:00:00Z",
             ),
         ] {
-            assert_eq!(period.name(at(when)), name);
-            assert_eq!(period.around(at(when)), (at(first), at(next)), "{when}");
+            assert_eq!(period.name(parse_timestamp(when)), name);
+            assert_eq!(
+                period.around(parse_timestamp(when)),
+                (parse_timestamp(first), parse_timestamp(next)),
+                "{when}"
+            );
         }
     }
 }

@@ -150,7 +150,7 @@ mod tests {
     const TEMPLATE: &str = "---\nname: x\n---\n<!-- Thanks! -->\nFixes #\n\n## What changed? ##\n\nDescribe it.\n<!--\n## Not a heading\n-->\n\
         **Checklist**\n\n- [ ] Tests added\n* [X] I read the rules\n- [ ] Docs updated\n- [a link](https://x.example)\n\n```\n# code\n- [ ] no\n```\n\n## Risk\n\nNone?\n";
 
-    fn answer(heading: &str, text: &str, done: &[&str]) -> TemplateAnswer {
+    fn build_answer(heading: &str, text: &str, done: &[&str]) -> TemplateAnswer {
         TemplateAnswer {
             heading: heading.to_owned(),
             text: text.to_owned(),
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn headings_and_boxes_are_kept() {
         let answers = [
-            answer("what changed", "Totals count pieces.", &[]),
-            answer("Checklist", "", &["tests added", "unknown item"]),
+            build_answer("what changed", "Totals count pieces.", &[]),
+            build_answer("Checklist", "", &["tests added", "unknown item"]),
         ];
         assert_eq!(
             fill_template(TEMPLATE, &answers),
@@ -173,14 +173,17 @@ mod tests {
 
     #[test]
     fn boxes_before_headings_are_kept() {
-        let filled = fill_template("- [ ] one\n- [ ] two\n", &[answer("", "All of it.", &["two"])]);
+        let filled = fill_template(
+            "- [ ] one\n- [ ] two\n",
+            &[build_answer("", "All of it.", &["two"])],
+        );
         assert_eq!(filled, "All of it.\n\n- [ ] one\n- [x] two");
     }
 
     #[test]
     fn template_without_structure_is_empty() {
         assert_eq!(
-            fill_template("Please describe.\n", &[answer("", "Words.", &[])]),
+            fill_template("Please describe.\n", &[build_answer("", "Words.", &[])]),
             ""
         );
         assert_eq!(fill_template("", &[]), "");
@@ -190,7 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_template_is_filled_without_panic(template in "(?s)(#|-|\\[|\\]|x|<!--|-->|`|\\*| |\n|é){0,60}") {
-            let filled = fill_template(&template, &[answer("x", "words", &["x"])]);
+            let filled = fill_template(&template, &[build_answer("x", "words", &["x"])]);
             prop_assert!(!filled.contains("<!--"));
         }
     }

@@ -9,40 +9,40 @@ use domain::{
 };
 use proptest::prelude::*;
 
-fn instances() -> impl Strategy<Value = Option<InstanceName>> {
+fn any_instance() -> impl Strategy<Value = Option<InstanceName>> {
     prop::option::of("[a-z][a-z0-9-]{0,8}".prop_filter_map("legal instance", |name| name.parse().ok()))
 }
 
-fn repositories() -> impl Strategy<Value = RepositoryName> {
+fn any_repository() -> impl Strategy<Value = RepositoryName> {
     let part = || "[A-Za-z0-9_.-]{1,20}";
-    let on_servers = (instances(), part(), part())
+    let on_servers = (any_instance(), part(), part())
         .prop_filter_map("legal repository", |(instance, owner, name)| {
             Some(RepositoryName::new(&owner, &name).ok()?.on(instance))
         });
     prop_oneof![
         3 => on_servers,
-        1 => folders().prop_map(|folder| RepositoryName::in_folder(&folder)),
+        1 => any_folder_name().prop_map(|folder| RepositoryName::in_folder(&folder)),
     ]
 }
 
-fn folders() -> impl Strategy<Value = InstanceName> {
-    instances().prop_filter_map("a folder has a name", |name| name)
+fn any_folder_name() -> impl Strategy<Value = InstanceName> {
+    any_instance().prop_filter_map("a folder has a name", |name| name)
 }
 
 fn ticket_keys() -> impl Strategy<Value = TicketKey> {
     prop_oneof![
-        (instances(), "[A-Z][A-Z0-9_]{0,9}", 1..u64::MAX).prop_map(|(instance, project, number)| {
+        (any_instance(), "[A-Z][A-Z0-9_]{0,9}", 1..u64::MAX).prop_map(|(instance, project, number)| {
             TicketKey::Jira {
                 instance,
                 project,
                 number,
             }
         }),
-        (repositories(), 1..u64::MAX).prop_filter_map("on a server", |(repository, number)| {
+        (any_repository(), 1..u64::MAX).prop_filter_map("on a server", |(repository, number)| {
             let is_local = repository.local_folder().is_some();
             (!is_local).then_some(TicketKey::GitHub { repository, number })
         }),
-        (folders(), 1..u64::MAX).prop_map(|(folder, number)| TicketKey::Folder { folder, number }),
+        (any_folder_name(), 1..u64::MAX).prop_map(|(folder, number)| TicketKey::Folder { folder, number }),
     ]
 }
 
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn repository_names_round_trip(repository in repositories()) {
+    fn repository_names_round_trip(repository in any_repository()) {
         prop_assert_eq!(repository.to_string().parse::<RepositoryName>().unwrap(), repository.clone());
         let folder = repository.folder();
         let (owner, name) = folder.split_once('/').unwrap();
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn instances_share_no_name_or_folder(a in repositories(), b in repositories(), number in 1..9u64) {
+    fn instances_share_no_name_or_folder(a in any_repository(), b in any_repository(), number in 1..9u64) {
         let same_path = b.clone().on(a.instance().cloned());
         for other in [b, same_path, a.clone().on(None), a.clone().on(Some("ghe".parse().unwrap()))] {
             let is_same = a == other;

@@ -16,7 +16,7 @@ use domain::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-fn lines(version: u32, name: &str) -> Vec<String> {
+fn read_stored_lines(version: u32, name: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored");
     let file = folder.join(format!("v{version}")).join(format!("{name}.jsonl"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -37,9 +37,9 @@ fn is_within(part: &Value, whole: &Value) -> bool {
 }
 
 /// Reads every record of every format, and compares those of the current format after writing them again.
-fn hold<T: StoredRecord>(name: &str) {
+fn check_round_trip<T: StoredRecord>(name: &str) {
     for version in 1..=T::VERSION {
-        let lines = lines(version, name);
+        let lines = read_stored_lines(version, name);
         assert!(!lines.is_empty(), "{name} has no record of format {version}");
         for line in lines {
             let record: T = decode_stored_record(line.as_bytes())
@@ -67,29 +67,29 @@ fn hold<T: StoredRecord>(name: &str) {
 
 #[test]
 fn stored_records_round_trip_unchanged() {
-    hold::<Trigger>("trigger");
-    hold::<JournalEntry>("entry");
-    hold::<OutboundRequest>("report");
-    hold::<TicketRow>("row");
-    hold::<OutboundOutcome>("outcome");
-    hold::<OutboundCursor>("cursor");
-    hold::<BranchRecord>("branch");
-    hold::<PullRequestRecord>("pull_request");
-    hold::<PullRequestCall>("pull_request_call");
-    hold::<PullRequestAnswer>("pull_request_answer");
-    hold::<MaintenanceOrder>("maintenance_order");
-    hold::<MaintenanceAnswer>("maintenance_answer");
-    hold::<SlotQueue>("slots");
-    hold::<EffortHistory>("history");
-    hold::<StopAll>("stop_all");
-    hold::<NewerRecord>("newer");
-    hold::<ProjectionPosition>("place");
-    hold::<CredentialEnds>("credentials");
-    hold::<RunOverview>("overview");
+    check_round_trip::<Trigger>("trigger");
+    check_round_trip::<JournalEntry>("entry");
+    check_round_trip::<OutboundRequest>("report");
+    check_round_trip::<TicketRow>("row");
+    check_round_trip::<OutboundOutcome>("outcome");
+    check_round_trip::<OutboundCursor>("cursor");
+    check_round_trip::<BranchRecord>("branch");
+    check_round_trip::<PullRequestRecord>("pull_request");
+    check_round_trip::<PullRequestCall>("pull_request_call");
+    check_round_trip::<PullRequestAnswer>("pull_request_answer");
+    check_round_trip::<MaintenanceOrder>("maintenance_order");
+    check_round_trip::<MaintenanceAnswer>("maintenance_answer");
+    check_round_trip::<SlotQueue>("slots");
+    check_round_trip::<EffortHistory>("history");
+    check_round_trip::<StopAll>("stop_all");
+    check_round_trip::<NewerRecord>("newer");
+    check_round_trip::<ProjectionPosition>("place");
+    check_round_trip::<CredentialEnds>("credentials");
+    check_round_trip::<RunOverview>("overview");
 }
 
 /// Returns the names of an enum's variants from the error message for an unknown variant.
-fn variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
+fn list_variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
     let error = serde_json::from_value::<T>(unknown)
         .err()
         .expect("no such variant");
@@ -99,7 +99,7 @@ fn variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
     quoted.map(str::to_owned).collect()
 }
 
-fn tags(records: &[Value], path: &str) -> BTreeSet<String> {
+fn collect_tags(records: &[Value], path: &str) -> BTreeSet<String> {
     let tag = |record: &Value| Some(record.pointer(path)?.as_str()?.to_owned());
     records.iter().filter_map(tag).collect()
 }
@@ -107,7 +107,7 @@ fn tags(records: &[Value], path: &str) -> BTreeSet<String> {
 #[test]
 fn every_variant_has_a_stored_record() {
     let read = |name| -> Vec<Value> {
-        let lines = lines(1, name);
+        let lines = read_stored_lines(1, name);
         lines
             .iter()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -124,69 +124,73 @@ fn every_variant_has_a_stored_record() {
     for (of, all, kept) in [
         (
             "reason",
-            variants::<TriggerReason>(tagged("type")),
-            tags(&triggers, "/reason/type"),
+            list_variants::<TriggerReason>(tagged("type")),
+            collect_tags(&triggers, "/reason/type"),
         ),
-        ("job", variants::<Job>(json!("?")), tags(&triggers, "/reason/job")),
+        (
+            "job",
+            list_variants::<Job>(json!("?")),
+            collect_tags(&triggers, "/reason/job"),
+        ),
         (
             "skip",
-            variants::<SkipReason>(tagged("rule")),
-            tags(&triggers, "/reason/rule"),
+            list_variants::<SkipReason>(tagged("rule")),
+            collect_tags(&triggers, "/reason/rule"),
         ),
         (
             "fact",
-            variants::<Fact>(tagged("type")),
-            tags(&entries, "/fact/type"),
+            list_variants::<Fact>(tagged("type")),
+            collect_tags(&entries, "/fact/type"),
         ),
         (
             "waits_for",
-            variants::<WaitCondition>(json!("?")),
-            tags(&entries, "/fact/waits_for"),
+            list_variants::<WaitCondition>(json!("?")),
+            collect_tags(&entries, "/fact/waits_for"),
         ),
         (
             "stop",
-            variants::<StopReason>(tagged("type")),
-            tags(&entries, "/fact/reason/type"),
+            list_variants::<StopReason>(tagged("type")),
+            collect_tags(&entries, "/fact/reason/type"),
         ),
         (
             "hint",
-            variants::<ModelHint>(tagged("type")),
-            tags(&entries, "/fact/hint/type"),
+            list_variants::<ModelHint>(tagged("type")),
+            collect_tags(&entries, "/fact/hint/type"),
         ),
         (
             "request",
-            variants::<OutboundAction>(tagged("type")),
-            tags(&reports, "/request/type"),
+            list_variants::<OutboundAction>(tagged("type")),
+            collect_tags(&reports, "/request/type"),
         ),
         (
             "outcome",
-            variants::<OutboundOutcome>(tagged("outcome")),
-            tags(&outcomes, "/outcome"),
+            list_variants::<OutboundOutcome>(tagged("outcome")),
+            collect_tags(&outcomes, "/outcome"),
         ),
         (
             "refusal",
-            variants::<OutboundRefusal>(json!({ "code": "?" })),
-            tags(&outcomes, "/code"),
+            list_variants::<OutboundRefusal>(json!({ "code": "?" })),
+            collect_tags(&outcomes, "/code"),
         ),
         (
             "violation",
-            variants::<PolicyViolation>(tagged("type")),
-            tags(&violations, "/type"),
+            list_variants::<PolicyViolation>(tagged("type")),
+            collect_tags(&violations, "/type"),
         ),
         (
             "place of a secret",
-            variants::<SecretPlace>(tagged("place")),
-            tags(&violations, "/place/place"),
+            list_variants::<SecretPlace>(tagged("place")),
+            collect_tags(&violations, "/place/place"),
         ),
         (
             "receipt",
-            variants::<OutboundReceipt>(tagged("type")),
-            tags(&outcomes, "/type"),
+            list_variants::<OutboundReceipt>(tagged("type")),
+            collect_tags(&outcomes, "/type"),
         ),
         (
             "status",
-            variants::<RunStatus>(tagged("status")),
-            tags(&runs, "/status/status"),
+            list_variants::<RunStatus>(tagged("status")),
+            collect_tags(&runs, "/status/status"),
         ),
     ] {
         let missing: Vec<_> = all.difference(&kept).collect();
@@ -196,7 +200,7 @@ fn every_variant_has_a_stored_record() {
 
 #[test]
 fn pinned_rules_ignore_keys_of_later_release() {
-    let line = &lines(1, "trigger")[0];
+    let line = &read_stored_lines(1, "trigger")[0];
     assert!(line.contains("a_key_of_a_later_release"));
     let trigger: Trigger = decode_stored_record(line.as_bytes()).unwrap();
     let TriggerReason::JobRequested(request) = trigger.reason else {
@@ -241,8 +245,8 @@ fn with_a_field_of_a_later_release(record: &Value, skip: &dyn Fn(&str) -> bool) 
 }
 
 /// Asserts that records with an unknown field at any place are readable and unchanged.
-fn ignores<T: StoredRecord>(name: &str, refused: &mut BTreeSet<String>) {
-    for line in lines(1, name) {
+fn check_unknown_fields<T: StoredRecord>(name: &str, refused: &mut BTreeSet<String>) {
+    for line in read_stored_lines(1, name) {
         let plain: Value = serde_json::from_slice(
             &encode_stored_record(&decode_stored_record::<T>(line.as_bytes()).unwrap()).unwrap(),
         )
@@ -293,24 +297,24 @@ const MAPS: [&str; 7] = [
 #[test]
 fn unknown_field_anywhere_in_record_is_ignored() {
     let mut refused = BTreeSet::new();
-    ignores::<Trigger>("trigger", &mut refused);
-    ignores::<JournalEntry>("entry", &mut refused);
-    ignores::<OutboundRequest>("report", &mut refused);
-    ignores::<TicketRow>("row", &mut refused);
-    ignores::<OutboundOutcome>("outcome", &mut refused);
-    ignores::<OutboundCursor>("cursor", &mut refused);
-    ignores::<BranchRecord>("branch", &mut refused);
-    ignores::<PullRequestRecord>("pull_request", &mut refused);
-    ignores::<PullRequestCall>("pull_request_call", &mut refused);
-    ignores::<PullRequestAnswer>("pull_request_answer", &mut refused);
-    ignores::<MaintenanceOrder>("maintenance_order", &mut refused);
-    ignores::<MaintenanceAnswer>("maintenance_answer", &mut refused);
-    ignores::<SlotQueue>("slots", &mut refused);
-    ignores::<EffortHistory>("history", &mut refused);
-    ignores::<StopAll>("stop_all", &mut refused);
-    ignores::<NewerRecord>("newer", &mut refused);
-    ignores::<ProjectionPosition>("place", &mut refused);
-    ignores::<CredentialEnds>("credentials", &mut refused);
-    ignores::<RunOverview>("overview", &mut refused);
+    check_unknown_fields::<Trigger>("trigger", &mut refused);
+    check_unknown_fields::<JournalEntry>("entry", &mut refused);
+    check_unknown_fields::<OutboundRequest>("report", &mut refused);
+    check_unknown_fields::<TicketRow>("row", &mut refused);
+    check_unknown_fields::<OutboundOutcome>("outcome", &mut refused);
+    check_unknown_fields::<OutboundCursor>("cursor", &mut refused);
+    check_unknown_fields::<BranchRecord>("branch", &mut refused);
+    check_unknown_fields::<PullRequestRecord>("pull_request", &mut refused);
+    check_unknown_fields::<PullRequestCall>("pull_request_call", &mut refused);
+    check_unknown_fields::<PullRequestAnswer>("pull_request_answer", &mut refused);
+    check_unknown_fields::<MaintenanceOrder>("maintenance_order", &mut refused);
+    check_unknown_fields::<MaintenanceAnswer>("maintenance_answer", &mut refused);
+    check_unknown_fields::<SlotQueue>("slots", &mut refused);
+    check_unknown_fields::<EffortHistory>("history", &mut refused);
+    check_unknown_fields::<StopAll>("stop_all", &mut refused);
+    check_unknown_fields::<NewerRecord>("newer", &mut refused);
+    check_unknown_fields::<ProjectionPosition>("place", &mut refused);
+    check_unknown_fields::<CredentialEnds>("credentials", &mut refused);
+    check_unknown_fields::<RunOverview>("overview", &mut refused);
     assert!(refused.is_empty(), "{refused:#?}");
 }

@@ -13,7 +13,7 @@ use std::{
 /// Number of named awaits. It may grow; a smaller number needs a change here.
 const COUNT: usize = 105;
 
-fn root() -> PathBuf {
+fn find_workspace_root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).unwrap().to_owned()
 }
@@ -45,7 +45,7 @@ fn sites_in(text: &str) -> Vec<String> {
 fn listed_sites_match_sources_exactly() {
     let mut files = Vec::new();
     for folder in ["crates", "services"] {
-        rust_files(&root().join(folder), &mut files);
+        rust_files(&find_workspace_root().join(folder), &mut files);
     }
     let texts = files.iter().map(|file| fs::read_to_string(file).unwrap());
     let mut found: Vec<String> = texts.flat_map(|text| sites_in(&text)).collect();

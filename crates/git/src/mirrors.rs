@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// Creates mirrors that were used in this order.
-    fn mirrors(folder: &Path, names: &[&str]) -> MirrorFolder<bool> {
+    fn create_mirrors(folder: &Path, names: &[&str]) -> MirrorFolder<bool> {
         let mirrors = MirrorFolder::new(folder.to_owned());
         for (at, name) in names.iter().enumerate() {
             let path = mirrors.path(&name.parse().unwrap());
@@ -170,7 +170,7 @@ mod tests {
         mirrors
     }
 
-    fn left(mirrors: &MirrorFolder<bool>) -> Vec<String> {
+    fn list_mirror_names(mirrors: &MirrorFolder<bool>) -> Vec<String> {
         let mut names: Vec<_> = mirrors.names().map(|name| name.to_string()).collect();
         names.sort();
         names
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn least_recently_used_mirror_is_evicted_first() {
         let folder = tempfile::TempDir::new().unwrap();
-        let mirrors = mirrors(folder.path(), &["acme/b", "acme/a", "other/c"]);
+        let mirrors = create_mirrors(folder.path(), &["acme/b", "acme/a", "other/c"]);
         mirrors.get(&"acme/b".parse().unwrap()).touch();
         let asked = Cell::new(0);
         let gone = mirrors.make_room_until(|| asked.replace(asked.get() + 1) == 2);
@@ -187,20 +187,20 @@ mod tests {
             gone.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["acme/a", "other/c"]
         );
-        assert_eq!(left(&mirrors), ["acme/b"]);
+        assert_eq!(list_mirror_names(&mirrors), ["acme/b"]);
     }
 
     #[test]
     fn same_path_on_instances_has_separate_mirrors() {
         let folder = tempfile::TempDir::new().unwrap();
         let names = ["acme/shop", "dc:acme/shop", "ghe:acme/shop"];
-        assert_eq!(left(&mirrors(folder.path(), &names)), names);
+        assert_eq!(list_mirror_names(&create_mirrors(folder.path(), &names)), names);
     }
 
     #[tokio::test]
     async fn held_or_locked_mirror_survives_eviction() {
         let folder = tempfile::TempDir::new().unwrap();
-        let mirrors = mirrors(folder.path(), &["acme/a", "acme/b", "acme/c"]);
+        let mirrors = create_mirrors(folder.path(), &["acme/a", "acme/b", "acme/c"]);
         let [a, b, c] = ["acme/a", "acme/b", "acme/c"].map(|name| mirrors.get(&name.parse().unwrap()));
         *c.state.lock().await = true;
         drop(c);
@@ -208,10 +208,10 @@ mod tests {
         drop(path);
         let working = state.lock().await;
         mirrors.make_room_until(|| false);
-        assert_eq!(left(&mirrors), ["acme/a", "acme/b"]);
+        assert_eq!(list_mirror_names(&mirrors), ["acme/a", "acme/b"]);
         assert!(!*mirrors.get(&"acme/c".parse().unwrap()).state.lock().await);
         drop((a, working));
         mirrors.make_room_until(|| false);
-        assert!(left(&mirrors).is_empty());
+        assert!(list_mirror_names(&mirrors).is_empty());
     }
 }

@@ -222,7 +222,7 @@ fn measure_partial_packs(folder: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    fn watch(limit_s: u64) -> FetchWatch {
+    fn build_watch(limit_s: u64) -> FetchWatch {
         FetchWatch::new(FetchSettings {
             progress_limit_s: limit_s,
             least_kib: 1,
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn progress_is_read_and_errors_are_kept() {
-        let watch = watch(5);
+        let watch = build_watch(5);
         let said = "remote: Counting objects:  50% (1/2)\rremote: Counting objects: 100% (2/2), done.\n\
                     Receiving objects:  40% (2/5), 1.00 MiB | 99.00 KiB/s\rfatal: early EOF\nerror: ob";
         let mut kept = Vec::new();
@@ -262,7 +262,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
-        let watch = watch(5);
+        let watch = build_watch(5);
         let started = Instant::now();
         tokio::select! {
             () = async { growing.await; std::future::pending::<()>().await } => {}
@@ -278,7 +278,7 @@ mod tests {
         let packs = folder.path().join("objects/pack");
         fs::create_dir_all(&packs).unwrap();
         fs::write(packs.join("tmp_pack_x"), [0; 10]).unwrap();
-        let watch = watch(60);
+        let watch = build_watch(60);
         let started = Instant::now();
         watch.until_stalled(folder.path()).await;
         assert!(

@@ -260,7 +260,7 @@ mod tests {
     const FIX: &str =
         "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n";
 
-    fn git(folder: &Path, arguments: &[&str]) -> String {
+    fn execute_git(folder: &Path, arguments: &[&str]) -> String {
         let mut command = Command::new("git");
         command.args([
             "-c",
@@ -276,9 +276,9 @@ mod tests {
     }
 
     /// Creates a repository whose second commit solves a task posed at its first. Returns both ids.
-    fn source() -> (TempDir, CommitId, String) {
+    fn create_source_repository() -> (TempDir, CommitId, String) {
         let folder = tempfile::tempdir().unwrap();
-        git(folder.path(), &["init", "-q"]);
+        execute_git(folder.path(), &["init", "-q"]);
         for (path, text) in [
             ("a.txt", "one\ntwo\n"),
             ("t.txt", "old test\n"),
@@ -287,16 +287,16 @@ mod tests {
             fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
             fs::write(folder.path().join(path), text).unwrap();
         }
-        git(folder.path(), &["add", "--all"]);
-        git(folder.path(), &["commit", "-q", "-m", "Before"]);
-        let base = git(folder.path(), &["rev-parse", "HEAD"]);
+        execute_git(folder.path(), &["add", "--all"]);
+        execute_git(folder.path(), &["commit", "-q", "-m", "Before"]);
+        let base = execute_git(folder.path(), &["rev-parse", "HEAD"]);
         fs::write(folder.path().join("a.txt"), "one\nTWO\n").unwrap();
-        git(folder.path(), &["commit", "-q", "-a", "-m", "The solution"]);
-        let later = git(folder.path(), &["rev-parse", "HEAD"]);
+        execute_git(folder.path(), &["commit", "-q", "-a", "-m", "The solution"]);
+        let later = execute_git(folder.path(), &["rev-parse", "HEAD"]);
         (folder, base.parse().unwrap(), later)
     }
 
-    fn written(alone: &SingleCommitRepository, files: Oid) -> (TempDir, String, String) {
+    fn write_commit_files(alone: &SingleCommitRepository, files: Oid) -> (TempDir, String, String) {
         let folder = tempfile::tempdir().unwrap();
         alone.write(files, folder.path()).unwrap();
         let read = |path| fs::read_to_string(folder.path().join(path)).unwrap();
@@ -306,10 +306,10 @@ mod tests {
 
     #[tokio::test]
     async fn single_commit_repository_has_no_history() {
-        let (source, base, later) = source();
+        let (source, base, later) = create_source_repository();
         let place = tempfile::tempdir().unwrap();
         let bundle = place.path().join("all.bundle");
-        git(
+        execute_git(
             source.path(),
             &["bundle", "create", "-q", bundle.to_str().unwrap(), "--all"],
         );
@@ -319,12 +319,12 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(of_commit.base().unwrap(), of_bundle.base().unwrap());
-        let solved = git(source.path(), &["rev-parse", "HEAD:a.txt"]);
+        let solved = execute_git(source.path(), &["rev-parse", "HEAD:a.txt"]);
         for name in ["one", "two"] {
             let alone = at(name);
-            assert_eq!(git(&alone, &["log", "--all", "--format=%s %P"]), "Base");
-            assert_eq!(git(&alone, &["fsck", "--strict", "--no-dangling"]), "");
-            let all = git(&alone, &["cat-file", "--batch-check", "--batch-all-objects"]);
+            assert_eq!(execute_git(&alone, &["log", "--all", "--format=%s %P"]), "Base");
+            assert_eq!(execute_git(&alone, &["fsck", "--strict", "--no-dangling"]), "");
+            let all = execute_git(&alone, &["cat-file", "--batch-check", "--batch-all-objects"]);
             assert!(!all.contains(&later) && !all.contains(&solved), "{all}");
             assert!(!alone.join("objects/info/alternates").exists());
         }
@@ -332,13 +332,13 @@ mod tests {
 
     #[test]
     fn folder_files_become_the_base() {
-        let (source, ..) = source();
+        let (source, ..) = create_source_repository();
         fs::remove_dir_all(source.path().join(".git")).unwrap();
         fs::write(source.path().join(".gitignore"), "kept\n").unwrap();
         fs::write(source.path().join("kept"), "x").unwrap();
         let place = tempfile::tempdir().unwrap();
         let alone = SingleCommitRepository::of_files(source.path(), &place.path().join("g")).unwrap();
-        let (folder, a, _) = written(&alone, alone.files(None, None, "").unwrap());
+        let (folder, a, _) = write_commit_files(&alone, alone.files(None, None, "").unwrap());
         assert_eq!(a, "one\nTWO\n");
         assert!(folder.path().join("kept").exists() && folder.path().join("sub/b.txt").exists());
         assert!(!source.path().join(".git").exists());
@@ -347,21 +347,21 @@ mod tests {
 
     #[test]
     fn grader_tests_override_changes_to_tests() {
-        let (source, base, _) = source();
+        let (source, base, _) = create_source_repository();
         let place = tempfile::tempdir().unwrap();
         let alone = SingleCommitRepository::of_commit(source.path(), &base, &place.path().join("g")).unwrap();
-        let (_folder, a, t) = written(&alone, alone.files(None, Some(FIX), TEST).unwrap());
+        let (_folder, a, t) = write_commit_files(&alone, alone.files(None, Some(FIX), TEST).unwrap());
         assert_eq!((a.as_str(), t.as_str()), ("one\nTWO\n", "new test\n"));
 
         let work = place.path().join("work");
         let bare = place.path().join("g");
-        git(place.path(), &["clone", "-q", bare.to_str().unwrap(), "work"]);
-        git(&work, &["checkout", "-q", "-b", "fix/x"]);
+        execute_git(place.path(), &["clone", "-q", bare.to_str().unwrap(), "work"]);
+        execute_git(&work, &["checkout", "-q", "-b", "fix/x"]);
         fs::write(work.join("a.txt"), "one\n2\n").unwrap();
         fs::write(work.join("t.txt"), "always green\n").unwrap();
-        git(&work, &["commit", "-q", "-a", "-m", "Mine"]);
-        git(&work, &["push", "-q", "origin", "fix/x"]);
-        let (_folder, a, t) = written(&alone, alone.files(Some("fix/x"), None, TEST).unwrap());
+        execute_git(&work, &["commit", "-q", "-a", "-m", "Mine"]);
+        execute_git(&work, &["push", "-q", "origin", "fix/x"]);
+        let (_folder, a, t) = write_commit_files(&alone, alone.files(Some("fix/x"), None, TEST).unwrap());
         assert_eq!((a.as_str(), t.as_str()), ("one\n2\n", "new test\n"));
         let change = alone.change("fix/x", 1 << 20).unwrap().unwrap();
         assert!(
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn patch_without_matching_context_is_refused() {
-        let (source, base, _) = source();
+        let (source, base, _) = create_source_repository();
         let place = tempfile::tempdir().unwrap();
         let alone = SingleCommitRepository::of_commit(source.path(), &base, &place.path().join("g")).unwrap();
         let stale = FIX.replace("-two", "-three");

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const MAX_FILE: u64 = 10 << 20;
 
 /// Creates a commit on top of `parent` with this content at each path; `None` removes the path.
-fn commit(
+fn create_commit(
     repository: &BareRepository,
     parent: Option<&CommitId>,
     files: &[(&str, Option<&str>)],
@@ -87,10 +87,10 @@ struct World {
     base: CommitId,
 }
 
-async fn world() -> World {
+async fn start_world() -> World {
     let root = TempDir::new().unwrap();
     let remote = BareRepository::init_bare(&root.path().join("remote/acme/shop.git")).unwrap();
-    let base = commit(
+    let base = create_commit(
         &remote,
         None,
         &[("a.txt", Some("one\n")), ("b.txt", Some("1\n2\n3\n4\n"))],
@@ -128,7 +128,7 @@ impl World {
 
 #[tokio::test]
 async fn fetch_updates_branches_and_prunes_deleted_ones() {
-    let world = world().await;
+    let world = start_world().await;
     world.remote.set_branch("old", &world.base).unwrap();
     world.fetch().await.unwrap();
     assert_eq!(world.local.branch_head("old").unwrap(), Some(world.base.clone()));
@@ -146,10 +146,10 @@ async fn fetch_updates_branches_and_prunes_deleted_ones() {
 
 #[tokio::test]
 async fn push_creates_moves_and_repeats_branch() {
-    let world = world().await;
+    let world = start_world().await;
     world.fetch().await.unwrap();
-    let first = commit(&world.local, Some(&world.base), &[("a.txt", Some("two\n"))]);
-    let second = commit(&world.local, Some(&first), &[("a.txt", Some("three\n"))]);
+    let first = create_commit(&world.local, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    let second = create_commit(&world.local, Some(&first), &[("a.txt", Some("three\n"))]);
     assert_eq!(world.push(&first, None).await.unwrap(), PushResult::Updated);
     assert_eq!(
         world.push(&second, Some(&first)).await.unwrap(),
@@ -178,10 +178,10 @@ async fn push_creates_moves_and_repeats_branch() {
 
 #[tokio::test]
 async fn push_over_foreign_commit_is_stale() {
-    let world = world().await;
+    let world = start_world().await;
     world.fetch().await.unwrap();
-    let ours = commit(&world.local, Some(&world.base), &[("a.txt", Some("ours\n"))]);
-    let theirs = commit(&world.remote, Some(&world.base), &[("a.txt", Some("theirs\n"))]);
+    let ours = create_commit(&world.local, Some(&world.base), &[("a.txt", Some("ours\n"))]);
+    let theirs = create_commit(&world.remote, Some(&world.base), &[("a.txt", Some("theirs\n"))]);
     world.remote.set_branch("feat/x", &theirs).unwrap();
     for expected in [None, Some(&world.base)] {
         let error = world.push(&ours, expected).await.unwrap_err();
@@ -192,7 +192,7 @@ async fn push_over_foreign_commit_is_stale() {
 
 #[tokio::test]
 async fn remote_failures_are_classified_without_credential() {
-    let world = world().await;
+    let world = start_world().await;
     let wrong = GitCredentials::basic("x-access-token", &SecretString::from("hunter2"));
     let denied = world
         .transport
@@ -218,7 +218,7 @@ async fn remote_failures_are_classified_without_credential() {
 
 #[tokio::test]
 async fn silent_remote_times_out_at_deadline() {
-    let world = world().await;
+    let world = start_world().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
     let transport = world.transport.with_deadline(Duration::from_millis(200));
@@ -228,7 +228,7 @@ async fn silent_remote_times_out_at_deadline() {
 
 #[tokio::test]
 async fn files_of_this_machine_are_no_remote() {
-    let world = world().await;
+    let world = start_world().await;
     let url = format!("file://{}", world.remote.path().display());
     assert!(
         world
@@ -242,9 +242,9 @@ async fn files_of_this_machine_are_no_remote() {
 
 #[tokio::test]
 async fn pack_contains_only_objects_missing_at_base() {
-    let world = world().await;
+    let world = start_world().await;
     world.fetch().await.unwrap();
-    let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let head = create_commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = world
         .remote
         .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
@@ -254,8 +254,8 @@ async fn pack_contains_only_objects_missing_at_base() {
     assert!(world.local.contains(&head));
     assert!(world.local.is_descendant(&head, &world.base).unwrap());
     assert!(!world.local.is_descendant(&world.base, &head).unwrap());
-    let other = commit(&world.local, Some(&world.base), &[("other.txt", Some("x\n"))]);
-    let apart = commit(&world.local, None, &[("apart.txt", Some("x\n"))]);
+    let other = create_commit(&world.local, Some(&world.base), &[("other.txt", Some("x\n"))]);
+    let apart = create_commit(&world.local, None, &[("apart.txt", Some("x\n"))]);
     let parts = |one: &_, other: &_| world.local.merge_base(one, other).unwrap();
     assert_eq!(parts(&head, &other).as_ref(), Some(&world.base));
     assert_eq!(parts(&head, &apart), None, "they share no history");
@@ -269,8 +269,8 @@ async fn pack_contains_only_objects_missing_at_base() {
 
 #[tokio::test]
 async fn pack_above_size_limit_is_refused() {
-    let world = world().await;
-    let head = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let world = start_world().await;
+    let head = create_commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = |max_bytes| {
         world
             .remote
@@ -284,9 +284,9 @@ async fn pack_above_size_limit_is_refused() {
 
 #[tokio::test]
 async fn file_above_two_mebibytes_shows_no_lines() {
-    let world = world().await;
+    let world = start_world().await;
     let (small, large) = ("a\n".repeat(1 << 19), "a long line\n".repeat(1 << 18));
-    let head = commit(
+    let head = create_commit(
         &world.remote,
         Some(&world.base),
         &[("large.txt", Some(&large)), ("small.txt", Some(&small))],
@@ -313,10 +313,10 @@ async fn file_above_two_mebibytes_shows_no_lines() {
 
 #[tokio::test]
 async fn added_lines_are_complete_within_budget() {
-    let world = world().await;
+    let world = start_world().await;
     let long = format!("{}end\n", "x".repeat(1 << 20));
     let many = "line\n".repeat(100_000) + &"x".repeat(1 << 18) + "end\n";
-    let head = commit(&world.remote, Some(&world.base), &[("many.txt", Some(&many))]);
+    let head = create_commit(&world.remote, Some(&world.base), &[("many.txt", Some(&many))]);
     let change = world
         .remote
         .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
@@ -339,7 +339,7 @@ async fn added_lines_are_complete_within_budget() {
         .zip(&contents)
         .map(|(name, content)| (name.as_str(), Some(content.as_str())))
         .collect();
-    let head = commit(&world.remote, Some(&world.base), &files);
+    let head = create_commit(&world.remote, Some(&world.base), &files);
     let change = world
         .remote
         .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
@@ -353,12 +353,12 @@ async fn added_lines_are_complete_within_budget() {
 
 #[tokio::test]
 async fn binary_content_is_inspected_by_printable_runs() {
-    let world = world().await;
+    let world = start_world().await;
     let wide: String = "secret = \"wide\"\n".chars().flat_map(|c| [c, '\0']).collect();
     let before = "\0old and known\u{1}";
     let after = "\0old and known\u{1}new and readable\u{2}";
-    let base = commit(&world.remote, Some(&world.base), &[("blob.bin", Some(before))]);
-    let head = commit(
+    let base = create_commit(&world.remote, Some(&world.base), &[("blob.bin", Some(before))]);
+    let head = create_commit(
         &world.remote,
         Some(&base),
         &[("blob.bin", Some(after)), ("wide.ps1", Some(&wide))],
@@ -374,7 +374,7 @@ async fn binary_content_is_inspected_by_printable_runs() {
 
 #[tokio::test]
 async fn expensive_comparison_stops_at_budget() {
-    let world = world().await;
+    let world = start_world().await;
     // Ten mebibytes at thousands of paths, repeated in every other commit.
     let contents = ["a", "b"].map(|line| format!("{}\n", line.repeat(99)).repeat(100_000));
     let names: Vec<String> = (0..4_000).map(|number| format!("{number}.txt")).collect();
@@ -384,7 +384,7 @@ async fn expensive_comparison_stops_at_budget() {
             .iter()
             .map(|name| (name.as_str(), Some(content.as_str())))
             .collect();
-        heads.push(commit(&world.remote, heads.last(), &files));
+        heads.push(create_commit(&world.remote, heads.last(), &files));
     }
     let mut budget = InspectionBudget::new(MAX_FILE);
     for step in heads.windows(2) {
@@ -394,7 +394,7 @@ async fn expensive_comparison_stops_at_budget() {
     assert!(budget.compared_bytes > 400 << 20);
     let more: Vec<String> = (0..5_001).map(|number| format!("{number}.md")).collect();
     let files: Vec<_> = more.iter().map(|name| (name.as_str(), Some("x\n"))).collect();
-    let head = commit(&world.remote, Some(&world.base), &files);
+    let head = create_commit(&world.remote, Some(&world.base), &files);
     let change = world.remote.diff(&world.base, &head, &mut budget).unwrap();
     assert_eq!(
         (change.files.len(), change.cut),
@@ -404,9 +404,9 @@ async fn expensive_comparison_stops_at_budget() {
 
 #[tokio::test]
 async fn refused_pack_leaves_no_files() {
-    let world = world().await;
-    let middle = commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
-    let head = commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
+    let world = start_world().await;
+    let middle = create_commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
+    let head = create_commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
     let pack = world
         .remote
         .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
@@ -449,8 +449,8 @@ fn damaged_pack_is_refused_at_any_byte() {
     let folder = TempDir::new().unwrap();
     let theirs = BareRepository::init_bare(&folder.path().join("theirs")).unwrap();
     let ours = BareRepository::init_bare(&folder.path().join("ours")).unwrap();
-    let base = commit(&theirs, None, &[("a", Some("a\n"))]);
-    let head = commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
+    let base = create_commit(&theirs, None, &[("a", Some("a\n"))]);
+    let head = create_commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
     let pack = theirs
         .pack(std::slice::from_ref(&head), &base, usize::MAX)
         .unwrap();
@@ -490,7 +490,7 @@ fn raw_pack(count: u32, objects: &[(u8, Option<git2::Oid>, &[u8])]) -> Vec<u8> {
         }
         pack.push(byte);
         pack.extend(base.iter().flat_map(|base| base.as_bytes().to_vec()));
-        pack.extend(stored(content));
+        pack.extend(encode_stored_zlib(content));
     }
     let sum = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, &pack);
     pack.extend(sum.as_ref());
@@ -498,7 +498,7 @@ fn raw_pack(count: u32, objects: &[(u8, Option<git2::Oid>, &[u8])]) -> Vec<u8> {
 }
 
 /// Encodes content in zlib's format without compression.
-fn stored(content: &[u8]) -> Vec<u8> {
+fn encode_stored_zlib(content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x78, 0x01];
     let mut blocks = content.chunks(0xffff).peekable();
     while let Some(block) = blocks.next() {
@@ -517,7 +517,7 @@ fn stored(content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn varint(mut value: u64) -> Vec<u8> {
+fn encode_varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 127 {
         bytes.push((value & 127) as u8 | 0x80);
@@ -528,12 +528,17 @@ fn varint(mut value: u64) -> Vec<u8> {
 }
 
 /// Builds a pack of 64 KiB with instructions to copy them so many times.
-fn bomb(times: usize) -> Vec<u8> {
+fn build_pack_bomb(times: usize) -> Vec<u8> {
     const BASE: usize = 0x1_0000;
     let base = vec![b'x'; BASE];
     let id = git2::Oid::hash_object(git2::ObjectType::Blob, &base).unwrap();
     let copies = vec![0x80; times];
-    let delta = [varint(BASE as u64), varint((BASE * times) as u64), copies].concat();
+    let delta = [
+        encode_varint(BASE as u64),
+        encode_varint((BASE * times) as u64),
+        copies,
+    ]
+    .concat();
     raw_pack(2, &[(3, None, &base), (7, Some(id), &delta)])
 }
 
@@ -558,21 +563,21 @@ fn oversized_pack_is_refused_with_bounded_memory() {
     );
     // The header announces more objects than the pack contains.
     refused(&raw_pack(100_000, &[(3, None, b"x")]), PackLimits::default(), "");
-    refused(&bomb(17), small, "unpacked");
+    refused(&build_pack_bomb(17), small, "unpacked");
     // Above git's memory limit the check ends by itself.
-    refused(&bomb(32_768), PackLimits::default(), "");
+    refused(&build_pack_bomb(32_768), PackLimits::default(), "");
     let many: Vec<Vec<u8>> = (0..4_u8).map(|fill| vec![fill; 1_000_000]).collect();
     let many: Vec<_> = many.iter().map(|content| (3, None, content.as_slice())).collect();
     refused(&raw_pack(4, &many), small, "unpacked");
     let left = std::fs::read_dir(ours.path().join("objects/pack"));
     assert_eq!(left.map_or(0, |entries| entries.count()), 0);
     // A delta within the limits is accepted.
-    ours.import_pack(&bomb(15), small).unwrap();
+    ours.import_pack(&build_pack_bomb(15), small).unwrap();
 }
 
 #[tokio::test]
 async fn change_set_reports_policy_relevant_properties() {
-    let world = world().await;
+    let world = start_world().await;
     let git = &world.remote;
     let changes = [
         ("a.txt", None),
@@ -581,7 +586,7 @@ async fn change_set_reports_policy_relevant_properties() {
         ("out.link", Some("/etc/passwd")),
         ("s.txt", Some("secret\n")),
     ];
-    let head = commit(git, Some(&world.base), &changes);
+    let head = create_commit(git, Some(&world.base), &changes);
     let change = git
         .diff(&world.base, &head, &mut InspectionBudget::new(MAX_FILE))
         .unwrap();
@@ -617,7 +622,7 @@ fn submodules_and_lfs_files_are_reported() {
     let folder = TempDir::new().unwrap();
     let git = BareRepository::init_bare(folder.path()).unwrap();
     let (one, two) = ("1".repeat(40), "2".repeat(40));
-    let base = commit(
+    let base = create_commit(
         &git,
         None,
         &[
@@ -634,7 +639,7 @@ fn submodules_and_lfs_files_are_reported() {
     let elsewhere = git.elsewhere(&base).unwrap();
     assert_eq!(elsewhere.submodules, ["vendor/kit.module", "vendor/old.module"]);
     assert_eq!(elsewhere.lfs_files, ["art/logo.psd"]);
-    let head = commit(
+    let head = create_commit(
         &git,
         Some(&base),
         &[
@@ -667,8 +672,8 @@ fn submodules_and_lfs_files_are_reported() {
 fn submodule_replaced_by_folder_counts_as_submodule() {
     let folder = TempDir::new().unwrap();
     let git = BareRepository::init_bare(folder.path()).unwrap();
-    let base = commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
-    let file = commit(&git, None, &[("kit.module/file", Some("x\n"))]);
+    let base = create_commit(&git, None, &[("kit.module", Some(&"1".repeat(40)))]);
+    let file = create_commit(&git, None, &[("kit.module/file", Some("x\n"))]);
     let touched = git
         .diff(&base, &file, &mut InspectionBudget::new(MAX_FILE))
         .unwrap()
@@ -681,8 +686,8 @@ fn submodule_replaced_by_folder_counts_as_submodule() {
 
 #[tokio::test]
 async fn unified_diff_is_truncated_at_limit() {
-    let world = world().await;
-    let head = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    let world = start_world().await;
+    let head = create_commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
     let whole = world.remote.unified_diff(&world.base, &head, 10_000).unwrap();
     assert!(
         whole.text.contains("-one\n+two\n") && !whole.truncated,
@@ -698,9 +703,9 @@ async fn unified_diff_is_truncated_at_limit() {
 
 #[tokio::test]
 async fn takeover_after_killed_git_keeps_content() {
-    let world = world().await;
+    let world = start_world().await;
     world.fetch().await.unwrap();
-    let next = commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
+    let next = create_commit(&world.remote, Some(&world.base), &[("a.txt", Some("two\n"))]);
     world.remote.set_branch("main", &next).unwrap();
     for left in ["config.lock", "packed-refs.lock", "refs/heads/main.lock"] {
         std::fs::write(world.local.path().join(left), "").unwrap();

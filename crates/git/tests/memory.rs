@@ -24,7 +24,7 @@ fn peak_mib() -> u64 {
     kib / 1024
 }
 
-fn commit(git: &git2::Repository, parent: Option<&CommitId>, files: &[(&str, Vec<u8>)]) -> CommitId {
+fn create_commit(git: &git2::Repository, parent: Option<&CommitId>, files: &[(&str, Vec<u8>)]) -> CommitId {
     let parent = parent.map(|id| git.find_commit(id.as_str().parse().unwrap()).unwrap());
     let mut tree = git.treebuilder(None).unwrap();
     for (name, content) in files {
@@ -42,8 +42,8 @@ fn ten_million_lines_compare_in_bounded_memory() {
     let folder = TempDir::new().unwrap();
     let repository = BareRepository::init_bare(folder.path()).unwrap();
     let git = repository.objects();
-    let base = commit(git, None, &[("c.txt", b"x\n".repeat(4_000_000))]);
-    let head = commit(
+    let base = create_commit(git, None, &[("c.txt", b"x\n".repeat(4_000_000))]);
+    let head = create_commit(
         git,
         Some(&base),
         &[

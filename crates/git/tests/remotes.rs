@@ -28,7 +28,7 @@ struct World {
     auth: GitCredentials,
 }
 
-async fn world() -> World {
+async fn start_world() -> World {
     let root = TempDir::new().unwrap();
     let remote = root.path().join("remote/acme/shop.git");
     BareRepository::init_bare(&remote).unwrap();
@@ -45,7 +45,7 @@ async fn world() -> World {
     }
 }
 
-fn git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
+fn run_git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=A", "-c", "user.email=a@b.example", "--git-dir"]);
     command
@@ -65,10 +65,10 @@ impl World {
     fn commit(&self, parent: Option<&str>, author: &str, files: &[(&str, &[u8])]) -> String {
         let mut tree = String::new();
         for (name, content) in files {
-            let blob = git(&self.remote, &["hash-object", "-w", "--stdin"], content);
+            let blob = run_git(&self.remote, &["hash-object", "-w", "--stdin"], content);
             tree.push_str(&format!("100644 blob {blob}\t{name}\n"));
         }
-        let tree = git(&self.remote, &["mktree"], tree.as_bytes());
+        let tree = run_git(&self.remote, &["mktree"], tree.as_bytes());
         self.raw_commit(&tree, parent, author)
     }
 
@@ -78,11 +78,11 @@ impl World {
             .unwrap_or_default();
         let text = format!("tree {tree}\n{parent}{author}\ncommitter {SOUND}\n\nA change\n");
         let arguments = ["hash-object", "-t", "commit", "-w", "--literally", "--stdin"];
-        git(&self.remote, &arguments, text.as_bytes())
+        run_git(&self.remote, &arguments, text.as_bytes())
     }
 
     fn set(&self, branch: &str, commit: &str) {
-        git(
+        run_git(
             &self.remote,
             &["update-ref", &format!("refs/heads/{branch}"), commit],
             b"",
@@ -101,13 +101,13 @@ impl World {
 
 const SOUND: &str = "A <a@b.example> 1243040974 +0000";
 
-fn sound() -> String {
+fn build_sound_author() -> String {
     format!("author {SOUND}")
 }
 
 /// Plants everything that misleads git when it reads the configuration of a repository that an attacker could
 /// write.
-fn plant(mirror: &Path, marker: &Path, elsewhere: &str) {
+fn plant_hostile_configuration(mirror: &Path, marker: &Path, elsewhere: &str) {
     let script = format!("env > {}; true", marker.display());
     let config = format!(
         "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\talternateRefsCommand = \"{script}\"\n\
@@ -126,18 +126,18 @@ fn plant(mirror: &Path, marker: &Path, elsewhere: &str) {
 
 #[tokio::test]
 async fn planted_configuration_runs_nothing_and_redirects_nothing() {
-    let world = world().await;
-    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    let world = start_world().await;
+    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
     let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let elsewhere = format!("http://{}/", spy.local_addr().unwrap());
     let marker = world.root.path().join("pwned");
-    plant(&world.mirror, &marker, &elsewhere);
+    plant_hostile_configuration(&world.mirror, &marker, &elsewhere);
     let transport = world.transport();
     let fetched = transport.fetch(&world.url, Some(&world.auth), &[EVERY_BRANCH], true);
     fetched.await.unwrap();
     assert_eq!(world.head("main").as_deref(), Some(base.as_str()));
-    plant(&world.mirror, &marker, &elsewhere);
+    plant_hostile_configuration(&world.mirror, &marker, &elsewhere);
     // A configuration that is a link is replaced, not followed.
     let foreign = world.root.path().join("foreign");
     fs::rename(world.mirror.join("config"), &foreign).unwrap();
@@ -154,8 +154,8 @@ async fn planted_configuration_runs_nothing_and_redirects_nothing() {
 
 #[tokio::test]
 async fn credential_is_sent_to_its_url_only() {
-    let world = world().await;
-    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    let world = start_world().await;
+    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
     // The remote redirects to another host: git does not follow and sends no header there.
     let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -178,9 +178,9 @@ async fn credential_is_sent_to_its_url_only() {
 
 #[tokio::test]
 async fn odd_history_of_old_tools_is_fetched() {
-    let world = world().await;
-    let mut parent = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
-    let tree = git(&world.remote, &["rev-parse", &format!("{parent}^{{tree}}")], b"");
+    let world = start_world().await;
+    let mut parent = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let tree = run_git(&world.remote, &["rev-parse", &format!("{parent}^{{tree}}")], b"");
     for author in [
         "author A 1243040974 +0000",
         "author A <a@b.example> 1243040974 +051800",
@@ -196,9 +196,9 @@ async fn odd_history_of_old_tools_is_fetched() {
         parent = world.raw_commit(&tree, Some(&parent), author);
     }
     // Modes with a leading zero.
-    let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let blob = run_git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
     let padded = raw_tree(&world.remote, &[("0100644", "b.txt", &blob)]);
-    parent = world.raw_commit(&padded, Some(&parent), &sound());
+    parent = world.raw_commit(&padded, Some(&parent), &build_sound_author());
     world.set("main", &parent);
     let (transport, none) = (world.transport(), BTreeMap::new());
     let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
@@ -220,15 +220,15 @@ fn raw_tree(remote: &Path, entries: &[(&str, &str, &str)]) -> String {
         content.extend(bytes);
     }
     let arguments = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
-    git(remote, &arguments, &content)
+    run_git(remote, &arguments, &content)
 }
 
 #[tokio::test]
 async fn dangerous_object_blocks_only_its_branches() {
-    let world = world().await;
-    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    let world = start_world().await;
+    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
-    let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let blob = run_git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
     let zero = "0".repeat(40);
     type TreeEntries<'e> = &'e [(&'e str, &'e str, &'e str)];
     let cases: [(TreeEntries<'_>, &str); 5] = [
@@ -245,14 +245,14 @@ async fn dangerous_object_blocks_only_its_branches() {
         let tree = raw_tree(&world.remote, entries);
         world.set(
             &format!("odd-{number}"),
-            &world.raw_commit(&tree, Some(&base), &sound()),
+            &world.raw_commit(&tree, Some(&base), &build_sound_author()),
         );
     }
     for number in 0..9 {
         let name = format!("{number}.txt");
         world.set(
             &format!("work-{number}"),
-            &world.commit(Some(&base), &sound(), &[(&name, b"x\n")]),
+            &world.commit(Some(&base), &build_sound_author(), &[(&name, b"x\n")]),
         );
     }
     let transport = world.transport();
@@ -278,7 +278,7 @@ async fn dangerous_object_blocks_only_its_branches() {
     assert_eq!((object.len(), fault.as_str()), (40, "hasDotgit"));
     // Branches that were refused before are not fetched again, and removed branches are pruned.
     let skipped = fetched.refused;
-    git(&world.remote, &["update-ref", "-d", "refs/heads/work-3"], b"");
+    run_git(&world.remote, &["update-ref", "-d", "refs/heads/work-3"], b"");
     let fetched = transport
         .fetch_branches(&world.url, Some(&world.auth), &["main"], &skipped)
         .await;
@@ -290,7 +290,7 @@ async fn dangerous_object_blocks_only_its_branches() {
 }
 
 /// Generates incompressible bytes.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+fn generate_noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
         state ^= state << 13;
@@ -305,15 +305,20 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 async fn twice_interrupted_fetch_keeps_received_objects() {
     const FILE: usize = 200_000;
     const FILES: usize = 30;
-    let world = world().await;
+    let world = start_world().await;
     let contents: Vec<_> = (0..FILES)
-        .map(|number| (format!("{number:02}.bin"), noise(number as u64 + 1, FILE)))
+        .map(|number| {
+            (
+                format!("{number:02}.bin"),
+                generate_noise(number as u64 + 1, FILE),
+            )
+        })
         .collect();
     let files: Vec<_> = contents
         .iter()
         .map(|(name, content)| (name.as_str(), content.as_slice()))
         .collect();
-    let head = world.commit(None, &sound(), &files);
+    let head = world.commit(None, &build_sound_author(), &files);
     world.set("main", &head);
     let whole = (FILE * FILES) as u64;
     let proxy = CuttingProxy::start(&world.base_url, whole / 2, 2).await;
@@ -344,27 +349,27 @@ async fn twice_interrupted_fetch_keeps_received_objects() {
         .collect();
     assert!(left.iter().all(|name| !name.starts_with("tmp_")), "{left:?}");
     assert!(!world.mirror.join("recovered").exists());
-    git(&world.mirror, &["fsck", "--strict", "--no-dangling"], b"");
+    run_git(&world.mirror, &["fsck", "--strict", "--no-dangling"], b"");
 }
 
 #[tokio::test]
 async fn recovered_objects_that_are_dangerous_are_refused() {
-    let world = world().await;
-    let blob = git(
+    let world = start_world().await;
+    let blob = run_git(
         &world.remote,
         &["hash-object", "-w", "--stdin"],
-        &noise(7, 400_000),
+        &generate_noise(7, 400_000),
     );
-    let other = git(
+    let other = run_git(
         &world.remote,
         &["hash-object", "-w", "--stdin"],
-        &noise(8, 400_000),
+        &generate_noise(8, 400_000),
     );
     let tree = raw_tree(
         &world.remote,
         &[("100644", ".git", &blob), ("100644", "z", &other)],
     );
-    world.set("main", &world.raw_commit(&tree, None, &sound()));
+    world.set("main", &world.raw_commit(&tree, None, &build_sound_author()));
     let proxy = CuttingProxy::start(&world.base_url, 500_000, 1).await;
     let url = format!("{}/acme/shop.git", proxy.url);
     let none = BTreeMap::new();
@@ -384,8 +389,8 @@ async fn recovered_objects_that_are_dangerous_are_refused() {
 
 #[tokio::test]
 async fn branch_in_the_way_is_named() {
-    let world = world().await;
-    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    let world = start_world().await;
+    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
     world.set("fix", &base);
     world.set("feat/ENG-1/part", &base);
@@ -412,7 +417,7 @@ async fn branch_in_the_way_is_named() {
 
 #[tokio::test]
 async fn stalled_fetch_ends_with_its_helpers() {
-    let world = world().await;
+    let world = start_world().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
     let settings = git::FetchSettings {
@@ -440,13 +445,13 @@ async fn stalled_fetch_ends_with_its_helpers() {
 
 #[tokio::test]
 async fn maintenance_packs_a_mirror_and_drops_leftovers() {
-    let world = world().await;
+    let world = start_world().await;
     let transport = world.transport();
-    let mut head = world.commit(None, &sound(), &[("a.txt", b"0\n")]);
+    let mut head = world.commit(None, &build_sound_author(), &[("a.txt", b"0\n")]);
     for number in 0..5 {
         head = world.commit(
             Some(&head),
-            &sound(),
+            &build_sound_author(),
             &[("a.txt", format!("{number}\n").as_bytes())],
         );
         world.set("main", &head);
@@ -464,7 +469,11 @@ async fn maintenance_packs_a_mirror_and_drops_leftovers() {
             .count()
     };
     assert_eq!(packs(), 5);
-    fs::write(world.mirror.join("objects/pack/tmp_pack_old"), noise(3, 100)).unwrap();
+    fs::write(
+        world.mirror.join("objects/pack/tmp_pack_old"),
+        generate_noise(3, 100),
+    )
+    .unwrap();
     maintain_mirror(&world.mirror).unwrap();
     assert_eq!(packs(), 1);
     assert!(!world.mirror.join("objects/pack/tmp_pack_old").exists());

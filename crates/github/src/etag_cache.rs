@@ -77,7 +77,7 @@ impl EtagCache {
 mod tests {
     use super::*;
 
-    fn tag() -> ETag {
+    fn build_etag() -> ETag {
         ETag("W/\"1\"".to_owned())
     }
 
@@ -86,18 +86,18 @@ mod tests {
         let mut kept = EtagCache::default();
         let large = "x".repeat(LARGEST);
         for number in 0..40 {
-            kept.put(&format!("/{number}"), tag(), &large);
+            kept.put(&format!("/{number}"), build_etag(), &large);
             assert!(kept.find("/0").is_some(), "it is used all the time");
             assert!(kept.bytes <= MOST_BYTES);
         }
         assert!(kept.find("/1").is_none() && kept.find("/39").is_some());
-        kept.put("/39", tag(), &"x".repeat(LARGEST + 1));
+        kept.put("/39", build_etag(), &"x".repeat(LARGEST + 1));
         assert!(
             kept.find("/39").is_none(),
             "the answer of before is not the answer"
         );
         for number in 0..2 * MOST {
-            kept.put(&format!("/small/{number}"), tag(), "x");
+            kept.put(&format!("/small/{number}"), build_etag(), "x");
         }
         assert!(kept.entries.len() <= MOST);
         let sum: usize = kept.entries.values().map(|entry| entry.body.len()).sum();

@@ -23,7 +23,7 @@ struct Hub {
     base: CommitId,
 }
 
-fn shop() -> RepositoryName {
+fn build_shop_name() -> RepositoryName {
     RepositoryName::new("acme", "shop").unwrap()
 }
 
@@ -46,7 +46,7 @@ fn with_token(hub: &FakeGitHub, token: &str) -> Settings {
     }
 }
 
-async fn hub() -> Hub {
+async fn start_hub() -> Hub {
     let hub = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     let base = hub
         .create_repository("acme/shop", &[("README.md", "shop\n")])
@@ -73,7 +73,7 @@ impl Hub {
     async fn draft(&self, branch: &str) -> github::PullRequest {
         self.branch(branch);
         self.writer
-            .create_pull_request(&shop(), branch, "main", "ENG-1 Login", "Body", true)
+            .create_pull_request(&build_shop_name(), branch, "main", "ENG-1 Login", "Body", true)
             .await
             .unwrap()
     }
@@ -85,12 +85,12 @@ impl Hub {
 
 #[tokio::test]
 async fn app_reads_repository_with_one_token() {
-    let hub = hub().await;
-    let repository = hub.reader.repository(&shop()).await.unwrap();
-    hub.reader.repository(&shop()).await.unwrap();
+    let hub = start_hub().await;
+    let repository = hub.reader.repository(&build_shop_name()).await.unwrap();
+    hub.reader.repository(&build_shop_name()).await.unwrap();
     assert_eq!(
         (repository.name, repository.default_branch.as_str()),
-        (shop(), "main")
+        (build_shop_name(), "main")
     );
     let minted = hub
         .hub
@@ -104,40 +104,46 @@ async fn app_reads_repository_with_one_token() {
 
 #[tokio::test]
 async fn draft_is_opened_found_and_marked_ready() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/ENG-1-login").await;
     assert!(made.draft && made.state == PullRequestState::Open);
 
     let found = hub
         .writer
-        .find_pull_request_by_head(&shop(), "feat/ENG-1-login")
+        .find_pull_request_by_head(&build_shop_name(), "feat/ENG-1-login")
         .await
         .unwrap()
         .unwrap();
     assert_eq!(found.number, made.number);
     assert_eq!(
         hub.writer
-            .find_pull_request_by_head(&shop(), "feat/ENG-1")
+            .find_pull_request_by_head(&build_shop_name(), "feat/ENG-1")
             .await
             .unwrap(),
         None
     );
 
     hub.writer
-        .mark_ready(&shop(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
-    assert!(!hub.reader.pull_request(&shop(), made.number).await.unwrap().draft);
+    assert!(
+        !hub.reader
+            .pull_request(&build_shop_name(), made.number)
+            .await
+            .unwrap()
+            .draft
+    );
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn second_pull_request_of_branch_conflicts() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.draft("feat/x").await;
     let again = hub
         .writer
-        .create_pull_request(&shop(), "feat/x", "main", "again", "", true)
+        .create_pull_request(&build_shop_name(), "feat/x", "main", "again", "", true)
         .await
         .unwrap_err();
     assert!(matches!(again, Error::Conflict { .. }), "{again}");
@@ -145,19 +151,19 @@ async fn second_pull_request_of_branch_conflicts() {
 
 #[tokio::test]
 async fn pull_request_is_found_after_lost_answer() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.branch("feat/x");
     hub.hub
         .fail_next(ServiceFault::new("/pulls", 1, 502).on("POST").after_effect());
     let lost = hub
         .writer
-        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await
         .unwrap_err();
     assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
     assert!(
         hub.writer
-            .find_pull_request_by_head(&shop(), "feat/x")
+            .find_pull_request_by_head(&build_shop_name(), "feat/x")
             .await
             .unwrap()
             .is_some()
@@ -167,13 +173,24 @@ async fn pull_request_is_found_after_lost_answer() {
 
 #[tokio::test]
 async fn own_comments_are_distinguished_from_users() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let number = hub.draft("feat/x").await.number;
     hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
-    let id = hub.writer.comment(&shop(), number, "first").await.unwrap();
-    hub.writer.update_comment(&shop(), id, "second").await.unwrap();
+    let id = hub
+        .writer
+        .comment(&build_shop_name(), number, "first")
+        .await
+        .unwrap();
+    hub.writer
+        .update_comment(&build_shop_name(), id, "second")
+        .await
+        .unwrap();
 
-    let comments = hub.writer.list_comments(&shop(), number).await.unwrap();
+    let comments = hub
+        .writer
+        .list_comments(&build_shop_name(), number)
+        .await
+        .unwrap();
     let ours: Vec<_> = comments.iter().filter(|comment| comment.by_us).collect();
     assert_eq!((comments.len(), ours.len()), (2, 1));
     assert_eq!((ours[0].id, ours[0].body.as_str()), (id, "second"));
@@ -182,7 +199,7 @@ async fn own_comments_are_distinguished_from_users() {
 
 #[tokio::test]
 async fn repository_comments_are_listed_across_pages() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let (one, two) = (hub.draft("feat/x").await.number, hub.draft("feat/y").await.number);
     for index in 0..103 {
         let number = if index % 2 == 0 { one } else { two };
@@ -190,14 +207,14 @@ async fn repository_comments_are_listed_across_pages() {
     }
     let reader = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let found = reader
-        .comments_since(&shop(), Timestamp::from_unix_ms(0))
+        .comments_since(&build_shop_name(), Timestamp::from_unix_ms(0))
         .await
         .unwrap();
     let on_one = found.iter().filter(|(number, _)| *number == one).count();
     assert_eq!((found.len(), on_one), (103, 52));
     let latest = found[102].1.created_at.unwrap();
     let later = reader
-        .comments_since(&shop(), latest.plus_ms(60_000))
+        .comments_since(&build_shop_name(), latest.plus_ms(60_000))
         .await
         .unwrap();
     assert_eq!(later, []);
@@ -206,18 +223,26 @@ async fn repository_comments_are_listed_across_pages() {
 
 #[tokio::test]
 async fn only_own_comment_is_deleted() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let number = hub.draft("feat/x").await.number;
-    let ours = hub.writer.comment(&shop(), number, "first").await.unwrap();
-    hub.writer.delete_comment(&shop(), ours).await.unwrap();
+    let ours = hub
+        .writer
+        .comment(&build_shop_name(), number, "first")
+        .await
+        .unwrap();
+    hub.writer.delete_comment(&build_shop_name(), ours).await.unwrap();
     assert_eq!(hub.hub.comments("acme/shop", number), []);
-    let again = hub.writer.delete_comment(&shop(), ours).await.unwrap_err();
+    let again = hub
+        .writer
+        .delete_comment(&build_shop_name(), ours)
+        .await
+        .unwrap_err();
     assert!(matches!(again, github::Error::NotFound { .. }), "{again:?}");
     hub.assert_clean();
     let theirs = hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
     let theirs = hub
         .writer
-        .delete_comment(&shop(), github::GitHubCommentId(theirs))
+        .delete_comment(&build_shop_name(), github::GitHubCommentId(theirs))
         .await;
     assert!(
         matches!(theirs, Err(github::Error::Forbidden { .. })),
@@ -227,10 +252,10 @@ async fn only_own_comment_is_deleted() {
 
 #[tokio::test]
 async fn labels_are_added() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let number = hub.draft("feat/x").await.number;
     hub.writer
-        .add_labels(&shop(), number, &["journeyman".to_owned()])
+        .add_labels(&build_shop_name(), number, &["journeyman".to_owned()])
         .await
         .unwrap();
     assert_eq!(hub.hub.pull_requests("acme/shop")[0].labels, ["journeyman"]);
@@ -238,31 +263,40 @@ async fn labels_are_added() {
 
 #[tokio::test]
 async fn missing_branch_has_no_head() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let head = hub.branch("feat/x");
     assert_eq!(
-        hub.writer.branch_head(&shop(), "feat/x").await.unwrap(),
+        hub.writer
+            .branch_head(&build_shop_name(), "feat/x")
+            .await
+            .unwrap(),
         Some(head)
     );
     assert_eq!(
-        hub.writer.branch_head(&shop(), "main").await.unwrap(),
+        hub.writer.branch_head(&build_shop_name(), "main").await.unwrap(),
         Some(hub.base.clone())
     );
-    assert_eq!(hub.writer.branch_head(&shop(), "feat/y").await.unwrap(), None);
+    assert_eq!(
+        hub.writer
+            .branch_head(&build_shop_name(), "feat/y")
+            .await
+            .unwrap(),
+        None
+    );
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn checks_are_read_with_their_ends() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let head = hub.branch("feat/x");
-    assert_eq!(hub.reader.checks(&shop(), &head).await.unwrap(), []);
+    assert_eq!(hub.reader.checks(&build_shop_name(), &head).await.unwrap(), []);
     let checks = [
         ("test", stand_in::RunConclusion::Failure, "assert 1 == 2"),
         ("lint", stand_in::RunConclusion::Success, "fine"),
     ];
     hub.hub.run_checks("acme/shop", head.as_str(), &checks).unwrap();
-    let found = hub.reader.checks(&shop(), &head).await.unwrap();
+    let found = hub.reader.checks(&build_shop_name(), &head).await.unwrap();
     let test = found.iter().find(|check| check.name == "test").unwrap();
     assert!(test.output_tail.contains("assert 1 == 2") && test.completed_at.is_some());
     assert_eq!(conclude_checks(&found), Some(ChecksConclusion::Failure));
@@ -271,7 +305,7 @@ async fn checks_are_read_with_their_ends() {
 
 #[tokio::test]
 async fn foreign_pull_request_mentioning_ticket_is_found() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     for (branch, title) in [("fix/one", "ENG-1 by hand"), ("fix/two", "ENG-12 other")] {
         hub.branch(branch);
         hub.hub
@@ -281,7 +315,7 @@ async fn foreign_pull_request_mentioning_ticket_is_found() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let found = hub
         .reader
-        .pull_requests_mentioning(&shop(), &ticket)
+        .pull_requests_mentioning(&build_shop_name(), &ticket)
         .await
         .unwrap();
     assert_eq!(found.len(), 1);
@@ -294,20 +328,24 @@ async fn foreign_pull_request_mentioning_ticket_is_found() {
 
 #[tokio::test]
 async fn merged_pull_request_is_closed_with_merger() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     hub.writer
-        .mark_ready(&shop(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     hub.hub.merge("acme/shop", made.number, "mia").unwrap();
 
-    let merged = hub.reader.pull_request(&shop(), made.number).await.unwrap();
+    let merged = hub
+        .reader
+        .pull_request(&build_shop_name(), made.number)
+        .await
+        .unwrap();
     assert!(merged.merged && merged.state == PullRequestState::Closed);
     assert_eq!(merged.merged_by.as_deref(), Some("mia"));
     let closed = hub
         .reader
-        .closed_pull_requests_since(&shop(), Timestamp::from_unix_ms(0))
+        .closed_pull_requests_since(&build_shop_name(), Timestamp::from_unix_ms(0))
         .await
         .unwrap();
     assert_eq!(
@@ -320,7 +358,7 @@ async fn merged_pull_request_is_closed_with_merger() {
     let future = closed[0].updated_at.unwrap().plus_ms(60_000);
     assert_eq!(
         hub.reader
-            .closed_pull_requests_since(&shop(), future)
+            .closed_pull_requests_since(&build_shop_name(), future)
             .await
             .unwrap(),
         []
@@ -333,15 +371,27 @@ async fn permissions_are_read_by_account() {
     // Ids that the fake GitHub derives from these names.
     const EVE: u64 = 309357;
     const MIA: u64 = 316638;
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.hub.set_permission("acme/shop", "eve", "read").unwrap();
     assert_eq!(
-        hub.reader.permission(&shop(), "eve", EVE).await.unwrap(),
+        hub.reader
+            .permission(&build_shop_name(), "eve", EVE)
+            .await
+            .unwrap(),
         RepositoryPermission::Read
     );
-    assert!(hub.reader.permission(&shop(), "mia", MIA).await.unwrap() >= RepositoryPermission::Write);
+    assert!(
+        hub.reader
+            .permission(&build_shop_name(), "mia", MIA)
+            .await
+            .unwrap()
+            >= RepositoryPermission::Write
+    );
     assert_eq!(
-        hub.reader.permission(&shop(), "mia", EVE).await.unwrap(),
+        hub.reader
+            .permission(&build_shop_name(), "mia", EVE)
+            .await
+            .unwrap(),
         RepositoryPermission::None
     );
     hub.assert_clean();
@@ -349,15 +399,15 @@ async fn permissions_are_read_by_account() {
 
 #[tokio::test]
 async fn writer_returns_identity_and_git_token() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     assert_eq!(hub.writer.whoami().await.unwrap().login, stand_in::WRITER_LOGIN);
-    let remote = hub.writer.push_remote(&shop()).await.unwrap();
+    let remote = hub.writer.push_remote(&build_shop_name()).await.unwrap();
     assert!(!remote.token.expose_secret().is_empty());
     assert_eq!(remote.url, hub.hub.clone_url("acme/shop"));
 }
 
 /// Bodies of the requests for installation tokens.
-fn mints(hub: &FakeGitHub) -> Vec<serde_json::Value> {
+fn list_token_requests(hub: &FakeGitHub) -> Vec<serde_json::Value> {
     hub.requests()
         .into_iter()
         .filter(|request| request.path.ends_with("/access_tokens"))
@@ -367,13 +417,13 @@ fn mints(hub: &FakeGitHub) -> Vec<serde_json::Value> {
 
 #[tokio::test]
 async fn token_is_limited_to_repository_and_call() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.hub.create_repository("acme/other", &[("a", "b")]).unwrap();
-    hub.reader.repository(&shop()).await.unwrap();
-    hub.writer.fetch_remote(&shop()).await.unwrap();
-    let push = hub.writer.push_remote(&shop()).await.unwrap();
-    hub.writer.push_remote(&shop()).await.unwrap();
-    let asked = mints(&hub.hub);
+    hub.reader.repository(&build_shop_name()).await.unwrap();
+    hub.writer.fetch_remote(&build_shop_name()).await.unwrap();
+    let push = hub.writer.push_remote(&build_shop_name()).await.unwrap();
+    hub.writer.push_remote(&build_shop_name()).await.unwrap();
+    let asked = list_token_requests(&hub.hub);
     assert_eq!(asked.len(), 3, "one for each kind of call: {asked:?}");
     assert!(asked.iter().all(|body| body["repositories"] == json!(["shop"])));
     assert_eq!(
@@ -393,7 +443,7 @@ async fn token_is_limited_to_repository_and_call() {
     // A leaked token of one repository grants access to no other.
     let stolen = GitHubReader::new(&with_token(&hub.hub, push.token.expose_secret())).unwrap();
     let other = RepositoryName::new("acme", "other").unwrap();
-    assert!(stolen.repository(&shop()).await.is_ok());
+    assert!(stolen.repository(&build_shop_name()).await.is_ok());
     let refused = stolen.repository(&other).await.unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     hub.assert_clean();
@@ -401,14 +451,17 @@ async fn token_is_limited_to_repository_and_call() {
 
 #[tokio::test]
 async fn revoked_token_is_replaced_at_next_call() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub.revoke_tokens();
-    hub.reader.repository(&shop()).await.unwrap();
-    hub.writer.comment(&shop(), made.number, "once").await.unwrap();
+    hub.reader.repository(&build_shop_name()).await.unwrap();
+    hub.writer
+        .comment(&build_shop_name(), made.number, "once")
+        .await
+        .unwrap();
     hub.hub.revoke_tokens();
     hub.writer
-        .mark_ready(&shop(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     assert_eq!(hub.hub.comments("acme/shop", made.number).len(), 1);
@@ -417,13 +470,13 @@ async fn revoked_token_is_replaced_at_next_call() {
 
 #[tokio::test]
 async fn a_missing_permission_is_named() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.branch("feat/x");
     let less = [("metadata", "read"), ("contents", "write"), ("issues", "write")];
     hub.hub.set_app_permissions(stand_in::WRITER_APP_ID, &less);
     let opened = hub
         .writer
-        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await;
     let refused = opened.unwrap_err();
     assert!(
@@ -440,7 +493,7 @@ async fn a_missing_permission_is_named() {
 #[tokio::test]
 async fn renamed_repository_is_followed_by_all_calls() {
     for by_token in [false, true] {
-        let mut hub = hub().await;
+        let mut hub = start_hub().await;
         if by_token {
             hub.reader = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
             hub.writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
@@ -449,22 +502,28 @@ async fn renamed_repository_is_followed_by_all_calls() {
         hub.branch("feat/after");
         hub.hub.rename_repository("acme/shop", "acme-inc/store").unwrap();
 
-        let found = hub.reader.repository(&shop()).await.unwrap();
+        let found = hub.reader.repository(&build_shop_name()).await.unwrap();
         assert_eq!(found.name.to_string(), "acme-inc/store");
-        hub.writer.comment(&shop(), before.number, "moved").await.unwrap();
+        hub.writer
+            .comment(&build_shop_name(), before.number, "moved")
+            .await
+            .unwrap();
         assert_eq!(hub.hub.comments("acme-inc/store", before.number).len(), 1);
         let made = hub
             .writer
-            .create_pull_request(&shop(), "feat/after", "main", "t", "", true)
+            .create_pull_request(&build_shop_name(), "feat/after", "main", "t", "", true)
             .await
             .unwrap();
         hub.writer
-            .mark_ready(&shop(), made.number, &made.node_id)
+            .mark_ready(&build_shop_name(), made.number, &made.node_id)
             .await
             .unwrap();
-        let known = hub.writer.find_pull_request_by_head(&shop(), "feat/after").await;
+        let known = hub
+            .writer
+            .find_pull_request_by_head(&build_shop_name(), "feat/after")
+            .await;
         assert_eq!(known.unwrap().unwrap().number, made.number);
-        let remote = hub.writer.push_remote(&shop()).await.unwrap();
+        let remote = hub.writer.push_remote(&build_shop_name()).await.unwrap();
         assert_eq!(remote.url, hub.hub.clone_url("acme-inc/store"));
         hub.assert_clean();
     }
@@ -472,7 +531,7 @@ async fn renamed_repository_is_followed_by_all_calls() {
 
 #[tokio::test]
 async fn new_writer_finds_pull_request_after_rename() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub.rename_repository("acme/shop", "acme-inc/store").unwrap();
     for settings in [
@@ -480,22 +539,25 @@ async fn new_writer_finds_pull_request_after_rename() {
         with_token(&hub.hub, stand_in::WRITER_TOKEN),
     ] {
         let writer = GitHubWriter::new(&settings).unwrap();
-        let found = writer.find_pull_request_by_head(&shop(), "feat/x").await.unwrap();
+        let found = writer
+            .find_pull_request_by_head(&build_shop_name(), "feat/x")
+            .await
+            .unwrap();
         assert_eq!(found.map(|found| found.number), Some(made.number));
     }
 }
 
 #[tokio::test]
 async fn personal_token_replaces_app() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     hub.branch("feat/x");
     writer
-        .create_pull_request(&shop(), "feat/x", "main", "t", "", true)
+        .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await
         .unwrap();
     assert!(!writer.whoami().await.unwrap().is_app);
-    let remote = writer.fetch_remote(&shop()).await.unwrap();
+    let remote = writer.fetch_remote(&build_shop_name()).await.unwrap();
     assert_eq!(remote.token.expose_secret(), stand_in::WRITER_TOKEN);
     let deliveries = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let refused = deliveries
@@ -507,37 +569,44 @@ async fn personal_token_replaces_app() {
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let elsewhere = RepositoryName::new("acme", "nowhere").unwrap();
     let missing = hub.reader.repository(&elsewhere).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 
     let stranger = GitHubReader::new(&with_token(&hub.hub, "wrong-token-value")).unwrap();
-    let refused = stranger.repository(&shop()).await.unwrap_err();
+    let refused = stranger.repository(&build_shop_name()).await.unwrap_err();
     assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
     assert!(!format!("{refused:?}").contains("wrong-token-value"));
 
     let number = hub.draft("feat/x").await.number;
     let reader_as_writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
-    let forbidden = reader_as_writer.comment(&shop(), number, "x").await.unwrap_err();
+    let forbidden = reader_as_writer
+        .comment(&build_shop_name(), number, "x")
+        .await
+        .unwrap_err();
     assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
 
     hub.hub
         .fail_next(ServiceFault::new("/comments", 1, 429).on("POST"));
-    let limited = hub.writer.comment(&shop(), number, "x").await.unwrap_err();
+    let limited = hub
+        .writer
+        .comment(&build_shop_name(), number, "x")
+        .await
+        .unwrap_err();
     assert!(matches!(limited, Error::RateLimited { .. }), "{limited}");
 }
 
 #[tokio::test]
 async fn unchanged_polls_cost_no_rate_limit() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let number = hub.draft("feat/x").await.number;
     let head = hub.branch("feat/checked");
     hub.hub.comment_as("acme/shop", number, "mia", "first").unwrap();
     // Two polls whose start times differ by seconds request the same URL.
     let step = Timestamp::from_unix_ms(1_700_000_100_000);
     let poll = async |later_ms: i64| {
-        let shop = shop();
+        let shop = build_shop_name();
         let checks = hub.reader.checks(&shop, &head).await.unwrap();
         let reviews = hub.reader.reviews(&shop, number).await.unwrap();
         let requests = hub.reader.review_requests(&shop, number).await.unwrap();
@@ -562,7 +631,7 @@ async fn unchanged_polls_cost_no_rate_limit() {
 
 #[tokio::test]
 async fn webhook_deliveries_are_listed_newest_first() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.hub
         .set_webhook(&format!("{}/nowhere", hub.hub.api_url()), "secret");
     for branch in ["feat/x", "feat/y"] {
@@ -590,7 +659,7 @@ async fn webhook_deliveries_are_listed_newest_first() {
 
 #[tokio::test]
 async fn unchanged_pull_request_poll_is_free() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let open = |branch: &str| {
         hub.hub
             .commit("acme/shop", branch, "change", &[(branch, "x")])
@@ -603,7 +672,7 @@ async fn unchanged_pull_request_poll_is_free() {
     let since = Timestamp::from_unix_ms(0);
     let poll = async |etag: Option<&github::ETag>| {
         hub.reader
-            .pull_requests_changed_since(&shop(), since, etag)
+            .pull_requests_changed_since(&build_shop_name(), since, etag)
             .await
             .unwrap()
     };
@@ -636,12 +705,15 @@ async fn unchanged_pull_request_poll_is_free() {
 
 #[tokio::test]
 async fn edited_comment_has_time_of_edit() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let number = hub.draft("one").await.number;
     let id = hub.hub.comment_as("acme/shop", number, "mia", "hello").unwrap();
     let since = Timestamp::from_unix_ms(0);
     let read = async || {
-        hub.reader.comments_since(&shop(), since).await.unwrap()[0]
+        hub.reader
+            .comments_since(&build_shop_name(), since)
+            .await
+            .unwrap()[0]
             .1
             .clone()
     };
@@ -665,37 +737,48 @@ async fn edited_comment_has_time_of_edit() {
 
 #[tokio::test]
 async fn job_log_redirect_receives_no_credentials() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     let checks = [("unit", stand_in::RunConclusion::Failure, "AssertionError: 1 != 2")];
     hub.hub
         .run_checks("acme/shop", made.head.as_str(), &checks)
         .unwrap();
-    let checks = hub.reader.checks(&shop(), &made.head).await.unwrap();
-    let log = hub.reader.job_log(&shop(), &checks[0]).await.unwrap().unwrap();
+    let checks = hub.reader.checks(&build_shop_name(), &made.head).await.unwrap();
+    let log = hub
+        .reader
+        .job_log(&build_shop_name(), &checks[0])
+        .await
+        .unwrap()
+        .unwrap();
     assert!(
         log.contains("AssertionError: 1 != 2") && log.contains("##[error]"),
         "{log}"
     );
     let mut gone = checks[0].clone();
     gone.url = gone.url.replace(&gone.id.to_string(), "1");
-    assert_eq!(hub.reader.job_log(&shop(), &gone).await.unwrap(), None);
+    assert_eq!(hub.reader.job_log(&build_shop_name(), &gone).await.unwrap(), None);
     gone.url = "https://ci.example/1".to_owned();
-    assert_eq!(hub.reader.job_log(&shop(), &gone).await.unwrap(), None);
-    assert_eq!(hub.reader.branch_checks(&shop(), "feat/x").await.unwrap(), checks);
+    assert_eq!(hub.reader.job_log(&build_shop_name(), &gone).await.unwrap(), None);
+    assert_eq!(
+        hub.reader
+            .branch_checks(&build_shop_name(), "feat/x")
+            .await
+            .unwrap(),
+        checks
+    );
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn reviews_include_comments_and_accept_replies() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     let lines = [("a", 1, "Why?"), ("a", 2, "Round it.")];
     let judged = ("changes_requested", "No.");
     hub.hub
         .review_lines("acme/shop", made.number, "rita", judged, &lines)
         .unwrap();
-    let reviews = hub.reader.reviews(&shop(), made.number).await.unwrap();
+    let reviews = hub.reader.reviews(&build_shop_name(), made.number).await.unwrap();
     assert_eq!(reviews.len(), 1);
     assert_eq!(reviews[0].state, ReviewVerdict::ChangesRequested);
     let texts: Vec<&str> = reviews[0]
@@ -706,32 +789,40 @@ async fn reviews_include_comments_and_accept_replies() {
     assert_eq!(texts, ["Why?", "Round it."]);
     let first = reviews[0].comments[0].id;
     hub.writer
-        .reply(&shop(), made.number, first, "Because.")
+        .reply(&build_shop_name(), made.number, first, "Because.")
         .await
         .unwrap();
-    let said = hub.writer.line_comments(&shop(), made.number).await.unwrap();
+    let said = hub
+        .writer
+        .line_comments(&build_shop_name(), made.number)
+        .await
+        .unwrap();
     let reply = said
         .iter()
         .find(|comment| comment.in_reply_to == Some(first))
         .unwrap();
     assert_eq!(reply.body, "Because.");
-    let lost = hub.writer.reply(&shop(), made.number, 1, "x").await.unwrap_err();
+    let lost = hub
+        .writer
+        .reply(&build_shop_name(), made.number, 1, "x")
+        .await
+        .unwrap_err();
     assert!(matches!(lost, Error::NotFound { .. }), "{lost}");
     let rita = ["rita".to_owned()];
     hub.writer
-        .request_reviewers(&shop(), made.number, &rita)
+        .request_reviewers(&build_shop_name(), made.number, &rita)
         .await
         .unwrap();
     hub.writer
-        .mark_ready(&shop(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     hub.writer
-        .back_to_draft(&shop(), made.number, &made.node_id)
+        .back_to_draft(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     hub.writer
-        .back_to_draft(&shop(), made.number, &made.node_id)
+        .back_to_draft(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     let now = &hub.hub.pull_requests("acme/shop")[0];
@@ -739,13 +830,13 @@ async fn reviews_include_comments_and_accept_replies() {
     hub.assert_clean();
 }
 
-fn login(user: Option<&github::GitHubUser>) -> Option<&str> {
+fn read_login(user: Option<&github::GitHubUser>) -> Option<&str> {
     user.map(|user| user.login.as_str())
 }
 
 #[tokio::test]
 async fn issue_includes_edits_events_and_actors() {
-    let Hub { hub, reader, .. } = hub().await;
+    let Hub { hub, reader, .. } = start_hub().await;
     let number = hub
         .open_issue_as("acme/shop", "guest", "A title", "A text")
         .unwrap();
@@ -755,71 +846,97 @@ async fn issue_includes_edits_events_and_actors() {
         .unwrap();
     hub.comment_as("acme/shop", number, "dependabot[bot]", "A word")
         .unwrap();
-    let issue = reader.issue(&shop(), number).await.unwrap();
+    let issue = reader.issue(&build_shop_name(), number).await.unwrap();
     assert_eq!((issue.title.as_str(), issue.body.as_str()), ("Another", "Longer"));
-    assert_eq!(login(issue.author.as_ref()), Some("guest"));
+    assert_eq!(read_login(issue.author.as_ref()), Some("guest"));
     assert_eq!(issue.assigned.assignees, ["agent"]);
     assert_eq!(issue.assigned.labels, ["ready"]);
-    let edits: Vec<_> = issue.edits.iter().map(|edit| login(edit.by.as_ref())).collect();
+    let edits: Vec<_> = issue
+        .edits
+        .iter()
+        .map(|edit| read_login(edit.by.as_ref()))
+        .collect();
     assert_eq!(edits, [Some("guest"); 2], "title and text");
     let events: Vec<_> = issue
         .events
         .iter()
-        .map(|event| (login(event.by.as_ref()), event.wish.clone()))
+        .map(|event| (read_login(event.by.as_ref()), event.wish.clone()))
         .collect();
     let labeled = IssueWish::Labeled("ready".to_owned());
     let assigned = IssueWish::Assigned("agent".to_owned());
     assert_eq!(events, [(Some("rita"), labeled), (Some("grace"), assigned)]);
     assert_eq!(
-        login(issue.comments[0].author.as_ref()),
+        read_login(issue.comments[0].author.as_ref()),
         Some("dependabot[bot]"),
         "as REST spells it"
     );
-    let missing = reader.issue(&shop(), 99).await;
+    let missing = reader.issue(&build_shop_name(), 99).await;
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
 }
 
 #[tokio::test]
 async fn opened_issue_becomes_sub_issue_once() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let writer = &hub.writer;
     let new = |title: &str, body: &str| github::NewIssue {
         title: title.to_owned(),
         body: body.to_owned(),
         labels: vec!["planned".to_owned()],
     };
-    let parent = writer.create_issue(&shop(), &new("All", "m:1")).await.unwrap();
-    let part = writer.create_issue(&shop(), &new("One", "m:2")).await.unwrap();
+    let parent = writer
+        .create_issue(&build_shop_name(), &new("All", "m:1"))
+        .await
+        .unwrap();
+    let part = writer
+        .create_issue(&build_shop_name(), &new("One", "m:2"))
+        .await
+        .unwrap();
     hub.hub
         .open_issue_as("acme/shop", "guest", "A copy", "m:2")
         .unwrap();
-    let found = writer.find_our_issue(&shop(), "m:2").await.unwrap();
+    let found = writer.find_our_issue(&build_shop_name(), "m:2").await.unwrap();
     assert_eq!(
         found.as_ref(),
         Some(&part),
         "what others copied counts for nothing"
     );
-    assert_eq!(writer.find_our_issue(&shop(), "m:3").await.unwrap(), None);
+    assert_eq!(
+        writer.find_our_issue(&build_shop_name(), "m:3").await.unwrap(),
+        None
+    );
 
     writer
-        .add_sub_issue(&shop(), parent.number, part.id)
+        .add_sub_issue(&build_shop_name(), parent.number, part.id)
         .await
         .unwrap();
-    let parts = writer.sub_issues(&shop(), parent.number).await.unwrap();
+    let parts = writer
+        .sub_issues(&build_shop_name(), parent.number)
+        .await
+        .unwrap();
     assert_eq!(parts, [part.number]);
-    let circle = writer.add_sub_issue(&shop(), part.number, parent.id).await;
+    let circle = writer
+        .add_sub_issue(&build_shop_name(), part.number, parent.id)
+        .await;
     assert!(matches!(circle, Err(Error::Rejected { .. })), "{circle:?}");
-    let again = writer.add_sub_issue(&shop(), parent.number, part.id).await;
+    let again = writer
+        .add_sub_issue(&build_shop_name(), parent.number, part.id)
+        .await;
     assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
-    assert_eq!(writer.opened_issue(&shop(), part.number).await.unwrap(), part);
-    let nowhere = writer.add_sub_issue(&shop(), 99, part.id).await;
+    assert_eq!(
+        writer
+            .opened_issue(&build_shop_name(), part.number)
+            .await
+            .unwrap(),
+        part
+    );
+    let nowhere = writer.add_sub_issue(&build_shop_name(), 99, part.id).await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn issue_poll_excludes_pull_requests() {
-    let Hub { hub, reader, .. } = hub().await;
+    let Hub { hub, reader, .. } = start_hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
         .unwrap();
@@ -828,7 +945,7 @@ async fn issue_poll_excludes_pull_requests() {
     hub.commit("acme/shop", "fix", "change", &[("a", "b")]).unwrap();
     hub.open_pull_request_as("acme/shop", "rita", "fix", "A change", "")
         .unwrap();
-    let polled = reader.open_issues(&shop(), None).await.unwrap();
+    let polled = reader.open_issues(&build_shop_name(), None).await.unwrap();
     let IssuePoll::Changed { issues, etag } = polled else {
         panic!("nothing was known")
     };
@@ -836,11 +953,14 @@ async fn issue_poll_excludes_pull_requests() {
         issues.iter().map(|issue| issue.number).collect::<Vec<_>>(),
         [number]
     );
-    let again = reader.open_issues(&shop(), etag.as_ref()).await.unwrap();
+    let again = reader
+        .open_issues(&build_shop_name(), etag.as_ref())
+        .await
+        .unwrap();
     assert_eq!(again, IssuePoll::Unchanged);
 
     let listed = async |state| -> Vec<(u64, String)> {
-        let listed = reader.list_issues(&shop(), state).await.unwrap();
+        let listed = reader.list_issues(&build_shop_name(), state).await.unwrap();
         listed
             .into_iter()
             .map(|issue| (issue.stub.number, issue.title))
@@ -855,18 +975,24 @@ async fn issue_poll_excludes_pull_requests() {
 
 #[tokio::test]
 async fn closing_and_unassigning_issue_is_idempotent() {
-    let Hub { hub, writer, .. } = hub().await;
+    let Hub { hub, writer, .. } = start_hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
         .unwrap();
     hub.assign_issue("acme/shop", number, "agent", "rita").unwrap();
     hub.label_issue("acme/shop", number, "two words", "rita").unwrap();
     for _ in 0..2 {
-        writer.unassign(&shop(), number, "agent").await.unwrap();
-        writer.remove_label(&shop(), number, "two words").await.unwrap();
-        writer.close_issue(&shop(), number).await.unwrap();
+        writer
+            .unassign(&build_shop_name(), number, "agent")
+            .await
+            .unwrap();
+        writer
+            .remove_label(&build_shop_name(), number, "two words")
+            .await
+            .unwrap();
+        writer.close_issue(&build_shop_name(), number).await.unwrap();
     }
-    assert!(!writer.is_issue_open(&shop(), number).await.unwrap());
+    assert!(!writer.is_issue_open(&build_shop_name(), number).await.unwrap());
     let issue = hub.issue("acme/shop", number).unwrap();
     assert!(issue.assignees.is_empty() && issue.labels.is_empty());
     assert_eq!(issue.closed_as.as_deref(), Some("completed"));
@@ -875,7 +1001,7 @@ async fn closing_and_unassigning_issue_is_idempotent() {
 
 #[tokio::test]
 async fn assigning_unassignable_account_returns_false() {
-    let Hub { hub, writer, .. } = hub().await;
+    let Hub { hub, writer, .. } = start_hub().await;
     let number = hub
         .open_issue_as("acme/shop", "rita", "A title", "A text")
         .unwrap();
@@ -887,19 +1013,22 @@ async fn assigning_unassignable_account_returns_false() {
         ("agent", true),
     ] {
         assert_eq!(
-            writer.assign(&shop(), number, login).await.unwrap(),
+            writer.assign(&build_shop_name(), number, login).await.unwrap(),
             can,
             "{login}"
         );
     }
-    assert_eq!(writer.assignees(&shop(), number).await.unwrap(), ["agent"]);
+    assert_eq!(
+        writer.assignees(&build_shop_name(), number).await.unwrap(),
+        ["agent"]
+    );
     assert!(hub.violations().is_empty(), "{:?}", hub.violations());
 }
 
 #[tokio::test]
 async fn line_authors_are_counted_by_login() {
     use github::{BlameLines, RepositoryPermission};
-    let Hub { hub, writer, .. } = hub().await;
+    let Hub { hub, writer, .. } = start_hub().await;
     let commit = |login: &str, text: &str| {
         let files = [("total.py", text), ("deep/rate.py", text)];
         hub.commit_by("acme/shop", "main", login, "More", &files).unwrap()
@@ -917,21 +1046,26 @@ async fn line_authors_are_counted_by_login() {
         lines("deep/rate.py", 1, 9),
         lines("README.md", 1, 1),
     ];
-    let counted = writer.authors_of(&shop(), &head, &asked).await.unwrap();
+    let counted = writer
+        .authors_of(&build_shop_name(), &head, &asked)
+        .await
+        .unwrap();
     let expected = [("bob".to_owned(), 2), ("olga".to_owned(), 3)];
     assert_eq!(counted, expected.into(), "nobody knows who wrote README.md");
-    let missing = writer.authors_of(&shop(), &head, &[lines("no.py", 1, 1)]).await;
+    let missing = writer
+        .authors_of(&build_shop_name(), &head, &[lines("no.py", 1, 1)])
+        .await;
     assert!(
         matches!(missing, Err(Error::Rejected { .. } | Error::NotFound { .. })),
         "{missing:?}"
     );
     hub.set_permission("acme/shop", "bob", "read").unwrap();
     assert_eq!(
-        writer.permission(&shop(), "bob").await.unwrap(),
+        writer.permission(&build_shop_name(), "bob").await.unwrap(),
         RepositoryPermission::Read
     );
     assert_eq!(
-        writer.permission(&shop(), "olga").await.unwrap(),
+        writer.permission(&build_shop_name(), "olga").await.unwrap(),
         RepositoryPermission::Write
     );
     assert!(hub.violations().is_empty(), "{:?}", hub.violations());
@@ -939,26 +1073,35 @@ async fn line_authors_are_counted_by_login() {
 
 #[tokio::test]
 async fn own_check_run_is_updated_and_ignored() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let head = hub.branch("fix/rounds");
     let text = |title: &str, passed| github::CheckRunText {
         title: title.to_owned(),
         summary: "| 1 |".to_owned(),
         passed,
     };
-    assert!(hub.writer.makes_check_runs(&shop()));
-    assert_eq!(hub.writer.find_check_run(&shop(), &head).await.unwrap(), None);
+    assert!(hub.writer.makes_check_runs(&build_shop_name()));
+    assert_eq!(
+        hub.writer
+            .find_check_run(&build_shop_name(), &head)
+            .await
+            .unwrap(),
+        None
+    );
     let made = hub
         .writer
-        .create_check_run(&shop(), &head, &text("1 round", false))
+        .create_check_run(&build_shop_name(), &head, &text("1 round", false))
         .await
         .unwrap();
     assert_eq!(
-        hub.writer.find_check_run(&shop(), &head).await.unwrap(),
+        hub.writer
+            .find_check_run(&build_shop_name(), &head)
+            .await
+            .unwrap(),
         Some(made)
     );
     hub.writer
-        .update_check_run(&shop(), made, &text("2 rounds", true))
+        .update_check_run(&build_shop_name(), made, &text("2 rounds", true))
         .await
         .unwrap();
     let shown = hub
@@ -966,40 +1109,53 @@ async fn own_check_run_is_updated_and_ignored() {
         .check_run("acme/shop", head.as_str(), "Journeyman")
         .unwrap();
     assert_eq!((shown.0.as_str(), shown.2), ("2 rounds", "success"));
-    assert!(hub.reader.checks(&shop(), &head).await.unwrap().is_empty());
+    assert!(
+        hub.reader
+            .checks(&build_shop_name(), &head)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let unknown = hub
         .writer
-        .update_check_run(&shop(), 4_711, &text("3 rounds", true))
+        .update_check_run(&build_shop_name(), 4_711, &text("3 rounds", true))
         .await;
     assert!(
         matches!(unknown, Err(github::Error::NotFound { .. })),
         "{unknown:?}"
     );
     let by_token = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
-    assert!(!by_token.makes_check_runs(&shop()));
+    assert!(!by_token.makes_check_runs(&build_shop_name()));
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn issue_type_requires_organization_type() {
-    let Hub { hub, writer, .. } = hub().await;
+    let Hub { hub, writer, .. } = start_hub().await;
     let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
-    assert_eq!(writer.issue_type(&shop(), number).await.unwrap(), None);
-    writer.set_issue_type(&shop(), number, "Bug").await.unwrap();
+    assert_eq!(writer.issue_type(&build_shop_name(), number).await.unwrap(), None);
+    writer
+        .set_issue_type(&build_shop_name(), number, "Bug")
+        .await
+        .unwrap();
     assert_eq!(
-        writer.issue_type(&shop(), number).await.unwrap().as_deref(),
+        writer
+            .issue_type(&build_shop_name(), number)
+            .await
+            .unwrap()
+            .as_deref(),
         Some("Bug")
     );
-    let unknown = writer.set_issue_type(&shop(), number, "Saga").await;
+    let unknown = writer.set_issue_type(&build_shop_name(), number, "Saga").await;
     assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
-    let nowhere = writer.set_issue_type(&shop(), 99, "Bug").await;
+    let nowhere = writer.set_issue_type(&build_shop_name(), 99, "Bug").await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     assert_eq!(hub.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn project_item_is_added_once_with_fields() {
-    let Hub { hub, writer, .. } = hub().await;
+    let Hub { hub, writer, .. } = start_hub().await;
     let fields: [(&str, &str, &[&str]); 4] = [
         ("Size", "SINGLE_SELECT", &["S", "M"]),
         ("Points", "NUMBER", &[]),
@@ -1008,8 +1164,8 @@ async fn project_item_is_added_once_with_fields() {
     ];
     hub.create_project("acme", 3, &fields);
     let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
-    assert!(!writer.sees_projects(&shop()));
-    let without = writer.project(&shop(), "acme", 3).await;
+    assert!(!writer.sees_projects(&build_shop_name()));
+    let without = writer.project(&build_shop_name(), "acme", 3).await;
     assert!(matches!(without, Err(Error::Unauthorized { .. })), "{without:?}");
 
     let settings = Settings {
@@ -1017,16 +1173,22 @@ async fn project_item_is_added_once_with_fields() {
         ..as_app(&hub, stand_in::WRITER_APP_ID)
     };
     let writer = GitHubWriter::new(&settings).unwrap();
-    assert!(writer.sees_projects(&shop()));
-    let project = writer.project(&shop(), "acme", 3).await.unwrap();
-    let item = writer.put_into_project(&shop(), number, &project).await.unwrap();
-    let again = writer.put_into_project(&shop(), number, &project).await.unwrap();
+    assert!(writer.sees_projects(&build_shop_name()));
+    let project = writer.project(&build_shop_name(), "acme", 3).await.unwrap();
+    let item = writer
+        .put_into_project(&build_shop_name(), number, &project)
+        .await
+        .unwrap();
+    let again = writer
+        .put_into_project(&build_shop_name(), number, &project)
+        .await
+        .unwrap();
     assert_eq!(item, again);
     for (name, text) in [("size", "m"), ("Points", "2.5"), ("Team", "Shop")] {
         let field = project.field(name).unwrap();
         let value = field.value(text).unwrap();
         writer
-            .set_project_field(&shop(), &item, field, &value)
+            .set_project_field(&build_shop_name(), &item, field, &value)
             .await
             .unwrap();
     }
@@ -1037,17 +1199,17 @@ async fn project_item_is_added_once_with_fields() {
         assert_eq!(project.field(name).unwrap().value(text), None, "{name}");
     }
     for (owner, number) in [("acme", 4), ("nobody", 3)] {
-        let unknown = writer.project(&shop(), owner, number).await;
+        let unknown = writer.project(&build_shop_name(), owner, number).await;
         assert!(matches!(unknown, Err(Error::NotFound { .. })), "{unknown:?}");
     }
-    let nowhere = writer.put_into_project(&shop(), 99, &project).await;
+    let nowhere = writer.put_into_project(&build_shop_name(), 99, &project).await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     assert_eq!(hub.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn unsuitable_token_sees_no_project() {
-    let Hub { hub, .. } = hub().await;
+    let Hub { hub, .. } = start_hub().await;
     hub.create_project("acme", 3, &[]);
     let settings = Settings {
         project_token: Some(stand_in::WRITER_TOKEN.into()),
@@ -1055,14 +1217,14 @@ async fn unsuitable_token_sees_no_project() {
     };
     let refused = GitHubWriter::new(&settings)
         .unwrap()
-        .project(&shop(), "acme", 3)
+        .project(&build_shop_name(), "acme", 3)
         .await;
     assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
 }
 
 #[tokio::test]
 async fn identity_is_read_per_instance() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let own = hub.reader.identity(None).await.unwrap();
     assert_eq!(own, hub.reader.whoami().await.unwrap());
     assert!(own.is_app && own.login.ends_with("[bot]"));
@@ -1071,30 +1233,45 @@ async fn identity_is_read_per_instance() {
 
 #[tokio::test]
 async fn required_checks_are_limited_by_reader_permissions() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.hub.require_checks("acme/shop", "main", &["test"]).unwrap();
-    let may_see = hub.writer.required_checks(&shop(), "main").await.unwrap();
+    let may_see = hub
+        .writer
+        .required_checks(&build_shop_name(), "main")
+        .await
+        .unwrap();
     assert_eq!(may_see, ["test"]);
     // Without permission for contents, only rulesets are readable; a ruleset without parameters is no error.
-    hub.reader.required_checks(&shop(), "main").await.unwrap();
+    hub.reader
+        .required_checks(&build_shop_name(), "main")
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn comparison_of_commits_lists_changed_files() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let head = hub.branch("feat/x");
-    let changed = hub.reader.changed_since(&shop(), &hub.base, &head).await.unwrap();
+    let changed = hub
+        .reader
+        .changed_since(&build_shop_name(), &hub.base, &head)
+        .await
+        .unwrap();
     let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["a.txt"]);
     let gone: CommitId = "d".repeat(40).parse().unwrap();
-    let error = hub.reader.changed_since(&shop(), &gone, &head).await.unwrap_err();
+    let error = hub
+        .reader
+        .changed_since(&build_shop_name(), &gone, &head)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn waiting_workflow_runs_are_listed() {
     use github::WorkflowRunProgress::{AwaitsApproval, Ended, UnderWay};
-    let Hub { hub, reader, .. } = &hub().await;
+    let Hub { hub, reader, .. } = &start_hub().await;
     let head = hub
         .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
         .unwrap();
@@ -1108,7 +1285,7 @@ async fn waiting_workflow_runs_are_listed() {
         hub.hold_run("acme/shop", &head, name, state).unwrap();
     }
     let commit: CommitId = head.parse().unwrap();
-    let runs = reader.workflow_runs(&shop(), &commit).await.unwrap();
+    let runs = reader.workflow_runs(&build_shop_name(), &commit).await.unwrap();
     let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.progress)).collect();
     assert_eq!(
         found,
@@ -1120,9 +1297,16 @@ async fn waiting_workflow_runs_are_listed() {
         ]
     );
     assert!(runs.iter().all(|run| run.url.contains("/actions/runs/")));
-    let checks = reader.checks(&shop(), &commit).await.unwrap();
+    let checks = reader.checks(&build_shop_name(), &commit).await.unwrap();
     assert_eq!(checks.len(), 1, "what has not begun has no check runs");
     hub.begin_held_runs("acme/shop").unwrap();
-    assert_eq!(reader.workflow_runs(&shop(), &commit).await.unwrap().len(), 1);
+    assert_eq!(
+        reader
+            .workflow_runs(&build_shop_name(), &commit)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(hub.violations(), Vec::<String>::new());
 }

@@ -20,11 +20,11 @@ use tokio::{
     net::TcpListener,
 };
 
-fn shop() -> RepositoryName {
+fn build_shop_name() -> RepositoryName {
     RepositoryName::new("acme", "shop").unwrap()
 }
 
-fn settings(api_url: String) -> Settings {
+fn build_settings(api_url: String) -> Settings {
     Settings {
         api_url,
         token: Some("secret-token-value".into()),
@@ -33,7 +33,7 @@ fn settings(api_url: String) -> Settings {
 }
 
 /// Answers each request with these bytes and closes the connection; counts the requests.
-async fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
+async fn start_counting_server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
@@ -55,9 +55,9 @@ async fn unconnected_github_write_is_unavailable() {
     let free = StdListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let failed = GitHubWriter::new(&settings(url))
+    let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
-        .comment(&shop(), 7, "x")
+        .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
@@ -70,10 +70,10 @@ async fn unconnected_github_write_is_unavailable() {
 
 #[tokio::test]
 async fn unanswered_write_is_sent_once_and_unknown() {
-    let (url, count) = server("").await;
-    let failed = GitHubWriter::new(&settings(url))
+    let (url, count) = start_counting_server("").await;
+    let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
-        .comment(&shop(), 7, "x")
+        .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
@@ -83,10 +83,11 @@ async fn unanswered_write_is_sent_once_and_unknown() {
 #[tokio::test]
 async fn write_answered_by_bad_gateway_is_unknown() {
     let (url, count) =
-        server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-    let failed = GitHubWriter::new(&settings(url))
+        start_counting_server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .await;
+    let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
-        .comment(&shop(), 7, "x")
+        .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
@@ -96,10 +97,11 @@ async fn write_answered_by_bad_gateway_is_unknown() {
 #[tokio::test]
 async fn a_read_is_tried_three_times() {
     let (url, count) =
-        server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-    let failed = GitHubReader::new(&settings(url))
+        start_counting_server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .await;
+    let failed = GitHubReader::new(&build_settings(url))
         .unwrap()
-        .repository(&shop())
+        .repository(&build_shop_name())
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
@@ -108,14 +110,14 @@ async fn a_read_is_tried_three_times() {
 
 #[tokio::test]
 async fn rate_limit_wait_follows_server_clock() {
-    let (url, count) = server(
+    let (url, count) = start_counting_server(
         "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-remaining: 0\r\n\
          x-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
     )
     .await;
-    let limited = GitHubReader::new(&settings(url))
+    let limited = GitHubReader::new(&build_settings(url))
         .unwrap()
-        .repository(&shop())
+        .repository(&build_shop_name())
         .await
         .unwrap_err();
     assert!(
@@ -128,15 +130,15 @@ async fn rate_limit_wait_follows_server_clock() {
 #[tokio::test]
 async fn redirect_to_other_host_is_refused() {
     let (target, reached) =
-        server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
+        start_counting_server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
     let answer = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: {target}/repositories/7/issues/7/comments\r\ncontent-length: 0\r\n\
          connection: close\r\n\r\n"
     );
-    let (url, _) = server(answer.leak()).await;
-    let refused = GitHubWriter::new(&settings(url))
+    let (url, _) = start_counting_server(answer.leak()).await;
+    let refused = GitHubWriter::new(&build_settings(url))
         .unwrap()
-        .comment(&shop(), 7, "x")
+        .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::Moved { .. }), "{refused}");
@@ -145,13 +147,13 @@ async fn redirect_to_other_host_is_refused() {
 
 #[tokio::test]
 async fn redirect_loop_ends_with_error() {
-    let (url, count) = server(
+    let (url, count) = start_counting_server(
         "HTTP/1.1 301 Moved Permanently\r\nlocation: /repositories/7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
     )
     .await;
-    let refused = GitHubReader::new(&settings(url))
+    let refused = GitHubReader::new(&build_settings(url))
         .unwrap()
-        .repository(&shop())
+        .repository(&build_shop_name())
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::Moved { .. }), "{refused}");
@@ -160,14 +162,14 @@ async fn redirect_loop_ends_with_error() {
 
 #[tokio::test]
 async fn a_refused_request_names_the_field() {
-    let (url, _) = server(
+    let (url, _) = start_counting_server(
         "HTTP/1.1 422 Unprocessable Entity\r\ncontent-length: 101\r\nconnection: close\r\n\r\n\
          {\"message\":\"Validation Failed\",\"errors\":[{\"resource\":\"PullRequest\",\"field\":\"head\",\"code\":\"invalid\"}]}",
     )
     .await;
-    let refused = GitHubWriter::new(&settings(url))
+    let refused = GitHubWriter::new(&build_settings(url))
         .unwrap()
-        .create_pull_request(&shop(), "x", "main", "t", "", true)
+        .create_pull_request(&build_shop_name(), "x", "main", "t", "", true)
         .await
         .unwrap_err();
     assert_eq!(
@@ -179,10 +181,11 @@ async fn a_refused_request_names_the_field() {
 #[tokio::test]
 async fn non_json_answer_counts_as_outage() {
     let (url, count) =
-        server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
-    let failed = GitHubReader::new(&settings(url))
+        start_counting_server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>")
+            .await;
+    let failed = GitHubReader::new(&build_settings(url))
         .unwrap()
-        .repository(&shop())
+        .repository(&build_shop_name())
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
@@ -233,7 +236,7 @@ fn writer_behind(notes: &Arc<Notes>, url: String) -> GitHubWriter {
         writes_a_minute: Some(7),
         ..GatePolicy::by(gate)
     };
-    GitHubWriter::gated(Some(&settings(url)), &BTreeMap::new(), &gated).unwrap()
+    GitHubWriter::gated(Some(&build_settings(url)), &BTreeMap::new(), &gated).unwrap()
 }
 
 #[tokio::test]
@@ -250,15 +253,15 @@ async fn limit_gate_admits_requests_and_receives_refusals() {
         ),
     ];
     for (class, answer) in answers {
-        let (url, count) = server(answer).await;
+        let (url, count) = start_counting_server(answer).await;
         let notes = Arc::new(Notes::default());
         let writer = writer_behind(&notes, url);
-        let limited = writer.comment(&shop(), 7, "x").await.unwrap_err();
+        let limited = writer.comment(&build_shop_name(), 7, "x").await.unwrap_err();
         assert!(
             matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 90),
             "{limited}"
         );
-        let held_back = writer.comment(&shop(), 7, "x").await.unwrap_err();
+        let held_back = writer.comment(&build_shop_name(), 7, "x").await.unwrap_err();
         assert!(
             matches!(held_back, Error::HeldBack { retry_after } if retry_after.as_secs() == 90),
             "{held_back}"
@@ -282,7 +285,7 @@ async fn limit_gate_admits_requests_and_receives_refusals() {
 
 #[tokio::test]
 async fn limit_gate_receives_quota_of_successful_answers() {
-    let (url, _) = server(
+    let (url, _) = start_counting_server(
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-limit: 5000\r\n\
          x-ratelimit-remaining: 17\r\nx-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n[]",
     )
@@ -291,7 +294,7 @@ async fn limit_gate_receives_quota_of_successful_answers() {
     let writer = writer_behind(&notes, url);
     assert!(
         writer
-            .find_pull_request_by_head(&shop(), "x")
+            .find_pull_request_by_head(&build_shop_name(), "x")
             .await
             .unwrap()
             .is_none()

@@ -49,50 +49,50 @@ const PULL: u64 = 2;
 const START: Timestamp = Timestamp::from_unix_ms(0);
 
 calls! {
-    "repository": |hub| hub.reader.repository(&shop());
-    "checks": |hub| hub.reader.checks(&shop(), &hub.head);
-    "pull request": |hub| hub.reader.pull_request(&shop(), PULL);
-    "mentioning": |hub| hub.reader.pull_requests_mentioning(&shop(), &ticket());
-    "remarks": |hub| hub.reader.remarks(&shop(), PULL);
-    "closed": |hub| hub.reader.closed_pull_requests_since(&shop(), START);
-    "changed": |hub| hub.reader.pull_requests_changed_since(&shop(), START, None);
-    "by head": |hub| hub.reader.find_pull_request_by_head(&shop(), "fix/1");
-    "permission": |hub| hub.reader.permission(&shop(), "ada", 7);
+    "repository": |hub| hub.reader.repository(&build_shop_name());
+    "checks": |hub| hub.reader.checks(&build_shop_name(), &hub.head);
+    "pull request": |hub| hub.reader.pull_request(&build_shop_name(), PULL);
+    "mentioning": |hub| hub.reader.pull_requests_mentioning(&build_shop_name(), &build_ticket());
+    "remarks": |hub| hub.reader.remarks(&build_shop_name(), PULL);
+    "closed": |hub| hub.reader.closed_pull_requests_since(&build_shop_name(), START);
+    "changed": |hub| hub.reader.pull_requests_changed_since(&build_shop_name(), START, None);
+    "by head": |hub| hub.reader.find_pull_request_by_head(&build_shop_name(), "fix/1");
+    "permission": |hub| hub.reader.permission(&build_shop_name(), "ada", 7);
     "deliveries": |hub| hub.reader.hook_deliveries(None, START);
     "identity": |hub| hub.reader.identity(None);
-    "issue": |hub| hub.reader.issue(&shop(), ISSUE);
-    "open issues": |hub| hub.reader.open_issues(&shop(), None);
-    "list of issues": |hub| hub.reader.list_issues(&shop(), IssueListState::Open);
-    "comments since": |hub| hub.reader.comments_since(&shop(), START);
-    "branch checks": |hub| hub.reader.branch_checks(&shop(), "main");
-    "reviews": |hub| hub.reader.reviews(&shop(), PULL);
-    "required checks": |hub| hub.reader.required_checks(&shop(), "main");
-    "changed files": |hub| hub.reader.changed_files(&shop(), PULL);
-    "changed since": |hub| hub.reader.changed_since(&shop(), &hub.base, &hub.head);
-    "commits": |hub| hub.reader.pull_request_commits(&shop(), PULL);
-    "review requests": |hub| hub.reader.review_requests(&shop(), PULL);
-    "discussions": |hub| hub.reader.changed_discussions(&shop());
-    "writer's repository": |hub| hub.writer.repository(&shop());
-    "writer's pull request": |hub| hub.writer.pull_request(&shop(), PULL);
-    "writer's by head": |hub| hub.writer.find_pull_request_by_head(&shop(), "fix/1");
-    "branch head": |hub| hub.writer.branch_head(&shop(), "main");
-    "comments": |hub| hub.writer.list_comments(&shop(), ISSUE);
+    "issue": |hub| hub.reader.issue(&build_shop_name(), ISSUE);
+    "open issues": |hub| hub.reader.open_issues(&build_shop_name(), None);
+    "list of issues": |hub| hub.reader.list_issues(&build_shop_name(), IssueListState::Open);
+    "comments since": |hub| hub.reader.comments_since(&build_shop_name(), START);
+    "branch checks": |hub| hub.reader.branch_checks(&build_shop_name(), "main");
+    "reviews": |hub| hub.reader.reviews(&build_shop_name(), PULL);
+    "required checks": |hub| hub.reader.required_checks(&build_shop_name(), "main");
+    "changed files": |hub| hub.reader.changed_files(&build_shop_name(), PULL);
+    "changed since": |hub| hub.reader.changed_since(&build_shop_name(), &hub.base, &hub.head);
+    "commits": |hub| hub.reader.pull_request_commits(&build_shop_name(), PULL);
+    "review requests": |hub| hub.reader.review_requests(&build_shop_name(), PULL);
+    "discussions": |hub| hub.reader.changed_discussions(&build_shop_name());
+    "writer's repository": |hub| hub.writer.repository(&build_shop_name());
+    "writer's pull request": |hub| hub.writer.pull_request(&build_shop_name(), PULL);
+    "writer's by head": |hub| hub.writer.find_pull_request_by_head(&build_shop_name(), "fix/1");
+    "branch head": |hub| hub.writer.branch_head(&build_shop_name(), "main");
+    "comments": |hub| hub.writer.list_comments(&build_shop_name(), ISSUE);
     "login": |hub| hub.writer.login(None);
-    "issue open": |hub| hub.writer.is_issue_open(&shop(), ISSUE);
-    "assignees": |hub| hub.writer.assignees(&shop(), ISSUE);
-    "issue type": |hub| hub.writer.issue_type(&shop(), ISSUE);
-    "our issue": |hub| hub.writer.find_our_issue(&shop(), "x");
-    "opened issue": |hub| hub.writer.opened_issue(&shop(), ISSUE);
-    "sub issues": |hub| hub.writer.sub_issues(&shop(), ISSUE);
-    "line comments": |hub| hub.writer.line_comments(&shop(), PULL);
-    "check run": |hub| hub.writer.find_check_run(&shop(), &hub.head);
+    "issue open": |hub| hub.writer.is_issue_open(&build_shop_name(), ISSUE);
+    "assignees": |hub| hub.writer.assignees(&build_shop_name(), ISSUE);
+    "issue type": |hub| hub.writer.issue_type(&build_shop_name(), ISSUE);
+    "our issue": |hub| hub.writer.find_our_issue(&build_shop_name(), "x");
+    "opened issue": |hub| hub.writer.opened_issue(&build_shop_name(), ISSUE);
+    "sub issues": |hub| hub.writer.sub_issues(&build_shop_name(), ISSUE);
+    "line comments": |hub| hub.writer.line_comments(&build_shop_name(), PULL);
+    "check run": |hub| hub.writer.find_check_run(&build_shop_name(), &hub.head);
 }
 
-fn shop() -> RepositoryName {
+fn build_shop_name() -> RepositoryName {
     RepositoryName::new("acme", "shop").unwrap()
 }
 
-fn ticket() -> TicketKey {
+fn build_ticket() -> TicketKey {
     TicketKey::jira("ENG-1").unwrap()
 }
 
@@ -106,7 +106,7 @@ fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
     }
 }
 
-async fn hub() -> Hub {
+async fn start_hub() -> Hub {
     let hub = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     let base = hub
         .create_repository("acme/shop", &[("README.md", "shop\n")])
@@ -119,7 +119,7 @@ async fn hub() -> Hub {
     let reader = GitHubReader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
     let writer = GitHubWriter::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
     writer
-        .create_pull_request(&shop(), "fix/1", "main", "ENG-1 Login", "Body", true)
+        .create_pull_request(&build_shop_name(), "fix/1", "main", "ENG-1 Login", "Body", true)
         .await
         .unwrap();
     let (base, head) = (base.parse().unwrap(), head.parse().unwrap());
@@ -153,7 +153,7 @@ impl Hub {
 }
 
 async fn assert_passing(number: usize, call: &Call) {
-    let mut hub = hub().await;
+    let mut hub = start_hub().await;
     let routes = hub.routes(call).await;
     assert!(!routes.is_empty(), "{}", call.0);
     for (index, (method, path)) in routes.into_iter().enumerate() {
@@ -189,11 +189,15 @@ async fn each_foreign_github_answer_is_temporary() {
 
 #[tokio::test]
 async fn json_of_a_wrong_shape_is_final() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let fault =
         ServiceFault::new("/pulls/2", 1, 200).page("application/json", "{\"number\": [\"cut \\ud83d\"]}");
     hub.hub.fail_next(fault);
-    let failed = hub.reader.pull_request(&shop(), PULL).await.unwrap_err();
+    let failed = hub
+        .reader
+        .pull_request(&build_shop_name(), PULL)
+        .await
+        .unwrap_err();
     assert!(
         matches!(failed, Error::Malformed { .. }) && !failed.is_retryable(),
         "{failed}"
@@ -202,12 +206,16 @@ async fn json_of_a_wrong_shape_is_final() {
 
 #[tokio::test]
 async fn github_write_answered_by_page_is_unknown() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     hub.hub.fail_next(
         ServiceFault::new("/comments", 1, 200)
             .on("POST")
             .page("text/html", "<html></html>"),
     );
-    let failed = hub.writer.comment(&shop(), ISSUE, "x").await.unwrap_err();
+    let failed = hub
+        .writer
+        .comment(&build_shop_name(), ISSUE, "x")
+        .await
+        .unwrap_err();
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
 }

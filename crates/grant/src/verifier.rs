@@ -128,7 +128,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_790_000_000_000);
 
-    fn grant() -> Grant {
+    fn build_grant() -> Grant {
         Grant {
             audience: GrantAudience::Executor,
             run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 57),
@@ -139,14 +139,14 @@ mod tests {
         }
     }
 
-    fn signed(pair: &KeyPair) -> SecretString {
+    fn sign_grant(pair: &KeyPair) -> SecretString {
         GrantSigner::new(&pair.id, &pair.private_key)
             .unwrap()
-            .sign(&grant(), NOW)
+            .sign(&build_grant(), NOW)
             .unwrap()
     }
 
-    fn verifier(pairs: &[&KeyPair]) -> GrantVerifier {
+    fn build_verifier(pairs: &[&KeyPair]) -> GrantVerifier {
         GrantVerifier::new(
             &pairs
                 .iter()
@@ -156,7 +156,12 @@ mod tests {
         .unwrap()
     }
 
-    fn refusal(verifier: &GrantVerifier, token: &str, audience: GrantAudience, now: Timestamp) -> String {
+    fn expect_refusal(
+        verifier: &GrantVerifier,
+        token: &str,
+        audience: GrantAudience,
+        now: Timestamp,
+    ) -> String {
         verifier.verify(token, audience, now).unwrap_err().to_string()
     }
 
@@ -166,25 +171,25 @@ mod tests {
         let granted = Grant {
             run: RunId::new("jira+dc:ENG-12".parse().unwrap(), 57),
             repository: "ghe:acme/shop".parse().unwrap(),
-            ..grant()
+            ..build_grant()
         };
         let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         let token = signer.sign(&granted, NOW).unwrap();
-        let read = verifier(&[&pair])
+        let read = build_verifier(&[&pair])
             .verify(token.expose_secret(), GrantAudience::Executor, NOW)
             .unwrap();
         assert_eq!(read, granted);
-        assert_ne!(read.repository, grant().repository);
+        assert_ne!(read.repository, build_grant().repository);
     }
 
     #[test]
     fn signed_grant_verifies_unchanged() {
         let pair = generate_key_pair();
-        let token = signed(&pair);
-        let read = verifier(&[&pair])
+        let token = sign_grant(&pair);
+        let read = build_verifier(&[&pair])
             .verify(token.expose_secret(), GrantAudience::Executor, NOW)
             .unwrap();
-        assert_eq!(read, grant());
+        assert_eq!(read, build_grant());
     }
 
     #[test]
@@ -194,7 +199,7 @@ mod tests {
             .unwrap()
             .sign_status(NOW)
             .unwrap();
-        let verifier = verifier(&[&pair]);
+        let verifier = build_verifier(&[&pair]);
         verifier.verify_status(status.expose_secret(), NOW).unwrap();
         assert!(
             verifier
@@ -208,7 +213,7 @@ mod tests {
         );
         assert!(
             verifier
-                .verify_status(signed(&pair).expose_secret(), NOW)
+                .verify_status(sign_grant(&pair).expose_secret(), NOW)
                 .is_err()
         );
         let expired = NOW.plus(std::time::Duration::from_secs(15 * 60));
@@ -218,9 +223,9 @@ mod tests {
     #[test]
     fn executor_grant_is_refused_at_gate() {
         let pair = generate_key_pair();
-        let token = signed(&pair);
-        let refusal = refusal(
-            &verifier(&[&pair]),
+        let token = sign_grant(&pair);
+        let refusal = expect_refusal(
+            &build_verifier(&[&pair]),
             token.expose_secret(),
             GrantAudience::Gate,
             NOW,
@@ -231,8 +236,8 @@ mod tests {
     #[test]
     fn a_grant_expires_after_fifteen_minutes() {
         let pair = generate_key_pair();
-        let token = signed(&pair);
-        let verifier = verifier(&[&pair]);
+        let token = sign_grant(&pair);
+        let verifier = build_verifier(&[&pair]);
         let last = NOW.plus_ms(15 * 60_000 - 1000);
         assert!(
             verifier
@@ -241,7 +246,7 @@ mod tests {
         );
         let late = NOW.plus_ms(15 * 60_000);
         assert_eq!(
-            refusal(&verifier, token.expose_secret(), GrantAudience::Executor, late),
+            expect_refusal(&verifier, token.expose_secret(), GrantAudience::Executor, late),
             "the grant has expired, 0 s ago by the clock here; if it is new, the clocks of planner and receiver differ"
         );
     }
@@ -249,10 +254,10 @@ mod tests {
     #[test]
     fn grant_from_far_ahead_clock_is_refused() {
         let pair = generate_key_pair();
-        let token = signed(&pair);
+        let token = sign_grant(&pair);
         let early = NOW.plus_ms(-60_000);
-        let refusal = refusal(
-            &verifier(&[&pair]),
+        let refusal = expect_refusal(
+            &build_verifier(&[&pair]),
             token.expose_secret(),
             GrantAudience::Executor,
             early,
@@ -263,9 +268,9 @@ mod tests {
 
     #[test]
     fn an_unknown_key_id_is_refused() {
-        let token = signed(&generate_key_pair());
-        let refusal = refusal(
-            &verifier(&[&generate_key_pair()]),
+        let token = sign_grant(&generate_key_pair());
+        let refusal = expect_refusal(
+            &build_verifier(&[&generate_key_pair()]),
             token.expose_secret(),
             GrantAudience::Executor,
             NOW,
@@ -278,10 +283,10 @@ mod tests {
         let (ours, theirs) = (generate_key_pair(), generate_key_pair());
         let forged = GrantSigner::new(&ours.id, &theirs.private_key)
             .unwrap()
-            .sign(&grant(), NOW)
+            .sign(&build_grant(), NOW)
             .unwrap();
-        let refusal = refusal(
-            &verifier(&[&ours]),
+        let refusal = expect_refusal(
+            &build_verifier(&[&ours]),
             forged.expose_secret(),
             GrantAudience::Executor,
             NOW,
@@ -292,15 +297,15 @@ mod tests {
     #[test]
     fn a_tampered_grant_is_refused() {
         let pair = generate_key_pair();
-        let token = signed(&pair);
+        let token = sign_grant(&pair);
         let parts: Vec<&str> = token.expose_secret().split('.').collect();
         let other = Grant {
             repository: "acme/secrets".parse().unwrap(),
-            ..grant()
+            ..build_grant()
         };
         let claims = encode_part(&GrantClaims::new(&other, NOW.unix_s())).unwrap();
         let tampered = format!("{}.{claims}.{}", parts[0], parts[2]);
-        let refusal = refusal(&verifier(&[&pair]), &tampered, GrantAudience::Executor, NOW);
+        let refusal = expect_refusal(&build_verifier(&[&pair]), &tampered, GrantAudience::Executor, NOW);
         assert_eq!(refusal, "the grant's signature is wrong");
     }
 
@@ -312,9 +317,9 @@ mod tests {
             kid: pair.id.clone(),
         })
         .unwrap();
-        let claims = encode_part(&GrantClaims::new(&grant(), NOW.unix_s())).unwrap();
-        let refusal = refusal(
-            &verifier(&[&pair]),
+        let claims = encode_part(&GrantClaims::new(&build_grant(), NOW.unix_s())).unwrap();
+        let refusal = expect_refusal(
+            &build_verifier(&[&pair]),
             &format!("{header}.{claims}."),
             GrantAudience::Executor,
             NOW,
@@ -325,8 +330,8 @@ mod tests {
     #[test]
     fn both_keys_are_valid_during_rotation() {
         let (old, new) = (generate_key_pair(), generate_key_pair());
-        let verifier = verifier(&[&old, &new]);
-        for token in [signed(&old), signed(&new)] {
+        let verifier = build_verifier(&[&old, &new]);
+        for token in [sign_grant(&old), sign_grant(&new)] {
             assert!(
                 verifier
                     .verify(token.expose_secret(), GrantAudience::Executor, NOW)
@@ -337,9 +342,9 @@ mod tests {
 
     #[test]
     fn garbage_is_malformed_and_never_shown() {
-        let verifier = verifier(&[&generate_key_pair()]);
+        let verifier = build_verifier(&[&generate_key_pair()]);
         for garbage in ["", "a", "a.b", "a.b.c", "....", "é.é.é"] {
-            let refusal = refusal(&verifier, garbage, GrantAudience::Executor, NOW);
+            let refusal = expect_refusal(&verifier, garbage, GrantAudience::Executor, NOW);
             assert_eq!(refusal, "the grant is malformed");
         }
     }

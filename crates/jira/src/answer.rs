@@ -201,7 +201,7 @@ mod tests {
         thread.spawn(read).unwrap().join().unwrap()
     }
 
-    fn lists(levels: usize) -> String {
+    fn nest_arrays(levels: usize) -> String {
         format!("{}{}", "[".repeat(levels), "]".repeat(levels))
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn deep_comment_hides_no_other_comment() {
         for levels in [100, 400, 2000, 1_000_000] {
             let texts = on_a_small_stack(move || {
-                let deep = lists(levels);
+                let deep = nest_arrays(levels);
                 let comment = |body: &str, value: &str| {
                     format!(
                         r#"{{"id": 1, "created": "2026-01-01T00:00:00.000+0000", "body": {body}, "unknown": {value},
@@ -275,19 +275,19 @@ mod tests {
 
     #[test]
     fn deep_value_is_refused_as_too_deep() {
-        for text in [lists(400), lists(2000), lists(1_000_000)] {
+        for text in [nest_arrays(400), nest_arrays(2000), nest_arrays(1_000_000)] {
             let refused =
                 on_a_small_stack(move || parse_body::<Value>(text.as_bytes(), "GET x").unwrap_err());
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
         }
-        let id = format!(r#"{{"id": {}}}"#, lists(400));
+        let id = format!(r#"{{"id": {}}}"#, nest_arrays(400));
         let refused = on_a_small_stack(move || parse_body::<wire::WireId>(id.as_bytes(), "GET x").err());
         assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
     }
 
     #[test]
     fn deep_answer_of_wrong_shape_is_malformed() {
-        let body = format!(r#"{{"deep": {}, "values": 1}}"#, lists(400));
+        let body = format!(r#"{{"deep": {}, "values": 1}}"#, nest_arrays(400));
         let refused = parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
     }

@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn read(value: &Value, dialect: JiraDialect) -> Vec<String> {
+    fn read_criteria(value: &Value, dialect: JiraDialect) -> Vec<String> {
         let raw = to_raw_value(value).unwrap();
         let text = append_criteria("Totals are wrong.".to_owned(), &[&raw], dialect).unwrap();
         assert!(text.starts_with("Totals are wrong."), "{text}");
@@ -113,21 +113,24 @@ mod tests {
         let document = json!({"type": "doc", "version": 1, "content": [
             {"type": "bulletList", "content": [item("Empty carts cost 0"), item("Discounts work")]}]});
         let expected = ["Empty carts cost 0", "Discounts work"];
-        assert_eq!(read(&document, JiraDialect::Cloud), expected);
+        assert_eq!(read_criteria(&document, JiraDialect::Cloud), expected);
         let lines = json!("Empty carts cost 0\n\nDiscounts work\n");
-        assert_eq!(read(&lines, JiraDialect::Cloud), expected);
-        assert_eq!(read(&lines, JiraDialect::DataCenter), expected);
+        assert_eq!(read_criteria(&lines, JiraDialect::Cloud), expected);
+        assert_eq!(read_criteria(&lines, JiraDialect::DataCenter), expected);
         let wiki = json!("* Empty carts cost 0\n* Discounts work");
-        assert_eq!(read(&wiki, JiraDialect::DataCenter), expected);
+        assert_eq!(read_criteria(&wiki, JiraDialect::DataCenter), expected);
         let choices = json!([{"value": "Empty carts cost 0"}, {"value": "Discounts work"}]);
-        assert_eq!(read(&choices, JiraDialect::Cloud), expected);
+        assert_eq!(read_criteria(&choices, JiraDialect::Cloud), expected);
         for nothing in [
             json!(null),
             json!(""),
             json!([]),
             json!({"type": "doc", "version": 1, "content": []}),
         ] {
-            assert!(read(&nothing, JiraDialect::Cloud).is_empty(), "{nothing}");
+            assert!(
+                read_criteria(&nothing, JiraDialect::Cloud).is_empty(),
+                "{nothing}"
+            );
         }
     }
 

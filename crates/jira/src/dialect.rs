@@ -227,7 +227,7 @@ impl JiraDialect {
 mod tests {
     use super::*;
 
-    fn page(start: usize, hits: usize, total: usize) -> SearchPage {
+    fn build_page(start: usize, hits: usize, total: usize) -> SearchPage {
         SearchPage {
             start,
             hits,
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn data_center_pages_overlap_until_last_hit() {
-        let next = |start, issues, total| JiraDialect::DataCenter.next(page(start, issues, total));
+        let next = |start, issues, total| JiraDialect::DataCenter.next(build_page(start, issues, total));
         assert_eq!(next(0, 100, 103), Some(NextPage::Start(95)));
         assert_eq!(next(95, 8, 103), None);
         assert_eq!(

@@ -188,7 +188,7 @@ pub async fn register_webhook(
 mod tests {
     use super::*;
 
-    fn request(dialect: JiraDialect, projects: &[String]) -> (&'static str, Value) {
+    fn build_webhook_request(dialect: JiraDialect, projects: &[String]) -> (&'static str, Value) {
         let webhook = WebhookRegistration {
             url: "u",
             secret: "s",
@@ -202,20 +202,29 @@ mod tests {
         let projects = ["ENG".to_owned(), "OPS".to_owned()];
         let filter = "/filters/issue-related-events-section";
         assert_eq!(
-            request(JiraDialect::Cloud, &projects).1.pointer(filter).unwrap(),
+            build_webhook_request(JiraDialect::Cloud, &projects)
+                .1
+                .pointer(filter)
+                .unwrap(),
             "project in (\"ENG\", \"OPS\")"
         );
-        assert_eq!(request(JiraDialect::Cloud, &[]).1.pointer(filter).unwrap(), "");
+        assert_eq!(
+            build_webhook_request(JiraDialect::Cloud, &[])
+                .1
+                .pointer(filter)
+                .unwrap(),
+            ""
+        );
     }
 
     #[test]
     fn webhook_secret_location_depends_on_dialect() {
-        let (path, body) = request(JiraDialect::Cloud, &[]);
+        let (path, body) = build_webhook_request(JiraDialect::Cloud, &[]);
         assert_eq!(
             (path, &body["secret"]),
             ("/rest/webhooks/1.0/webhook", &json!("s"))
         );
-        let (path, body) = request(JiraDialect::DataCenter, &[]);
+        let (path, body) = build_webhook_request(JiraDialect::DataCenter, &[]);
         assert_eq!(path, "/rest/jira-webhook/1.0/webhooks");
         assert_eq!(body["configuration"]["SECRET"], "s");
         assert_eq!(body["secret"], Value::Null);

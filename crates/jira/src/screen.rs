@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::model::IssueStatus;
 
-    fn field(name: &str, kind: &str, must: bool) -> ScreenField {
+    fn build_field(name: &str, kind: &str, must: bool) -> ScreenField {
         ScreenField {
             key: name.to_lowercase().replace(' ', "_"),
             name: name.to_owned(),
@@ -87,7 +87,11 @@ mod tests {
         }
     }
 
-    fn filled(category: StatusCategory, screen: Vec<ScreenField>, given: &[(&str, &str)]) -> FilledScreen {
+    fn fill_screen(
+        category: StatusCategory,
+        screen: Vec<ScreenField>,
+        given: &[(&str, &str)],
+    ) -> FilledScreen {
         let transition = WorkflowTransition {
             id: "1".to_owned(),
             name: "Finish".to_owned(),
@@ -104,13 +108,13 @@ mod tests {
         transition.fill(&given.collect())
     }
 
-    fn resolution() -> ScreenField {
+    fn build_resolution_field() -> ScreenField {
         let allowed = [("Won't Do", "2"), ("Done", "1")];
         ScreenField {
             allowed: allowed
                 .map(|(name, id)| (name.to_owned(), json!({ "id": id })))
                 .to_vec(),
-            ..field("Resolution", "resolution", true)
+            ..build_field("Resolution", "resolution", true)
         }
     }
 
@@ -118,15 +122,15 @@ mod tests {
     fn screen_values_match_by_name_or_key() {
         let lines = ScreenField {
             is_document: true,
-            ..field("Release note", "string", false)
+            ..build_field("Release note", "string", false)
         };
         let screen = vec![
-            resolution(),
-            field("Points", "number", true),
-            field("Parts", "array", true),
+            build_resolution_field(),
+            build_field("Points", "number", true),
+            build_field("Parts", "array", true),
             lines,
-            field("Reason", "string", true),
-            field("Unasked", "string", false),
+            build_field("Reason", "string", true),
+            build_field("Unasked", "string", false),
         ];
         let given = [
             ("resolution", "won't do"),
@@ -135,7 +139,7 @@ mod tests {
             ("release_note", "New."),
             ("Elsewhere", "x"),
         ];
-        let filled = filled(StatusCategory::Done, screen, &given);
+        let filled = fill_screen(StatusCategory::Done, screen, &given);
         assert_eq!(filled.missing, ["Reason"]);
         let value = |key: &str| filled.fields.get(key).cloned().unwrap_or_default();
         assert_eq!(value("resolution"), json!({"id": "2"}));
@@ -146,15 +150,15 @@ mod tests {
 
     #[test]
     fn required_resolution_defaults_at_done_status() {
-        let screen = || vec![resolution()];
-        let end = filled(StatusCategory::Done, screen(), &[]);
+        let screen = || vec![build_resolution_field()];
+        let end = fill_screen(StatusCategory::Done, screen(), &[]);
         assert_eq!(end.fields.get("resolution"), Some(&json!({"id": "1"})));
-        let before = filled(StatusCategory::InProgress, screen(), &[]);
+        let before = fill_screen(StatusCategory::InProgress, screen(), &[]);
         assert_eq!(
             (before.fields.len(), before.missing),
             (0, vec!["Resolution".to_owned()])
         );
-        let wrong = filled(StatusCategory::Done, screen(), &[("Resolution", "Perfect")]);
+        let wrong = fill_screen(StatusCategory::Done, screen(), &[("Resolution", "Perfect")]);
         assert_eq!(wrong.missing, ["Resolution"]);
     }
 }

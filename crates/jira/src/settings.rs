@@ -210,7 +210,7 @@ fn parse_start_of_day(text: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn problem(site_url: &str, base_url: &str, expires: &str) -> Option<String> {
+    fn find_wrong_setting(site_url: &str, base_url: &str, expires: &str) -> Option<String> {
         let settings = Settings {
             base_url: base_url.to_owned(),
             site_url: site_url.to_owned(),
@@ -244,16 +244,19 @@ mod tests {
             "https://acme.atlassian.net",
             "https://api.atlassian.com/ex/jira/1f2e",
         );
-        assert_eq!(problem("", site, ""), None);
-        assert_eq!(problem(site, gateway, "2027-01-31"), None);
-        assert_eq!(problem("", gateway, "").as_deref(), Some("jira_reader.site_url"));
+        assert_eq!(find_wrong_setting("", site, ""), None);
+        assert_eq!(find_wrong_setting(site, gateway, "2027-01-31"), None);
         assert_eq!(
-            problem("acme", gateway, "").as_deref(),
+            find_wrong_setting("", gateway, "").as_deref(),
+            Some("jira_reader.site_url")
+        );
+        assert_eq!(
+            find_wrong_setting("acme", gateway, "").as_deref(),
             Some("jira_reader.site_url")
         );
         for wrong in ["soon", "2027-02-31", "2027-01-31T10:00:00Z"] {
             assert_eq!(
-                problem("", site, wrong).as_deref(),
+                find_wrong_setting("", site, wrong).as_deref(),
                 Some("jira_reader.expires"),
                 "{wrong}"
             );

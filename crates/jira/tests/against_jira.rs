@@ -17,7 +17,7 @@ struct Site {
     kind: JiraKind,
 }
 
-fn settings(url: &str, email: &str, token: &str) -> Settings {
+fn build_settings(url: &str, email: &str, token: &str) -> Settings {
     Settings {
         base_url: url.to_owned(),
         email: email.to_owned(),
@@ -27,17 +27,17 @@ fn settings(url: &str, email: &str, token: &str) -> Settings {
 }
 
 /// Settings of an account for this kind of Jira.
-fn account(kind: JiraKind, url: &str, email: &str, token: &str) -> Settings {
+fn build_account_settings(kind: JiraKind, url: &str, email: &str, token: &str) -> Settings {
     match kind {
-        JiraKind::Cloud => settings(url, email, token),
+        JiraKind::Cloud => build_settings(url, email, token),
         JiraKind::DataCenter(_) => Settings {
             deployment: JiraDialect::DataCenter,
-            ..settings(url, "", token)
+            ..build_settings(url, "", token)
         },
     }
 }
 
-async fn site() -> Site {
+async fn start_site() -> Site {
     site_with(JiraOptions::default()).await
 }
 
@@ -50,14 +50,14 @@ async fn data_center() -> Site {
 }
 
 /// One site of each kind.
-async fn sites() -> [Site; 2] {
-    [site().await, data_center().await]
+async fn start_sites() -> [Site; 2] {
+    [start_site().await, data_center().await]
 }
 
 async fn site_with(options: JiraOptions) -> Site {
     let kind = options.kind;
     let jira = FakeJira::start(options).await.unwrap();
-    let account = |email, token| account(kind, &jira.url(), email, token);
+    let account = |email, token| build_account_settings(kind, &jira.url(), email, token);
     let reader = account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
     let writer = account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
     Site {
@@ -68,21 +68,23 @@ async fn site_with(options: JiraOptions) -> Site {
     }
 }
 
-fn key(text: &str) -> TicketKey {
+fn parse_ticket(text: &str) -> TicketKey {
     TicketKey::jira(text).unwrap()
 }
 
 impl Site {
     fn ticket(&self) -> TicketKey {
-        key(&self
-            .jira
-            .create_issue("ENG", "Login fails", "First.\n\nSecond.", "Bug", &["backend"]))
+        parse_ticket(
+            &self
+                .jira
+                .create_issue("ENG", "Login fails", "First.\n\nSecond.", "Bug", &["backend"]),
+        )
     }
 }
 
 #[tokio::test]
 async fn an_issue_is_read_whole() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let moved = site
             .jira
@@ -121,7 +123,7 @@ async fn an_issue_is_read_whole() {
 
 #[tokio::test]
 async fn issue_keeps_latest_two_hundred_comments() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         for index in 0..205 {
             site.jira
@@ -137,7 +139,7 @@ async fn issue_keeps_latest_two_hundred_comments() {
 
 #[tokio::test]
 async fn the_last_move_into_a_status_counts() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let mut last = String::new();
         for status in ["Ready for Agent", "In Progress", "Ready for Agent", "Done"] {
@@ -164,7 +166,7 @@ async fn the_last_move_into_a_status_counts() {
 
 #[tokio::test]
 async fn issue_list_filters_by_status() {
-    for site in sites().await {
+    for site in start_sites().await {
         let [old, over, new] = [site.ticket(), site.ticket(), site.ticket()];
         site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
         site.jira.move_issue(&old.short(), "In Progress", "Mia").unwrap();
@@ -188,7 +190,7 @@ async fn issue_list_filters_by_status() {
 
 #[tokio::test]
 async fn ready_search_reads_every_page() {
-    for site in sites().await {
+    for site in start_sites().await {
         for _ in 0..103 {
             let ticket = site.ticket();
             site.jira
@@ -225,7 +227,7 @@ async fn ready_search_reads_every_page() {
 
 #[tokio::test]
 async fn recent_changes_are_found_across_pages() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         for _ in 0..104 {
             site.ticket();
@@ -283,7 +285,7 @@ async fn recent_changes_are_found_across_pages() {
 
 #[tokio::test]
 async fn text_edit_includes_previous_text() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let key = ticket.short();
         site.jira.edit_description(&key, "Other words", "Mia").unwrap();
@@ -325,7 +327,7 @@ async fn text_edit_includes_previous_text() {
 
 #[tokio::test]
 async fn project_statuses_are_listed() {
-    for site in sites().await {
+    for site in start_sites().await {
         site.jira.create_project("ENG");
         let statuses = site.reader.project_statuses("ENG").await.unwrap();
         assert!(statuses.contains("Ready for Agent") && !statuses.contains("Ready for Nobody"));
@@ -336,7 +338,7 @@ async fn project_statuses_are_listed() {
 
 #[tokio::test]
 async fn quoted_status_cannot_inject_jql() {
-    for site in sites().await {
+    for site in start_sites().await {
         let found = site
             .reader
             .search_ready("ENG", "x\" OR project = \"OPS", Some(Timestamp::from_unix_ms(0)))
@@ -352,7 +354,7 @@ async fn quoted_status_cannot_inject_jql() {
 
 #[tokio::test]
 async fn comment_is_found_by_marker_and_updated() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         site.jira.comment_as(&ticket.short(), "Mia", "hello").unwrap();
         let markdown = "**Started** on `main`, see [the run](https://a.example/run).\n\n- one\n- two";
@@ -380,7 +382,7 @@ async fn comment_is_found_by_marker_and_updated() {
 
 #[tokio::test]
 async fn the_issue_moves_through_its_workflow() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let transitions = site.writer.transitions(&ticket).await.unwrap();
         let done = transitions
@@ -457,7 +459,7 @@ async fn a_transition_tells_what_it_asks_for() {
 }
 
 /// Builds nested lists of this depth.
-fn nested(levels: usize) -> serde_json::Value {
+fn nest_lists(levels: usize) -> serde_json::Value {
     let text = |words: &str| json!({"type": "paragraph", "content": [{"type": "text", "text": words}]});
     let lists = (0..levels).fold(text("innermost"), |inner, _| {
         json!({"type": "bulletList", "content": [{"type": "listItem", "content": [text("outer"), inner]}]})
@@ -467,11 +469,13 @@ fn nested(levels: usize) -> serde_json::Value {
 
 #[tokio::test]
 async fn forty_levels_of_lists_are_readable() {
-    let site = site().await;
+    let site = start_site().await;
     let ticket = site.ticket();
     let key = ticket.short();
-    site.jira.set_description_document(&key, nested(40)).unwrap();
-    site.jira.comment_document_as(&key, "Mia", nested(40)).unwrap();
+    site.jira.set_description_document(&key, nest_lists(40)).unwrap();
+    site.jira
+        .comment_document_as(&key, "Mia", nest_lists(40))
+        .unwrap();
     let issue = site.reader.issue(&ticket).await.unwrap();
     assert!(issue.description_markdown.contains("innermost"));
     assert!(issue.comments[0].text.contains("innermost"));
@@ -479,11 +483,13 @@ async fn forty_levels_of_lists_are_readable() {
 
 #[tokio::test]
 async fn too_deep_text_hides_no_other_comment() {
-    let site = site().await;
+    let site = start_site().await;
     let ticket = site.ticket();
     let key = ticket.short();
     site.jira.comment_as(&key, "Mia", "before").unwrap();
-    site.jira.comment_document_as(&key, "Mia", nested(100)).unwrap();
+    site.jira
+        .comment_document_as(&key, "Mia", nest_lists(100))
+        .unwrap();
     site.jira.comment_as(&key, "Mia", "after").unwrap();
     let issue = site.reader.issue(&ticket).await.unwrap();
     let texts: Vec<_> = issue
@@ -499,7 +505,7 @@ async fn too_deep_text_hides_no_other_comment() {
             "after"
         ]
     );
-    site.jira.set_description_document(&key, nested(100)).unwrap();
+    site.jira.set_description_document(&key, nest_lists(100)).unwrap();
     let refused = site.reader.issue(&ticket).await.unwrap_err();
     assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
     assert!(!refused.is_retryable());
@@ -514,9 +520,11 @@ async fn service_desk_comments_are_internal() {
             ..JiraOptions::default()
         })
         .await;
-        let request = key(&site
-            .jira
-            .create_issue("OPS", "It fails", "", "Service Request", &[]));
+        let request = parse_ticket(
+            &site
+                .jira
+                .create_issue("OPS", "It fails", "", "Service Request", &[]),
+        );
         site.writer.comment(&request, "A note", "m1").await.unwrap();
         site.writer.comment(&request, "Another", "").await.unwrap();
         let shown = site
@@ -566,7 +574,7 @@ async fn service_desk_comments_are_internal() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let site = site().await;
+    let site = start_site().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let target = format!("{}/rest/api/3/issue/ENG-1/comment", site.jira.url());
@@ -579,15 +587,15 @@ async fn a_redirect_is_not_followed() {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let writer = JiraWriter::new(&settings(&url, "", "token")).unwrap();
-    let refused = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
+    let writer = JiraWriter::new(&build_settings(&url, "", "token")).unwrap();
+    let refused = writer.comment(&parse_ticket("ENG-1"), "x", "").await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     assert!(site.jira.requests().is_empty());
 }
 
 #[tokio::test]
 async fn issue_is_assigned_and_unassigned() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
         let us = site.writer.account_at(&ticket).await.unwrap();
@@ -602,7 +610,7 @@ async fn issue_is_assigned_and_unassigned() {
 
 #[tokio::test]
 async fn the_same_global_id_replaces_the_link() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         for title in ["Draft", "Ready"] {
             site.writer
@@ -618,7 +626,7 @@ async fn the_same_global_id_replaces_the_link() {
 
 #[tokio::test]
 async fn only_reads_are_retried() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         site.jira.fail_next(ServiceFault::new("/myself", 2, 502));
         site.writer.myself().await.unwrap();
@@ -634,7 +642,7 @@ async fn only_reads_are_retried() {
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         site.jira.fail_next(ServiceFault::new("/remotelink", 1, 429));
         let limited = site
@@ -647,10 +655,11 @@ async fn refusals_are_told_apart() {
             "{limited}"
         );
 
-        let missing = site.reader.issue(&key("ENG-999")).await.unwrap_err();
+        let missing = site.reader.issue(&parse_ticket("ENG-999")).await.unwrap_err();
         assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 
-        let account = |token| account(site.kind, &site.jira.url(), stand_in::READER_EMAIL, token);
+        let account =
+            |token| build_account_settings(site.kind, &site.jira.url(), stand_in::READER_EMAIL, token);
         let stranger = account("wrong-token-value");
         let refused = JiraReader::new(&stranger).unwrap().myself().await.unwrap_err();
         assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
@@ -671,14 +680,14 @@ async fn unconnected_jira_write_is_unavailable() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let writer = JiraWriter::new(&settings(&url, "", "token")).unwrap();
-    let failed = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
+    let writer = JiraWriter::new(&build_settings(&url, "", "token")).unwrap();
+    let failed = writer.comment(&parse_ticket("ENG-1"), "x", "").await.unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
 }
 
 #[tokio::test]
 async fn github_ticket_is_refused_before_sending() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
         assert!(matches!(
             site.reader.issue(&ticket).await,
@@ -690,7 +699,7 @@ async fn github_ticket_is_refused_before_sending() {
 
 #[tokio::test]
 async fn jql_condition_matches_within_project() {
-    for site in sites().await {
+    for site in start_sites().await {
         let (one, other) = (site.ticket(), site.ticket());
         site.jira.set_labels(&one.short(), &["agent"]).unwrap();
         let condition = "labels = agent";
@@ -707,7 +716,7 @@ async fn jql_condition_matches_within_project() {
 
 #[tokio::test]
 async fn similar_issues_are_found_by_words() {
-    for site in sites().await {
+    for site in start_sites().await {
         let (one, over) = (site.ticket(), site.ticket());
         site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
         site.jira.create_issue("ENG", "Something else", "", "Bug", &[]);
@@ -732,7 +741,7 @@ async fn similar_issues_are_found_by_words() {
 
 #[tokio::test]
 async fn adding_labels_and_unassigning_is_idempotent() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let key = ticket.short();
         site.jira.assign(&key, "agent").unwrap();
@@ -752,7 +761,7 @@ async fn adding_labels_and_unassigning_is_idempotent() {
 
 #[tokio::test]
 async fn groups_and_missing_permissions_are_read() {
-    for site in sites().await {
+    for site in start_sites().await {
         site.jira.create_project("ENG");
         site.jira.set_groups("Mia", &["developers"]);
         let ticket = site.ticket();
@@ -788,7 +797,7 @@ async fn groups_and_missing_permissions_are_read() {
 #[test]
 fn settings_name_the_key_that_is_wrong() {
     let check = |url: &str, token: &str| {
-        settings(url, "", token)
+        build_settings(url, "", token)
             .check("jira_reader")
             .map_err(|(key, _)| key)
     };
@@ -802,10 +811,10 @@ fn settings_name_the_key_that_is_wrong() {
         check("http://jira.example", "t"),
         Err("jira_reader.base_url".to_owned())
     );
-    let mut insecure = settings("http://jira.example", "", "t");
+    let mut insecure = build_settings("http://jira.example", "", "t");
     insecure.allow_insecure = true;
     assert_eq!(insecure.check("jira_reader"), Ok(()));
-    let mut named = settings("https://jira.example", "ada@acme.example", "t");
+    let mut named = build_settings("https://jira.example", "ada@acme.example", "t");
     named.deployment = JiraDialect::DataCenter;
     let (key, problem) = named.check("jira_reader").unwrap_err();
     assert_eq!(key, "jira_reader.email");
@@ -814,7 +823,7 @@ fn settings_name_the_key_that_is_wrong() {
 
 #[tokio::test]
 async fn unknown_priority_or_type_is_refused() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let before = site.writer.sorted(&ticket).await.unwrap();
         assert_eq!(
@@ -833,7 +842,7 @@ async fn unknown_priority_or_type_is_refused() {
             matches!(&unknown, Err(Error::Rejected { detail }) if detail.contains("priority")),
             "{unknown:?}"
         );
-        let nowhere = site.writer.set_issue_type(&key("ENG-99"), "Story").await;
+        let nowhere = site.writer.set_issue_type(&parse_ticket("ENG-99"), "Story").await;
         assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
         assert_eq!(site.jira.violations(), Vec::<String>::new());
     }
@@ -841,7 +850,7 @@ async fn unknown_priority_or_type_is_refused() {
 
 #[tokio::test]
 async fn duplicate_link_is_idempotent_and_directed() {
-    for site in sites().await {
+    for site in start_sites().await {
         let (old, new) = (site.ticket(), site.ticket());
         let name = site.writer.link_type(&new, "duplicate").await.unwrap();
         assert_eq!(name.as_deref(), Some("Duplicate"), "as the site writes it");
@@ -864,7 +873,7 @@ async fn duplicate_link_is_idempotent_and_directed() {
 
 #[tokio::test]
 async fn field_values_are_read_by_display_name() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         site.jira.set_field(&ticket.short(), "Service", "Tax").unwrap();
         let wanted = ["service".to_owned(), "No such field".to_owned()];
@@ -876,7 +885,7 @@ async fn field_values_are_read_by_display_name() {
 
 #[tokio::test]
 async fn criteria_of_a_field_follow_the_description() {
-    for site in sites().await {
+    for site in start_sites().await {
         let ticket = site.ticket();
         let before = site.reader.issue(&ticket).await.unwrap();
         let criteria = "Empty carts cost 0\n\nDiscounts work";
@@ -885,7 +894,8 @@ async fn criteria_of_a_field_follow_the_description() {
             .unwrap();
         // A new reader, because a reader caches the site's fields for an hour.
         let (email, token) = (stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
-        let reader = JiraReader::new(&account(site.kind, &site.jira.url(), email, token)).unwrap();
+        let reader =
+            JiraReader::new(&build_account_settings(site.kind, &site.jira.url(), email, token)).unwrap();
         let issue = reader.issue(&ticket).await.unwrap();
         let text = &issue.description_markdown;
         assert!(text.starts_with(before.description_markdown.trim_end()), "{text}");
@@ -902,7 +912,7 @@ async fn criteria_of_a_field_follow_the_description() {
 
 #[tokio::test]
 async fn groups_are_found_by_part_of_name() {
-    for site in sites().await {
+    for site in start_sites().await {
         site.jira.set_groups("mia", &["developers"]);
         let all = site.reader.find_groups("").await.unwrap();
         assert_eq!(all.names, ["developers", "journeyman-users"]);
@@ -918,7 +928,7 @@ async fn groups_are_found_by_part_of_name() {
 
 #[tokio::test]
 async fn role_lists_accounts_and_groups() {
-    for site in sites().await {
+    for site in start_sites().await {
         site.jira.set_developers(&["Mia"], &["developers"]);
         let found = site.reader.role("ENG", "developers").await.unwrap().unwrap();
         assert_eq!(found.accounts.len(), 1);
@@ -994,12 +1004,12 @@ async fn data_center_assignee_has_user_name() {
 
 #[tokio::test]
 async fn each_jira_refuses_the_other_dialect() {
-    let (cloud, there) = (site().await, data_center().await);
+    let (cloud, there) = (start_site().await, data_center().await);
     let token = stand_in::READER_API_TOKEN;
     let wrong = [
-        settings(&there.jira.url(), stand_in::READER_EMAIL, token),
-        settings(&there.jira.url(), "", token),
-        account(JiraKind::DataCenter(10), &cloud.jira.url(), "", token),
+        build_settings(&there.jira.url(), stand_in::READER_EMAIL, token),
+        build_settings(&there.jira.url(), "", token),
+        build_account_settings(JiraKind::DataCenter(10), &cloud.jira.url(), "", token),
     ];
     for settings in wrong {
         let refused = JiraReader::new(&settings).unwrap().myself().await.unwrap_err();
@@ -1030,7 +1040,7 @@ async fn anonymous_request_reads_kind_of_site() {
             ..JiraOptions::default()
         })
         .await;
-        let asked = settings(&site.jira.url(), "ada@acme.example", "secret");
+        let asked = build_settings(&site.jira.url(), "ada@acme.example", "secret");
         let found = hook::fetch_site(&asked).await.unwrap();
         assert_eq!((found.dialect, found.signs_webhooks()), (dialect, signs));
         assert_eq!(found.to_string(), shown);
@@ -1040,8 +1050,8 @@ async fn anonymous_request_reads_kind_of_site() {
 
 #[tokio::test]
 async fn repeated_registration_updates_same_webhook() {
-    for site in sites().await {
-        let admin = account(
+    for site in start_sites().await {
+        let admin = build_account_settings(
             site.kind,
             &site.jira.url(),
             stand_in::ADMIN_EMAIL,
@@ -1060,7 +1070,7 @@ async fn repeated_registration_updates_same_webhook() {
         };
         let registered = (webhook.url.to_owned(), filter.to_owned());
         assert_eq!(site.jira.registered_webhooks(), [registered]);
-        let writer = account(
+        let writer = build_account_settings(
             site.kind,
             &site.jira.url(),
             stand_in::WRITER_EMAIL,

@@ -98,7 +98,7 @@ fn site_on(jira: FakeJira, kind: JiraKind, ticket: TicketKey) -> Site {
     }
 }
 
-async fn site(kind: JiraKind) -> Site {
+async fn start_site(kind: JiraKind) -> Site {
     let jira = FakeJira::start(JiraOptions {
         kind,
         ..JiraOptions::default()
@@ -112,8 +112,8 @@ async fn site(kind: JiraKind) -> Site {
 }
 
 /// Records the routes of a call without a fault.
-async fn routes(kind: JiraKind, call: &Call) -> BTreeSet<(String, String)> {
-    let site = site(kind).await;
+async fn record_routes(kind: JiraKind, call: &Call) -> BTreeSet<(String, String)> {
+    let site = start_site(kind).await;
     let _ = (call.1)(&site).await;
     let asked = site.jira.requests();
     let route = |path: String| path.split('?').next().unwrap_or_default().to_owned();
@@ -124,9 +124,9 @@ async fn routes(kind: JiraKind, call: &Call) -> BTreeSet<(String, String)> {
 }
 
 async fn assert_passing(kind: JiraKind, number: usize, call: &Call) {
-    for (index, (method, path)) in routes(kind, call).await.into_iter().enumerate() {
+    for (index, (method, path)) in record_routes(kind, call).await.into_iter().enumerate() {
         let (status, content_type, body) = PAGES[(number + index) % PAGES.len()];
-        let site = site(kind).await;
+        let site = start_site(kind).await;
         let fault = ServiceFault::new(&path, 3, status)
             .on(&method)
             .page(content_type, body);
@@ -164,7 +164,7 @@ async fn each_foreign_jira_answer_is_temporary() {
 
 #[tokio::test]
 async fn json_of_a_wrong_shape_is_final() {
-    let site = site(JiraKind::Cloud).await;
+    let site = start_site(JiraKind::Cloud).await;
     let fault =
         ServiceFault::new("/issue/ENG-1", 1, 200).page("application/json", "{\"fields\": [\"cut \\ud83d\"]}");
     site.jira.fail_next(fault);
@@ -178,7 +178,7 @@ async fn json_of_a_wrong_shape_is_final() {
 
 #[tokio::test]
 async fn jira_write_answered_by_page_is_unknown() {
-    let site = site(JiraKind::Cloud).await;
+    let site = start_site(JiraKind::Cloud).await;
     site.jira.fail_next(
         ServiceFault::new("/issue/ENG-1", 1, 200)
             .on("PUT")
@@ -194,7 +194,7 @@ async fn jira_write_answered_by_page_is_unknown() {
 
 #[tokio::test]
 async fn lone_surrogate_hides_no_text() {
-    let site = site(JiraKind::Cloud).await;
+    let site = start_site(JiraKind::Cloud).await;
     let body = r#"{"id": "1", "key": "ENG-1", "fields": {"status": {"id": "1", "name": "cut \ud83d",
         "statusCategory": {"key": "new"}}, "unread": "\udfff"}}"#;
     site.jira

@@ -21,8 +21,8 @@ impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
         let world = Self {
-            first: planner(&server),
-            second: planner(&server),
+            first: open_budgets(&server),
+            second: open_budgets(&server),
             server,
         };
         assert!(world.rebuilt(&[]).await);
@@ -35,7 +35,12 @@ impl World {
         };
         for (id, tokens) in calls {
             rebuild
-                .count(id, amount(*tokens), day(1_000), at(0))
+                .count(
+                    id,
+                    build_amount(*tokens),
+                    build_day_accounts(1_000),
+                    build_timestamp(0),
+                )
                 .await
                 .unwrap();
         }
@@ -49,23 +54,23 @@ impl World {
     }
 }
 
-fn planner(server: &RedisServer) -> RedisBudgets {
-    RedisBudgets::new(&TicketLeases::open(&settings(server)).unwrap())
+fn open_budgets(server: &RedisServer) -> RedisBudgets {
+    RedisBudgets::new(&TicketLeases::open(&build_settings(server)).unwrap())
 }
 
-fn settings(server: &RedisServer) -> Settings {
+fn build_settings(server: &RedisServer) -> Settings {
     Settings {
         url: server.url(),
         ..Settings::default()
     }
 }
 
-fn at(hour: i64) -> Timestamp {
+fn build_timestamp(hour: i64) -> Timestamp {
     Timestamp::from_unix_ms(hour * HOUR_MS)
 }
 
 /// Amount of this many tokens and twice as many millionths of a dollar.
-fn amount(tokens: u64) -> SpendAmount {
+fn build_amount(tokens: u64) -> SpendAmount {
     SpendAmount {
         cost_micros: tokens * 2,
         tokens,
@@ -73,39 +78,43 @@ fn amount(tokens: u64) -> SpendAmount {
 }
 
 /// One account that ends after a day and has room for this many tokens.
-fn day(tokens: u64) -> Vec<BudgetAccount> {
-    vec![account("repository:acme/shop:1970-01-01", tokens)]
+fn build_day_accounts(tokens: u64) -> Vec<BudgetAccount> {
+    vec![build_account("repository:acme/shop:1970-01-01", tokens)]
 }
 
-fn account(name: &str, tokens: u64) -> BudgetAccount {
+fn build_account(name: &str, tokens: u64) -> BudgetAccount {
     BudgetAccount {
         name: name.to_owned(),
         limit: SpendAmount {
             cost_micros: 0,
             tokens,
         },
-        ends: at(24),
+        ends: build_timestamp(24),
     }
 }
 
 /// Call in the first hour that ends after it.
-fn call(id: &str, tokens: u64) -> BudgetCall {
+fn build_call(id: &str, tokens: u64) -> BudgetCall {
     BudgetCall {
         id: id.to_owned(),
-        most: amount(tokens),
-        now: at(0),
-        until: at(1),
+        most: build_amount(tokens),
+        now: build_timestamp(0),
+        until: build_timestamp(1),
     }
 }
 
 /// Used amount, as a call finds it that is too large for any account.
-async fn used(budgets: &RedisBudgets, hour: i64) -> u64 {
+async fn read_used_tokens(budgets: &RedisBudgets, hour: i64) -> u64 {
     let probe = BudgetCall {
-        now: at(hour),
-        until: at(hour + 1),
-        ..call("probe", 1_000_000)
+        now: build_timestamp(hour),
+        until: build_timestamp(hour + 1),
+        ..build_call("probe", 1_000_000)
     };
-    let refused = budgets.reserve(&probe, &day(1)).await.refusal.unwrap();
+    let refused = budgets
+        .reserve(&probe, &build_day_accounts(1))
+        .await
+        .refusal
+        .unwrap();
     assert_eq!(refused.budget, BudgetUnit::Tokens);
     refused.used
 }
@@ -122,7 +131,7 @@ async fn concurrent_planners_never_exceed_limit() {
         let budgets = budgets.clone();
         tokio::spawn(async move {
             budgets
-                .reserve(&call(&format!("c{number}"), 30), &day(1_000))
+                .reserve(&build_call(&format!("c{number}"), 30), &build_day_accounts(1_000))
                 .await
         })
     };
@@ -132,52 +141,89 @@ async fn concurrent_planners_never_exceed_limit() {
         granted += u64::from(one.await.unwrap().refusal.is_none());
     }
     assert_eq!(granted, 33);
-    assert_eq!(used(&world.second, 0).await, 990);
+    assert_eq!(read_used_tokens(&world.second, 0).await, 990);
 }
 
 #[tokio::test]
 async fn repeated_call_counts_once_with_last_amount() {
     let world = World::new().await;
     for budgets in [&world.first, &world.second] {
-        assert_eq!(budgets.reserve(&call("c", 600), &day(1_000)).await.refusal, None);
+        assert_eq!(
+            budgets
+                .reserve(&build_call("c", 600), &build_day_accounts(1_000))
+                .await
+                .refusal,
+            None
+        );
     }
-    assert_eq!(used(&world.first, 0).await, 600);
-    world.first.settle("c", amount(50), &day(1_000), at(0)).await;
-    world.second.settle("c", amount(50), &day(1_000), at(0)).await;
-    assert_eq!(used(&world.first, 0).await, 50);
-    world.second.settle("c", amount(40), &day(1_000), at(0)).await;
-    assert_eq!(used(&world.first, 0).await, 40);
+    assert_eq!(read_used_tokens(&world.first, 0).await, 600);
+    world
+        .first
+        .settle(
+            "c",
+            build_amount(50),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
+    world
+        .second
+        .settle(
+            "c",
+            build_amount(50),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
+    assert_eq!(read_used_tokens(&world.first, 0).await, 50);
+    world
+        .second
+        .settle(
+            "c",
+            build_amount(40),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
+    assert_eq!(read_used_tokens(&world.first, 0).await, 40);
 }
 
 #[tokio::test]
 async fn reservation_of_crashed_planner_expires() {
     let world = World::new().await;
-    world.first.reserve(&call("c", 600), &day(1_000)).await;
-    let refused = world.second.reserve(&call("d", 401), &day(1_000)).await.refusal;
+    world
+        .first
+        .reserve(&build_call("c", 600), &build_day_accounts(1_000))
+        .await;
+    let refused = world
+        .second
+        .reserve(&build_call("d", 401), &build_day_accounts(1_000))
+        .await
+        .refusal;
     let refusal = BudgetRefusal {
         place: 0,
         budget: BudgetUnit::Tokens,
         used: 600,
     };
     assert_eq!(refused, Some(refusal));
-    assert_eq!(used(&world.second, 0).await, 600);
-    assert_eq!(used(&world.second, 1).await, 0);
+    assert_eq!(read_used_tokens(&world.second, 0).await, 600);
+    assert_eq!(read_used_tokens(&world.second, 1).await, 0);
 }
 
 #[tokio::test]
 async fn call_reserves_all_accounts_or_none() {
     let world = World::new().await;
-    let accounts = [account("large", 1_000), account("small", 100)];
-    let refused = world.first.reserve(&call("c", 101), &accounts).await;
+    let accounts = [build_account("large", 1_000), build_account("small", 100)];
+    let refused = world.first.reserve(&build_call("c", 101), &accounts).await;
     assert_eq!(refused.refusal.map(|refusal| refusal.place), Some(1));
-    let granted = world.first.reserve(&call("d", 1_000), &accounts[..1]).await;
+    let granted = world.first.reserve(&build_call("d", 1_000), &accounts[..1]).await;
     assert_eq!(
         granted.refusal, None,
         "nothing was left behind in the first account"
     );
-    let mut money = account("money", 0);
+    let mut money = build_account("money", 0);
     money.limit.cost_micros = 10;
-    let refused = world.first.reserve(&call("e", 6), &[money]).await.refusal;
+    let refused = world.first.reserve(&build_call("e", 6), &[money]).await.refusal;
     assert_eq!(refused.map(|refusal| refusal.budget), Some(BudgetUnit::Cost));
 }
 
@@ -185,18 +231,56 @@ async fn call_reserves_all_accounts_or_none() {
 async fn four_fifths_are_reported_once() {
     let world = World::new().await;
     let near = |reserved: lease::SharedBudgetReservation| reserved.near;
-    assert!(near(world.first.reserve(&call("a", 799), &day(1_000)).await).is_empty());
-    assert_eq!(near(world.second.reserve(&call("b", 1), &day(1_000)).await), [0]);
-    assert!(near(world.first.reserve(&call("c", 1), &day(1_000)).await).is_empty());
+    assert!(
+        near(
+            world
+                .first
+                .reserve(&build_call("a", 799), &build_day_accounts(1_000))
+                .await
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        near(
+            world
+                .second
+                .reserve(&build_call("b", 1), &build_day_accounts(1_000))
+                .await
+        ),
+        [0]
+    );
+    assert!(
+        near(
+            world
+                .first
+                .reserve(&build_call("c", 1), &build_day_accounts(1_000))
+                .await
+        )
+        .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn rebuild_by_one_planner_counts_calls_once() {
     let world = World::new().await;
-    world.first.reserve(&call("old", 300), &day(1_000)).await;
-    world.first.settle("old", amount(300), &day(1_000), at(0)).await;
+    world
+        .first
+        .reserve(&build_call("old", 300), &build_day_accounts(1_000))
+        .await;
+    world
+        .first
+        .settle(
+            "old",
+            build_amount(300),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
     world.flush().await;
-    let reserved = world.first.reserve(&call("new", 100), &day(1_000)).await;
+    let reserved = world
+        .first
+        .reserve(&build_call("new", 100), &build_day_accounts(1_000))
+        .await;
     assert!(!reserved.is_shared && reserved.refusal.is_none());
     timeout(LIMIT, world.first.lost()).await.unwrap();
     let rebuild = world.first.rebuild(LIMIT).await.unwrap().unwrap();
@@ -205,18 +289,34 @@ async fn rebuild_by_one_planner_counts_calls_once() {
         "one is at it"
     );
     // Settled before its journal is read, and counted again from the journal.
-    world.first.settle("new", amount(70), &day(1_000), at(0)).await;
+    world
+        .first
+        .settle(
+            "new",
+            build_amount(70),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
     for (id, tokens) in [("old", 300), ("new", 70), ("older", 11)] {
         assert!(
             rebuild
-                .count(id, amount(tokens), day(1_000), at(0))
+                .count(
+                    id,
+                    build_amount(tokens),
+                    build_day_accounts(1_000),
+                    build_timestamp(0)
+                )
                 .await
                 .unwrap()
         );
     }
     assert!(rebuild.finish().await.unwrap());
-    assert_eq!(used(&world.second, 0).await, 381);
-    let reserved = world.second.reserve(&call("next", 619), &day(1_000)).await;
+    assert_eq!(read_used_tokens(&world.second, 0).await, 381);
+    let reserved = world
+        .second
+        .reserve(&build_call("next", 619), &build_day_accounts(1_000))
+        .await;
     assert!(reserved.is_shared && reserved.refusal.is_none());
     assert!(
         world.second.rebuild(LIMIT).await.unwrap().is_none(),
@@ -227,19 +327,45 @@ async fn rebuild_by_one_planner_counts_calls_once() {
 #[tokio::test]
 async fn planner_without_server_applies_own_amounts() {
     let world = World::new().await;
-    world.second.reserve(&call("theirs", 600), &day(1_000)).await;
     world
         .second
-        .settle("theirs", amount(600), &day(1_000), at(0))
+        .reserve(&build_call("theirs", 600), &build_day_accounts(1_000))
         .await;
-    world.first.reserve(&call("mine", 100), &day(1_000)).await;
-    world.first.settle("mine", amount(100), &day(1_000), at(0)).await;
+    world
+        .second
+        .settle(
+            "theirs",
+            build_amount(600),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
+    world
+        .first
+        .reserve(&build_call("mine", 100), &build_day_accounts(1_000))
+        .await;
+    world
+        .first
+        .settle(
+            "mine",
+            build_amount(100),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
     world.flush().await;
-    let refused = world.first.reserve(&call("c", 301), &day(1_000)).await;
+    let refused = world
+        .first
+        .reserve(&build_call("c", 301), &build_day_accounts(1_000))
+        .await;
     assert!(!refused.is_shared);
     assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(700));
     assert_eq!(
-        world.first.reserve(&call("d", 300), &day(1_000)).await.refusal,
+        world
+            .first
+            .reserve(&build_call("d", 300), &build_day_accounts(1_000))
+            .await
+            .refusal,
         None
     );
 }
@@ -247,13 +373,38 @@ async fn planner_without_server_applies_own_amounts() {
 #[tokio::test]
 async fn amounts_during_outage_reach_server_later() {
     let mut world = World::new().await;
-    world.first.reserve(&call("a", 100), &day(1_000)).await;
-    world.first.settle("a", amount(100), &day(1_000), at(0)).await;
+    world
+        .first
+        .reserve(&build_call("a", 100), &build_day_accounts(1_000))
+        .await;
+    world
+        .first
+        .settle(
+            "a",
+            build_amount(100),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
     world.server.kill();
-    let reserved = world.first.reserve(&call("b", 500), &day(1_000)).await;
+    let reserved = world
+        .first
+        .reserve(&build_call("b", 500), &build_day_accounts(1_000))
+        .await;
     assert!(!reserved.is_shared && reserved.refusal.is_none());
-    world.first.settle("b", amount(450), &day(1_000), at(0)).await;
-    let refused = world.first.reserve(&call("c", 451), &day(1_000)).await;
+    world
+        .first
+        .settle(
+            "b",
+            build_amount(450),
+            &build_day_accounts(1_000),
+            build_timestamp(0),
+        )
+        .await;
+    let refused = world
+        .first
+        .reserve(&build_call("c", 451), &build_day_accounts(1_000))
+        .await;
     assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(550));
     world.server.restart().await.unwrap();
     // The server restarts without data.
@@ -261,12 +412,17 @@ async fn amounts_during_outage_reach_server_later() {
         while !world.rebuilt(&[("a", 100)]).await {
             tokio::task::yield_now().await;
         }
-        while !world.first.reserve(&call("d", 1), &day(1_000)).await.is_shared {
+        while !world
+            .first
+            .reserve(&build_call("d", 1), &build_day_accounts(1_000))
+            .await
+            .is_shared
+        {
             tokio::task::yield_now().await;
         }
     };
     timeout(LIMIT, told).await.unwrap();
-    assert_eq!(used(&world.second, 2).await, 550);
+    assert_eq!(read_used_tokens(&world.second, 2).await, 550);
 }
 
 #[tokio::test]
@@ -281,18 +437,30 @@ async fn lease_user_may_handle_budgets() {
     let settings = Settings {
         username: Some(lease::RedisUser::Planner.name().to_owned()),
         password: Some("secret".into()),
-        ..settings(&server)
+        ..build_settings(&server)
     };
     let budgets = RedisBudgets::new(&TicketLeases::open(&settings).unwrap());
     let rebuild = budgets.rebuild(LIMIT).await.unwrap().unwrap();
-    assert!(rebuild.count("a", amount(1), day(10), at(0)).await.unwrap());
+    assert!(
+        rebuild
+            .count("a", build_amount(1), build_day_accounts(10), build_timestamp(0))
+            .await
+            .unwrap()
+    );
     assert!(rebuild.finish().await.unwrap());
     let crashed = BudgetCall {
-        until: at(0),
-        ..call("b", 3)
+        until: build_timestamp(0),
+        ..build_call("b", 3)
     };
-    budgets.reserve(&crashed, &day(10)).await;
-    assert!(budgets.reserve(&call("c", 9), &day(10)).await.is_shared);
-    budgets.settle("c", amount(2), &day(10), at(0)).await;
-    assert_eq!(used(&budgets, 0).await, 3);
+    budgets.reserve(&crashed, &build_day_accounts(10)).await;
+    assert!(
+        budgets
+            .reserve(&build_call("c", 9), &build_day_accounts(10))
+            .await
+            .is_shared
+    );
+    budgets
+        .settle("c", build_amount(2), &build_day_accounts(10), build_timestamp(0))
+        .await;
+    assert_eq!(read_used_tokens(&budgets, 0).await, 3);
 }

@@ -18,7 +18,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
-        let leases = TicketLeases::connect(&settings(&server)).await.unwrap();
+        let leases = TicketLeases::connect(&build_settings(&server)).await.unwrap();
         Self {
             server,
             leases,
@@ -39,7 +39,7 @@ impl World {
     }
 }
 
-fn settings(server: &RedisServer) -> Settings {
+fn build_settings(server: &RedisServer) -> Settings {
     Settings {
         url: server.url(),
         ttl_ms: 600,
@@ -47,7 +47,7 @@ fn settings(server: &RedisServer) -> Settings {
     }
 }
 
-fn fence(sequence: u64, delivered: u64) -> RunFence {
+fn build_fence(sequence: u64, delivered: u64) -> RunFence {
     RunFence::new(1, sequence, delivered)
 }
 
@@ -75,21 +75,21 @@ async fn acl_restricts_lease_user_and_default() {
     let known = |username: &str, password: &str| Settings {
         username: Some(username.to_owned()),
         password: Some(password.into()),
-        ..settings(&server)
+        ..build_settings(&server)
     };
     let leases = TicketLeases::connect(&known(lease::RedisUser::Planner.name(), "secret"))
         .await
         .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();
-    let lease = leases.take(&ticket, fence(1, 1)).await.unwrap();
+    let lease = leases.take(&ticket, build_fence(1, 1)).await.unwrap();
     // Longer than two renewals.
     tokio::time::sleep(Duration::from_millis(450)).await;
-    assert!(leases.take(&ticket, fence(1, 1)).await.is_none());
+    assert!(leases.take(&ticket, build_fence(1, 1)).await.is_none());
     lease.release().await;
-    assert!(leases.take(&ticket, fence(1, 1)).await.is_some());
+    assert!(leases.take(&ticket, build_fence(1, 1)).await.is_some());
 
     for stranger in [
-        settings(&server),
+        build_settings(&server),
         known("planner", "guess"),
         known("default", "secret"),
     ] {
@@ -118,8 +118,12 @@ async fn acl_restricts_lease_user_and_default() {
 #[tokio::test]
 async fn higher_fence_takes_over_lower_lease() {
     let world = World::new().await;
-    let old = world.leases.take(&world.ticket, fence(9, 1)).await.unwrap();
-    let new = world.leases.take(&world.ticket, fence(10, 1)).await.unwrap();
+    let old = world.leases.take(&world.ticket, build_fence(9, 1)).await.unwrap();
+    let new = world
+        .leases
+        .take(&world.ticket, build_fence(10, 1))
+        .await
+        .unwrap();
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(old.check(), Err(LeaseLost));
     assert_eq!(new.check(), Ok(()));
@@ -128,8 +132,8 @@ async fn higher_fence_takes_over_lower_lease() {
 #[tokio::test]
 async fn an_equal_or_lower_fence_is_refused() {
     let world = World::new().await;
-    let _held = world.leases.take(&world.ticket, fence(9, 2)).await.unwrap();
-    for refused in [fence(9, 2), fence(9, 1), fence(8, 5)] {
+    let _held = world.leases.take(&world.ticket, build_fence(9, 2)).await.unwrap();
+    for refused in [build_fence(9, 2), build_fence(9, 1), build_fence(8, 5)] {
         assert!(
             world.leases.take(&world.ticket, refused).await.is_none(),
             "{refused}"
@@ -140,22 +144,33 @@ async fn an_equal_or_lower_fence_is_refused() {
 #[tokio::test]
 async fn held_lease_outlives_time_to_live() {
     let world = World::new().await;
-    let held = world.leases.take(&world.ticket, fence(9, 2)).await.unwrap();
+    let held = world.leases.take(&world.ticket, build_fence(9, 2)).await.unwrap();
     assert!(
         timeout(Duration::from_millis(1500), held.lost().cancelled())
             .await
             .is_err()
     );
     assert_eq!(held.check(), Ok(()));
-    assert!(world.leases.take(&world.ticket, fence(9, 1)).await.is_none());
+    assert!(
+        world
+            .leases
+            .take(&world.ticket, build_fence(9, 1))
+            .await
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn a_dropped_lease_ends_by_itself() {
     let world = World::new().await;
-    drop(world.leases.take(&world.ticket, fence(9, 2)).await);
+    drop(world.leases.take(&world.ticket, build_fence(9, 2)).await);
     let free = async {
-        while world.leases.take(&world.ticket, fence(9, 1)).await.is_none() {
+        while world
+            .leases
+            .take(&world.ticket, build_fence(9, 1))
+            .await
+            .is_none()
+        {
             tokio::task::yield_now().await;
         }
     };
@@ -165,19 +180,25 @@ async fn a_dropped_lease_ends_by_itself() {
 #[tokio::test]
 async fn release_frees_only_the_own_lease() {
     let world = World::new().await;
-    let old = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
-    let new = world.leases.take(&world.ticket, fence(1, 2)).await.unwrap();
+    let old = world.leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
+    let new = world.leases.take(&world.ticket, build_fence(1, 2)).await.unwrap();
     old.release().await;
     assert!(world.key_exists().await);
     new.release().await;
     assert!(!world.key_exists().await);
-    assert!(world.leases.take(&world.ticket, fence(1, 1)).await.is_some());
+    assert!(
+        world
+            .leases
+            .take(&world.ticket, build_fence(1, 1))
+            .await
+            .is_some()
+    );
 }
 
 #[tokio::test]
 async fn lease_returns_after_data_loss() {
     let world = World::new().await;
-    let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
+    let held = world.leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
     world.redis(&["SCRIPT", "FLUSH"]).await;
     let back = async { while !world.key_exists().await {} };
@@ -188,9 +209,9 @@ async fn lease_returns_after_data_loss() {
 #[tokio::test]
 async fn flushed_lease_belongs_to_first_claimant() {
     let world = World::new().await;
-    let old = world.leases.take(&world.ticket, fence(5, 1)).await.unwrap();
+    let old = world.leases.take(&world.ticket, build_fence(5, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
-    let new = world.leases.take(&world.ticket, fence(5, 2)).await.unwrap();
+    let new = world.leases.take(&world.ticket, build_fence(5, 2)).await.unwrap();
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(new.check(), Ok(()));
 }
@@ -198,7 +219,7 @@ async fn flushed_lease_belongs_to_first_claimant() {
 #[tokio::test]
 async fn work_continues_without_server_until_return() {
     let mut world = World::new().await;
-    let held = world.leases.take(&world.ticket, fence(1, 1)).await.unwrap();
+    let held = world.leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
     assert!(held.is_held());
     world.server.kill();
     let unguarded = async {
@@ -224,7 +245,7 @@ async fn work_continues_without_server_until_return() {
     };
     timeout(LIMIT, guarded).await.unwrap();
     assert!(world.leases.is_available());
-    let taker = world.leases.take(&world.ticket, fence(2, 1)).await.unwrap();
+    let taker = world.leases.take(&world.ticket, build_fence(2, 1)).await.unwrap();
     timeout(LIMIT, held.lost().cancelled()).await.unwrap();
     assert_eq!((held.check(), taker.check()), (Err(LeaseLost), Ok(())));
 }
@@ -233,9 +254,9 @@ async fn work_continues_without_server_until_return() {
 async fn ticket_taken_in_outage_gets_lease_later() {
     let mut world = World::new().await;
     world.server.kill();
-    let leases = TicketLeases::open(&settings(&world.server)).unwrap();
-    let old = leases.take(&world.ticket, fence(1, 1)).await.unwrap();
-    let new = leases.take(&world.ticket, fence(1, 2)).await.unwrap();
+    let leases = TicketLeases::open(&build_settings(&world.server)).unwrap();
+    let old = leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
+    let new = leases.take(&world.ticket, build_fence(1, 2)).await.unwrap();
     assert!(!old.is_held() && !new.is_held());
     assert_eq!((old.check(), new.check()), (Ok(()), Ok(())));
     drop(old);
@@ -246,13 +267,13 @@ async fn ticket_taken_in_outage_gets_lease_later() {
         }
     };
     timeout(LIMIT, guarded).await.unwrap();
-    assert!(leases.take(&world.ticket, fence(1, 1)).await.is_none());
+    assert!(leases.take(&world.ticket, build_fence(1, 1)).await.is_none());
 }
 
 #[tokio::test]
 async fn a_dead_server_is_named_at_start() {
     let mut server = RedisServer::start().await.unwrap();
-    let settings = settings(&server);
+    let settings = build_settings(&server);
     server.kill();
     let error = TicketLeases::connect(&settings).await.err().unwrap();
     let address = settings

@@ -22,7 +22,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
-        let open = || SharedLimits::open(&settings(&server)).unwrap();
+        let open = || SharedLimits::open(&build_settings(&server)).unwrap();
         let (first, second) = (open(), open());
         first.ping().await.unwrap();
         second.ping().await.unwrap();
@@ -34,14 +34,14 @@ impl World {
     }
 }
 
-fn settings(server: &RedisServer) -> Settings {
+fn build_settings(server: &RedisServer) -> Settings {
     Settings {
         url: server.url(),
         ..Settings::default()
     }
 }
 
-const fn knock(account: &str) -> LimitedRequest<'_> {
+const fn build_limited_request(account: &str) -> LimitedRequest<'_> {
     LimitedRequest {
         account,
         resource: "core",
@@ -49,7 +49,7 @@ const fn knock(account: &str) -> LimitedRequest<'_> {
     }
 }
 
-const fn refused(class: LimitClass, wait: Duration) -> LimitObservation {
+const fn build_refused_observation(class: LimitClass, wait: Duration) -> LimitObservation {
     LimitObservation {
         quota: None,
         refused: Some((class, wait)),
@@ -59,23 +59,38 @@ const fn refused(class: LimitClass, wait: Duration) -> LimitObservation {
 #[tokio::test]
 async fn refusal_of_one_replica_stops_others() {
     let world = World::new().await;
-    world.second.admit(knock("github:writer")).await.unwrap();
-    let heard = refused(LimitClass::Secondary, MINUTE);
-    world.first.hear(knock("github:writer"), heard).await;
-    let wait = world.second.admit(knock("github:writer")).await.unwrap_err();
+    world
+        .second
+        .admit(build_limited_request("github:writer"))
+        .await
+        .unwrap();
+    let heard = build_refused_observation(LimitClass::Secondary, MINUTE);
+    world
+        .first
+        .hear(build_limited_request("github:writer"), heard)
+        .await;
+    let wait = world
+        .second
+        .admit(build_limited_request("github:writer"))
+        .await
+        .unwrap_err();
     assert!(
         wait <= MINUTE && wait > MINUTE - LIMIT,
         "{wait:?} of {MINUTE:?} are left"
     );
     let graphql = LimitedRequest {
         resource: "graphql",
-        ..knock("github:writer")
+        ..build_limited_request("github:writer")
     };
     assert!(
         world.second.admit(graphql).await.is_err(),
         "a secondary limit holds for everything"
     );
-    world.second.admit(knock("github:reader")).await.unwrap();
+    world
+        .second
+        .admit(build_limited_request("github:reader"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -83,14 +98,18 @@ async fn primary_limit_closes_only_its_resource() {
     let world = World::new().await;
     let graphql = LimitedRequest {
         resource: "graphql",
-        ..knock("github:writer")
+        ..build_limited_request("github:writer")
     };
     world
         .first
-        .hear(graphql, refused(LimitClass::Primary, MINUTE))
+        .hear(graphql, build_refused_observation(LimitClass::Primary, MINUTE))
         .await;
     assert!(world.second.admit(graphql).await.is_err());
-    world.second.admit(knock("github:writer")).await.unwrap();
+    world
+        .second
+        .admit(build_limited_request("github:writer"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -107,20 +126,36 @@ async fn exhausted_quota_closes_window_before_refusal() {
         )),
         refused: None,
     };
-    world.first.hear(knock("github:writer"), quota(1)).await;
-    world.second.admit(knock("github:writer")).await.unwrap();
-    world.first.hear(knock("github:writer"), quota(0)).await;
-    assert!(world.second.admit(knock("github:writer")).await.is_err());
+    world
+        .first
+        .hear(build_limited_request("github:writer"), quota(1))
+        .await;
+    world
+        .second
+        .admit(build_limited_request("github:writer"))
+        .await
+        .unwrap();
+    world
+        .first
+        .hear(build_limited_request("github:writer"), quota(0))
+        .await;
+    assert!(
+        world
+            .second
+            .admit(build_limited_request("github:writer"))
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
 async fn shorter_wait_never_shortens_closure() {
     let world = World::new().await;
-    let account = knock("jira:writer");
+    let account = build_limited_request("jira:writer");
     let tell = |replica: &SharedLimits, minutes: u32| {
         let replica = replica.clone();
         async move {
-            let heard = refused(LimitClass::Primary, MINUTE * minutes);
+            let heard = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
             replica.hear(account, heard).await;
         }
     };
@@ -128,7 +163,7 @@ async fn shorter_wait_never_shortens_closure() {
         tell(&world.first, minutes).await;
     }
     tell(&world.second, 7).await;
-    let third = SharedLimits::open(&settings(&world.server)).unwrap();
+    let third = SharedLimits::open(&build_settings(&world.server)).unwrap();
     third.ping().await.unwrap();
     for replica in [&world.first, &world.second, &third] {
         let wait = replica.admit(account).await.unwrap_err();
@@ -139,12 +174,12 @@ async fn shorter_wait_never_shortens_closure() {
 #[tokio::test]
 async fn a_wait_ends_for_everybody() {
     let world = World::new().await;
-    let account = knock("github:writer");
+    let account = build_limited_request("github:writer");
     world
         .first
         .hear(
             account,
-            refused(LimitClass::Secondary, Duration::from_millis(300)),
+            build_refused_observation(LimitClass::Secondary, Duration::from_millis(300)),
         )
         .await;
     assert!(world.second.admit(account).await.is_err());
@@ -165,7 +200,7 @@ async fn writes_of_all_replicas_share_pace() {
             a_minute: 8,
             an_hour: 0,
         }),
-        ..knock("github:writer")
+        ..build_limited_request("github:writer")
     };
     world.first.admit(write).await.unwrap();
     world.second.admit(write).await.unwrap();
@@ -174,16 +209,20 @@ async fn writes_of_all_replicas_share_pace() {
         assert!(wait <= LIMIT, "{wait:?}");
         assert!(wait > LIMIT / 2, "{wait:?}");
     }
-    world.first.admit(knock("github:writer")).await.unwrap();
+    world
+        .first
+        .admit(build_limited_request("github:writer"))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn replicas_without_redis_obey_own_refusals() {
     let mut world = World::new().await;
-    let account = knock("github:writer");
+    let account = build_limited_request("github:writer");
     world.server.kill();
     timeout(LIMIT, world.first.admit(account)).await.unwrap().unwrap();
-    let heard = refused(LimitClass::Secondary, MINUTE);
+    let heard = build_refused_observation(LimitClass::Secondary, MINUTE);
     timeout(LIMIT, world.first.hear(account, heard)).await.unwrap();
     assert!(world.first.admit(account).await.is_err());
     timeout(LIMIT, world.second.admit(account))
@@ -192,12 +231,12 @@ async fn replicas_without_redis_obey_own_refusals() {
         .unwrap();
     world.server.restart().await.unwrap();
     // A refusal is shared again as soon as both replicas have their connection.
-    let other = knock("jira:writer");
+    let other = build_limited_request("jira:writer");
     let shared = async {
         let mut minutes = 1;
         while world.second.admit(other).await.is_ok() {
             // Each refusal ends later than the one before, so each is shared.
-            let heard = refused(LimitClass::Primary, MINUTE * minutes);
+            let heard = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
             world.first.hear(other, heard).await;
             minutes += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -217,9 +256,9 @@ async fn each_limit_user_has_only_its_rights() {
     let known = |user: RedisUser, password: &str| Settings {
         username: Some(user.name().to_owned()),
         password: Some(password.into()),
-        ..settings(&server)
+        ..build_settings(&server)
     };
-    let account = knock("github:writer");
+    let account = build_limited_request("github:writer");
     let write = LimitedRequest {
         pace: Some(WritePace {
             a_minute: 80,
@@ -233,7 +272,7 @@ async fn each_limit_user_has_only_its_rights() {
     ingest.ping().await.unwrap();
     reporter.admit(write).await.unwrap();
     reporter
-        .hear(account, refused(LimitClass::Secondary, MINUTE))
+        .hear(account, build_refused_observation(LimitClass::Secondary, MINUTE))
         .await;
     assert!(ingest.admit(account).await.is_err());
 

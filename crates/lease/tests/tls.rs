@@ -14,15 +14,15 @@ const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf5
 /// Limit that only a failing test reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn now() -> Timestamp {
+fn read_wall_clock() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
 }
 
-fn authority() -> CertificateAuthority {
+fn generate_authority() -> CertificateAuthority {
     // A process installs its cryptography provider once; the services do so at their start.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    CertificateAuthority::generate(now(), DAYS).unwrap().0
+    CertificateAuthority::generate(read_wall_clock(), DAYS).unwrap().0
 }
 
 /// Files of the server.
@@ -38,7 +38,7 @@ impl Files {
     fn renew(&self, authority: &CertificateAuthority) {
         let leaves = list_service_subjects("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == "redis").unwrap();
-        let issued = authority.issue(leaf, now(), DAYS).unwrap();
+        let issued = authority.issue(leaf, read_wall_clock(), DAYS).unwrap();
         for (name, text) in issued.files(authority) {
             std::fs::write(self.at(name), text).unwrap();
         }
@@ -76,12 +76,12 @@ impl Files {
 
 #[tokio::test]
 async fn redis_server_is_trusted_by_its_authority() {
-    let redis = Files::of(&authority());
+    let redis = Files::of(&generate_authority());
     let server = redis.serve().await;
     let settings = redis.settings(&server);
     assert!(settings.url.starts_with("rediss://"));
     TicketLeases::connect(&settings).await.unwrap();
-    let stranger = Files::of(&authority());
+    let stranger = Files::of(&generate_authority());
     for ca in [Some(stranger.at("ca.crt")), None] {
         let other = Settings {
             ca,
@@ -99,7 +99,7 @@ async fn redis_server_is_trusted_by_its_authority() {
 
 #[tokio::test]
 async fn unusable_authority_is_named_at_start() {
-    let redis = Files::of(&authority());
+    let redis = Files::of(&generate_authority());
     let server = redis.serve().await;
     let settings = redis.settings(&server);
     let plain = settings.url.replace("rediss://", "redis://");
@@ -121,10 +121,10 @@ async fn unusable_authority_is_named_at_start() {
 
 #[tokio::test]
 async fn new_authority_applies_without_restart() {
-    let redis = Files::of(&authority());
+    let redis = Files::of(&generate_authority());
     let mut server = redis.serve().await;
     let leases = TicketLeases::connect(&redis.settings(&server)).await.unwrap();
-    redis.renew(&authority());
+    redis.renew(&generate_authority());
     server.restart().await.unwrap();
     let back = async { while leases.ping().await.is_err() {} };
     tokio::time::timeout(LIMIT, back).await.unwrap();

@@ -305,11 +305,11 @@ mod tests {
     use super::*;
     use crate::BranchLocation;
 
-    fn commit(digit: &str) -> CommitId {
+    fn build_commit_id(digit: &str) -> CommitId {
         digit.repeat(40).parse().unwrap()
     }
 
-    fn request() -> ValidatedRequest {
+    fn build_request() -> ValidatedRequest {
         ValidatedRequest {
             branch: "feature/login".to_owned(),
             base_branch: "main".to_owned(),
@@ -325,10 +325,10 @@ mod tests {
         }
     }
 
-    fn seen() -> ObservedState {
+    fn build_observed_state() -> ObservedState {
         ObservedState {
             heads: BranchHeads {
-                local: Some(commit("a")),
+                local: Some(build_commit_id("a")),
                 remote: None,
                 is_forward: true,
             },
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    fn ours() -> ExistingPullRequest {
+    fn build_pull_request() -> ExistingPullRequest {
         ExistingPullRequest {
             number: 7,
             url: "https://github.example/acme/shop/pull/7".to_owned(),
@@ -347,7 +347,10 @@ mod tests {
         }
     }
 
-    fn writes(request: &ValidatedRequest, seen: &ObservedState) -> Result<Vec<String>, ProblemKind> {
+    fn list_planned_writes(
+        request: &ValidatedRequest,
+        seen: &ObservedState,
+    ) -> Result<Vec<String>, ProblemKind> {
         let plan = plan_writes(request, seen, &[], None).map_err(|problem| problem.kind)?;
         let name = |step: &PlannedWrite| {
             serde_json::to_value(step).unwrap()["write"]
@@ -360,7 +363,7 @@ mod tests {
 
     #[test]
     fn branch_is_pushed_forward_when_needed() {
-        let (local, other) = (commit("a"), commit("b"));
+        let (local, other) = (build_commit_id("a"), build_commit_id("b"));
         let table = [
             (
                 Some(&local),
@@ -385,7 +388,13 @@ mod tests {
                 remote: remote.cloned(),
                 is_forward,
             };
-            let found = writes(&request(), &ObservedState { heads, ..seen() });
+            let found = list_planned_writes(
+                &build_request(),
+                &ObservedState {
+                    heads,
+                    ..build_observed_state()
+                },
+            );
             let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect());
             assert_eq!(found, expected, "{local:?} {remote:?} {is_forward}");
         }
@@ -395,22 +404,25 @@ mod tests {
     fn only_own_pull_request_is_adopted() {
         let with = |open| ObservedState {
             open: Some(open),
-            ..seen()
-        };
-        assert_eq!(writes(&request(), &with(ours())).unwrap(), ["push_branch"]);
-        let foreign = ExistingPullRequest {
-            by_us: false,
-            ..ours()
+            ..build_observed_state()
         };
         assert_eq!(
-            writes(&request(), &with(foreign)),
+            list_planned_writes(&build_request(), &with(build_pull_request())).unwrap(),
+            ["push_branch"]
+        );
+        let foreign = ExistingPullRequest {
+            by_us: false,
+            ..build_pull_request()
+        };
+        assert_eq!(
+            list_planned_writes(&build_request(), &with(foreign)),
             Err(ProblemKind::PrCreationFailed)
         );
         let elsewhere = ExistingPullRequest {
             base_branch: "develop".to_owned(),
-            ..ours()
+            ..build_pull_request()
         };
-        let problem = plan_writes(&request(), &with(elsewhere), &[], None).unwrap_err();
+        let problem = plan_writes(&build_request(), &with(elsewhere), &[], None).unwrap_err();
         assert!(
             problem.message.ends_with("'feature/login' already exists"),
             "{problem:?}"
@@ -422,17 +434,19 @@ mod tests {
         let asked = |draft| ValidatedRequest {
             mark_ready: true,
             draft,
-            ..request()
+            ..build_request()
         };
         let ready = |request: &ValidatedRequest, seen: &ObservedState| {
-            writes(request, seen).unwrap().contains(&"mark_ready".to_owned())
+            list_planned_writes(request, seen)
+                .unwrap()
+                .contains(&"mark_ready".to_owned())
         };
-        assert!(ready(&asked(true), &seen()));
-        assert!(!ready(&asked(false), &seen()));
-        assert!(!ready(&request(), &seen()));
+        assert!(ready(&asked(true), &build_observed_state()));
+        assert!(!ready(&asked(false), &build_observed_state()));
+        assert!(!ready(&build_request(), &build_observed_state()));
         let open = ObservedState {
-            open: Some(ours()),
-            ..seen()
+            open: Some(build_pull_request()),
+            ..build_observed_state()
         };
         assert!(ready(&asked(false), &open), "the one that is open is a draft");
     }
@@ -450,12 +464,21 @@ mod tests {
         };
         let request = ValidatedRequest {
             jira_key: Some("ENG-1".to_owned()),
-            ..request()
+            ..build_request()
         };
-        plan_writes(&request, &ObservedState { issue, ..seen() }, &[], choice).unwrap()
+        plan_writes(
+            &request,
+            &ObservedState {
+                issue,
+                ..build_observed_state()
+            },
+            &[],
+            choice,
+        )
+        .unwrap()
     }
 
-    fn moves(plan: &WritePlan) -> Option<&str> {
+    fn find_issue_move(plan: &WritePlan) -> Option<&str> {
         plan.steps.iter().find_map(|step| match step {
             PlannedWrite::MoveIssue { id, .. } => Some(id.as_str()),
             _ => None,
@@ -474,10 +497,10 @@ mod tests {
         assert!(problem.message.ends_with(list), "{}", problem.message);
         let offered = problem.context.available_transitions.as_ref().unwrap();
         assert_eq!(offered, &["Peer Review", "Design Review"]);
-        assert_eq!(moves(&asked), None);
+        assert_eq!(find_issue_move(&asked), None);
 
         let answered = of_issue("In Progress", &names, Some("design review"));
-        assert_eq!(moves(&answered), Some("id of Design Review"));
+        assert_eq!(find_issue_move(&answered), Some("id of Design Review"));
         assert!(answered.problems.is_empty());
     }
 
@@ -501,6 +524,6 @@ mod tests {
     #[test]
     fn an_issue_in_review_stays_there() {
         let plan = of_issue("In Review", &["Reopen review"], None);
-        assert!(plan.is_in_review && moves(&plan).is_none() && plan.problems.is_empty());
+        assert!(plan.is_in_review && find_issue_move(&plan).is_none() && plan.problems.is_empty());
     }
 }

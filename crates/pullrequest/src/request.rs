@@ -277,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    fn valid() -> Value {
+    fn build_valid_input() -> Value {
         json!({
             "branch": "feature/login",
             "title": "Add a login",
@@ -286,30 +286,30 @@ mod tests {
         })
     }
 
-    fn with(field: &str, value: Value) -> Value {
-        let mut input = valid();
+    fn build_changed_input(field: &str, value: Value) -> Value {
+        let mut input = build_valid_input();
         input[field] = value;
         input
     }
 
-    fn parsed(input: &Value) -> Result<ValidatedRequest, Vec<CallProblem>> {
+    fn parse_input(input: &Value) -> Result<ValidatedRequest, Vec<CallProblem>> {
         parse_request(input, |path| path == Path::new("/work/shop"))
     }
 
     #[test]
     fn missing_fields_have_default_values() {
-        let request = parsed(&valid()).unwrap();
+        let request = parse_input(&build_valid_input()).unwrap();
         assert_eq!(request.base_branch, "main");
         assert_eq!(request.jira_key, None);
         assert!(request.draft && !request.mark_ready);
-        let null = parsed(&with("jira_key", Value::Null)).unwrap();
+        let null = parse_input(&build_changed_input("jira_key", Value::Null)).unwrap();
         assert_eq!(null, request);
     }
 
     #[test]
     fn github_branch_requires_repository_without_folder() {
         let asked = |place: Value| {
-            let mut input = valid();
+            let mut input = build_valid_input();
             let fields = input.as_object_mut().unwrap();
             fields.remove("working_directory");
             fields.extend(place.as_object().unwrap().clone());
@@ -366,7 +366,7 @@ mod tests {
             ("working_directory", json!(""), directory),
         ];
         for (field, value, message) in table {
-            let problems = parsed(&with(field, value.clone())).unwrap_err();
+            let problems = parse_input(&build_changed_input(field, value.clone())).unwrap_err();
             let [problem] = problems.as_slice() else {
                 panic!("{field} {value}: {problems:?}")
             };
@@ -374,13 +374,13 @@ mod tests {
             assert_eq!(problem.message, message, "{field} {value}");
             assert_eq!(problem.context.field.as_deref(), Some(field));
         }
-        assert!(parsed(&with("title", json!("Größe"))).is_ok());
+        assert!(parse_input(&build_changed_input("title", json!("Größe"))).is_ok());
     }
 
     #[test]
     fn all_problems_are_reported_at_once() {
         let fields = |input: &Value| -> Vec<String> {
-            let problems = parsed(input).unwrap_err();
+            let problems = parse_input(input).unwrap_err();
             problems
                 .into_iter()
                 .filter_map(|problem| problem.context.field)
@@ -390,13 +390,13 @@ mod tests {
             fields(&json!({})),
             ["branch", "title", "description", "working_directory"]
         );
-        assert_eq!(parsed(&json!([])).unwrap_err().len(), 1);
+        assert_eq!(parse_input(&json!([])).unwrap_err().len(), 1);
     }
 
     #[test]
     fn only_short_values_appear_in_problems() {
         let value = |value: Value| {
-            parsed(&with("jira_key", value)).unwrap_err()[0]
+            parse_input(&build_changed_input("jira_key", value)).unwrap_err()[0]
                 .context
                 .value
                 .clone()
@@ -412,7 +412,9 @@ mod tests {
             "- one more\n".repeat(900)
         );
         assert_eq!(
-            parsed(&with("description", json!(long))).unwrap().description,
+            parse_input(&build_changed_input("description", json!(long)))
+                .unwrap()
+                .description,
             long
         );
     }

@@ -132,7 +132,7 @@ pub fn render_numbered_list<'a>(offered: impl IntoIterator<Item = &'a OfferedTra
 mod tests {
     use super::*;
 
-    fn offered(names: &[(&str, &str)]) -> Vec<OfferedTransition> {
+    fn build_offered_transitions(names: &[(&str, &str)]) -> Vec<OfferedTransition> {
         let one = |(index, (name, leads_to)): (usize, &(&str, &str))| OfferedTransition {
             id: index.to_string(),
             name: (*name).to_owned(),
@@ -142,7 +142,7 @@ mod tests {
         names.iter().enumerate().map(one).collect()
     }
 
-    fn ids(found: TransitionMatch<'_>) -> Vec<String> {
+    fn list_transition_ids(found: TransitionMatch<'_>) -> Vec<String> {
         match found {
             TransitionMatch::Nothing => Vec::new(),
             TransitionMatch::One(one) => vec![one.id.clone()],
@@ -150,10 +150,13 @@ mod tests {
         }
     }
 
-    fn review(names: &[&str], acronyms: &[&str]) -> Vec<String> {
+    fn find_review_ids(names: &[&str], acronyms: &[&str]) -> Vec<String> {
         let pairs: Vec<(&str, &str)> = names.iter().map(|name| (*name, "Elsewhere")).collect();
         let acronyms: Vec<String> = acronyms.iter().map(|one| (*one).to_owned()).collect();
-        ids(find_review_transition(&offered(&pairs), &acronyms))
+        list_transition_ids(find_review_transition(
+            &build_offered_transitions(&pairs),
+            &acronyms,
+        ))
     }
 
     #[test]
@@ -167,75 +170,92 @@ mod tests {
         ];
         // Each name wins over the previous ones.
         for (last, expected) in ["0", "1", "2", "3", "4"].into_iter().enumerate() {
-            assert_eq!(review(&all[..=last], &["cr", "ICR"]), [expected], "{last}");
+            assert_eq!(
+                find_review_ids(&all[..=last], &["cr", "ICR"]),
+                [expected],
+                "{last}"
+            );
         }
-        assert_eq!(review(&["Code Review"], &[]), ["0"]);
-        assert_eq!(review(&["Code Review Started"], &[]), ["0"]);
+        assert_eq!(find_review_ids(&["Code Review"], &[]), ["0"]);
+        assert_eq!(find_review_ids(&["Code Review Started"], &[]), ["0"]);
     }
 
     #[test]
     fn acronyms_match_whole_words_when_configured() {
-        assert!(review(&["CR", "ICR"], &[]).is_empty());
-        assert_eq!(review(&["Crash", "To ICR"], &["CR", "ICR"]), ["1"]);
+        assert!(find_review_ids(&["CR", "ICR"], &[]).is_empty());
+        assert_eq!(find_review_ids(&["Crash", "To ICR"], &["CR", "ICR"]), ["1"]);
     }
 
     #[test]
     fn equally_close_names_are_ambiguous() {
-        assert_eq!(review(&["Peer review", "Done", "Design review"], &[]), ["0", "2"]);
-        assert!(review(&["Done", "In Progress"], &[]).is_empty());
+        assert_eq!(
+            find_review_ids(&["Peer review", "Done", "Design review"], &[]),
+            ["0", "2"]
+        );
+        assert!(find_review_ids(&["Done", "In Progress"], &[]).is_empty());
     }
 
     #[test]
     fn target_status_counts_like_transition_name() {
-        let offered = offered(&[("Start review", "Reviewing"), ("Hand over", "In Code Review")]);
-        assert_eq!(ids(find_review_transition(&offered, &[])), ["1"]);
+        let offered =
+            build_offered_transitions(&[("Start review", "Reviewing"), ("Hand over", "In Code Review")]);
+        assert_eq!(list_transition_ids(find_review_transition(&offered, &[])), ["1"]);
         assert!(is_review_status("In Review", &[]) && !is_review_status("In Progress", &[]));
     }
 
     #[test]
     fn choice_names_transition_or_status() {
-        let offered = offered(&[
+        let offered = build_offered_transitions(&[
             ("Peer review", "In Review"),
             ("PEER REVIEW", "Done"),
             ("Ship", "Shipped"),
         ]);
-        assert_eq!(ids(find_named_transition(&offered, "Peer review")), ["0"]);
-        assert_eq!(ids(find_named_transition(&offered, "peer review")), ["0", "1"]);
-        assert_eq!(ids(find_named_transition(&offered, "shipped")), ["2"]);
-        assert!(ids(find_named_transition(&offered, "Nowhere")).is_empty());
+        assert_eq!(
+            list_transition_ids(find_named_transition(&offered, "Peer review")),
+            ["0"]
+        );
+        assert_eq!(
+            list_transition_ids(find_named_transition(&offered, "peer review")),
+            ["0", "1"]
+        );
+        assert_eq!(
+            list_transition_ids(find_named_transition(&offered, "shipped")),
+            ["2"]
+        );
+        assert!(list_transition_ids(find_named_transition(&offered, "Nowhere")).is_empty());
         assert_eq!(
             render_numbered_list(&offered[1..]),
             "1. PEER REVIEW (to Done)\n2. Ship (to Shipped)"
         );
     }
 
-    fn order(offered: &[OfferedTransition], statuses: &[&str]) -> Vec<usize> {
+    fn rank_statuses(offered: &[OfferedTransition], statuses: &[&str]) -> Vec<usize> {
         let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
         rank_status_transitions(offered, &statuses)
     }
 
     #[test]
     fn transitions_rank_by_order_of_statuses() {
-        let workflow = offered(&[
+        let workflow = build_offered_transitions(&[
             ("Close issue", "Closed"),
             ("Finish", "DONE"),
             ("Done", "Somewhere"),
         ]);
-        assert_eq!(order(&workflow, &["Done", "closed"]), [1, 0]);
-        assert_eq!(order(&workflow, &["Shipped", "closed"]), [0]);
-        assert!(order(&workflow, &["In Review"]).is_empty());
-        let cases = offered(&[("One", "DONE"), ("Two", "Done")]);
-        assert_eq!(order(&cases, &["Done"]), [1, 0]);
+        assert_eq!(rank_statuses(&workflow, &["Done", "closed"]), [1, 0]);
+        assert_eq!(rank_statuses(&workflow, &["Shipped", "closed"]), [0]);
+        assert!(rank_statuses(&workflow, &["In Review"]).is_empty());
+        let cases = build_offered_transitions(&[("One", "DONE"), ("Two", "Done")]);
+        assert_eq!(rank_statuses(&cases, &["Done"]), [1, 0]);
     }
 
     #[test]
     fn transition_without_required_fields_comes_first() {
-        let mut workflow = offered(&[
+        let mut workflow = build_offered_transitions(&[
             ("With resolution", "Done"),
             ("Quick", "Done"),
             ("Close", "Closed"),
         ]);
         workflow[0].fields = 1;
-        assert_eq!(order(&workflow, &["Done", "Closed"]), [1, 0, 2]);
+        assert_eq!(rank_statuses(&workflow, &["Done", "Closed"]), [1, 0, 2]);
     }
 }

@@ -20,7 +20,7 @@ const DRY_RUN: &str = include_str!("../../../docs/schemas/pull-request-dry-run.s
 const PROTOCOL_INPUT: &str = include_str!("protocol/input.schema.json");
 const PROTOCOL_OUTPUT: &str = include_str!("protocol/output.schema.json");
 
-fn examples(folder: &str) -> Vec<(String, Value)> {
+fn read_examples(folder: &str) -> Vec<(String, Value)> {
     let folder = format!("{}/tests/protocol/{folder}", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(folder)
         .unwrap()
@@ -33,7 +33,7 @@ fn examples(folder: &str) -> Vec<(String, Value)> {
 }
 
 /// Lists the violations of a value against one of our schemas, after a check of the schema's version.
-fn complaints(schema: &str, value: &Value) -> Vec<String> {
+fn list_violations(schema: &str, value: &Value) -> Vec<String> {
     let versioned: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(versioned["$comment"], "version 1.0");
     complaints_of_any(schema, value)
@@ -108,7 +108,7 @@ fn schema_and_code_take_the_same_requests() {
         (json!([]), false),
     ];
     for (input, is_valid) in table {
-        let said = complaints(INPUT, &input);
+        let said = list_violations(INPUT, &input);
         assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
         assert_eq!(parse_request(&input, |_| true).is_ok(), is_valid, "{input}");
     }
@@ -135,7 +135,7 @@ fn api_requests_take_repository_instead_of_folder() {
         (json!([]), false),
     ];
     for (input, is_valid) in table {
-        let said = complaints(API_INPUT, &input);
+        let said = list_violations(API_INPUT, &input);
         assert_eq!(said.is_empty(), is_valid, "{input}: {said:?}");
         assert_eq!(parse_github_request(&input).is_ok(), is_valid, "{input}");
     }
@@ -168,20 +168,20 @@ fn every_answer_follows_the_schema() {
     for answer in [&none, &partial, &plain] {
         let value = serde_json::to_value(answer).unwrap();
         assert!(
-            complaints(OUTPUT, &value).is_empty(),
+            list_violations(OUTPUT, &value).is_empty(),
             "{value}: {:?}",
-            complaints(OUTPUT, &value)
+            list_violations(OUTPUT, &value)
         );
         assert_eq!(&serde_json::from_value::<ProtocolAnswer>(value).unwrap(), answer);
     }
     assert_eq!(partial.jira_status.error.as_deref(), Some("said"));
     let broken = json!({"status": "done"});
-    assert!(!complaints(OUTPUT, &broken).is_empty());
+    assert!(!list_violations(OUTPUT, &broken).is_empty());
 }
 
 #[test]
 fn protocol_examples_round_trip() {
-    let inputs = examples("inputs");
+    let inputs = read_examples("inputs");
     assert_eq!(inputs.len(), 4);
     for (name, input) in inputs {
         assert_eq!(
@@ -189,7 +189,7 @@ fn protocol_examples_round_trip() {
             Vec::<String>::new(),
             "{name}"
         );
-        assert_eq!(complaints(INPUT, &input), Vec::<String>::new(), "{name}");
+        assert_eq!(list_violations(INPUT, &input), Vec::<String>::new(), "{name}");
         let request =
             parse_request(&input, |_| true).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
         assert_eq!(request.title, input["title"], "{name}");
@@ -202,10 +202,10 @@ fn protocol_examples_round_trip() {
             "{name}"
         );
     }
-    let outputs = examples("outputs");
+    let outputs = read_examples("outputs");
     assert_eq!(outputs.len(), 8);
     for (name, output) in outputs {
-        assert_eq!(complaints(OUTPUT, &output), Vec::<String>::new(), "{name}");
+        assert_eq!(list_violations(OUTPUT, &output), Vec::<String>::new(), "{name}");
         let answer: ProtocolAnswer = serde_json::from_value(output.clone()).unwrap();
         assert_eq!(
             serde_json::to_value(answer).unwrap(),
@@ -266,7 +266,7 @@ fn dry_run_answer_follows_schema() {
     };
     let look = DryRunAnswer::from(plan_writes(&request, &seen, &[], None).unwrap());
     let value = serde_json::to_value(&look).unwrap();
-    assert_eq!(complaints(DRY_RUN, &value), Vec::<String>::new(), "{value}");
+    assert_eq!(list_violations(DRY_RUN, &value), Vec::<String>::new(), "{value}");
     let writes: Vec<&str> = look
         .would_write
         .iter()

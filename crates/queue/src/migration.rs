@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn verdict(field: &'static str, found: Value, wanted: Value) -> FieldVerdict {
+    fn judge_field(field: &'static str, found: Value, wanted: Value) -> FieldVerdict {
         judge_change(&FieldChange { field, found, wanted })
     }
 
@@ -217,16 +217,16 @@ mod tests {
             ("backoff", json!([1]), Value::Null, Fixed),
         ] {
             let shown = format!("{field} from {found} to {wanted}");
-            assert_eq!(verdict(field, found, wanted), expected, "{shown}");
+            assert_eq!(judge_field(field, found, wanted), expected, "{shown}");
         }
     }
 
-    fn config(version: Option<u64>, max_age: u64, retention: &str) -> Value {
+    fn build_config(version: Option<u64>, max_age: u64, retention: &str) -> Value {
         let label = version.map(|version| json!({LABEL: version.to_string()}));
         json!({"max_age": max_age, "retention": retention, "metadata": label.unwrap_or_else(|| json!({}))})
     }
 
-    fn planned(found: &Value, wanted: &Value) -> MigrationPlan {
+    fn plan_change(found: &Value, wanted: &Value) -> MigrationPlan {
         plan_migration(
             "stream S",
             &["max_age", "retention"],
@@ -238,14 +238,16 @@ mod tests {
 
     #[test]
     fn older_release_keeps_newer_limits() {
-        let wanted = config(Some(VERSION), 10, "limits");
+        let wanted = build_config(Some(VERSION), 10, "limits");
         for age in [5, 20] {
             assert_eq!(
-                planned(&config(Some(VERSION + 1), age, "limits"), &wanted),
+                plan_change(&build_config(Some(VERSION + 1), age, "limits"), &wanted),
                 MigrationPlan::Leave
             );
         }
-        let MigrationPlan::Refuse(why) = planned(&config(Some(VERSION + 1), 10, "interest"), &wanted) else {
+        let MigrationPlan::Refuse(why) =
+            plan_change(&build_config(Some(VERSION + 1), 10, "interest"), &wanted)
+        else {
             panic!("it was not refused")
         };
         assert_eq!(
@@ -257,19 +259,19 @@ mod tests {
 
     #[test]
     fn unlabeled_config_without_changes_is_labeled() {
-        let wanted = config(Some(VERSION), 10, "limits");
-        let found = config(None, 10, "limits");
-        assert_eq!(planned(&found, &wanted), MigrationPlan::Migrate(vec![]));
+        let wanted = build_config(Some(VERSION), 10, "limits");
+        let found = build_config(None, 10, "limits");
+        assert_eq!(plan_change(&found, &wanted), MigrationPlan::Migrate(vec![]));
         assert_eq!(patch_config(found, &[]), wanted);
-        assert_eq!(planned(&wanted, &wanted), MigrationPlan::Leave);
+        assert_eq!(plan_change(&wanted, &wanted), MigrationPlan::Leave);
     }
 
     #[test]
     fn migration_keeps_fields_of_operator() {
-        let mut found = config(Some(VERSION), 5, "limits");
+        let mut found = build_config(Some(VERSION), 5, "limits");
         found["max_bytes"] = json!(99);
-        let wanted = config(Some(VERSION), 10, "limits");
-        let MigrationPlan::Migrate(changes) = planned(&found, &wanted) else {
+        let wanted = build_config(Some(VERSION), 10, "limits");
+        let MigrationPlan::Migrate(changes) = plan_change(&found, &wanted) else {
             panic!("it was not migrated")
         };
         let after = patch_config(found, &changes);
@@ -278,9 +280,9 @@ mod tests {
 
     #[test]
     fn refused_field_prevents_all_changes() {
-        let found = config(Some(VERSION), 5, "interest");
-        let wanted = config(Some(VERSION), 10, "limits");
-        let MigrationPlan::Refuse(why) = planned(&found, &wanted) else {
+        let found = build_config(Some(VERSION), 5, "interest");
+        let wanted = build_config(Some(VERSION), 10, "limits");
+        let MigrationPlan::Refuse(why) = plan_change(&found, &wanted) else {
             panic!("it was not refused")
         };
         assert!(

@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(MessagePriority::of(&dead), MessagePriority::Delivery);
     }
 
-    fn limits(store_mib: u32) -> StoreLimits {
+    fn build_limits(store_mib: u32) -> StoreLimits {
         StoreLimits::new(&Settings {
             store_mib,
             ..Settings::default()
@@ -331,14 +331,14 @@ mod tests {
 
     #[test]
     fn store_size_follows_from_limit_of_objects() {
-        assert_eq!(limits(100).objects(), 50 << 20);
-        assert_eq!(store_limit(limits(100).objects()), 100 << 20);
-        assert_eq!((limits(0).objects(), store_limit(-1)), (-1, 0));
+        assert_eq!(build_limits(100).objects(), 50 << 20);
+        assert_eq!(store_limit(build_limits(100).objects()), 100 << 20);
+        assert_eq!((build_limits(0).objects(), store_limit(-1)), (-1, 0));
     }
 
     #[test]
     fn halving_ends_without_limit() {
-        let sizes = std::iter::successors(Some(limits(40)), |limits| Some(limits.halved()));
+        let sizes = std::iter::successors(Some(build_limits(40)), |limits| Some(limits.halved()));
         let sizes: Vec<u64> = sizes.take(4).map(StoreLimits::store_mib).collect();
         assert_eq!(sizes, [40, 20, 10, 0]);
     }

@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    fn definition(name: &str, line: usize, end: usize, depth: usize) -> CodeDefinition {
+    fn build_definition(name: &str, line: usize, end: usize, depth: usize) -> CodeDefinition {
         CodeDefinition {
             name: name.to_owned(),
             line,
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    fn body(lines: usize) -> String {
+    fn build_function_body(lines: usize) -> String {
         (0..lines)
             .map(|at| format!("    let value_{at} = compute({at}) + offset;\n"))
             .collect()
@@ -265,15 +265,15 @@ mod tests {
 
     #[test]
     fn definition_forms_chunk_with_comment() {
-        let big = body(50);
+        let big = build_function_body(50);
         let text = format!(
             "use a;\n\n/// Adds.\nfn add() {{\n{big}}}\n\nfn sub() {{\n{big}}}\n\nfn one() {{}}\nfn two() {{}}\n"
         );
         let found = [
-            definition("add", 4, 55, 0),
-            definition("sub", 57, 108, 0),
-            definition("one", 110, 110, 0),
-            definition("two", 111, 111, 0),
+            build_definition("add", 4, 55, 0),
+            build_definition("sub", 57, 108, 0),
+            build_definition("one", 110, 110, 0),
+            build_definition("two", 111, 111, 0),
         ];
         let found = divide_file("a.rs", &text, &found);
         let shown: Vec<_> = found
@@ -295,16 +295,16 @@ mod tests {
     fn long_class_is_divided_at_methods() {
         let text = format!(
             "class Cart {{\n  m1() {{\n{}  }}\n  m2() {{\n{}  }}\n}}\n",
-            body(50),
-            body(150)
+            build_function_body(50),
+            build_function_body(150)
         );
         let found = divide_file(
             "a.ts",
             &text,
             &[
-                definition("Cart", 1, 206, 0),
-                definition("m1", 2, 53, 1),
-                definition("m2", 54, 205, 1),
+                build_definition("Cart", 1, 206, 0),
+                build_definition("m1", 2, 53, 1),
+                build_definition("m2", 54, 205, 1),
             ],
         );
         let names: Vec<String> = found.iter().map(|chunk| chunk.names.join(" ")).collect();
@@ -323,8 +323,8 @@ mod tests {
     fn markdown_is_cut_at_its_headings() {
         let text = format!(
             "# Shop\n\nIntro.\n\n## Refunds\n\n{}\n```\n# not a heading\n```\n## Taxes\n\n{}",
-            body(50),
-            body(50)
+            build_function_body(50),
+            build_function_body(50)
         );
         let titles: Vec<String> = divide_file("README.md", &text, &[])
             .into_iter()
@@ -344,7 +344,7 @@ mod tests {
             let text = lines.join("\n") + &end;
             let definitions: Vec<CodeDefinition> = found
                 .into_iter()
-                .map(|(line, end, depth)| definition("f", line, end, depth))
+                .map(|(line, end, depth)| build_definition("f", line, end, depth))
                 .collect();
             let chunks = divide_file(name, &text, &definitions);
             let mut next = 1;

@@ -242,7 +242,7 @@ fn fixed_part(message: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn paths(text: &str) -> Vec<(String, Option<u32>)> {
+    fn extract_paths(text: &str) -> Vec<(String, Option<u32>)> {
         let query = SearchQuery::from_text(text);
         query
             .paths
@@ -287,9 +287,9 @@ mod tests {
             ("in shop/cart.py, please", "shop/cart.py", None),
         ] {
             assert!(
-                paths(text).contains(&(path.to_owned(), line)),
+                extract_paths(text).contains(&(path.to_owned(), line)),
                 "{text}: {:?}",
-                paths(text)
+                extract_paths(text)
             );
         }
     }

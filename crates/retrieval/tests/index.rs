@@ -26,7 +26,7 @@ struct Memory {
 /// Contents by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn files<const N: usize>(files: [(&str, &str); N]) -> Files {
+fn collect_files<const N: usize>(files: [(&str, &str); N]) -> Files {
     files
         .into_iter()
         .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
@@ -36,7 +36,7 @@ fn files<const N: usize>(files: [(&str, &str); N]) -> Files {
 impl Memory {
     fn tree(&mut self, files: &Files) -> Vec<TreeFile> {
         let file = |(path, content): (&String, &Vec<u8>)| {
-            let blob = id(content);
+            let blob = compute_blob_id(content);
             self.contents.insert(blob, content.clone());
             TreeFile {
                 path: path.clone(),
@@ -48,7 +48,7 @@ impl Memory {
 }
 
 /// Id of a content, different for the contents of one test.
-fn id(content: &[u8]) -> BlobId {
+fn compute_blob_id(content: &[u8]) -> BlobId {
     let mut id = [0_u8; 20];
     for (at, byte) in content.iter().enumerate() {
         let slot = &mut id[at % 20];
@@ -140,20 +140,21 @@ impl World {
 }
 
 /// Function with a body that is long enough for a separate chunk.
-fn function(name: &str, body: &str) -> String {
+fn render_function(name: &str, body: &str) -> String {
     let filler: String = (0..45)
         .map(|at| format!("    step_{at}(\"some filling of this body number {at}\");\n"))
         .collect();
     format!("/// Does {name}.\nfn {name}() {{\n    {body}\n{filler}}}\n\n")
 }
 
-fn shop() -> Files {
-    let cart = function("cart_total", "sum(items) - discount") + &function("empty_cart", "clear(items)");
-    let refund = function(
+fn build_shop_files() -> Files {
+    let cart = render_function("cart_total", "sum(items) - discount")
+        + &render_function("empty_cart", "clear(items)");
+    let refund = render_function(
         "refund_order",
         "fail(\"cannot refund an order that was never paid\"); cart_total()",
     );
-    let mut files = files([
+    let mut files = collect_files([
         ("Cargo.toml", "[package]\nname = \"shop\"\n"),
         ("src/user.rs", "fn login() {\n}\n"),
         (
@@ -173,7 +174,7 @@ fn shop() -> Files {
 #[test]
 fn each_mention_finds_chunk_with_reason() {
     let mut world = World::new();
-    let (tree, updated) = world.update(&shop());
+    let (tree, updated) = world.update(&build_shop_files());
     assert_eq!((updated.indexed, updated.skipped), (6, 0));
     let first = |text: &str| {
         let found = world.search(&tree, text).found;
@@ -208,7 +209,7 @@ fn each_mention_finds_chunk_with_reason() {
 #[test]
 fn unrelated_text_has_no_confident_match() {
     let mut world = World::new();
-    let (tree, _) = world.update(&shop());
+    let (tree, _) = world.update(&build_shop_files());
     for text in [
         "",
         "the of and",
@@ -222,9 +223,9 @@ fn unrelated_text_has_no_confident_match() {
 #[test]
 fn unchanged_file_is_read_once() {
     let mut world = World::new();
-    let (first, _) = world.update(&shop());
+    let (first, _) = world.update(&build_shop_files());
     let reads = world.memory.reads;
-    let (again, updated) = world.update(&shop());
+    let (again, updated) = world.update(&build_shop_files());
     assert_eq!(
         updated,
         UpdateSummary {
@@ -238,10 +239,10 @@ fn unchanged_file_is_read_once() {
         world.search(&again, "`cart_total`")
     );
 
-    let mut changed = shop();
+    let mut changed = build_shop_files();
     changed.insert(
         "src/cart.rs".to_owned(),
-        function("basket_sum", "sum(items)").into_bytes(),
+        render_function("basket_sum", "sum(items)").into_bytes(),
     );
     let (second, updated) = world.update(&changed);
     assert_eq!((updated.known, updated.indexed), (5, 1));
@@ -290,13 +291,13 @@ fn a_broken_index_is_built_again() {
     for wanted in ["catalog.", "meta.json"] {
         for content in ["", "garbage\n", "{}"] {
             let mut world = World::new();
-            world.update(&shop());
+            world.update(&build_shop_files());
             drop(world.index);
             for path in find(world.folder.path(), wanted) {
                 fs::write(path, content).unwrap();
             }
             world.index = CodeIndex::open(world.folder.path()).unwrap();
-            let (tree, updated) = world.update(&shop());
+            let (tree, updated) = world.update(&build_shop_files());
             assert_eq!(updated.indexed, 6, "{wanted} {content}");
             assert_eq!(world.paths(&tree, "`cart_total`").first().unwrap(), "src/cart.rs");
         }
@@ -315,7 +316,7 @@ fn another_version_of_the_index_goes() {
 #[test]
 fn hostile_files_are_indexed_or_skipped() {
     let mut world = World::new();
-    let mut all = shop();
+    let mut all = build_shop_files();
     let hostile: Vec<(&str, Vec<u8>, Option<IndexSkip>)> = vec![
         ("binary.rs", b"fn a() {\0}".to_vec(), Some(IndexSkip::Binary)),
         ("line.js", vec![b'x'; 400_000], Some(IndexSkip::LongLines)),
@@ -352,7 +353,7 @@ fn hostile_files_are_indexed_or_skipped() {
 #[test]
 fn interrupted_update_leaves_index_unchanged() {
     let mut world = World::new();
-    let tree = world.memory.tree(&shop());
+    let tree = world.memory.tree(&build_shop_files());
     let mut seen = Vec::new();
     let mut stop = |progress: UpdateProgress| {
         seen.push((progress.done, progress.all));
@@ -368,14 +369,14 @@ fn interrupted_update_leaves_index_unchanged() {
     assert!(matches!(cut, Err(Error::Cut)));
     assert_eq!(seen, [(0, 6), (1, 6), (2, 6), (3, 6)]);
     assert_eq!((world.index.files(), world.index.chunks()), (0, 0));
-    let (_, updated) = world.update(&shop());
+    let (_, updated) = world.update(&build_shop_files());
     assert_eq!(updated.indexed, 6);
 }
 
 #[test]
 fn unreadable_file_is_retried_by_next_update() {
     let mut world = World::new();
-    let tree = world.memory.tree(&shop());
+    let tree = world.memory.tree(&build_shop_files());
     let missing = tree.iter().find(|file| file.path == "src/cart.rs").unwrap().blob;
     let content = world.memory.contents.remove(&missing).unwrap();
     let go_on = &mut |_| ControlFlow::Continue(());
@@ -386,7 +387,7 @@ fn unreadable_file_is_retried_by_next_update() {
         .unwrap();
     assert_eq!((updated.indexed, updated.unread), (5, 1));
     world.memory.contents.insert(missing, content);
-    let (_, updated) = world.update(&shop());
+    let (_, updated) = world.update(&build_shop_files());
     assert_eq!((updated.indexed, updated.known), (1, 5));
 }
 
@@ -405,7 +406,7 @@ fn tidy_deletes_many_unused_files() {
     world.index.tidy().unwrap();
     assert_eq!(world.index.files(), 2500, "it is in use");
     drop(tree);
-    let (tree, _) = world.update(&shop());
+    let (tree, _) = world.update(&build_shop_files());
     world.index.tidy().unwrap();
     assert_eq!(world.index.files(), 6);
     assert_eq!(world.paths(&tree, "`cart_total`").first().unwrap(), "src/cart.rs");
@@ -419,7 +420,7 @@ fn module_cap_follows_rules_or_packages() {
     let mut all = Files::new();
     for module in ["alpha", "beta", "gamma"] {
         for at in 0..8 {
-            let body = function(&format!("convert_currency_{at}"), "rate * amount");
+            let body = render_function(&format!("convert_currency_{at}"), "rate * amount");
             all.insert(format!("{module}/src/money_{at}.rs"), body.into_bytes());
         }
         all.insert(format!("{module}/Cargo.toml"), b"[package]\n".to_vec());
@@ -450,7 +451,7 @@ fn module_cap_follows_rules_or_packages() {
 #[test]
 fn kinds_and_scopes_narrow_a_search() {
     let mut world = World::new();
-    let (tree, _) = world.update(&shop());
+    let (tree, _) = world.update(&build_shop_files());
     let of = |kind| -> Vec<String> {
         let found = world
             .search_with(&tree, "refund_order", |request| request.kind = kind)
@@ -475,7 +476,7 @@ fn kinds_and_scopes_narrow_a_search() {
 #[test]
 fn candidates_include_their_text() {
     let mut world = World::new();
-    let (tree, _) = world.update(&shop());
+    let (tree, _) = world.update(&build_shop_files());
     let answer = world.search_with(&tree, "refund an order", |request| {
         request.max = 1;
         request.candidates = 50;
@@ -493,10 +494,10 @@ fn candidates_include_their_text() {
 #[test]
 fn connected_files_find_each_other() {
     let mut world = World::new();
-    let mut all = shop();
-    let helper = function("apply_rounding_rule", "ceil(value)");
+    let mut all = build_shop_files();
+    let helper = render_function("apply_rounding_rule", "ceil(value)");
     all.insert("lib/numbers.rs".to_owned(), helper.into_bytes());
-    let caller = function("invoice_sum", "apply_rounding_rule(total)");
+    let caller = render_function("invoice_sum", "apply_rounding_rule(total)");
     all.insert("src/invoice.rs".to_owned(), caller.into_bytes());
     let (tree, _) = world.update(&all);
     let before = world.search(&tree, "`invoice_sum` is off by a cent, value rounding");

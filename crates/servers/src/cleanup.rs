@@ -275,7 +275,7 @@ fn read_boot_id() -> Option<String> {
 mod tests {
     use super::*;
 
-    fn sleeper() -> Child {
+    fn spawn_sleeper() -> Child {
         Command::new("sleep").arg("600").process_group(0).spawn().unwrap()
     }
 
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn server_ends_when_its_owner_is_killed() {
-        let mut server = sleeper();
+        let mut server = spawn_sleeper();
         let mut watcher = OwnerWatcher::start("sleep", server.id()).unwrap();
         // The system closes the pipe of an owner that dies, whatever killed it.
         drop(watcher.0.stdin.take());
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn ended_watch_leaves_the_server_alone() {
-        let mut server = sleeper();
+        let mut server = spawn_sleeper();
         drop(OwnerWatcher::start("sleep", server.id()).unwrap());
         assert!(server.try_wait().unwrap().is_none());
         server.kill().unwrap();
@@ -313,7 +313,7 @@ mod tests {
     fn next_start_kills_orphaned_server() {
         let folder = tempfile::tempdir().unwrap();
         let record = ServerRecord::of("sleep", &folder.path().join("sleep.log"));
-        let mut server = sleeper();
+        let mut server = spawn_sleeper();
         record.write(server.id());
         assert_eq!(record.clean_up("sleep"), None);
         assert!(server.try_wait().unwrap().is_none(), "its owner lives");

@@ -132,7 +132,7 @@ impl EarlyChecks {
 mod tests {
     use super::*;
 
-    fn names(seed: u64) -> Vec<Option<String>> {
+    fn list_fault_names(seed: u64) -> Vec<Option<String>> {
         let faults = WriteFaults {
             seed,
             per_thousand: 500,
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn seed_repeats_every_kind_of_fault() {
-        assert_eq!(names(7), names(7));
-        assert_ne!(names(7), names(8));
-        let kinds: std::collections::BTreeSet<_> = names(7).into_iter().flatten().collect();
+        assert_eq!(list_fault_names(7), list_fault_names(7));
+        assert_ne!(list_fault_names(7), list_fault_names(8));
+        let kinds: std::collections::BTreeSet<_> = list_fault_names(7).into_iter().flatten().collect();
         assert_eq!(
             Vec::from_iter(kinds),
             [

@@ -100,7 +100,7 @@ mod tests {
     use crate::tls::TestAuthority;
 
     /// Starts a server that sends its name to each peer.
-    async fn server(name: &'static str) -> SocketAddr {
+    async fn start_named_server(name: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -111,7 +111,11 @@ mod tests {
         address
     }
 
-    async fn said(authority: &TestAuthority, address: SocketAddr, name: &str) -> std::io::Result<String> {
+    async fn read_greeting(
+        authority: &TestAuthority,
+        address: SocketAddr,
+        name: &str,
+    ) -> std::io::Result<String> {
         let mut roots = RootCertStore::empty();
         let pem = authority.pem();
         roots
@@ -142,10 +146,21 @@ mod tests {
             .await
             .unwrap();
         let address = front.address();
-        let behind = [server("first").await, server("second").await];
+        let behind = [
+            start_named_server("first").await,
+            start_named_server("second").await,
+        ];
         let _served = front.serve(names.into_iter().zip(behind).collect());
-        assert_eq!(said(&authority, address, "one.test").await.unwrap(), "first");
-        assert_eq!(said(&authority, address, "two.test").await.unwrap(), "second");
-        said(&authority, address, "three.test").await.unwrap_err();
+        assert_eq!(
+            read_greeting(&authority, address, "one.test").await.unwrap(),
+            "first"
+        );
+        assert_eq!(
+            read_greeting(&authority, address, "two.test").await.unwrap(),
+            "second"
+        );
+        read_greeting(&authority, address, "three.test")
+            .await
+            .unwrap_err();
     }
 }

@@ -5,12 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn root() -> PathBuf {
+fn find_repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Returns the targets of Markdown links outside code.
-fn links(text: &str) -> Vec<String> {
+fn list_link_targets(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_code = false;
     for line in text.lines() {
@@ -30,7 +30,7 @@ fn links(text: &str) -> Vec<String> {
 }
 
 /// Returns the anchors of a page. They follow from its headings by the rules of GitHub and mdBook.
-fn anchors(text: &str) -> BTreeSet<String> {
+fn list_anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {
         let kept = line.trim_start_matches('#').trim().to_lowercase();
@@ -42,10 +42,13 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-fn pages() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+fn list_book_pages() -> Vec<PathBuf> {
+    let mut found = vec![
+        find_repository_root().join("README.md"),
+        find_repository_root().join("ARCHITECTURE.md"),
+    ];
     for folder in ["docs", "docs/decisions", "docs/jobs"] {
-        let entries = std::fs::read_dir(root().join(folder)).unwrap();
+        let entries = std::fs::read_dir(find_repository_root().join(folder)).unwrap();
         let files = entries.map(|entry| entry.unwrap().path());
         found.extend(files.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
     }
@@ -54,10 +57,13 @@ fn pages() -> Vec<PathBuf> {
 
 #[test]
 fn summary_lists_every_docs_page() {
-    let docs = root().join("docs");
+    let docs = find_repository_root().join("docs");
     let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
-    let listed: BTreeSet<PathBuf> = links(&summary).iter().map(|link| docs.join(link)).collect();
-    let missing: Vec<_> = pages()
+    let listed: BTreeSet<PathBuf> = list_link_targets(&summary)
+        .iter()
+        .map(|link| docs.join(link))
+        .collect();
+    let missing: Vec<_> = list_book_pages()
         .into_iter()
         .filter(|page| page.starts_with(&docs) && !page.ends_with("SUMMARY.md") && !listed.contains(page))
         .collect();
@@ -67,9 +73,9 @@ fn summary_lists_every_docs_page() {
 #[test]
 fn page_links_resolve_to_headings() {
     let mut broken = Vec::new();
-    for page in pages() {
+    for page in list_book_pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        for link in links(&text) {
+        for link in list_link_targets(&text) {
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;
             }
@@ -80,7 +86,7 @@ fn page_links_resolve_to_headings() {
                 page.parent().unwrap().join(path)
             };
             let known = match std::fs::read_to_string(&target) {
-                Ok(text) => anchor.is_empty() || anchors(&text).contains(anchor),
+                Ok(text) => anchor.is_empty() || list_anchors(&text).contains(anchor),
                 Err(_) => anchor.is_empty() && target.exists(),
             };
             if !known {

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::{production_lines, root, rust_files};
+use crate::{find_repository_root, production_lines, rust_files};
 
 /// Returns the calls of a client's file: account (`reader` or `writer`) and name.
-fn calls(file: &Path) -> Vec<(&'static str, String)> {
+fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
     let mut whose = None;
     let mut found = Vec::new();
     for line in production_lines(file) {
@@ -27,14 +27,14 @@ fn stand_ins_cover_every_client_call() {
     let mut lacking = Vec::new();
     let mut known = 0;
     for client in ["github", "jira"] {
-        let crate_folder = root().join("crates").join(client);
+        let crate_folder = find_repository_root().join("crates").join(client);
         let tests = rust_files(&crate_folder.join("tests"));
         let tests = tests.iter().map(|file| fs::read_to_string(file).unwrap());
         let tests: String = tests
             .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
             .collect();
         for file in rust_files(&crate_folder.join("src")) {
-            let calls = calls(&file);
+            let calls = list_client_calls(&file);
             known += calls.len();
             let is_made = |(whose, name): &(&str, String)| tests.contains(&format!("{whose}.{name}("));
             let lacks = calls.into_iter().filter(|call| !is_made(call));

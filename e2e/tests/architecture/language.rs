@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use regex::Regex;
 
-use crate::{production_lines, root, rust_files};
+use crate::{find_repository_root, production_lines, rust_files};
 
 /// Share of types of one word, in percent of the types of the workspace.
 const ONE_WORD_TYPES: f64 = 8.0;
@@ -109,37 +109,37 @@ impl LanguageFigures {
         let ceilings = [
             (
                 "% types of one word",
-                percent(one_word.map(|(_, count)| count).sum(), types),
+                compute_percent(one_word.map(|(_, count)| count).sum(), types),
                 ONE_WORD_TYPES,
             ),
             (
                 "% functions of one word",
-                percent(functions.count(), self.functions.len()),
+                compute_percent(functions.count(), self.functions.len()),
                 ONE_WORD_FUNCTIONS,
             ),
             (
                 "% types that share a name",
-                percent(shared.sum(), types),
+                compute_percent(shared.sum(), types),
                 SHARED_TYPES,
             ),
             (
                 "question words per 1,000",
-                10.0 * percent(self.questions, self.doc_lines),
+                10.0 * compute_percent(self.questions, self.doc_lines),
                 QUESTIONS,
             ),
             (
                 "words for speech per 1,000",
-                10.0 * percent(self.speech, self.doc_lines),
+                10.0 * compute_percent(self.speech, self.doc_lines),
                 SPEECH,
             ),
             (
                 "unnamed actors per 1,000",
-                10.0 * percent(self.unnamed_actors, self.doc_lines),
+                10.0 * compute_percent(self.unnamed_actors, self.doc_lines),
                 UNNAMED_ACTORS,
             ),
             (
                 "% docs of three words",
-                percent(self.short_docs, self.doc_openings),
+                compute_percent(self.short_docs, self.doc_openings),
                 SHORT_DOCS,
             ),
         ];
@@ -148,7 +148,7 @@ impl LanguageFigures {
             .filter(|(_, value, ceiling)| value > ceiling)
             .map(|(name, value, ceiling)| format!("{name}: {value:.1}, at most {ceiling}"))
             .collect();
-        let reasons = percent(self.reasons, self.lines);
+        let reasons = compute_percent(self.reasons, self.lines);
         if reasons < REASONS {
             breaches.push(format!(
                 "% comments with a reason: {reasons:.1}, at least {REASONS}"
@@ -159,7 +159,7 @@ impl LanguageFigures {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a source tree are small")]
-fn percent(part: usize, whole: usize) -> f64 {
+fn compute_percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
@@ -179,7 +179,11 @@ fn count_words(name: &str) -> usize {
 }
 
 fn is_product(file: &Path) -> bool {
-    let name = file.strip_prefix(root()).unwrap().display().to_string();
+    let name = file
+        .strip_prefix(find_repository_root())
+        .unwrap()
+        .display()
+        .to_string();
     let is_test = name.contains("/tests/") || name.ends_with("tests.rs");
     !is_test && !name.starts_with("e2e/") && !name.starts_with("crates/testkit/")
 }
@@ -188,7 +192,10 @@ fn is_product(file: &Path) -> bool {
 fn names_and_comments_stay_below_ceilings() {
     let patterns = LanguagePatterns::new();
     let mut measured = LanguageFigures::default();
-    for file in rust_files(&root()).iter().filter(|file| is_product(file)) {
+    for file in rust_files(&find_repository_root())
+        .iter()
+        .filter(|file| is_product(file))
+    {
         measured.add(&production_lines(file), &patterns);
     }
     assert!(measured.lines > 80_000, "the sources are not read as expected");
@@ -201,7 +208,7 @@ fn names_of_tests_have_few_words() {
     let test =
         Regex::new(r"#\[(?:tokio::)?test[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:async\s+)?fn\s+(\w+)").unwrap();
     let mut words = Vec::new();
-    for file in rust_files(&root()) {
+    for file in rust_files(&find_repository_root()) {
         let text = std::fs::read_to_string(file).unwrap();
         words.extend(test.captures_iter(&text).map(|found| count_words(&found[1])));
     }

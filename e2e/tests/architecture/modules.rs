@@ -9,7 +9,7 @@ use std::{
 
 use cargo_metadata::Target;
 
-use crate::{metadata, without_test_items};
+use crate::{load_metadata, without_test_items};
 
 /// Pairs of modules (`a::b`) of which the first uses the second.
 type Uses = BTreeSet<(String, String)>;
@@ -32,7 +32,7 @@ const KNOTS: [(&str, &str); 7] = [
 #[test]
 fn files_use_each_other_in_no_circle() {
     let (mut crates, mut circles) = (0, Vec::new());
-    for package in metadata().workspace_packages() {
+    for package in load_metadata().workspace_packages() {
         for target in package
             .targets
             .iter()
@@ -75,12 +75,12 @@ fn is_in(folder: &str, module: &str) -> bool {
 /// Uses that lead back to the module that they start from.
 fn find_circle(uses: &Uses) -> Vec<String> {
     uses.iter()
-        .filter(|(from, to)| reached(uses, to).contains(from.as_str()))
+        .filter(|(from, to)| find_reachable_modules(uses, to).contains(from.as_str()))
         .map(|(from, to)| format!("{from} uses {to}"))
         .collect()
 }
 
-fn reached<'u>(uses: &'u Uses, from: &'u str) -> BTreeSet<&'u str> {
+fn find_reachable_modules<'u>(uses: &'u Uses, from: &'u str) -> BTreeSet<&'u str> {
     let mut seen = BTreeSet::from([from]);
     let mut open = vec![from];
     while let Some(next) = open.pop() {
@@ -106,7 +106,7 @@ impl Modules {
             for (name, file) in modules_in(&file, &text, module.is_empty()) {
                 open.push(([module.as_slice(), &[name]].concat(), file));
             }
-            let exported = exported(&text);
+            let exported = list_exported_names(&text);
             found.insert(module, (text, exported));
         }
         Self(found)
@@ -174,7 +174,7 @@ fn modules_in(file: &Path, text: &str, is_root: bool) -> Vec<(String, PathBuf)> 
                 .split('"')
                 .next()
                 .map(|named| file.parent().unwrap().join(named));
-        } else if let Some(name) = declared(line) {
+        } else if let Some(name) = parse_module_declaration(line) {
             let file = path.take().unwrap_or_else(|| folder.join(format!("{name}.rs")));
             let inside = folder.join(name).join("mod.rs");
             found.push((name.to_owned(), if file.exists() { file } else { inside }));
@@ -183,18 +183,18 @@ fn modules_in(file: &Path, text: &str, is_root: bool) -> Vec<(String, PathBuf)> 
     found
 }
 
-fn declared(line: &str) -> Option<&str> {
+fn parse_module_declaration(line: &str) -> Option<&str> {
     let words = line.strip_suffix(';')?;
     let (visibility, name) = words.rsplit_once("mod ")?;
     (visibility.is_empty() || visibility.starts_with("pub")).then_some(name.trim_start_matches("r#"))
 }
 
 /// Returns the names that the root re-exports, with their modules.
-fn exported(root: &str) -> BTreeMap<String, String> {
+fn list_exported_names(root: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in root.split("use ").skip(1) {
         let statement = statement.split(';').next().unwrap_or_default();
-        for path in paths(statement) {
+        for path in parse_use_tree(statement) {
             let path = path.strip_prefix(&["self".to_owned()]).unwrap_or(&path);
             if let [module, .., name] = path {
                 found.insert(name.clone(), module.clone());
@@ -213,7 +213,7 @@ fn paths_used(module: &[String], text: &str) -> BTreeSet<Vec<String>> {
             if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':')) {
                 continue;
             }
-            let paths = paths(&text[at..]);
+            let paths = parse_use_tree(&text[at..]);
             found.extend(paths.iter().map(|path| below_root(module, path)));
         }
     }
@@ -234,7 +234,7 @@ fn below_root(module: &[String], path: &[String]) -> Vec<String> {
 }
 
 /// Returns the paths of a use tree such as `crate::{a::B, c}`.
-fn paths(tree: &str) -> Vec<Vec<String>> {
+fn parse_use_tree(tree: &str) -> Vec<Vec<String>> {
     let mut reader = Reader { rest: tree };
     reader.tree()
 }
@@ -320,7 +320,7 @@ fn circle_is_found_through_every_way_to_name_a_module() {
         used(&["a"], "not_crate::b::B; $crate::c; other::super_::d"),
         Vec::<String>::new()
     );
-    let file = |text: &str| (text.to_owned(), exported(text));
+    let file = |text: &str| (text.to_owned(), list_exported_names(text));
     let modules = Modules(BTreeMap::from([
         (module(&[]), file("mod b;\npub use b::{B, inner::C};")),
         (module(&["b"]), file("mod inner;\nuse self::inner::C;")),

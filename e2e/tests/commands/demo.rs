@@ -6,11 +6,11 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use testkit::fixture;
 
-use crate::program::{Program, Ran, run};
+use crate::program::{Program, Ran, run_program};
 
-async fn demo(arguments: &[&str]) -> Ran {
+async fn run_demo_command(arguments: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
-    run("demo", arguments, &[], folder.path()).await
+    run_program("scenarios", &[&["demo"], arguments].concat(), &[], folder.path()).await
 }
 
 /// Creates the fixture's project with a replaced text in one file.
@@ -31,7 +31,7 @@ fn changed_project(path: &str, from: &str, to: &str) -> TempDir {
 }
 
 async fn complaint_about(project: &Path) -> String {
-    let ran = demo(&["--repository", project.to_str().unwrap()]).await;
+    let ran = run_demo_command(&["--repository", project.to_str().unwrap()]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(!ran.out.contains("demo ok"), "{}", ran.out);
     let complaints: Vec<_> = ran
@@ -46,7 +46,7 @@ async fn complaint_about(project: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_line_tells_the_final_state() {
-    let ran = demo(&[]).await;
+    let ran = run_demo_command(&[]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let last = ran.out.lines().last().unwrap();
     let rest = last.strip_prefix("demo ok ticket=ENG-1 pr=http://").expect(last);
@@ -92,7 +92,7 @@ async fn demo_names_missing_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interruption_leaves_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let mut demo = Program::start("demo", &[], &[], folder.path());
+    let mut demo = Program::start("scenarios", &["demo"], &[], folder.path());
     demo.says("workspace open").await;
     assert!(
         demo.family_size() >= 7,

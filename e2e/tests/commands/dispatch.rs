@@ -7,7 +7,7 @@ use crate::{stage::Stage, up::Up};
 
 const RULES: &str = "pull_request: {reviewer: journeyman-agent}\n";
 
-fn write(up: &Up, name: &str, context: &Value) -> String {
+fn write_context_file(up: &Up, name: &str, context: &Value) -> String {
     std::fs::write(up.stage.path().join(name), context.to_string()).unwrap();
     name.to_owned()
 }
@@ -20,7 +20,7 @@ fn json_of(text: &str) -> Value {
 async fn dispatched_jobs_pass_words_to_model() {
     let up = Up::start(Stage::start(RULES).await).await;
     let key = up.stage.file_ticket();
-    let context = write(
+    let context = write_context_file(
         &up,
         "context.json",
         &json!({"instructions": "Mind the posters.", "issue_title": "Believe me"}),
@@ -60,7 +60,7 @@ async fn dispatched_jobs_pass_words_to_model() {
 
     let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
     let ours = format!("{}#{number}", fixture::REPOSITORY);
-    let feedback = write(
+    let feedback = write_context_file(
         &up,
         "feedback.json",
         &json!({"feedback": "Add a note on rounding."}),
@@ -139,7 +139,7 @@ async fn dispatched_rehearsal_writes_nothing() {
     // Neither a repair nor an answer to a review uses anything of the rehearsal.
     let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
     let ours = format!("{}#{number}", fixture::REPOSITORY);
-    let feedback = write(
+    let feedback = write_context_file(
         &up,
         "feedback.json",
         &json!({"feedback": "Add a note on rounding."}),
@@ -193,7 +193,7 @@ async fn dispatch_reviews_foreign_pull_request() {
         "",
         vec![ScriptStep::call("submit_comments", found).expecting("Mind empty carts.")],
     );
-    let context = write(
+    let context = write_context_file(
         &up,
         "context.json",
         &json!({"instructions": "Mind empty carts.", "pr_number": number.to_string()}),
@@ -242,7 +242,7 @@ async fn discussion_dispatch_accepts_foreign_job_names() {
             ),
         ],
     );
-    let context = write(
+    let context = write_context_file(
         &up,
         "context.json",
         &json!({"resource_number": number.to_string(), "discussion_number": number.to_string(),
@@ -270,7 +270,7 @@ async fn discussion_dispatch_accepts_foreign_job_names() {
 async fn dispatch_refusal_is_one_line_with_reason() {
     let up = Up::start(Stage::start("").await).await;
     let key = up.stage.file_ticket();
-    write(&up, "list.json", &json!(["x"]));
+    write_context_file(&up, "list.json", &json!(["x"]));
     for (arguments, code, why) in [
         (
             vec!["--job", "fix_ci", "--ticket", &key],

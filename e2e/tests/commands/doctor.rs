@@ -3,8 +3,8 @@
 use journeyman::local::{LocalServices, PreparedServices, StartPlan};
 
 use crate::{
-    program::{Ran, run},
-    stage::{Stage, with, without},
+    program::{Ran, run_program},
+    stage::{Stage, remove_setting, replace_setting},
 };
 
 /// Stand-ins with running services.
@@ -39,17 +39,17 @@ impl Ward {
     }
 
     async fn doctor(&self, environment: &[(String, String)]) -> Ran {
-        run("journeyman", &["doctor"], environment, self.stage.path()).await
+        run_program("journeyman", &["doctor"], environment, self.stage.path()).await
     }
 
     /// Returns the failures after one changed setting.
     async fn failures(&self, key: &str, value: &str) -> Vec<String> {
-        let ran = self.doctor(&with(&self.environment, key, value)).await;
-        failures(&ran)
+        let ran = self.doctor(&replace_setting(&self.environment, key, value)).await;
+        list_failure_lines(&ran)
     }
 }
 
-fn failures(ran: &Ran) -> Vec<String> {
+fn list_failure_lines(ran: &Ran) -> Vec<String> {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let failed = ran.out.lines().filter(|line| line.starts_with("FAIL "));
     let failed: Vec<_> = failed.map(str::to_owned).collect();
@@ -115,7 +115,11 @@ async fn doctor_reports_one_line_per_problem() {
     let failed = ward.failures("JIRA_READER__API_TOKEN", "wrong-token").await;
     assert_one(&failed, "jira reader", "credentials");
     let ran = ward
-        .doctor(&with(&ward.environment, "JIRA_READER__API_TOKEN", "wrong-token"))
+        .doctor(&replace_setting(
+            &ward.environment,
+            "JIRA_READER__API_TOKEN",
+            "wrong-token",
+        ))
         .await;
     let said = "skip  two Jira accounts      not both accounts answered";
     assert!(ran.out.contains(said), "{}", ran.out);
@@ -168,9 +172,9 @@ async fn doctor_reports_wrong_credentials_and_rules() {
         "{failed:#?}"
     );
     let token = testkit::jira::WRITER_API_TOKEN;
-    let environment = with(&ward.environment, "JIRA_READER__API_TOKEN", token);
-    let environment = with(&environment, "JIRA_READER__EMAIL", testkit::jira::WRITER_EMAIL);
-    let failed = failures(&ward.doctor(&environment).await);
+    let environment = replace_setting(&ward.environment, "JIRA_READER__API_TOKEN", token);
+    let environment = replace_setting(&environment, "JIRA_READER__EMAIL", testkit::jira::WRITER_EMAIL);
+    let failed = list_failure_lines(&ward.doctor(&environment).await);
     assert_eq!(failed.len(), 2, "{failed:#?}");
     assert!(
         failed[0].contains("jira reader") && failed[0].contains("lacks Browse users and groups"),
@@ -182,13 +186,13 @@ async fn doctor_reports_wrong_credentials_and_rules() {
     );
     let jira = &ward.stage.jira;
     jira.withhold_permission(testkit::jira::WRITER_EMAIL, "TRANSITION_ISSUES");
-    let failed = failures(&ward.doctor(&ward.environment).await);
+    let failed = list_failure_lines(&ward.doctor(&ward.environment).await);
     assert_one(&failed, "jira writer", "lacks Transition issues in ENG");
     jira.restore_permissions();
     let github = &ward.stage.github;
     let less = [("metadata", "read"), ("contents", "write"), ("issues", "write")];
     github.set_app_permissions(testkit::github::WRITER_APP_ID, &less);
-    let failed = failures(&ward.doctor(&ward.environment).await);
+    let failed = list_failure_lines(&ward.doctor(&ward.environment).await);
     assert_one(&failed, "github writer", "lacks pull_requests:write");
     github.reset_app_permissions();
     let ran = ward.doctor(&ward.environment).await;
@@ -237,20 +241,24 @@ async fn doctor_reports_wrong_credentials_and_rules() {
     );
     github.reset_app_permissions();
     jira.restore_permissions();
-    let failed = failures(&ward.doctor(&without(&ward.environment, "MODEL__API_KEY")).await);
+    let failed = list_failure_lines(
+        &ward
+            .doctor(&remove_setting(&ward.environment, "MODEL__API_KEY"))
+            .await,
+    );
     assert_one(&failed, "planner settings", "model.api_key: is missing");
     let failed = ward.failures("RULES__DIR", "/no/such/folder").await;
     assert_one(&failed, "rules", "/no/such/folder");
     let bad = "repo: {owner: acme, name: bad}\njira:\n  project_kye: BAD\n";
     std::fs::write(ward.stage.path().join("configs/bad.yaml"), bad).unwrap();
-    let failed = failures(&ward.doctor(&ward.environment).await);
+    let failed = list_failure_lines(&ward.doctor(&ward.environment).await);
     assert_one(&failed, "rules", "bad.yaml:3 jira.project_kye: ");
     std::fs::write(
         ward.stage.path().join("configs/bad.yaml"),
         "skip:\n  lables: [x]\n",
     )
     .unwrap();
-    let failed = failures(&ward.doctor(&ward.environment).await);
+    let failed = list_failure_lines(&ward.doctor(&ward.environment).await);
     assert_eq!(failed.len(), 2, "{failed:#?}");
     assert!(failed[0].contains("bad.yaml:2 skip.lables"), "{failed:#?}");
     assert!(
@@ -263,7 +271,7 @@ async fn doctor_reports_wrong_credentials_and_rules() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_accepts_single_machine_setup() {
     let stage = Stage::start("").await;
-    let ran = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let ran = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "ok    planner settings       complete",
@@ -278,22 +286,22 @@ async fn doctor_accepts_single_machine_setup() {
 async fn offline_check_asks_nothing_outside() {
     let stage = Stage::start("").await;
     let offline = ["doctor", "--offline"];
-    let ran = run("journeyman", &offline, &stage.environment(), stage.path()).await;
+    let ran = run_program("journeyman", &offline, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in ["ok    planner settings", "skip  network", "skip  jira requesters"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let asked = (stage.github.requests().len(), stage.jira.requests().len());
     assert_eq!((asked, stage.model.all_calls().len()), ((0, 0), 0));
-    let nobody = with(&stage.environment(), "INGEST__JIRA_TRIGGER_GROUP", "");
-    let failed = failures(&run("journeyman", &offline, &nobody, stage.path()).await);
+    let nobody = replace_setting(&stage.environment(), "INGEST__JIRA_TRIGGER_GROUP", "");
+    let failed = list_failure_lines(&run_program("journeyman", &offline, &nobody, stage.path()).await);
     assert_one(&failed, "jira requesters", "nobody may ask for work");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clock_that_differs_from_servers_is_named() {
     let stage = Stage::start("").await;
-    let doctor = async || run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let doctor = async || run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     let well = doctor().await;
     let compared = well
         .out
@@ -301,10 +309,10 @@ async fn clock_that_differs_from_servers_is_named() {
         .filter(|line| line.starts_with("ok    clock ") && line.contains("that of 127.0.0.1"));
     assert_eq!(compared.count(), 2, "{}", well.out);
     stage.github.set_date("Sun, 06 Nov 1994 08:49:37 GMT");
-    let failed = failures(&doctor().await);
+    let failed = list_failure_lines(&doctor().await);
     assert_one(&failed, "clock", " s ahead of that of 127.0.0.1: tokens ");
     stage.jira.set_date("Fri, 01 Jan 2100 00:00:00 GMT");
-    let failed = failures(&doctor().await);
+    let failed = list_failure_lines(&doctor().await);
     let told = |text: &str| failed.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
         (failed.len(), told(" s ahead of "), told(" s behind ")),
@@ -322,7 +330,7 @@ async fn doctor_warns_of_branch_named_as_folder() {
         .github
         .commit(testkit::fixture::REPOSITORY, "fix", "A branch", &files)
         .unwrap();
-    let ran = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let ran = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let warned = "acme/shop: the branch fix stands in the way of branches in the folder fix/";
     let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
@@ -332,12 +340,13 @@ async fn doctor_warns_of_branch_named_as_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_reports_repository_without_access() {
     let stage = Stage::start("").await;
-    let seen = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let seen = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     let line = "ok    repository             acme/shop: both accounts of GitHub see it";
     assert!(seen.out.lines().any(|found| found == line), "{seen:?}");
     let text = "repo: {owner: acme, name: nowhere}\njira: {project_key: OTHER}\n";
     std::fs::write(stage.path().join("configs/shop.yaml"), text).unwrap();
-    let failed = failures(&run("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let failed =
+        list_failure_lines(&run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
     let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "acme/nowhere: no account of GitHub sees it";
     assert!(told.is_some_and(|line| line.contains(part)), "{failed:#?}");
@@ -365,18 +374,18 @@ async fn doctor_reads_project_with_project_token() {
     let stage = Stage::start(rules).await;
     let without_token = stage.environment();
     let token = testkit::github::PROJECT_TOKEN;
-    let with_token = with(&without_token, "GITHUB_WRITER__PROJECT_TOKEN", token);
-    let doctor = async |environment| run("journeyman", &["doctor"], environment, stage.path()).await;
+    let with_token = replace_setting(&without_token, "GITHUB_WRITER__PROJECT_TOKEN", token);
+    let doctor = async |environment| run_program("journeyman", &["doctor"], environment, stage.path()).await;
     let ran = doctor(&without_token).await;
     let skipped =
         "skip  project                the fields of projects are left alone: project_token is not set";
     assert!(ran.code == Some(0) && ran.out.contains(skipped), "{}", ran.out);
-    let failed = failures(&doctor(&with_token).await);
+    let failed = list_failure_lines(&doctor(&with_token).await);
     assert_one(&failed, "project", "project 3 of acme");
     stage
         .github
         .create_project("acme", 3, &[("Size", "SINGLE_SELECT", &["S"])]);
-    let failed = failures(&doctor(&with_token).await);
+    let failed = list_failure_lines(&doctor(&with_token).await);
     assert_one(
         &failed,
         "project",
@@ -394,6 +403,13 @@ async fn doctor_reads_project_with_project_token() {
         ran.out
     );
     assert!(!ran.out.contains(token), "{}", ran.out);
-    let failed = failures(&doctor(&with(&without_token, "GITHUB_READER__PROJECT_TOKEN", token)).await);
+    let failed = list_failure_lines(
+        &doctor(&replace_setting(
+            &without_token,
+            "GITHUB_READER__PROJECT_TOKEN",
+            token,
+        ))
+        .await,
+    );
     assert_one(&failed, "ingest settings", "github_reader.project_token");
 }

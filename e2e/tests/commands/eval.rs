@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY, poll_until};
 
-use crate::program::{Program, Ran, run};
+use crate::program::{Program, Ran, run_program};
 
 /// Deciding test, which no file of the base contains.
 const HIDDEN: &str = "import unittest\n\nfrom shop.cart import Cart\n\n\nclass HiddenTest(unittest.TestCase):\n    \
@@ -40,10 +40,10 @@ impl Scene {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, content).unwrap();
         }
-        git(&shop, &["init", "-q", "-b", "trunk"]);
-        git(&shop, &["add", "--all"]);
-        git(&shop, &["commit", "-q", "-m", "The shop"]);
-        let base = git(&shop, &["rev-parse", "HEAD"]);
+        run_git(&shop, &["init", "-q", "-b", "trunk"]);
+        run_git(&shop, &["add", "--all"]);
+        run_git(&shop, &["commit", "-q", "-m", "The shop"]);
+        let base = run_git(&shop, &["rev-parse", "HEAD"]);
         let cart = shop.join("shop/cart.py");
         let text = std::fs::read_to_string(&cart).unwrap();
         let solved = text.replace(
@@ -51,12 +51,12 @@ impl Scene {
             "full = 0\n        for line in self._lines:\n            full = full + line.price * line.quantity",
         );
         std::fs::write(&cart, solved).unwrap();
-        git(&shop, &["commit", "-q", "-a", "-m", "Later solution"]);
-        let later = git(&shop, &["rev-parse", "HEAD"]);
+        run_git(&shop, &["commit", "-q", "-a", "-m", "Later solution"]);
+        let later = run_git(&shop, &["rev-parse", "HEAD"]);
         let model = ScriptedModel::start(Vec::new()).await.unwrap();
         let mut solves = vec![ScriptStep::call(
             "run_command",
-            json!({ "command": search(&later) }),
+            json!({ "command": build_search_command(&later) }),
         )];
         solves.extend(fixture::build_shop_script());
         // The searched commit is in no repository that the command can read.
@@ -73,11 +73,11 @@ impl Scene {
 
     fn dataset(&self) -> String {
         let shop = self.root.path().join("shop");
-        let gold = git(&shop, &["diff", &self.base, &self.later]);
+        let gold = run_git(&shop, &["diff", &self.base, &self.later]);
         let line = |id: &str, text: &str, fails: &str| {
             json!({
                 "instance_id": id, "dir": "shop", "base_commit": self.base, "problem_statement": text,
-                "test_patch": added("tests/test_hidden.py", HIDDEN), "patch": gold,
+                "test_patch": build_addition_patch("tests/test_hidden.py", HIDDEN), "patch": gold,
                 "FAIL_TO_PASS": json!([fails]).to_string(), "PASS_TO_PASS": [],
                 "test_command": "python3 -m unittest -v",
             })
@@ -113,7 +113,7 @@ impl Scene {
         // The name of a model with a known price, so that the results contain costs.
         let first = ["eval", &dataset, "--model", "claude-haiku-4-5"];
         let arguments = [&first[..], more].concat();
-        run("journeyman", &arguments, &self.environment(), self.root.path()).await
+        run_program("journeyman", &arguments, &self.environment(), self.root.path()).await
     }
 
     fn results(&self) -> PathBuf {
@@ -125,7 +125,7 @@ impl Scene {
     }
 }
 
-fn git(folder: &Path, arguments: &[&str]) -> String {
+fn run_git(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]);
     let output = command.args(arguments).current_dir(folder).output().unwrap();
@@ -134,7 +134,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// Builds a patch that adds a file.
-fn added(path: &str, content: &str) -> String {
+fn build_addition_patch(path: &str, content: &str) -> String {
     let count = content.lines().count();
     let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
     format!(
@@ -144,7 +144,7 @@ fn added(path: &str, content: &str) -> String {
 
 /// Builds a command that searches a commit in everything that a workspace's git can read: its objects and
 /// those of the mirror.
-fn search(commit: &str) -> String {
+fn build_search_command(commit: &str) -> String {
     format!(
         "exec 2>/dev/null; git log --all --format=%s; git cat-file -t {commit} || echo not here; common=$(git rev-parse --git-common-dir); \
          for objects in $(cat $common/objects/info/alternates); do git --git-dir=${{objects%/objects}} log --all --format=%s; \
@@ -152,7 +152,7 @@ fn search(commit: &str) -> String {
     )
 }
 
-fn result<'a>(summary: &'a Value, instance: &str) -> &'a Value {
+fn find_result<'a>(summary: &'a Value, instance: &str) -> &'a Value {
     let all = summary["results"].as_array().unwrap();
     let found = all.iter().find(|one| one["instance"] == instance);
     found.unwrap_or_else(|| panic!("{instance}: {summary:#}"))
@@ -165,7 +165,7 @@ async fn eval_grades_tasks_and_hides_later_commits() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(scene.model.violations(), Vec::<String>::new());
     let summary = scene.summary();
-    let solved = result(&summary, "cart-1");
+    let solved = find_result(&summary, "cart-1");
     assert_eq!(
         (&solved["resolved"], &solved["stop"]),
         (&json!(true), &json!("completed")),
@@ -175,7 +175,7 @@ async fn eval_grades_tasks_and_hides_later_commits() {
         (&solved["evidence"], &solved["leak"]),
         (&json!("E3"), &Value::Null)
     );
-    let claimed = result(&summary, "cart-2");
+    let claimed = find_result(&summary, "cart-2");
     assert_eq!(
         (&claimed["resolved"], &claimed["delivered"]),
         (&json!(false), &json!(true)),
@@ -208,7 +208,7 @@ async fn eval_grades_tasks_and_hides_later_commits() {
     let tests = std::fs::read_to_string(kept.join("tests.txt")).unwrap();
     assert!(tests.contains("test_pieces") && tests.contains("OK"), "{tests}");
     assert_eq!(
-        git(
+        run_git(
             &scene.root.path().join("shop"),
             &["branch", "--format=%(refname:short)"]
         ),
@@ -232,7 +232,7 @@ async fn eval_stops_at_budget_and_resumes() {
         (&json!(1), &json!(1)),
         "{first:#}"
     );
-    assert_eq!(result(&first, "cart-1")["resolved"], true);
+    assert_eq!(find_result(&first, "cart-1")["resolved"], true);
     let paid = scene.model.all_calls().len();
 
     let refused = scene.eval(&[]).await;
@@ -254,7 +254,7 @@ async fn eval_stops_at_budget_and_resumes() {
         (&summary["finished"], &summary["missing"]),
         (&json!(2), &json!(0))
     );
-    assert_eq!(result(&summary, "cart-1"), result(&first, "cart-1"));
+    assert_eq!(find_result(&summary, "cart-1"), find_result(&first, "cart-1"));
     let solved = scene
         .model
         .calls()
@@ -305,7 +305,7 @@ async fn an_interruption_ends_with_what_is_there() {
         (&json!(1), &json!(1)),
         "{summary:#}"
     );
-    assert_eq!(result(&summary, "cart-1")["resolved"], true);
+    assert_eq!(find_result(&summary, "cart-1")["resolved"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -319,7 +319,7 @@ async fn eval_refuses_wrong_data_set_before_spending() {
     )
     .unwrap();
     let arguments = ["eval", &dataset];
-    let ran = run("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
+    let ran = run_program("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.err

@@ -22,17 +22,17 @@ const SOURCES: [&str; 15] = [
 ];
 
 /// Returns the fields of the structs that are read from settings.
-fn keys(source: &str) -> Vec<&str> {
+fn list_settings_fields(source: &str) -> Vec<&str> {
     let derived = source.split("#[derive(").skip(1);
     let is_read = |text: &&str| {
         let (traits, rest) = text.split_once(')').unwrap_or_default();
         traits.contains("Deserialize") && rest.split('{').next().unwrap_or_default().contains("struct ")
     };
-    derived.filter(is_read).flat_map(fields).collect()
+    derived.filter(is_read).flat_map(list_struct_fields).collect()
 }
 
 /// Returns the public fields of a struct without those that are never read.
-fn fields(text: &str) -> Vec<&str> {
+fn list_struct_fields(text: &str) -> Vec<&str> {
     let (_, body) = text.split_once('{').unwrap_or_default();
     let body = body.split("\n}").next().unwrap_or_default();
     let (mut fields, mut is_skipped) = (Vec::new(), false);
@@ -59,7 +59,7 @@ fn the_example_names_every_setting() {
     let mut missing = Vec::new();
     for source in SOURCES {
         let text = fs::read_to_string(root.join(source)).unwrap();
-        let keys = keys(&text);
+        let keys = list_settings_fields(&text);
         assert!(!keys.is_empty(), "{source} declares no setting");
         missing.extend(
             keys.into_iter()

@@ -15,7 +15,7 @@ use testkit::{
 };
 use tokio::io::AsyncWriteExt;
 
-use crate::program::{Program, Ran, run};
+use crate::program::{Program, Ran, run_program};
 
 const TEXT: &str = "Cart total ignores the quantity\n\nThe tests in tests/test_cart.py show it.";
 const BRANCH: &str = "fix/shop-1-count-every-piece-in-the-carts-total";
@@ -79,7 +79,7 @@ impl Scene {
 
     async fn try_with(&self, more: &[&str]) -> Ran {
         let arguments = [&["try", TEXT][..], more].concat();
-        run("journeyman", &arguments, &self.environment(), &self.folder()).await
+        run_program("journeyman", &arguments, &self.environment(), &self.folder()).await
     }
 
     /// Returns head, index and status of the user's checkout.
@@ -95,7 +95,7 @@ impl Scene {
 }
 
 /// Returns a line's value, such as the path in `patch   /path`.
-fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
+fn find_line_value<'a>(ran: &'a Ran, name: &str) -> &'a str {
     let line = ran.out.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("{name}: {ran:?}")).trim()
 }
@@ -118,8 +118,8 @@ async fn try_writes_branch_and_patch_only() {
     ] {
         assert!(ran.out.contains(said), "{said}: {}", ran.out);
     }
-    assert!(told(&ran, "cost ").starts_with("$0."), "{}", ran.out);
-    assert_eq!(told(&ran, "branch "), BRANCH);
+    assert!(find_line_value(&ran, "cost ").starts_with("$0."), "{}", ran.out);
+    assert_eq!(find_line_value(&ran, "branch "), BRANCH);
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
     let by = scene.git(&["log", "-1", "--format=%an <%ae>, %cn", BRANCH]);
     assert_eq!(by, "Ada Lovelace <ada@acme.example>, Ada Lovelace");
@@ -130,11 +130,11 @@ async fn try_writes_branch_and_patch_only() {
     let checkout = scene.root.path().join("checkout");
     let place = checkout.to_str().unwrap();
     scene.git(&["worktree", "add", "-q", "--detach", place, "trunk"]);
-    scene.git(&["-C", place, "am", "-q", told(&ran, "patch ")]);
+    scene.git(&["-C", place, "am", "-q", find_line_value(&ran, "patch ")]);
     assert_eq!(scene.git(&["-C", place, "diff", "HEAD", BRANCH]), "");
     let (passed, output) = e2e::run_ci_tests(&checkout).await.unwrap();
     assert!(passed, "{output}");
-    let text = std::fs::read_to_string(told(&ran, "text ")).unwrap();
+    let text = std::fs::read_to_string(find_line_value(&ran, "text ")).unwrap();
     assert!(text.starts_with("# fix(cart): Count every piece"), "{text}");
     assert!(scene.model.violations().is_empty());
 }
@@ -154,7 +154,7 @@ async fn try_dry_run_leaves_folder_unchanged() {
         &place,
         "--dry-run",
     ];
-    let ran = run("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
+    let ran = run_program("journeyman", &arguments, &scene.environment(), scene.root.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for said in [
         "(not written: --dry-run)",
@@ -211,7 +211,7 @@ async fn accept_checks_out_branch_of_clean_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn try_names_missing_setting_and_next_step() {
     let scene = Scene::start(Vec::new()).await;
-    let keyless = run("journeyman", &["try", TEXT], &[], &scene.folder()).await;
+    let keyless = run_program("journeyman", &["try", TEXT], &[], &scene.folder()).await;
     assert_eq!(keyless.code, Some(64), "{keyless:?}");
     assert_eq!(
         keyless.err,
@@ -219,17 +219,17 @@ async fn try_names_missing_setting_and_next_step() {
          [model] by --settings\n"
     );
     let nowhere = tempfile::tempdir().unwrap();
-    let ran = run("journeyman", &["try", TEXT], &scene.environment(), nowhere.path()).await;
+    let ran = run_program("journeyman", &["try", TEXT], &scene.environment(), nowhere.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.err.contains("is in no git repository: run `git init") && ran.complaints().len() == 1,
         "{ran:?}"
     );
     let (environment, folder) = (scene.environment(), scene.folder());
-    let empty = run("journeyman", &["try", " "], &environment, &folder).await;
+    let empty = run_program("journeyman", &["try", " "], &environment, &folder).await;
     assert_eq!(empty.code, Some(1), "{empty:?}");
     assert!(empty.err.contains("the text is empty"), "{empty:?}");
-    let ran = run(
+    let ran = run_program(
         "journeyman",
         &["process-ticket", "ENG-1"],
         &scene.environment(),
@@ -241,13 +241,13 @@ async fn try_names_missing_setting_and_next_step() {
 }
 
 /// Returns the last two lines of a run without any answer of the model.
-async fn unanswered(scene: &Scene, url: &str, key: &str) -> String {
+async fn run_without_answer(scene: &Scene, url: &str, key: &str) -> String {
     let mut environment = scene.environment();
     environment.retain(|(name, _)| !name.starts_with("ANTHROPIC_"));
     for (name, value) in [("ANTHROPIC_API_KEY", key), ("ANTHROPIC_BASE_URL", url)] {
         environment.push((name.to_owned(), value.to_owned()));
     }
-    let ran = run("journeyman", &["try", TEXT], &environment, &scene.folder()).await;
+    let ran = run_program("journeyman", &["try", TEXT], &environment, &scene.folder()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(!ran.out.contains("retry 1"), "nobody waits: {ran:?}");
     assert!(
@@ -279,7 +279,7 @@ async fn try_without_answer_names_address_and_step() {
             vec!["401", "for the key in ANTHROPIC_API_KEY", "it says"],
         ),
     ] {
-        let told = unanswered(&scene, &url, key).await;
+        let told = run_without_answer(&scene, &url, key).await;
         let begins = "journeyman: the run ended: model_failed: ";
         assert!(
             told.starts_with(begins) && told.contains("give the same command again"),
@@ -323,7 +323,7 @@ async fn interrupted_try_leaves_folder_unchanged() {
 const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 /// Runs `journeyman try` with these rules, types the lines at its terminal and returns the terminal's text.
-async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
+async fn type_at_terminal(scene: &Scene, rules: &str, lines: &str) -> String {
     let file = scene.root.path().join("defaults.yaml");
     std::fs::write(&file, rules).unwrap();
     let mut child = tokio::process::Command::new("python3")
@@ -357,7 +357,7 @@ async fn terminal_user_answers_question_and_approves_change() {
     script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
     let scene = Scene::start(script).await;
-    let shown = typed(&scene, "agent: {approval: before_push}\n", "2\nyes\n").await;
+    let shown = type_at_terminal(&scene, "agent: {approval: before_push}\n", "2\nyes\n").await;
     for said in [
         "question: Are prices gross or net?",
         "  2. They are net.",
@@ -390,7 +390,7 @@ async fn terminal_user_returns_plan_and_approves_it() {
         again,
     ];
     scene.model.set_script_of(surrounding_replies::PLAN, "", planning);
-    let shown = typed(&scene, "agent: {approval: plan}\n", "count free pieces\nyes\n").await;
+    let shown = type_at_terminal(&scene, "agent: {approval: plan}\n", "count free pieces\nyes\n").await;
     for said in [
         "goal: Every piece counts.",
         "  1. Multiply by the quantity. shop/cart.py",

@@ -7,12 +7,12 @@ use testkit::poll_until;
 
 use crate::{terminal::at_terminal_with, up::Up};
 
-fn parsed(text: &str) -> Value {
+fn parse_json_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn lines(text: &str) -> Value {
-    text.lines().map(parsed).collect()
+fn parse_json_lines(text: &str) -> Value {
+    text.lines().map(parse_json_text).collect()
 }
 
 /// Checks the forms of a completed run.
@@ -21,15 +21,15 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
         let whole = up.told(&[&command[..], &["-o", "json"]].concat()).await;
         let each = up.told(&[&command[..], &["-o", "jsonl"]].concat()).await;
         assert!(!each.is_empty(), "{command:?}");
-        assert_eq!(lines(&each), parsed(&whole), "{command:?}");
+        assert_eq!(parse_json_lines(&each), parse_json_text(&whole), "{command:?}");
     }
     let tickets = up.told(&["list-tickets", "-o", "json"]).await;
     let each = up.told(&["tickets", "-o", "jsonl"]).await;
-    assert_eq!(lines(&each), parsed(&tickets)["tickets"]);
+    assert_eq!(parse_json_lines(&each), parse_json_text(&tickets)["tickets"]);
     let sums = up.told(&["spend", "-o", "json"]).await;
     assert_eq!(
-        lines(&up.told(&["spend", "-o", "jsonl"]).await),
-        parsed(&sums)["sums"]
+        parse_json_lines(&up.told(&["spend", "-o", "jsonl"]).await),
+        parse_json_text(&sums)["sums"]
     );
 
     let journal = up.told(&["journal", run]).await;
@@ -53,9 +53,9 @@ pub(crate) async fn assert_pools(up: &Up) {
     let told = ready.await.unwrap();
     let version = format!("1 executor of release {}, sandbox L", env!("CARGO_PKG_VERSION"));
     assert!(told.contains(&version) && !told.contains("problem"), "{told}");
-    let whole = parsed(&up.told(&["pools", "-o", "json"]).await);
+    let whole = parse_json_text(&up.told(&["pools", "-o", "json"]).await);
     assert_eq!(whole["pools"][0]["members"][0]["state"], "ready", "{whole}");
-    let each = lines(&up.told(&["pools", "-o", "jsonl"]).await);
+    let each = parse_json_lines(&up.told(&["pools", "-o", "jsonl"]).await);
     assert_eq!(each[0]["name"], "default", "{each}");
 }
 

@@ -4,16 +4,16 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use clap::{Command, CommandFactory};
 
-fn page(name: &str) -> String {
+fn build_page_path(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     docs.join(name).display().to_string()
 }
 
 /// Collects a command and its subcommands, as users call them.
-fn calls(command: &Command, before: &str, found: &mut BTreeSet<String>) {
+fn collect_command_calls(command: &Command, before: &str, found: &mut BTreeSet<String>) {
     let call = format!("{before}{}", command.get_name());
     for below in command.get_subcommands() {
-        calls(below, &format!("{call} "), found);
+        collect_command_calls(below, &format!("{call} "), found);
     }
     found.insert(call);
 }
@@ -28,20 +28,22 @@ fn pages_match_help_and_run_examples() {
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
         cases.env(name, &home);
     }
-    cases.case(page("commands.md")).case(page("cli.md"));
+    cases
+        .case(build_page_path("commands.md"))
+        .case(build_page_path("cli.md"));
     cases.run();
 }
 
 #[test]
 fn every_command_has_help_on_page() {
-    let text = fs::read_to_string(page("commands.md")).unwrap();
+    let text = fs::read_to_string(build_page_path("commands.md")).unwrap();
     let shown: BTreeSet<String> = text
         .lines()
         .filter_map(|line| line.strip_prefix("$ ")?.strip_suffix(" --help"))
         .map(str::to_owned)
         .collect();
     let mut there = BTreeSet::new();
-    calls(&journeyman::Arguments::command(), "", &mut there);
+    collect_command_calls(&journeyman::Arguments::command(), "", &mut there);
     assert_eq!(shown, there);
 }
 

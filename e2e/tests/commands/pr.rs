@@ -12,8 +12,8 @@ use testkit::{
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    program::{Ran, run},
-    stage::{with, without},
+    program::{Ran, run_program},
+    stage::{remove_setting, replace_setting},
     terminal::at_terminal_with,
 };
 
@@ -53,12 +53,12 @@ impl Scene {
         let account = STANDARD.encode(format!("x-access-token:{}", github::WRITER_TOKEN));
         let header = format!("http.extraHeader=Authorization: Basic {account}");
         let url = self.github.clone_url(fixture::REPOSITORY);
-        git(
+        run_git(
             self.root.path(),
             &["-c", &header, "clone", "--quiet", &url, "shop"],
         )
         .await;
-        git(&self.folder(), &["checkout", "--quiet", "-b", BRANCH]).await;
+        run_git(&self.folder(), &["checkout", "--quiet", "-b", BRANCH]).await;
         self.commit("login.py").await;
     }
 
@@ -70,9 +70,9 @@ impl Scene {
     async fn commit(&self, file: &str) -> String {
         let folder = self.folder();
         std::fs::write(folder.join(file), "pass\n").unwrap();
-        git(&folder, &["add", "."]).await;
-        git(&folder, &["commit", "--quiet", "-m", "Add a file"]).await;
-        git(&folder, &["rev-parse", "HEAD"]).await
+        run_git(&folder, &["add", "."]).await;
+        run_git(&folder, &["commit", "--quiet", "-m", "Add a file"]).await;
+        run_git(&folder, &["rev-parse", "HEAD"]).await
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -116,13 +116,13 @@ impl Scene {
         std::fs::write(&file, input.to_string()).unwrap();
         let mut all = vec!["pr", "--input", "request.json"];
         all.extend(arguments);
-        run("journeyman", &all, environment, self.root.path()).await
+        run_program("journeyman", &all, environment, self.root.path()).await
     }
 
     /// Returns the answer to a successful request about `ENG-1`.
     async fn about_issue(&self, arguments: &[&str]) -> Value {
         let input = self.input_with(json!({"jira_key": "ENG-1"}));
-        succeeded(&self.pr(&input, arguments).await)
+        expect_success(&self.pr(&input, arguments).await)
     }
 
     fn pull_requests(&self) -> Vec<testkit::github::StandInPullRequest> {
@@ -145,7 +145,7 @@ impl Scene {
     }
 }
 
-async fn git(folder: &Path, arguments: &[&str]) -> String {
+async fn run_git(folder: &Path, arguments: &[&str]) -> String {
     let ran = tokio::process::Command::new("git")
         .args(["-c", "user.name=Robin", "-c", "user.email=robin@shop.example"])
         .args(arguments)
@@ -158,12 +158,12 @@ async fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
 
-fn answer(ran: &Ran) -> Value {
+fn parse_json_answer(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
 }
 
-fn succeeded(ran: &Ran) -> Value {
-    let answer = answer(ran);
+fn expect_success(ran: &Ran) -> Value {
+    let answer = parse_json_answer(ran);
     assert_eq!(
         (ran.code, &answer["status"]),
         (Some(0), &json!("success")),
@@ -173,8 +173,8 @@ fn succeeded(ran: &Ran) -> Value {
 }
 
 /// Returns the only error of an answer without a pull request.
-fn failed(ran: &Ran) -> Value {
-    let answer = answer(ran);
+fn expect_failure(ran: &Ran) -> Value {
+    let answer = parse_json_answer(ran);
     assert_eq!(
         (ran.code, &answer["status"]),
         (Some(1), &json!("failed")),
@@ -194,7 +194,7 @@ fn one_error(answer: &Value) -> Value {
 async fn pr_finds_its_pull_request_again() {
     let scene = Scene::start(&[("Work", "In Progress"), ("Ready for Code Review", "In Review")]).await;
     let input = scene.input_with(json!({"mark_ready": true}));
-    let first = succeeded(&scene.pr(&input, &["--jira-key-from-branch"]).await);
+    let first = expect_success(&scene.pr(&input, &["--jira-key-from-branch"]).await);
     assert_eq!(first["pr_number"], 1);
     assert_eq!(first["marked_ready"], true);
     assert_eq!(
@@ -205,7 +205,7 @@ async fn pr_finds_its_pull_request_again() {
     assert!(first["execution_time_ms"].as_u64().unwrap() > 0);
 
     let head = scene.commit("logout.py").await;
-    let second = succeeded(&scene.pr(&input, &["--jira-key-from-branch"]).await);
+    let second = expect_success(&scene.pr(&input, &["--jira-key-from-branch"]).await);
     for field in ["pr_url", "pr_number", "jira_status", "marked_ready", "errors"] {
         assert_eq!(second[field], first[field], "{field}");
     }
@@ -258,7 +258,7 @@ async fn pr_lost_answer_creates_no_second_one() {
     let scene = Scene::start(&[]).await;
     let lost = ServiceFault::new("/pulls", 1, 502).on("POST").after_effect();
     scene.github.fail_next(lost);
-    let answer = succeeded(&scene.pr(&scene.input_with(json!({"draft": false})), &[]).await);
+    let answer = expect_success(&scene.pr(&scene.input_with(json!({"draft": false})), &[]).await);
     assert_eq!(answer["errors"], json!([]));
     assert_eq!(scene.github.faults_left(), 0);
     let [opened] = scene.pull_requests().try_into().unwrap();
@@ -317,15 +317,18 @@ async fn pr_opens_without_jira_or_issue() {
         "JIRA_WRITER__API_TOKEN",
     ]
     .iter()
-    .fold(environment.clone(), |left, key| without(&left, key));
-    let answer = succeeded(&scene.pr_with(&input, &[], &no_jira).await);
+    .fold(environment.clone(), |left, key| remove_setting(&left, key));
+    let answer = expect_success(&scene.pr_with(&input, &[], &no_jira).await);
     assert_eq!(one_error(&answer)["type"], "jira_not_configured");
-    let wrong = with(&environment, "JIRA_WRITER__API_TOKEN", "wrong-token");
+    let wrong = replace_setting(&environment, "JIRA_WRITER__API_TOKEN", "wrong-token");
     let ran = scene.pr_with(&input, &[], &wrong).await;
-    assert_eq!(one_error(&succeeded(&ran))["type"], "jira_authentication_failed");
+    assert_eq!(
+        one_error(&expect_success(&ran))["type"],
+        "jira_authentication_failed"
+    );
     assert!(!ran.out.contains("wrong-token"));
     let unknown = scene.input_with(json!({"jira_key": "ENG-999"}));
-    let answer = succeeded(&scene.pr(&unknown, &[]).await);
+    let answer = expect_success(&scene.pr(&unknown, &[]).await);
     let error = one_error(&answer);
     assert_eq!(error["type"], "jira_issue_not_found");
     assert_eq!(
@@ -403,8 +406,8 @@ async fn pr_without_choice_skips_transition_alone() {
 async fn pr_acronym_setting_means_code_review() {
     let scene = Scene::start(&[("Finish", "Done"), ("To CR", "In Progress")]).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1"}));
-    let environment = with(&scene.environment(), "CLI__REVIEW_ACRONYMS", "ICR,CR");
-    let answer = succeeded(&scene.pr_with(&input, &[], &environment).await);
+    let environment = replace_setting(&scene.environment(), "CLI__REVIEW_ACRONYMS", "ICR,CR");
+    let answer = expect_success(&scene.pr_with(&input, &[], &environment).await);
     assert_eq!(answer["jira_status"]["current_state"], "In Progress", "{answer}");
 }
 
@@ -414,7 +417,7 @@ async fn pr_dry_run_writes_nothing() {
     let input = scene.input_with(json!({"jira_key": "ENG-1", "mark_ready": true}));
     let before = scene.github.branches(fixture::REPOSITORY);
     let ran = scene.pr(&input, &["--dry-run"]).await;
-    let shown = answer(&ran);
+    let shown = parse_json_answer(&ran);
     assert_eq!((ran.code, &shown["dry_run"]), (Some(0), &json!(true)), "{ran:?}");
     let steps = shown["would_write"].as_array().unwrap();
     let names: Vec<&str> = steps.iter().map(|step| step["write"].as_str().unwrap()).collect();
@@ -430,7 +433,7 @@ async fn pr_dry_run_writes_nothing() {
     assert_eq!(steps[4]["transition"], "Code Review");
     let asked = scene.input_with(json!({"jira_key": "ENG-1", "mark_ready": true, "dry_run": true}));
     let ran = scene.pr(&asked, &[]).await;
-    assert_eq!(answer(&ran), shown, "the request may ask for it, too");
+    assert_eq!(parse_json_answer(&ran), shown, "the request may ask for it, too");
     assert_eq!(scene.writes(), Vec::<String>::new());
     assert_eq!(scene.github.branches(fixture::REPOSITORY), before);
 }
@@ -438,7 +441,7 @@ async fn pr_dry_run_writes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_refuses_wrong_request_before_any_call() {
     let scene = Scene::start(&[]).await;
-    let error = failed(&scene.pr(&scene.input_with(json!({"title": "Fix"})), &[]).await);
+    let error = expect_failure(&scene.pr(&scene.input_with(json!({"title": "Fix"})), &[]).await);
     assert_eq!(error["type"], "validation_error");
     assert_eq!(error["message"], "PR title must be at least 5 characters");
     assert_eq!(error["context"], json!({"field": "title", "value": "Fix"}));
@@ -446,7 +449,7 @@ async fn pr_refuses_wrong_request_before_any_call() {
     let ran = scene
         .pr(&scene.input_with(json!({"title": format!("Use {token}")})), &[])
         .await;
-    assert_eq!(failed(&ran)["context"]["field"], "title");
+    assert_eq!(expect_failure(&ran)["context"]["field"], "title");
     assert!(!ran.out.contains(&token) && !ran.err.contains(&token), "{ran:?}");
     assert!(
         scene
@@ -460,7 +463,7 @@ async fn pr_refuses_wrong_request_before_any_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_refuses_protected_branches() {
     let scene = Scene::start(&[]).await;
-    let gone = failed(
+    let gone = expect_failure(
         &scene
             .pr(&scene.input_with(json!({"branch": "feature/gone"})), &[])
             .await,
@@ -472,14 +475,14 @@ async fn pr_refuses_protected_branches() {
     );
     assert_eq!(gone["context"]["branch"], "feature/gone");
     let protected = scene.input_with(json!({"branch": "main", "base_branch": "develop"}));
-    let error = failed(&scene.pr(&protected, &[]).await);
+    let error = expect_failure(&scene.pr(&protected, &[]).await);
     assert_eq!(
         (&error["type"], &error["context"]["field"]),
         (&json!("validation_error"), &json!("branch"))
     );
     assert_eq!(scene.writes(), Vec::<String>::new());
 
-    succeeded(&scene.pr(&scene.input(), &[]).await);
+    expect_success(&scene.pr(&scene.input(), &[]).await);
     let theirs = scene
         .github
         .commit(
@@ -490,7 +493,7 @@ async fn pr_refuses_protected_branches() {
         )
         .unwrap();
     scene.commit("ours.py").await;
-    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    let error = expect_failure(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(error["type"], "git_push_failed");
     assert_eq!(scene.github.branches(fixture::REPOSITORY)[BRANCH], theirs);
 }
@@ -498,13 +501,13 @@ async fn pr_refuses_protected_branches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_elses_pull_request_is_not_taken() {
     let scene = Scene::start(&[]).await;
-    succeeded(&scene.pr(&scene.input(), &[]).await);
+    expect_success(&scene.pr(&scene.input(), &[]).await);
     scene.github.close(fixture::REPOSITORY, 1, "robin").unwrap();
     scene
         .github
         .open_pull_request_as(fixture::REPOSITORY, "robin", BRANCH, "Mine", "My own")
         .unwrap();
-    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    let error = expect_failure(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(error["type"], "pr_creation_failed");
     let message =
         format!("Failed to create pull request: A pull request for branch '{BRANCH}' already exists");
@@ -517,7 +520,7 @@ async fn pr_retries_transient_errors_by_type() {
     scene
         .github
         .fail_next(ServiceFault::new("git-receive-pack", 4, 502));
-    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    let error = expect_failure(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(
         (&error["type"], &error["context"]["retries"]),
         (&json!("git_push_failed"), &json!(3))
@@ -527,7 +530,7 @@ async fn pr_retries_transient_errors_by_type() {
     scene
         .github
         .fail_next(ServiceFault::new("/pulls", 4, 502).on("POST"));
-    let error = failed(&scene.pr(&scene.input(), &[]).await);
+    let error = expect_failure(&scene.pr(&scene.input(), &[]).await);
     assert_eq!(
         (&error["type"], &error["context"]["retries"]),
         (&json!("pr_creation_failed"), &json!(3))
@@ -535,7 +538,7 @@ async fn pr_retries_transient_errors_by_type() {
     assert_eq!(scene.github.faults_left(), 0);
 
     scene.github.fail_next(ServiceFault::new("/graphql", 3, 502));
-    let answer = succeeded(
+    let answer = expect_success(
         &scene
             .pr(&scene.input_with(json!({"mark_ready": true})), &[])
             .await,

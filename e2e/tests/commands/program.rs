@@ -33,7 +33,7 @@ impl Ran {
 }
 
 /// Runs a command to its end and checks that none of its processes remains.
-pub(crate) async fn run(
+pub(crate) async fn run_program(
     name: &str,
     arguments: &[&str],
     environment: &[(String, String)],
@@ -135,7 +135,7 @@ impl Program {
     fn note_family(&mut self) {
         let Some(root) = self.child.id() else { return };
         let mut parents = BTreeSet::from([root]);
-        let all = processes();
+        let all = list_processes();
         while let Some((pid, _, start)) = all
             .iter()
             .find(|(pid, parent, _)| parents.contains(parent) && !parents.contains(pid))
@@ -160,22 +160,22 @@ impl Drop for Program {
 }
 
 /// Lists all live processes: id, parent, start time.
-fn processes() -> Vec<(u32, u32, u64)> {
+fn list_processes() -> Vec<(u32, u32, u64)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| {
-        let (parent, start) = stat(pid)?;
+        let (parent, start) = read_process_stat(pid)?;
         Some((pid, parent, start))
     })
     .collect()
 }
 
 fn is_alive((pid, start): &Known) -> bool {
-    stat(*pid).is_some_and(|(_, found)| found == *start)
+    read_process_stat(*pid).is_some_and(|(_, found)| found == *start)
 }
 
 /// Returns parent and start time; `None` for an exited process, reaped or not.
-fn stat(pid: u32) -> Option<(u32, u64)> {
+fn read_process_stat(pid: u32) -> Option<(u32, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
     let fields: Vec<_> = fields.split(' ').collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use testkit::fixture;
 
-use crate::program::run;
+use crate::program::run_program;
 
 const CATALOGUE: &str = r#"
 [[fix]]
@@ -42,7 +42,7 @@ class PiecesTest(unittest.TestCase):
 '''
 "#;
 
-fn release(folder: &Path, repaired: bool) {
+fn write_shop_release(folder: &Path, repaired: bool) {
     for (path, content) in fixture::list_shop_files() {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -57,19 +57,19 @@ fn release(folder: &Path, repaired: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn published_fix_is_replayed_to_accepted_change() {
     let root = tempfile::tempdir().unwrap();
-    release(&root.path().join("one"), false);
-    release(&root.path().join("two"), true);
+    write_shop_release(&root.path().join("one"), false);
+    write_shop_release(&root.path().join("two"), true);
     std::fs::write(root.path().join("catalogue.toml"), CATALOGUE).unwrap();
-    let arguments = ["--catalogue", "catalogue.toml", "--out", "out"];
-    let ran = run("replay", &arguments, &[], root.path()).await;
+    let arguments = ["replay", "--catalogue", "catalogue.toml", "--out", "out"];
+    let ran = run_program("scenarios", &arguments, &[], root.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.starts_with("replay shop-2 python resolved E3 "),
         "{ran:?}"
     );
-    let refused = run(
-        "replay",
-        &["shop-3", "--catalogue", "catalogue.toml"],
+    let refused = run_program(
+        "scenarios",
+        &["replay", "shop-3", "--catalogue", "catalogue.toml"],
         &[],
         root.path(),
     )

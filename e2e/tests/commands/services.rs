@@ -8,20 +8,20 @@ use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, poll_until};
 use tokio::net::TcpSocket;
 
 use crate::{
-    program::{Program, run},
-    stage::{Stage, with, without},
+    program::{Program, run_program},
+    stage::{Stage, remove_setting, replace_setting},
 };
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 
 /// Returns the settings of all five services without starting anything.
-async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)> {
-    let environment = with(
+async fn build_service_settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)> {
+    let environment = replace_setting(
         &stage.environment(),
         "NATS__URL",
         &format!("nats://127.0.0.1:{nats}"),
     );
-    let environment = with(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
+    let environment = replace_setting(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
     let plan = StartPlan {
         file: None,
         environment,
@@ -56,10 +56,10 @@ impl HeldPort {
 async fn services_print_version_purpose_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     for service in SERVICES {
-        let version = run(service, &["--version"], &[], folder.path()).await;
+        let version = run_program(service, &["--version"], &[], folder.path()).await;
         assert_eq!((version.code, version.err.as_str()), (Some(0), ""), "{version:?}");
         assert_eq!(version.out, format!("{service} {}\n", env!("CARGO_PKG_VERSION")));
-        let help = run(service, &["--help"], &[], folder.path()).await;
+        let help = run_program(service, &["--help"], &[], folder.path()).await;
         assert_eq!(help.code, Some(0), "{help:?}");
         for part in ["--config <FILE>", "JOURNEYMAN__SECTION__KEY", "Exit codes"] {
             assert!(help.out.contains(part), "{part}: {}", help.out);
@@ -70,50 +70,66 @@ async fn services_print_version_purpose_exit_codes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn services_name_wrong_or_missing_setting() {
     let stage = Stage::start("").await;
-    let good = settings(&stage, 1, 1).await;
+    let good = build_service_settings(&stage, 1, 1).await;
     let cases = [
         (
             "ingest",
-            without(&good, "INGEST__GITHUB_WEBHOOK_SECRETS"),
+            remove_setting(&good, "INGEST__GITHUB_WEBHOOK_SECRETS"),
             "ingest.github_webhook_secrets",
         ),
         (
             "ingest",
-            without(&good, "INGEST__JIRA_WEBHOOK_SECRETS"),
+            remove_setting(&good, "INGEST__JIRA_WEBHOOK_SECRETS"),
             "ingest.jira_webhook_secrets",
         ),
         (
             "ingest",
-            with(&good, "RULES__DIR", "/no/such/folder"),
+            replace_setting(&good, "RULES__DIR", "/no/such/folder"),
             "rules.dir",
         ),
-        ("planner", without(&good, "MODEL__API_KEY"), "model.api_key"),
-        ("planner", with(&good, "PLANNER__SLOTS", "many"), "planner.slots"),
-        ("executor", with(&good, "EXECUTOR__SLOTS", "0"), "executor.slots"),
+        (
+            "planner",
+            remove_setting(&good, "MODEL__API_KEY"),
+            "model.api_key",
+        ),
+        (
+            "planner",
+            replace_setting(&good, "PLANNER__SLOTS", "many"),
+            "planner.slots",
+        ),
         (
             "executor",
-            without(&good, "EXECUTOR__DATA_DIR"),
+            replace_setting(&good, "EXECUTOR__SLOTS", "0"),
+            "executor.slots",
+        ),
+        (
+            "executor",
+            remove_setting(&good, "EXECUTOR__DATA_DIR"),
             "executor.data_dir",
         ),
         (
             "reporter",
-            with(&good, "GITHUB_WRITER__PRIVATE_KEY", "not a key"),
+            replace_setting(&good, "GITHUB_WRITER__PRIVATE_KEY", "not a key"),
             "github_writer.private_key",
         ),
-        ("reporter", with(&good, "REPORTER__SPEED", "9"), "reporter.speed"),
+        (
+            "reporter",
+            replace_setting(&good, "REPORTER__SPEED", "9"),
+            "reporter.speed",
+        ),
         (
             "egress",
-            with(&good, "EGRESS__PRIVATE_NETWORKS", "10.0.0.1"),
+            replace_setting(&good, "EGRESS__PRIVATE_NETWORKS", "10.0.0.1"),
             "egress.private_networks",
         ),
         (
             "egress",
-            with(&good, "EGRESS__MIRRORS__NPM__URL", "https://npm.example"),
+            replace_setting(&good, "EGRESS__MIRRORS__NPM__URL", "https://npm.example"),
             "egress.mirrors.npm.token",
         ),
     ];
     for (service, environment, key) in cases {
-        let ran = run(service, &[], &environment, stage.path()).await;
+        let ran = run_program(service, &[], &environment, stage.path()).await;
         assert_eq!(ran.code, Some(64), "{key}: {ran:?}");
         let complaints: Vec<_> = ran
             .complaints()
@@ -135,7 +151,11 @@ async fn services_name_wrong_or_missing_setting() {
 async fn start_early(service: &str, environment: &[(String, String)], stage: &Stage) -> Program {
     let mut program = Program::start(service, &[], environment, stage.path());
     program.says("not reachable").await;
-    assert_eq!(ready(service, environment).await, Some(503), "{service}");
+    assert_eq!(
+        fetch_readiness(service, environment).await,
+        Some(503),
+        "{service}"
+    );
     let tries = || {
         let err = program.err();
         err.lines().filter(|line| line.contains("not reachable")).count()
@@ -148,7 +168,7 @@ async fn start_early(service: &str, environment: &[(String, String)], stage: &St
 }
 
 /// Returns the status of `/readyz`.
-async fn ready(service: &str, environment: &[(String, String)]) -> Option<u16> {
+async fn fetch_readiness(service: &str, environment: &[(String, String)]) -> Option<u16> {
     let key = format!("JOURNEYMAN__{}__LISTEN", service.to_uppercase());
     let (_, address) = environment.iter().find(|(name, _)| *name == key)?;
     let answer = reqwest::get(format!("http://{address}/readyz")).await.ok()?;
@@ -159,7 +179,7 @@ async fn ready(service: &str, environment: &[(String, String)]) -> Option<u16> {
 async fn servers_may_come_late() {
     let stage = Stage::start("").await;
     let (nats, redis) = (HeldPort::new(), HeldPort::new());
-    let environment = settings(&stage, nats.number(), redis.number()).await;
+    let environment = build_service_settings(&stage, nats.number(), redis.number()).await;
     let (ingest, planner, reporter) = tokio::join!(
         start_early("ingest", &environment, &stage),
         start_early("planner", &environment, &stage),
@@ -184,7 +204,7 @@ async fn servers_may_come_late() {
     .unwrap();
     for (service, program) in programs {
         let is_ready = poll_until(service, Duration::from_secs(15), async || {
-            (ready(service, &environment).await? == 200).then_some(())
+            (fetch_readiness(service, &environment).await? == 200).then_some(())
         });
         let is_ready = is_ready.await;
         is_ready.unwrap_or_else(|error| panic!("{error}: {}", program.err()));

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::{
-    program::{Program, run},
-    stage::{Stage, with},
+    program::{Program, run_program},
+    stage::{Stage, replace_setting},
     terminal::at_terminal_with,
     up::PATIENCE,
 };
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) type Environment = Vec<(String, String)>;
 
 /// Removes the settings that the setup must find, and adds a browser.
-pub(crate) fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
+pub(crate) fn build_setup_environment(stage: &Stage, forgotten: &[&str]) -> Environment {
     let browser = stage.path().join("browser");
     fs::write(&browser, e2e::BROWSER).unwrap();
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
@@ -31,7 +31,7 @@ const OF_GITHUB: [&str; 6] = [
     "RULES__COMMIT_AUTHOR",
 ];
 
-pub(crate) fn settings(stage: &Stage) -> String {
+pub(crate) fn read_settings(stage: &Stage) -> String {
     fs::read_to_string(stage.path().join("journeyman.toml")).unwrap()
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn assert_only_we_may_read_secrets(folder: &Path, count: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_github_takes_two_clicks() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_GITHUB);
+    let environment = build_setup_environment(&stage, &OF_GITHUB);
     let before = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n";
     fs::write(stage.path().join("journeyman.toml"), before).unwrap();
     let asked = [("Organisation that owns the Apps", "acme\r")];
@@ -67,7 +67,7 @@ async fn setup_github_takes_two_clicks() {
     ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     for part in [
         "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n",
         "own_accounts = [\"acme-journeyman-reader[bot]\", \"acme-journeyman[bot]\"]",
@@ -84,17 +84,20 @@ async fn setup_github_takes_two_clicks() {
     assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 3);
 
     let apps = stage.github.registered_apps();
-    let again = run("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    let again = run_program("journeyman", &["setup", "github"], &environment, stage.path()).await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(!again.out.contains("created"), "{}", again.out);
-    assert_eq!((settings(&stage), stage.github.registered_apps()), (text, apps));
+    assert_eq!(
+        (read_settings(&stage), stage.github.registered_apps()),
+        (text, apps)
+    );
     stage.assert_kept_protocols();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_setup_resumes_at_second_click() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_GITHUB);
+    let environment = build_setup_environment(&stage, &OF_GITHUB);
     let browser = fs::read_to_string(stage.path().join("browser")).unwrap();
     // This user stops after the first click: the second form is never sent.
     let once = browser
@@ -112,7 +115,7 @@ async fn interrupted_setup_resumes_at_second_click() {
     let left = [("1/2 reader   created", "\u{3}")];
     let ran = at_terminal_with(&command, &left, &environment, stage.path()).await;
     assert!(ran.code == Some(130) && !ran.out.contains("2/2"), "{ran:?}");
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     assert!(
         text.contains("[github_reader]") && !text.contains("[github_writer]"),
         "{text}"
@@ -126,7 +129,7 @@ async fn interrupted_setup_resumes_at_second_click() {
         stage.github.api_url()
     );
     reqwest::get(opened).await.unwrap();
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.contains("reader   its key was saved already (id 1001)"),
@@ -150,18 +153,18 @@ async fn interrupted_setup_resumes_at_second_click() {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_without_terminal_names_missing_flag() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_GITHUB);
-    let ran = run("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    let environment = build_setup_environment(&stage, &OF_GITHUB);
+    let ran = run_program("journeyman", &["setup", "github"], &environment, stage.path()).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let expected = "journeyman: --org is missing, and there is no terminal to ask at";
     assert_eq!(ran.complaints(), [expected]);
-    let ran = run("journeyman", &["setup"], &environment, stage.path()).await;
+    let ran = run_program("journeyman", &["setup"], &environment, stage.path()).await;
     assert!(
         ran.code == Some(2) && ran.err.contains("`journeyman setup github`"),
         "{ran:?}"
     );
-    let other = with(&environment, "GITHUB_READER__API_URL", "http://127.0.0.1:1");
-    let ran = run(
+    let other = replace_setting(&environment, "GITHUB_READER__API_URL", "http://127.0.0.1:1");
+    let ran = run_program(
         "journeyman",
         &["setup", "github", "--org", "a b"],
         &other,
@@ -210,14 +213,14 @@ fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-pub(crate) fn steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn borrow_steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
     typed.iter().map(|(text, keys)| (*text, keys.as_str())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_jira_forgets_administrators_token() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_JIRA);
+    let environment = build_setup_environment(&stage, &OF_JIRA);
     let mut typed = two_accounts(&stage.jira.url());
     typed.push((
         "Address of a Jira administrator",
@@ -228,7 +231,7 @@ async fn setup_jira_forgets_administrators_token() {
         format!("{}\r", testkit::jira::ADMIN_API_TOKEN),
     ));
     let command = ["setup", "jira", "--public-url", "https://jm.example"];
-    let ran = at_terminal_with(&command, &steps(&typed), &environment, stage.path()).await;
+    let ran = at_terminal_with(&command, &borrow_steps(&typed), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let registered = "webhook  registered: https://jm.example/webhooks/jira for ENG";
     assert!(
@@ -249,7 +252,7 @@ async fn setup_jira_forgets_administrators_token() {
     ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     assert!(
         text.contains("jira_trigger_group = \"journeyman-users\""),
         "{text}"
@@ -279,7 +282,7 @@ async fn setup_jira_forgets_administrators_token() {
         "--admin-token-file",
         &token,
     ];
-    let again = run(
+    let again = run_program(
         "journeyman",
         &[&command[..], &admin].concat(),
         &environment,
@@ -289,7 +292,7 @@ async fn setup_jira_forgets_administrators_token() {
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.out.contains("webhook  brought up to date"), "{}", again.out);
     assert_eq!(
-        (stage.jira.registered_webhooks(), settings(&stage)),
+        (stage.jira.registered_webhooks(), read_settings(&stage)),
         (vec![hook], text)
     );
     stage.assert_kept_protocols();
@@ -298,7 +301,7 @@ async fn setup_jira_forgets_administrators_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_jira_shows_refused_call_and_remedy() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &[]);
+    let environment = build_setup_environment(&stage, &[]);
     let token = stage.path().join("token");
     fs::write(&token, testkit::jira::WRITER_API_TOKEN).unwrap();
     let token = token.display().to_string();
@@ -311,7 +314,7 @@ async fn setup_jira_shows_refused_call_and_remedy() {
         &token,
     ];
     let admin = [&command[..], &["--admin-email", testkit::jira::WRITER_EMAIL]].concat();
-    let ran = run("journeyman", &admin, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &admin, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     for part in [
         "GET /rest/webhooks/1.0/webhook: jira forbids it: Only Jira administrators can manage webhooks.",
@@ -325,7 +328,7 @@ async fn setup_jira_shows_refused_call_and_remedy() {
         "--reader-token-file",
         &token,
     ];
-    let ran = run(
+    let ran = run_program(
         "journeyman",
         &[&["setup", "jira"], &one[..]].concat(),
         &environment,
@@ -336,7 +339,7 @@ async fn setup_jira_shows_refused_call_and_remedy() {
         ran.complaints(),
         ["journeyman: reader and writer are both Journeyman; they must be two accounts"]
     );
-    let wrong = run(
+    let wrong = run_program(
         "journeyman",
         &["setup", "jira", "--data-center"],
         &environment,
@@ -366,7 +369,7 @@ const OF_THE_MODEL: [&str; 4] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_model_verifies_key_before_storing() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_THE_MODEL);
+    let environment = build_setup_environment(&stage, &OF_THE_MODEL);
     let url = stage.model.url();
     let command = ["setup", "model", "--dialect", "anthropic", "--base-url", &url];
     let typed = |key: &str| {
@@ -376,7 +379,7 @@ async fn setup_model_verifies_key_before_storing() {
         ]
     };
     let wrong = typed("wrong");
-    let ran = at_terminal_with(&command, &steps(&wrong), &environment, stage.path()).await;
+    let ran = at_terminal_with(&command, &borrow_steps(&wrong), &environment, stage.path()).await;
     assert!(
         ran.code == Some(1) && ran.out.contains("scripted-model does not answer"),
         "{ran:?}"
@@ -386,7 +389,7 @@ async fn setup_model_verifies_key_before_storing() {
         !stage.path().join("journeyman.toml").exists() && !stage.path().join(".journeyman/secrets").exists()
     );
     let good = typed(testkit::model::MODEL_API_KEY);
-    let ran = at_terminal_with(&command, &steps(&good), &environment, stage.path()).await;
+    let ran = at_terminal_with(&command, &borrow_steps(&good), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.contains("its price is not known") && ran.out.contains("0 failed"),
@@ -399,20 +402,20 @@ async fn setup_model_verifies_key_before_storing() {
         "{said}"
     );
     assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 1);
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     assert!(
         text.starts_with("[model]\ndialect = \"anthropic\"\nname = \"scripted-model\"\n"),
         "{text}"
     );
-    let again = run("journeyman", &["setup", "model"], &environment, stage.path()).await;
-    assert_eq!((again.code, settings(&stage)), (Some(0), text), "{again:?}");
+    let again = run_program("journeyman", &["setup", "model"], &environment, stage.path()).await;
+    assert_eq!((again.code, read_settings(&stage)), (Some(0), text), "{again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_configures_everything_for_first_ticket() {
     let stage = Stage::start("").await;
     let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL, &["INGEST__OWN_ACCOUNTS"]].concat();
-    let mut environment = environment(&stage, &forgotten);
+    let mut environment = build_setup_environment(&stage, &forgotten);
     for (name, value) in [
         ("ANTHROPIC_API_KEY", testkit::model::MODEL_API_KEY.to_owned()),
         ("ANTHROPIC_BASE_URL", stage.model.url()),
@@ -425,7 +428,7 @@ async fn setup_configures_everything_for_first_ticket() {
         ("Take tickets from Jira?", "y".to_owned()),
     ];
     typed.extend(two_accounts(&stage.jira.url()));
-    let ran = at_terminal_with(&["setup"], &steps(&typed), &environment, stage.path()).await;
+    let ran = at_terminal_with(&["setup"], &borrow_steps(&typed), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.contains("claude-sonnet-5-5 answers; its price is known"),
@@ -437,15 +440,15 @@ async fn setup_configures_everything_for_first_ticket() {
         "{}",
         ran.out
     );
-    let text = settings(&stage);
-    let again = run("journeyman", &["setup"], &environment, stage.path()).await;
+    let text = read_settings(&stage);
+    let again = run_program("journeyman", &["setup"], &environment, stage.path()).await;
     assert_eq!(
-        (again.code, settings(&stage)),
+        (again.code, read_settings(&stage)),
         (Some(0), text.clone()),
         "{again:?}"
     );
     // The stories start services with the written settings and those of tests alone.
-    let written = variables(&text);
+    let written = list_setting_variables(&text);
     let of_stories: BTreeSet<String> = stage.environment().into_iter().map(|(name, _)| name).collect();
     let needed = [
         "RULES__DIR",
@@ -467,9 +470,9 @@ async fn setup_configures_everything_for_first_ticket() {
 
     // The first ticket works with these settings alone.
     for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS", "CONSOLE"] {
-        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+        environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
-    environment = with(&environment, "INGEST__POLL_INTERVAL_S", "1");
+    environment = replace_setting(&environment, "INGEST__POLL_INTERVAL_S", "1");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
     up.says("console at ").await;
     let key = stage.file_ticket();
@@ -516,7 +519,7 @@ async fn setup_configures_everything_for_first_ticket() {
 }
 
 /// Returns the settings of a file as variables.
-fn variables(text: &str) -> BTreeSet<String> {
+fn list_setting_variables(text: &str) -> BTreeSet<String> {
     let sections: toml::Table = text.parse().unwrap();
     let keys = sections.iter().flat_map(|(section, keys)| {
         let keys = keys.as_table().unwrap().keys();
@@ -530,8 +533,8 @@ async fn github_alone_is_a_complete_configuration() {
     let stage = Stage::start("").await;
     let rules = "repo: {owner: acme, name: shop}\n";
     fs::write(stage.path().join("configs/shop.yaml"), rules).unwrap();
-    let environment = environment(&stage, &OF_JIRA);
-    let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    let environment = build_setup_environment(&stage, &OF_JIRA);
+    let ran = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("skip  Jira"), "{}", ran.out);
     fs::write(
@@ -539,7 +542,7 @@ async fn github_alone_is_a_complete_configuration() {
         format!("{rules}jira: {{project_key: ENG}}\n"),
     )
     .unwrap();
-    let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    let ran = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
     let failed = "the section is missing -> `journeyman setup jira`";
     assert!(ran.code == Some(1) && ran.out.contains(failed), "{ran:?}");
 }
@@ -547,9 +550,9 @@ async fn github_alone_is_a_complete_configuration() {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_adds_webhook_to_existing_app() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &[]);
+    let environment = build_setup_environment(&stage, &[]);
     let command = ["setup", "github", "--public-url", "https://jm.example"];
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let said = "webhook  https://jm.example/webhooks/github; doctor says which events";
     assert!(ran.out.contains(said), "{}", ran.out);
@@ -573,7 +576,7 @@ async fn setup_adds_webhook_to_existing_app() {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_calls_gateway_and_shows_site() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_JIRA);
+    let environment = build_setup_environment(&stage, &OF_JIRA);
     let mut command = vec!["setup", "jira", "--site", "https://acme.atlassian.net/"];
     let gateway = stage.jira.url();
     command.extend(["--gateway", &gateway]);
@@ -596,19 +599,19 @@ async fn setup_calls_gateway_and_shows_site() {
         "--writer-token-file",
         &writer,
     ]);
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let missing = "journeyman: --requesters is missing, and there is no terminal to ask at";
     assert_eq!(ran.complaints(), [missing]);
     let nobody = [&command[..], &["--requesters", "nobody"]].concat();
-    let ran = run("journeyman", &nobody, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &nobody, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let others = "--requesters nobody: Jira has no such group; it has journeyman-users";
     assert!(ran.err.contains(others), "{ran:?}");
     command.extend(["--requesters", "*"]);
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     assert_eq!(
         text.matches("site_url = \"https://acme.atlassian.net\"").count(),
         2,
@@ -619,17 +622,17 @@ async fn setup_calls_gateway_and_shows_site() {
         2,
         "{text}"
     );
-    let again = run("journeyman", &["setup", "jira"], &environment, stage.path()).await;
+    let again = run_program("journeyman", &["setup", "jira"], &environment, stage.path()).await;
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert_eq!(settings(&stage), text, "once more changes nothing");
+    assert_eq!(read_settings(&stage), text, "once more changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_cluster_secrets_never_replaces_file() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &[]);
+    let environment = build_setup_environment(&stage, &[]);
     let command = ["setup", "kubernetes", "--namespace", "jm"];
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let file = stage.path().join("journeyman-secrets.yaml");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -647,13 +650,13 @@ async fn setup_cluster_secrets_never_replaces_file() {
     }
     assert_eq!(text.matches("namespace: jm}").count(), 5, "{text}");
     assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 2);
-    let again = run("journeyman", &command, &environment, stage.path()).await;
+    let again = run_program("journeyman", &command, &environment, stage.path()).await;
     assert!(
         again.code == Some(1) && again.err.contains("is there already"),
         "{again:?}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
-    let printed = run(
+    let printed = run_program(
         "journeyman",
         &[&command[..], &["--output", "-"]].concat(),
         &environment,
@@ -689,7 +692,7 @@ except urllib.error.HTTPError as error:
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_elsewhere_uses_file_and_pasted_address() {
     let stage = Stage::start("").await;
-    let environment = environment(&stage, &OF_GITHUB);
+    let environment = build_setup_environment(&stage, &OF_GITHUB);
     fs::write(stage.path().join("elsewhere.py"), ELSEWHERE).unwrap();
     let api = stage.github.api_url();
     let paste = |role: &str| format!("!python3 elsewhere.py .journeyman/setup-{role}.html");
@@ -705,7 +708,7 @@ async fn setup_elsewhere_uses_file_and_pasted_address() {
         ),
     ];
     let command = ["setup", "github", "--org", "acme", "--no-browser"];
-    let ran = at_terminal_with(&command, &steps(&typed), &environment, stage.path()).await;
+    let ran = at_terminal_with(&command, &borrow_steps(&typed), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in ["1/2 reader   created", "2/2 writer   created", "0 failed"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);

@@ -8,13 +8,13 @@ use testkit::{
 };
 
 use crate::{
-    program::run,
-    setup::{OF_JIRA, assert_only_we_may_read_secrets, environment, settings, steps},
+    program::run_program,
+    setup::{OF_JIRA, assert_only_we_may_read_secrets, borrow_steps, build_setup_environment, read_settings},
     stage::Stage,
     terminal::at_terminal_with,
 };
 
-async fn stage(release: u64) -> Stage {
+async fn start_stage(release: u64) -> Stage {
     let options = JiraOptions {
         kind: JiraKind::DataCenter(release),
         ..JiraOptions::default()
@@ -27,8 +27,8 @@ const COMMAND: [&str; 4] = ["setup", "jira", "--public-url", "https://jm.example
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_data_center_takes_tokens_alone() {
-    let stage = stage(10).await;
-    let environment = environment(&stage, &OF_JIRA);
+    let stage = start_stage(10).await;
+    let environment = build_setup_environment(&stage, &OF_JIRA);
     let line = |text: &str| format!("{text}\r");
     let typed = vec![
         ("Jira site", line(&stage.jira.url())),
@@ -49,7 +49,7 @@ async fn setup_data_center_takes_tokens_alone() {
             line(ADMIN_API_TOKEN),
         ),
     ];
-    let ran = at_terminal_with(&COMMAND, &steps(&typed), &environment, stage.path()).await;
+    let ran = at_terminal_with(&COMMAND, &borrow_steps(&typed), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "site     Jira Data Center 10.3.0 at ",
@@ -61,7 +61,7 @@ async fn setup_data_center_takes_tokens_alone() {
     }
     let hook = (HOOK.to_owned(), String::new());
     assert_eq!(stage.jira.registered_webhooks(), std::slice::from_ref(&hook));
-    let text = settings(&stage);
+    let text = read_settings(&stage);
     assert_eq!(text.matches("deployment = \"data-center\"").count(), 2, "{text}");
     assert!(!text.contains("email"), "{text}");
     let secrets = stage.path().join(".journeyman/secrets");
@@ -75,11 +75,11 @@ async fn setup_data_center_takes_tokens_alone() {
     fs::write(&token, ADMIN_API_TOKEN).unwrap();
     let token = token.display().to_string();
     let again = [&COMMAND[..], &["--admin-token-file", &token]].concat();
-    let ran = run("journeyman", &again, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &again, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("webhook  brought up to date"), "{}", ran.out);
     assert_eq!(
-        (stage.jira.registered_webhooks(), settings(&stage)),
+        (stage.jira.registered_webhooks(), read_settings(&stage)),
         (vec![hook], text)
     );
     stage.assert_kept_protocols();
@@ -87,8 +87,8 @@ async fn setup_data_center_takes_tokens_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_data_center_polls_without_signatures() {
-    let stage = stage(9).await;
-    let environment = environment(&stage, &OF_JIRA);
+    let stage = start_stage(9).await;
+    let environment = build_setup_environment(&stage, &OF_JIRA);
     let file = |name: &str, token: &str| {
         let path = stage.path().join(name);
         fs::write(&path, token).unwrap();
@@ -108,12 +108,12 @@ async fn setup_data_center_polls_without_signatures() {
     ];
     let command = [&COMMAND[..], &accounts[..]].concat();
     let named = [&command[..], &["--reader-email", READER_EMAIL]].concat();
-    let ran = run("journeyman", &named, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &named, &environment, stage.path()).await;
     assert_eq!(
         ran.complaints(),
         ["journeyman: --reader-email: Jira Data Center 9.3.0 has personal access tokens alone"]
     );
-    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "webhook  none: Jira Data Center 9.3.0 does not sign its webhooks, as 10.0 and later do",
@@ -128,8 +128,8 @@ async fn setup_data_center_polls_without_signatures() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_detects_wrong_jira_deployment() {
-    let there = stage(10).await;
-    let ran = run("journeyman", &["doctor"], &there.environment(), there.path()).await;
+    let there = start_stage(10).await;
+    let ran = run_program("journeyman", &["doctor"], &there.environment(), there.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let told = "is a Jira Data Center 10.3.0: set deployment = \"data-center\"";
     assert_eq!(ran.out.matches(told).count(), 2, "{}", ran.out);

@@ -2,9 +2,9 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::{program::run, stage::Stage};
+use crate::{program::run_program, stage::Stage};
 
-fn git(folder: &Path, arguments: &[&str]) {
+fn run_git(folder: &Path, arguments: &[&str]) {
     let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@acme.example"];
     let ran = Command::new("git")
         .current_dir(folder)
@@ -16,10 +16,10 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 /// Creates a checkout with plain commits on a branch `trunk`.
-fn checkout(place: &Path) -> String {
+fn create_checkout(place: &Path) -> String {
     let folder = place.join("checkout");
     fs::create_dir(&folder).unwrap();
-    git(&folder, &["init", "-q", "-b", "trunk"]);
+    run_git(&folder, &["init", "-q", "-b", "trunk"]);
     for (number, (path, text)) in [
         ("Cargo.toml", "[package]\nname = \"shop\"\nversion = \"0.1.0\"\n"),
         ("src/lib.rs", "//! A shop.\n"),
@@ -33,8 +33,8 @@ fn checkout(place: &Path) -> String {
         let file = folder.join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
-        git(&folder, &["add", "."]);
-        git(&folder, &["commit", "-q", "-m", &format!("Step {number}")]);
+        run_git(&folder, &["add", "."]);
+        run_git(&folder, &["commit", "-q", "-m", &format!("Step {number}")]);
     }
     folder.display().to_string()
 }
@@ -51,9 +51,9 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
         .create_issue("ENG", "Leave me", "", "Bug", &["skip-dispatch"]);
     let over = stage.jira.create_issue("ENG", "Round the tax", "", "Bug", &[]);
     stage.jira.move_issue(&over, "Done", "Rita").unwrap();
-    let from = checkout(stage.path());
+    let from = create_checkout(stage.path());
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
-    let ran = run("journeyman", &command, &stage.environment(), stage.path()).await;
+    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "branch   trunk\nmade of  Rust\ncommits  plain\n".to_owned(),
@@ -70,12 +70,12 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
     let expected = "repo:\n  owner: \"acme\"\n  name: \"shop\"\n  default_branch: \"trunk\"\njira:\n  project_key: \"ENG\"\n\
         commits:\n  style: plain\npull_request:\n  template_path: \"PULL_REQUEST_TEMPLATE.md\"\nci:\n  auto_fix: [pre-commit]\n";
     assert!(rules.ends_with(expected), "{rules}");
-    let doctor = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let doctor = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
 
     let own = rules + "agent: {status: To Do}\n";
     fs::write(&path, &own).unwrap();
-    let again = run(
+    let again = run_program(
         "journeyman",
         &["repo", "add", "acme/shop"],
         &stage.environment(),
@@ -95,16 +95,16 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
 async fn repo_add_warns_of_conflicting_branches() {
     let stage = Stage::start("").await;
     fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
-    let from = checkout(stage.path());
+    let from = create_checkout(stage.path());
     let folder = Path::new(&from);
-    git(folder, &["branch", "fix"]);
+    run_git(folder, &["branch", "fix"]);
     // A fetched branch that is not checked out.
-    git(folder, &["update-ref", "refs/remotes/origin/feat", "trunk"]);
+    run_git(folder, &["update-ref", "refs/remotes/origin/feat", "trunk"]);
     // Neither branch conflicts with Journeyman's branch folders.
-    git(folder, &["branch", "fixes"]);
-    git(folder, &["branch", "chore/fix"]);
+    run_git(folder, &["branch", "fixes"]);
+    run_git(folder, &["branch", "chore/fix"]);
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
-    let ran = run("journeyman", &command, &stage.environment(), stage.path()).await;
+    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let warned: Vec<&str> = ran
         .out
@@ -124,7 +124,7 @@ async fn repo_add_requires_trigger_and_checkout() {
     let stage = Stage::start("").await;
     let add = async |arguments: &[&str]| {
         let command = [&["repo", "add", "acme/other"], arguments].concat();
-        run("journeyman", &command, &stage.environment(), stage.path()).await
+        run_program("journeyman", &command, &stage.environment(), stage.path()).await
     };
     let ran = add(&[]).await;
     assert!(

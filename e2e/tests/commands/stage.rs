@@ -76,14 +76,18 @@ impl Stage {
 }
 
 /// Returns the settings with one replaced or added, by its name without `JOURNEYMAN__`.
-pub(crate) fn with(environment: &[(String, String)], key: &str, value: &str) -> Vec<(String, String)> {
-    let mut changed = without(environment, key);
+pub(crate) fn replace_setting(
+    environment: &[(String, String)],
+    key: &str,
+    value: &str,
+) -> Vec<(String, String)> {
+    let mut changed = remove_setting(environment, key);
     changed.push((format!("JOURNEYMAN__{key}"), value.to_owned()));
     changed
 }
 
 /// Returns the settings without one.
-pub(crate) fn without(environment: &[(String, String)], key: &str) -> Vec<(String, String)> {
+pub(crate) fn remove_setting(environment: &[(String, String)], key: &str) -> Vec<(String, String)> {
     let name = format!("JOURNEYMAN__{key}");
     let others = environment.iter().filter(|(other, _)| *other != name);
     others.cloned().collect()

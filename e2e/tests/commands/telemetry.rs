@@ -100,7 +100,7 @@ impl MetricsService for Collector {
             self.instances
                 .lock()
                 .unwrap()
-                .insert(instance(from.resource.as_ref()), service.clone());
+                .insert(find_instance_id(from.resource.as_ref()), service.clone());
             let metrics = from.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
             let mut known = self.metrics.lock().unwrap();
             known.extend(metrics.map(|metric| (service.clone(), metric.name)));
@@ -110,23 +110,23 @@ impl MetricsService for Collector {
 }
 
 fn service_name(resource: Option<&Resource>) -> String {
-    attribute(resource, "service.name")
+    find_attribute(resource, "service.name")
 }
 
 /// Returns the instance id. Without it the counters of two replicas would merge.
-fn instance(resource: Option<&Resource>) -> String {
-    attribute(resource, "service.instance.id")
+fn find_instance_id(resource: Option<&Resource>) -> String {
+    find_attribute(resource, "service.instance.id")
 }
 
-fn attribute(resource: Option<&Resource>, name: &str) -> String {
+fn find_attribute(resource: Option<&Resource>, name: &str) -> String {
     let attributes = resource.map(|resource| resource.attributes.as_slice());
-    texts(attributes.unwrap_or_default())
+    render_attributes(attributes.unwrap_or_default())
         .remove(name)
         .unwrap_or_default()
 }
 
 /// Returns the attributes as texts.
-fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+fn render_attributes(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |value: Option<&AnyValue>| match value.and_then(|value| value.value.clone()) {
         Some(Value::StringValue(text)) => text,
         Some(Value::IntValue(number)) => number.to_string(),
@@ -142,7 +142,7 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 ///
 /// Returns the first ticket, its first run, the second ticket, and the logs. The untraced processes have no
 /// collector.
-async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, String, String) {
+async fn play_two_tickets(endpoint: String, untraced: &[&'static str]) -> (String, String, String, String) {
     let world = TestWorld::start(Options {
         mode: ServiceMode::Processes,
         untraced: untraced.to_vec(),
@@ -191,7 +191,7 @@ async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, S
 fn assert_one_trace(collector: &Collector, ticket: &str) -> Vec<u8> {
     let spans = collector.spans.lock().unwrap().clone();
     let is_of = |span: &Span| {
-        texts(&span.attributes)
+        render_attributes(&span.attributes)
             .iter()
             .any(|(name, value)| match name.as_str() {
                 "ticket" => value == ticket,
@@ -311,7 +311,7 @@ fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
             .iter()
             .all(|chat| tickets.iter().any(|ticket| is_parent(chat, ticket)))
     );
-    let attributes = texts(&chats[0].attributes);
+    let attributes = render_attributes(&chats[0].attributes);
     for (name, value) in [
         ("gen_ai.operation.name", "chat"),
         ("gen_ai.provider.name", "anthropic"),
@@ -350,7 +350,7 @@ fn assert_nothing_private(what: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_is_one_trace_without_secrets() {
     let (collector, endpoint) = Collector::start().await;
-    let (ticket, run, other, logs) = Box::pin(play(endpoint, &[])).await;
+    let (ticket, run, other, logs) = Box::pin(play_two_tickets(endpoint, &[])).await;
     for service in ["ingest", "planner", "executor", "reporter"] {
         let spans = collector.spans.lock().unwrap();
         assert!(spans.iter().any(|(from, _)| from == service), "{service}");
@@ -381,7 +381,7 @@ async fn ticket_is_one_trace_without_secrets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn trace_stays_whole_without_executors_collector() {
     let (collector, endpoint) = Collector::start().await;
-    let (ticket, run, other, logs) = Box::pin(play(endpoint, &["executor"])).await;
+    let (ticket, run, other, logs) = Box::pin(play_two_tickets(endpoint, &["executor"])).await;
     let senders: BTreeSet<_> = collector.instances.lock().unwrap().values().cloned().collect();
     assert!(
         senders.contains("planner") && !senders.contains("executor"),

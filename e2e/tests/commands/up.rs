@@ -9,8 +9,8 @@ use testkit::{ScriptStep, fixture, poll_until};
 
 use crate::{
     forms,
-    program::{Program, Ran, run},
-    stage::{Stage, with},
+    program::{Program, Ran, run_program},
+    stage::{Stage, replace_setting},
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,10 +30,10 @@ impl Up {
     pub(crate) async fn start_with(stage: Stage, more: &[(&str, &str)]) -> Self {
         let mut environment = stage.environment();
         for (key, value) in more {
-            environment = with(&environment, key, value);
+            environment = replace_setting(&environment, key, value);
         }
         for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
-            environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+            environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
         }
         let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
         program.says("ready: ").await;
@@ -61,7 +61,7 @@ impl Up {
     }
 
     pub(crate) async fn ask(&self, arguments: &[&str]) -> Ran {
-        run("journeyman", arguments, &[], self.stage.path()).await
+        run_program("journeyman", arguments, &[], self.stage.path()).await
     }
 
     pub(crate) async fn told(&self, arguments: &[&str]) -> String {
@@ -151,11 +151,11 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     std::fs::write(stage.path().join("configs/shop.yaml"), "repo: {folder: shop}\n").unwrap();
     let mut environment = stage.environment();
     environment.retain(|(name, _)| name.contains("__MODEL__") || name.contains("__RULES__"));
-    environment = with(&environment, "FOLDER__SHOP__PATH", &shop.display().to_string());
+    environment = replace_setting(&environment, "FOLDER__SHOP__PATH", &shop.display().to_string());
     for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
-        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+        environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
-    let doctor = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    let doctor = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
     up.says("console at").await;
@@ -168,7 +168,7 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     assert!(jira.contains("`journeyman setup jira`"), "{jira}");
     assert!(github.contains("`journeyman setup github`"), "{github}");
     assert_eq!(
-        run("journeyman", &["runs"], &[], stage.path()).await.code,
+        run_program("journeyman", &["runs"], &[], stage.path()).await.code,
         Some(0)
     );
     up.signal(Signal::TERM);
@@ -363,7 +363,7 @@ async fn up_dry_run_starts_nothing() {
 async fn data_folder_has_one_owner() {
     let up = Up::start(Stage::start("").await).await;
     let environment = up.stage.environment();
-    let second = run("journeyman", &["up"], &environment, up.stage.path()).await;
+    let second = run_program("journeyman", &["up"], &environment, up.stage.path()).await;
     assert_eq!(second.code, Some(1), "{second:?}");
     assert_eq!(
         second.err.lines().last().unwrap(),
@@ -439,10 +439,10 @@ async fn up_serves_console_unless_disabled() {
     );
 
     let stage = Stage::start("").await;
-    let environment = with(&stage.environment(), "CONSOLE__IN_UP", "false");
-    let mut environment = with(&environment, "INGEST__LISTEN", "127.0.0.1:0");
+    let environment = replace_setting(&stage.environment(), "CONSOLE__IN_UP", "false");
+    let mut environment = replace_setting(&environment, "INGEST__LISTEN", "127.0.0.1:0");
     for service in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
-        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+        environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
     let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
     program.says("ready: ").await;
@@ -454,7 +454,7 @@ async fn up_serves_console_unless_disabled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn command_without_api_names_next_step() {
     let folder = tempfile::tempdir().unwrap();
-    let ran = run("journeyman", &["runs"], &[], folder.path()).await;
+    let ran = run_program("journeyman", &["runs"], &[], folder.path()).await;
     assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(
         ran.err
@@ -480,7 +480,8 @@ async fn login_works_anywhere_and_reports_wrong_token() {
     let elsewhere = tempfile::tempdir().unwrap();
     let home = [("HOME".to_owned(), elsewhere.path().display().to_string())];
     let file = elsewhere.path().join("token");
-    let journeyman = async |arguments: &[&str]| run("journeyman", arguments, &home, elsewhere.path()).await;
+    let journeyman =
+        async |arguments: &[&str]| run_program("journeyman", arguments, &home, elsewhere.path()).await;
 
     std::fs::write(&file, "no such token\n").unwrap();
     let login = ["login", url, "--token-file", file.to_str().unwrap()];

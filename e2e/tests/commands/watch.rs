@@ -4,8 +4,8 @@ use rustix::process::Signal;
 use testkit::{ServiceFault, fixture};
 
 use crate::{
-    program::{Program, run},
-    stage::{Stage, with, without},
+    program::{Program, run_program},
+    stage::{Stage, remove_setting, replace_setting},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,7 @@ async fn watch_finds_and_works_requested_tickets() {
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     watch.says("run finished: completed").await;
-    let runs = run("journeyman", &["runs"], &[], stage.path()).await;
+    let runs = run_program("journeyman", &["runs"], &[], stage.path()).await;
     assert!(runs.out.contains("implement      finished completed"), "{runs:?}");
     watch.signal(Signal::INT);
     let ran = watch.ended().await;
@@ -48,9 +48,9 @@ async fn watch_dry_run_lists_candidates_once() {
     stage
         .jira
         .create_issue(fixture::PROJECT, "Not yet", "", "Task", &[]);
-    let environment = without(&stage.environment(), "MODEL__API_KEY");
+    let environment = remove_setting(&stage.environment(), "MODEL__API_KEY");
     let arguments = ["watch", "--config", "configs/shop.yaml", "--dry-run"];
-    let first = run("journeyman", &arguments, &environment, stage.path()).await;
+    let first = run_program("journeyman", &arguments, &environment, stage.path()).await;
     assert_eq!((first.code, first.err.as_str()), (Some(0), ""), "{first:?}");
     let mut lines: Vec<&str> = first.out.lines().collect();
     lines.sort_unstable();
@@ -61,7 +61,7 @@ async fn watch_dry_run_lists_candidates_once() {
             "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity",
         ]
     );
-    let again = run("journeyman", &arguments, &environment, stage.path()).await;
+    let again = run_program("journeyman", &arguments, &environment, stage.path()).await;
     assert_eq!(again.out, first.out, "nothing is remembered of it");
     assert_eq!(stage.jira.status(&ready).as_deref(), Some("Ready for Agent"));
     assert!(stage.jira.comments(&ready).is_empty() && stage.jira.comments(&skipped).is_empty());
@@ -71,7 +71,7 @@ async fn watch_dry_run_lists_candidates_once() {
 
     // A failed search must not count as an empty one.
     stage.jira.fail_next(ServiceFault::new("/search", 50, 403));
-    let blind = run("journeyman", &arguments, &environment, stage.path()).await;
+    let blind = run_program("journeyman", &arguments, &environment, stage.path()).await;
     assert_eq!(blind.code, Some(1), "{blind:?}");
     assert!(
         blind.err.starts_with("journeyman: ") && blind.err.contains("ENG"),
@@ -82,16 +82,16 @@ async fn watch_dry_run_lists_candidates_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_listens_with_rules_of_folder() {
     let stage = Stage::start("").await;
-    let mut environment = without(&stage.environment(), "RULES__DIR");
+    let mut environment = remove_setting(&stage.environment(), "RULES__DIR");
     for service in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
-        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+        environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
-    let environment = with(&environment, "INGEST__LISTEN", "127.0.0.2:1");
+    let environment = replace_setting(&environment, "INGEST__LISTEN", "127.0.0.2:1");
     let free = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
     let port = free.local_addr().unwrap().port().to_string();
     drop(free);
     let wrong = ["serve", "--port", &port, "--config-dir", "nowhere"];
-    let ran = run("journeyman", &wrong, &environment, stage.path()).await;
+    let ran = run_program("journeyman", &wrong, &environment, stage.path()).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
         (Some(1), "journeyman: --config-dir nowhere is no folder\n")
@@ -101,7 +101,7 @@ async fn serve_listens_with_rules_of_folder() {
     serve
         .says(&format!("ready: http://127.0.0.2:{port}/webhooks/jira"))
         .await;
-    let listed = run("journeyman", &["list-tickets"], &[], stage.path()).await;
+    let listed = run_program("journeyman", &["list-tickets"], &[], stage.path()).await;
     assert_eq!(
         (listed.code, listed.err.as_str()),
         (Some(0), ""),

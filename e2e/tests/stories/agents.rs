@@ -9,14 +9,14 @@ use testkit::{
     github::RunConclusion,
 };
 
-use crate::{comment_with, commits, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
 
 /// Start of the first message of each job.
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 const OUR_REVIEW: &str = "Review this pull request";
 
-async fn opened(rules: &str) -> (TestWorld, String) {
+async fn complete_first_run(rules: &str) -> (TestWorld, String) {
     let options = Options {
         rules: rules.to_owned(),
         ..Options::default()
@@ -27,13 +27,13 @@ async fn opened(rules: &str) -> (TestWorld, String) {
     (world, key)
 }
 
-fn check(world: &TestWorld, conclusion: RunConclusion) {
+fn complete_check(world: &TestWorld, conclusion: RunConclusion) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", conclusion, "AssertionError: no note on rounding")];
     world.github.run_checks(REPOSITORY, &head, &checks).unwrap();
 }
 
-fn change(replies: &serde_json::Value) -> Vec<ScriptStep> {
+fn build_change_script(replies: &serde_json::Value) -> Vec<ScriptStep> {
     vec![
         ScriptStep::call(
             "write_file",
@@ -47,15 +47,15 @@ fn change(replies: &serde_json::Value) -> Vec<ScriptStep> {
     ]
 }
 
-async fn runs(world: &TestWorld, key: &str) -> usize {
+async fn count_runs(world: &TestWorld, key: &str) -> usize {
     let ticket = domain::TicketKey::jira(key).unwrap();
     world.client.runs(Some(&ticket)).await.unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repair_waits_while_skip_label_remains() {
-    let (world, key) = opened("").await;
-    let mut script = change(&json!([]));
+    let (world, key) = complete_first_run("").await;
+    let mut script = build_change_script(&json!([]));
     if let Some(reply) = script.last_mut() {
         *reply = ScriptStep::call(
             "finish",
@@ -72,13 +72,13 @@ async fn repair_waits_while_skip_label_remains() {
             .unwrap();
     };
     label(&["skip-dispatch"]);
-    check(&world, RunConclusion::Failure);
+    complete_check(&world, RunConclusion::Failure);
     label(&[]);
-    check(&world, RunConclusion::Failure);
+    complete_check(&world, RunConclusion::Failure);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     comment_with(&world, &key, "The failing checks are repaired").await;
     assert_eq!(
-        runs(&world, &key).await,
+        count_runs(&world, &key).await,
         2,
         "the first red checks started nothing"
     );
@@ -88,8 +88,8 @@ async fn repair_waits_while_skip_label_remains() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_program_named_by_rules_is_addressed() {
-    let (world, key) = opened("review:\n  agents: ['lint[bot]']\n").await;
-    check(&world, RunConclusion::Success);
+    let (world, key) = complete_first_run("review:\n  agents: ['lint[bot]']\n").await;
+    complete_check(&world, RunConclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     // The unknown program causes no run, so the next run belongs to the program in the rules.
@@ -102,13 +102,14 @@ async fn review_program_named_by_rules_is_addressed() {
     };
     review("other[bot]");
     let next = world.github.next_id();
-    let mut script = change(&json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]));
+    let mut script =
+        build_change_script(&json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]));
     script[0].expect = Some("A program wrote this review".to_owned());
     world.model.set_script_of(REVIEW, "", script);
     review("lint[bot]");
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
-    assert_eq!(commits(&world).len(), 2);
-    assert_eq!(runs(&world, &key).await, 3);
+    assert_eq!(list_commit_subjects(&world).len(), 2);
+    assert_eq!(count_runs(&world, &key).await, 3);
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
@@ -116,7 +117,7 @@ async fn review_program_named_by_rules_is_addressed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn own_review_is_worked_on_once() {
     let rules = "pull_request:\n  reviewer: journeyman-agent\n  self_review: true\n";
-    let (world, key) = opened(rules).await;
+    let (world, key) = complete_first_run(rules).await;
     let pull = only_pull_request(&world);
     let patch = world.github.diff(REPOSITORY, &pull.base, &pull.head_sha).unwrap();
     let line = added_line(&patch, "shop/cart.py");
@@ -130,17 +131,18 @@ async fn own_review_is_worked_on_once() {
             ScriptStep::call("submit_comments", finding),
         ],
     );
-    check(&world, RunConclusion::Success);
+    complete_check(&world, RunConclusion::Success);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let reviewed = world.until("our review", async || {
         let threads = world.github.threads(REPOSITORY, pull.number).ok()?;
         threads.first().copied()
     });
     let thread = reviewed.await.unwrap();
-    let script = change(&json!([{"id": thread, "disposition": "changed", "reply": "It is in notes."}]));
+    let script =
+        build_change_script(&json!([{"id": thread, "disposition": "changed", "reply": "It is in notes."}]));
     world.model.set_script_of(REVIEW, "", script);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
-    assert_eq!(commits(&world).len(), 2);
+    assert_eq!(list_commit_subjects(&world).len(), 2);
     let reviews = world.github.reviews(REPOSITORY, pull.number).unwrap();
     assert_eq!(reviews[0].state, "commented", "nobody judges what is his own");
     assert_eq!(world.github.violations(), Vec::<String>::new());

@@ -4,9 +4,9 @@ use domain::{Job, TicketKey};
 use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::{comments, end_of};
+use crate::{end_of, list_ticket_comments};
 
-async fn post(world: &TestWorld, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
+async fn post_body(world: &TestWorld, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
     let mut request = reqwest::Client::new()
         .post(format!("{}{path}", world.url))
         .body(body);
@@ -21,11 +21,11 @@ async fn bad_signature_is_refused_without_effect() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let forged = "sha256=0000000000000000000000000000000000000000000000000000000000000000";
     assert_eq!(
-        post(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await,
+        post_body(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await,
         401
     );
     assert_eq!(
-        post(
+        post_body(
             &world,
             "/webhooks/github",
             "{}",
@@ -34,7 +34,7 @@ async fn bad_signature_is_refused_without_effect() {
         .await,
         401
     );
-    assert_eq!(post(&world, "/webhooks/github", "{}", &[]).await, 401);
+    assert_eq!(post_body(&world, "/webhooks/github", "{}", &[]).await, 401);
     assert!(world.client.runs(None).await.unwrap().is_empty());
     world.stop().await.unwrap();
 }
@@ -107,7 +107,7 @@ async fn dispatched_job_equals_status_change() {
         .unwrap();
     world.finished(&run).await.unwrap();
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), 1);
-    assert!(!comments(&world, &key).is_empty());
+    assert!(!list_ticket_comments(&world, &key).is_empty());
     world.stop().await.unwrap();
 }
 

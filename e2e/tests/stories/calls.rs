@@ -7,7 +7,7 @@ use testkit::{JiraOptions, ServiceFault, fixture::REPOSITORY, github::WRITER_LOG
 
 const BRANCH: &str = "feature/ENG-1-login";
 
-async fn answer(client: &Client, world: &TestWorld, request: &Value, key: &str) -> Value {
+async fn await_call_answer(client: &Client, world: &TestWorld, request: &Value, key: &str) -> Value {
     let asked = client.ask_pull_request(request, Some(key)).await.unwrap();
     let PullRequestSubmission::Taken(call) = asked else {
         panic!("refused: {asked:?}")
@@ -33,7 +33,7 @@ async fn call_opens_linked_pull_request_once() {
         "description": "A form and its test", "jira_key": key, "mark_ready": true,
     });
     let client = &world.client;
-    let first = answer(client, &world, &request, "ci-1").await;
+    let first = await_call_answer(client, &world, &request, "ci-1").await;
     assert_eq!(
         (&first["status"], &first["errors"]),
         (&json!("success"), &json!([])),
@@ -42,9 +42,9 @@ async fn call_opens_linked_pull_request_once() {
     assert_eq!(first["jira_status"]["linked"], true);
     assert_eq!(first["jira_status"]["transitioned"], true, "{first}");
     assert_eq!(first["marked_ready"], true);
-    let again = answer(client, &world, &request, "ci-1").await;
+    let again = await_call_answer(client, &world, &request, "ci-1").await;
     assert_eq!(again, first, "the same key has the same answer");
-    let other = answer(client, &world, &request, "ci-2").await;
+    let other = await_call_answer(client, &world, &request, "ci-2").await;
     assert_eq!(other["pr_number"], first["pr_number"], "it is found again");
 
     let pulls = world.github.pull_requests(REPOSITORY);
@@ -74,9 +74,9 @@ async fn impossible_call_is_answered_with_reason() {
     assert_eq!(said["errors"][0]["context"]["field"], "title", "{said}");
 
     let with = |repository: &str| json!({"repository": repository, "branch": BRANCH, "title": "Add a login", "description": "A form and its test"});
-    let missing = answer(client, &world, &with(REPOSITORY), "missing").await;
+    let missing = await_call_answer(client, &world, &with(REPOSITORY), "missing").await;
     assert_eq!(missing["errors"][0]["type"], "branch_not_found", "{missing}");
-    let unknown = answer(client, &world, &with("acme/secret"), "unknown").await;
+    let unknown = await_call_answer(client, &world, &with("acme/secret"), "unknown").await;
     assert_eq!(
         unknown["errors"][0]["context"]["field"], "repository",
         "{unknown}"
@@ -85,7 +85,7 @@ async fn impossible_call_is_answered_with_reason() {
     world.stop().await.unwrap();
 }
 
-fn transition(name: &str, to: &str, asks_for: &[&str]) -> JiraTransition {
+fn build_transition(name: &str, to: &str, asks_for: &[&str]) -> JiraTransition {
     JiraTransition {
         name: name.to_owned(),
         to: to.to_owned(),
@@ -115,7 +115,7 @@ async fn with_branch(
     (world, key)
 }
 
-fn about(key: &str, more: &[(&str, Value)]) -> Value {
+fn build_call_request(key: &str, more: &[(&str, Value)]) -> Value {
     let mut request = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Add a login form",
         "description": "A form and its test", "jira_key": key});
     for (field, value) in more {
@@ -127,12 +127,12 @@ fn about(key: &str, more: &[(&str, Value)]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn jira_failure_leaves_called_pull_request() {
     let moves = vec![
-        transition("Block", "In Progress", &[]),
-        transition("Finish", "Done", &[]),
+        build_transition("Block", "In Progress", &[]),
+        build_transition("Finish", "Done", &[]),
     ];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let client = &world.client;
-    let unknown = answer(client, &world, &about("ENG-999", &[]), "unknown").await;
+    let unknown = await_call_answer(client, &world, &build_call_request("ENG-999", &[]), "unknown").await;
     assert_eq!(
         (&unknown["status"], &unknown["errors"][0]["type"]),
         (&json!("success"), &json!("jira_issue_not_found")),
@@ -144,7 +144,7 @@ async fn jira_failure_leaves_called_pull_request() {
     world
         .jira
         .fail_next(ServiceFault::new("/comment", 1, 400).on("POST"));
-    let told = answer(client, &world, &about(&key, &[]), "no-link").await;
+    let told = await_call_answer(client, &world, &build_call_request(&key, &[]), "no-link").await;
     let errors = told["errors"].as_array().unwrap();
     let types: Vec<&str> = errors
         .iter()
@@ -170,12 +170,12 @@ async fn jira_failure_leaves_called_pull_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_transition_choice_fills_required_fields() {
     let moves = vec![
-        transition("Peer Review", "In Progress", &[]),
-        transition("Design Review", "In Review", &["Reviewer"]),
+        build_transition("Peer Review", "In Progress", &[]),
+        build_transition("Design Review", "In Review", &["Reviewer"]),
     ];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let client = &world.client;
-    let ambiguous = answer(client, &world, &about(&key, &[]), "ambiguous").await;
+    let ambiguous = await_call_answer(client, &world, &build_call_request(&key, &[]), "ambiguous").await;
     assert_eq!(
         ambiguous["errors"][0]["type"], "jira_transition_ambiguous",
         "{ambiguous}"
@@ -183,17 +183,23 @@ async fn callers_transition_choice_fills_required_fields() {
     assert_eq!(ambiguous["jira_status"]["linked"], true);
     assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
     let choice = ("transition", json!("Design Review"));
-    let bare = answer(
+    let bare = await_call_answer(
         client,
         &world,
-        &about(&key, std::slice::from_ref(&choice)),
+        &build_call_request(&key, std::slice::from_ref(&choice)),
         "bare",
     )
     .await;
     assert_eq!(bare["errors"][0]["type"], "jira_transition_failed", "{bare}");
     assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
     let filled = ("transition_fields", json!({"Reviewer": "ada"}));
-    let done = answer(client, &world, &about(&key, &[choice, filled]), "done").await;
+    let done = await_call_answer(
+        client,
+        &world,
+        &build_call_request(&key, &[choice, filled]),
+        "done",
+    )
+    .await;
     assert_eq!(
         (&done["jira_status"]["current_state"], &done["errors"]),
         (&json!("In Review"), &json!([])),
@@ -207,12 +213,12 @@ async fn callers_transition_choice_fills_required_fields() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reporter_acronym_setting_means_code_review() {
     let moves = vec![
-        transition("Finish", "Done", &[]),
-        transition("To CR", "In Progress", &[]),
+        build_transition("Finish", "Done", &[]),
+        build_transition("To CR", "In Progress", &[]),
     ];
     let settings = vec![("REPORTER__REVIEW_ACRONYMS", "ICR,CR".to_owned())];
     let (world, key) = with_branch(moves, settings).await;
-    let told = answer(&world.client, &world, &about(&key, &[]), "acronym").await;
+    let told = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "acronym").await;
     assert_eq!(told["errors"], json!([]), "{told}");
     assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
     world.stop().await.unwrap();
@@ -220,10 +226,10 @@ async fn reporter_acronym_setting_means_code_review() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn called_dry_run_writes_nothing() {
-    let moves = vec![transition("Code Review", "In Review", &[])];
+    let moves = vec![build_transition("Code Review", "In Review", &[])];
     let (world, key) = with_branch(moves, Vec::new()).await;
-    let request = about(&key, &[("dry_run", json!(true)), ("mark_ready", json!(true))]);
-    let look = answer(&world.client, &world, &request, "look").await;
+    let request = build_call_request(&key, &[("dry_run", json!(true)), ("mark_ready", json!(true))]);
+    let look = await_call_answer(&world.client, &world, &request, "look").await;
     assert_eq!(
         (&look["dry_run"], &look["errors"]),
         (&json!(true), &json!([])),
@@ -245,7 +251,7 @@ async fn called_dry_run_writes_nothing() {
 /// The crash happens after the pull request is open and before the caller gets the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn second_reporter_completes_crashed_call_once() {
-    let moves = vec![transition("Code Review", "In Review", &[])];
+    let moves = vec![build_transition("Code Review", "In Review", &[])];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let opened = world.github.open_pull_request_as(
         REPOSITORY,
@@ -264,11 +270,11 @@ async fn second_reporter_completes_crashed_call_once() {
 
     let other = world
         .client
-        .ask_pull_request(&about(&key, &[]), Some("ci-2"))
+        .ask_pull_request(&build_call_request(&key, &[]), Some("ci-2"))
         .await
         .unwrap();
     assert!(matches!(other, PullRequestSubmission::Taken(_)), "{other:?}");
-    let told = answer(&world.client, &world, &about(&key, &[]), "ci-1").await;
+    let told = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "ci-1").await;
     assert_eq!(
         (&told["status"], &told["pr_number"], &told["errors"]),
         (&json!("success"), &json!(opened), &json!([])),

@@ -13,7 +13,7 @@ use crate::{comment_with, end_of, only_pull_request};
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
 /// Options with polls alone, every second.
-fn polled() -> Options {
+fn build_polled_options() -> Options {
     Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
@@ -65,7 +65,7 @@ async fn single_ci_event_completes_checks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_push_review_and_close() {
-    let world = TestWorld::start(polled()).await.unwrap();
+    let world = TestWorld::start(build_polled_options()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
@@ -110,7 +110,7 @@ async fn polls_find_returned_ticket() {
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
     let world = TestWorld::start(Options {
         script: Some(vec![ScriptStep::call("give_up", input)]),
-        ..polled()
+        ..build_polled_options()
     });
     let world = world.await.unwrap();
     let key = world.ask().unwrap();

@@ -101,7 +101,7 @@ impl Stage {
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(log(self.folder.path()))
+            .stderr(open_log(self.folder.path()))
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
@@ -162,7 +162,7 @@ impl Stage {
     }
 }
 
-fn log(folder: &Path) -> std::fs::File {
+fn open_log(folder: &Path) -> std::fs::File {
     let mut options = std::fs::File::options();
     options
         .create(true)

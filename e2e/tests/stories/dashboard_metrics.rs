@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::{comment_with, decisions::named, end_of, only_pull_request};
+use crate::{comment_with, decisions::extract_approval_target, end_of, only_pull_request};
 
 // Metrics that this story does not cause, with the test that does; docs/observability.md documents name and
 // labels of each.
@@ -56,14 +56,14 @@ const WORDS: [&str; 13] = [
     "and", "or", "unless", "by", "on", "without", "ignoring", "bool", "offset", "sum", "max", "min", "avg",
 ];
 
-fn monitoring() -> PathBuf {
+fn find_monitoring_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../k8s/components/monitoring")
 }
 
 /// Returns every expression of the dashboards and alerts.
-fn expressions() -> Vec<String> {
+fn list_expressions() -> Vec<String> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(monitoring().join("dashboards")).unwrap() {
+    for entry in fs::read_dir(find_monitoring_folder().join("dashboards")).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
         let dashboard: Value = serde_json::from_str(&text).unwrap();
         let panels = dashboard["panels"].as_array().unwrap().clone();
@@ -72,7 +72,7 @@ fn expressions() -> Vec<String> {
             .flat_map(|panel| panel["targets"].as_array().unwrap());
         found.extend(targets.map(|target| target["expr"].as_str().unwrap().to_owned()));
     }
-    let rules = fs::read_to_string(monitoring().join("rules.yaml")).unwrap();
+    let rules = fs::read_to_string(find_monitoring_folder().join("rules.yaml")).unwrap();
     let mut lines = rules.lines().peekable();
     while let Some(line) = lines.next() {
         let Some(expression) = line.trim_start().strip_prefix("expr:") else {
@@ -194,7 +194,7 @@ impl Scraped {
 }
 
 /// Starts a registry that answers every request.
-async fn registry() -> String {
+async fn start_registry() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -212,7 +212,7 @@ async fn registry() -> String {
 }
 
 /// Returns the fixture's script with a failing tool call.
-fn script() -> Vec<ScriptStep> {
+fn build_failing_script() -> Vec<ScriptStep> {
     let mut script = vec![ScriptStep::call("read_file", json!({"path": "no/such/file"}))];
     let steps = fixture::build_shop_script().into_iter().enumerate();
     // The first step expects the result of the failed call.
@@ -228,8 +228,8 @@ fn step_one() -> ScriptStep {
     .and_call("run_command", json!({"command": fixture::TEST_COMMAND}))
 }
 
-async fn start() -> (TestWorld, Vec<String>) {
-    let registry = registry().await;
+async fn start_measured_world() -> (TestWorld, Vec<String>) {
+    let registry = start_registry().await;
     let executor = format!("127.0.0.1:{}", free_port().unwrap());
     let fetch = |url: &str| {
         format!(
@@ -245,7 +245,7 @@ async fn start() -> (TestWorld, Vec<String>) {
         mode: ServiceMode::Processes,
         // A poll finds the first event.
         no_webhooks: true,
-        script: Some(script()),
+        script: Some(build_failing_script()),
         rules: format!(
             "agent:\n  approval: plan\nexecutor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"
         ),
@@ -271,7 +271,7 @@ async fn start() -> (TestWorld, Vec<String>) {
 
 /// Plays a ticket from a poll over an approval to its merge, with a refused webhook, a failing tool and a
 /// closed egress; and a second ticket whose model fails.
-async fn play(world: &TestWorld, addresses: &[String]) -> Scraped {
+async fn play_measured_tickets(world: &TestWorld, addresses: &[String]) -> Scraped {
     let mut scraped = Scraped::default();
     let key = world.ask().unwrap();
     let asked = comment_with(world, &key, "Decide in a comment").await;
@@ -290,7 +290,7 @@ async fn play(world: &TestWorld, addresses: &[String]) -> Scraped {
         .header("x-hub-signature-256", "sha256=00")
         .body("{}");
     assert_eq!(refused.send().await.unwrap().status(), 401);
-    let approve = format!("/approve {}", named(&asked));
+    let approve = format!("/approve {}", extract_approval_target(&asked));
     world.jira.comment_as(&key, "ada", &approve).unwrap();
     assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
     assert!(world.run_ci().await.unwrap());
@@ -307,7 +307,7 @@ async fn play(world: &TestWorld, addresses: &[String]) -> Scraped {
 }
 
 /// Returns the rows of the page on observability, by Prometheus name without unit and `_total`.
-fn documented() -> BTreeMap<String, String> {
+fn read_documented_metrics() -> BTreeMap<String, String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/observability.md");
     let page = fs::read_to_string(page).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `"));
@@ -342,12 +342,12 @@ fn breaks_the_scheme(name: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn story_measures_every_dashboard_metric() {
-    let (world, addresses) = start().await;
-    let scraped = play(&world, &addresses).await;
+    let (world, addresses) = start_measured_world().await;
+    let scraped = play_measured_tickets(&world, &addresses).await;
     world.stop().await.unwrap();
-    let documented = documented();
+    let documented = read_documented_metrics();
     let mut problems = BTreeSet::new();
-    for expression in expressions() {
+    for expression in list_expressions() {
         for (name, labels) in metrics_of(&expression) {
             if OF_PROMETHEUS.contains(&name.as_str()) {
                 continue;

@@ -4,10 +4,10 @@ use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::{JiraKind, JiraOptions};
 
-use crate::{comment_with, comments, end_of, happy::to_the_merge, only_pull_request};
+use crate::{comment_with, end_of, happy::to_the_merge, list_ticket_comments, only_pull_request};
 
 /// Makes the default instance a Data Center of this release, whose accounts have tokens alone.
-fn options(release: u64) -> Options {
+fn build_release_options(release: u64) -> Options {
     let mut settings = vec![
         ("JIRA_READER__DEPLOYMENT", "data-center".to_owned()),
         ("JIRA_READER__EMAIL", String::new()),
@@ -35,7 +35,7 @@ fn options(release: u64) -> Options {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polled_data_center_ticket_reaches_merge() {
-    let world = TestWorld::start(options(9)).await.unwrap();
+    let world = TestWorld::start(build_release_options(9)).await.unwrap();
     // A Data Center knows its users by name.
     world.jira.set_groups("ada", &[testkit::jira::USERS]);
     let key = world.ask().unwrap();
@@ -47,7 +47,7 @@ async fn polled_data_center_ticket_reaches_merge() {
     let links = world.jira.remote_links(&key);
     let links: Vec<&str> = links.iter().map(|link| link.url.as_str()).collect();
     assert_eq!(links, [only_pull_request(&world).url.as_str()]);
-    let said = comments(&world, &key);
+    let said = list_ticket_comments(&world, &key);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     let pull = format!("|{}]", only_pull_request(&world).url);
     for markup in [
@@ -72,7 +72,7 @@ async fn polled_data_center_ticket_reaches_merge() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn data_center_webhooks_start_work_and_commands() {
-    let mut options = options(10);
+    let mut options = build_release_options(10);
     let group = ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned());
     options.settings.push(group);
     let world = TestWorld::start(options).await.unwrap();

@@ -9,10 +9,10 @@ use testkit::{
     github::{ReactedObject, WRITER_LOGIN},
 };
 
-use crate::{comment_with, end_of, only_pull_request, signals::reactions};
+use crate::{comment_with, end_of, only_pull_request, signals::await_reactions};
 
 /// Returns the commit or plan that an offered approval names.
-pub(crate) fn named(words: &str) -> String {
+pub(crate) fn extract_approval_target(words: &str) -> String {
     let (_, rest) = words.rsplit_once("/approve ").expect("an approval is offered");
     rest.chars().take_while(char::is_ascii_hexdigit).collect()
 }
@@ -27,7 +27,7 @@ async fn comment_approves_named_plan() {
     let key = world.ask().unwrap();
     let asked = comment_with(&world, &key, "Decide in a comment").await;
     assert_eq!(world.model.calls().len(), 0, "no work yet");
-    let approve = format!("/approve {}", named(&asked));
+    let approve = format!("/approve {}", extract_approval_target(&asked));
     world.jira.comment_as(&key, "ada", &approve).unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     only_pull_request(&world);
@@ -72,7 +72,9 @@ impl Gate {
             let said = self.world.github.comments(REPOSITORY, self.number).into_iter();
             let ours = said.filter(|said| said.author == WRITER_LOGIN);
             let words: String = ours.map(|said| said.body).collect();
-            let commit = words.contains("/approve ").then(|| named(&words))?;
+            let commit = words
+                .contains("/approve ")
+                .then(|| extract_approval_target(&words))?;
             (commit != before).then_some(commit)
         };
         self.world.until("a question", asked).await.unwrap()
@@ -85,7 +87,7 @@ impl Gate {
             .github
             .comment_as(REPOSITORY, self.number, "rita", words)
             .unwrap();
-        reactions(&self.world, ReactedObject::Comment(comment), &["eyes"]).await;
+        await_reactions(&self.world, ReactedObject::Comment(comment), &["eyes"]).await;
     }
 }
 

@@ -9,12 +9,12 @@ use testkit::{
     github::{ReactedObject, StandInDiscussion, StandInDiscussionComment, WRITER_LOGIN},
 };
 
-use crate::{end_of, signals::reactions};
+use crate::{end_of, signals::await_reactions};
 
 const RULES: &str = "discussions:\n  enabled: true\nissues:\n  most_planned: 3\n";
 const LINE: &str = "return full * (100 - discount_percent) // 100";
 
-fn options() -> Options {
+fn build_options() -> Options {
     Options {
         rules: RULES.to_owned(),
         ..Options::default()
@@ -22,7 +22,7 @@ fn options() -> Options {
 }
 
 /// Model replies that read the line and answer with `said`.
-fn answer(said: &str) -> Vec<ScriptStep> {
+fn build_answer_script(said: &str) -> Vec<ScriptStep> {
     let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
     vec![
         ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
@@ -30,7 +30,7 @@ fn answer(said: &str) -> Vec<ScriptStep> {
     ]
 }
 
-fn begin(world: &TestWorld, by: &str, category: &str) -> (u64, String) {
+fn open_discussion(world: &TestWorld, by: &str, category: &str) -> (u64, String) {
     let text = ("How do we round?", "Is the total of an invoice rounded?");
     let number = world
         .github
@@ -39,25 +39,27 @@ fn begin(world: &TestWorld, by: &str, category: &str) -> (u64, String) {
     (number, format!("github:{REPOSITORY}/discussions/{number}"))
 }
 
-fn discussion(world: &TestWorld, number: u64) -> StandInDiscussion {
+fn read_discussion(world: &TestWorld, number: u64) -> StandInDiscussion {
     world.github.discussion(REPOSITORY, number).unwrap()
 }
 
 /// Returns our comments in a discussion.
-fn ours(world: &TestWorld, number: u64) -> Vec<StandInDiscussionComment> {
-    let said = discussion(world, number).comments.into_iter();
+fn list_own_comments(world: &TestWorld, number: u64) -> Vec<StandInDiscussionComment> {
+    let said = read_discussion(world, number).comments.into_iter();
     said.filter(|comment| comment.author == WRITER_LOGIN).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn discussion_is_researched_and_answered_in_thread() {
-    let world = TestWorld::start(options()).await.unwrap();
-    world
-        .model
-        .set_script_of("Research what this", "", answer("It is rounded down. @everyone"));
-    let (number, ticket) = begin(&world, "rita", "Ideas");
+    let world = TestWorld::start(build_options()).await.unwrap();
+    world.model.set_script_of(
+        "Research what this",
+        "",
+        build_answer_script("It is rounded down. @everyone"),
+    );
+    let (number, ticket) = open_discussion(&world, "rita", "Ideas");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    let said = ours(&world, number);
+    let said = list_own_comments(&world, number);
     assert_eq!(said.len(), 1, "{said:#?}");
     let body = &said[0].body;
     assert!(
@@ -65,11 +67,13 @@ async fn discussion_is_researched_and_answered_in_thread() {
         "{body}"
     );
     assert_eq!(said[0].reply_to, None);
-    reactions(&world, ReactedObject::Discussion(number), &["eyes"]).await;
+    await_reactions(&world, ReactedObject::Discussion(number), &["eyes"]).await;
 
-    world
-        .model
-        .set_script_of("Answer this question", "", answer("Because of the tax law."));
+    world.model.set_script_of(
+        "Answer this question",
+        "",
+        build_answer_script("Because of the tax law."),
+    );
     let first = world
         .github
         .discuss_as(REPOSITORY, number, "rob", "I wonder.", None)
@@ -78,7 +82,7 @@ async fn discussion_is_researched_and_answered_in_thread() {
         .github
         .discuss_as(REPOSITORY, number, "rita", "@journeyman Why?", Some(first));
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    let said = ours(&world, number);
+    let said = list_own_comments(&world, number);
     assert_eq!(said.len(), 2, "{said:#?}");
     assert!(said[1].body.contains("Because of the tax law."), "{said:#?}");
     assert_eq!(
@@ -86,7 +90,7 @@ async fn discussion_is_researched_and_answered_in_thread() {
         Some(first),
         "replies have no replies, so it goes to the thread's first comment"
     );
-    reactions(
+    await_reactions(
         &world,
         ReactedObject::DiscussionComment(asked.unwrap()),
         &["eyes", "rocket"],
@@ -109,7 +113,7 @@ async fn discussion_is_summarized_planned_and_closed() {
     })
     .await
     .unwrap();
-    let (number, ticket) = begin(&world, "rita", "Q&A");
+    let (number, ticket) = open_discussion(&world, "rita", "Q&A");
     let order = |text: &str| {
         world
             .github
@@ -117,17 +121,21 @@ async fn discussion_is_summarized_planned_and_closed() {
             .unwrap()
     };
 
-    world
-        .model
-        .set_script_of("Sum this discussion up", "", answer("Rita asks how we round."));
+    world.model.set_script_of(
+        "Sum this discussion up",
+        "",
+        build_answer_script("Rita asks how we round."),
+    );
     order("/summarize");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    world
-        .model
-        .set_script_of("Sum this discussion up", "", answer("All agree on half up."));
+    world.model.set_script_of(
+        "Sum this discussion up",
+        "",
+        build_answer_script("All agree on half up."),
+    );
     order("/summarize");
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    let said = ours(&world, number);
+    let said = list_own_comments(&world, number);
     assert_eq!(
         said.len(),
         1,
@@ -157,10 +165,10 @@ async fn discussion_is_summarized_planned_and_closed() {
     );
     let parts = world.github.sub_issues(REPOSITORY, issues[0].number).unwrap();
     assert_eq!(parts, [issues[1].number, issues[2].number]);
-    let listed = ours(&world, number).pop().unwrap().body;
+    let listed = list_own_comments(&world, number).pop().unwrap().body;
     assert!(listed.contains("Round the tax"), "{listed}");
 
-    let mut steps = answer("We round half up.");
+    let mut steps = build_answer_script("We round half up.");
     let first = steps.remove(0).expecting("Round the tax");
     steps.insert(0, first);
     world
@@ -168,9 +176,9 @@ async fn discussion_is_summarized_planned_and_closed() {
         .set_script_of("This discussion is to be closed", "", steps);
     order("/complete");
     assert_eq!(end_of(&world, &ticket, 3).await, StopReason::Completed);
-    let last = ours(&world, number).pop().unwrap();
+    let last = list_own_comments(&world, number).pop().unwrap();
     assert!(last.body.contains("We round half up."), "{last:#?}");
-    let end = discussion(&world, number);
+    let end = read_discussion(&world, number);
     assert_eq!(
         (end.closed_as.as_deref(), end.answer),
         (Some("resolved"), Some(last.id))
@@ -185,7 +193,7 @@ async fn polled_discussions_ignore_guests_commands() {
     let world = TestWorld::start(Options {
         no_webhooks: true,
         settings: vec![("INGEST__POLL_INTERVAL_S", "5".to_owned())],
-        ..options()
+        ..build_options()
     })
     .await
     .unwrap();
@@ -193,27 +201,31 @@ async fn polled_discussions_ignore_guests_commands() {
         .github
         .set_permission(fixture::REPOSITORY, "guest", "read")
         .unwrap();
-    let (others, _) = begin(&world, "guest", "Ideas");
+    let (others, _) = open_discussion(&world, "guest", "Ideas");
     world
         .github
         .discuss_as(REPOSITORY, others, "guest", "/summarize", None)
         .unwrap();
-    world
-        .model
-        .set_script_of("Research what this", "", answer("It is rounded down."));
-    let (number, ticket) = begin(&world, "rita", "Ideas");
+    world.model.set_script_of(
+        "Research what this",
+        "",
+        build_answer_script("It is rounded down."),
+    );
+    let (number, ticket) = open_discussion(&world, "rita", "Ideas");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    world
-        .model
-        .set_script_of("Sum this discussion up", "", answer("Rita asks how we round."));
+    world.model.set_script_of(
+        "Sum this discussion up",
+        "",
+        build_answer_script("Rita asks how we round."),
+    );
     world
         .github
         .discuss_as(REPOSITORY, number, "rita", "/summarize", None)
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    assert_eq!(ours(&world, number).len(), 2);
+    assert_eq!(list_own_comments(&world, number).len(), 2);
     assert_eq!(
-        ours(&world, others),
+        list_own_comments(&world, others),
         [],
         "whoever may not write to the repository orders nothing"
     );
@@ -249,9 +261,9 @@ async fn research_links_one_thread_per_question() {
         ),
     ];
     world.model.set_script_of("Research what this", "", steps);
-    let (number, ticket) = begin(&world, "rita", "Ideas");
+    let (number, ticket) = open_discussion(&world, "rita", "Ideas");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    let said = ours(&world, number);
+    let said = list_own_comments(&world, number);
     let [first, round, place] = &said[..] else {
         panic!("{said:#?}")
     };
@@ -277,6 +289,6 @@ async fn research_links_one_thread_per_question() {
     world.github.redeliver_all();
     assert_eq!(world.model.violations(), Vec::<String>::new());
     assert_eq!(world.github.violations(), Vec::<String>::new());
-    assert_eq!(ours(&world, number).len(), 3);
+    assert_eq!(list_own_comments(&world, number).len(), 3);
     world.stop().await.unwrap();
 }

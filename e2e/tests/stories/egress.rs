@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{comment_with, comments, end_of};
+use crate::{comment_with, end_of, list_ticket_comments};
 
 const TOKEN: &str = "registry-token-5c1d20e7";
 /// Content of every package of the registry.
@@ -32,7 +32,7 @@ impl PackageRegistry {
         let heard = Arc::clone(&asked);
         let serving = tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                let head = answer(connection).await;
+                let head = answer_package_request(connection).await;
                 heard.lock().unwrap().push(head);
             }
         });
@@ -44,7 +44,7 @@ impl PackageRegistry {
     }
 }
 
-async fn answer(connection: TcpStream) -> String {
+async fn answer_package_request(connection: TcpStream) -> String {
     let mut connection = BufReader::new(connection);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") && connection.read_line(&mut head).await.is_ok_and(|count| count > 0) {}
@@ -65,7 +65,11 @@ async fn answer(connection: TcpStream) -> String {
 }
 
 /// Starts a world with this setup whose proxy knows the registry.
-async fn start(registry: &PackageRegistry, (mode, tls): (ServiceMode, bool), setup: &str) -> TestWorld {
+async fn start_registry_world(
+    registry: &PackageRegistry,
+    (mode, tls): (ServiceMode, bool),
+    setup: &str,
+) -> TestWorld {
     let options = Options {
         mode,
         tls,
@@ -95,13 +99,13 @@ pub(crate) fn render_fetch(url: &str) -> String {
     )
 }
 
-async fn installs(mode: ServiceMode, tls: bool) {
+async fn assert_package_install(mode: ServiceMode, tls: bool) {
     let registry = PackageRegistry::start().await;
     let setup = format!(
         "{} > rates.txt && grep -q '{PACKAGE}' rates.txt && rm rates.txt && ! env | grep -q 'registry-[t]oken'",
         render_fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
     );
-    let world = start(&registry, (mode, tls), &setup).await;
+    let world = start_registry_world(&registry, (mode, tls), &setup).await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let asked = registry.asked.lock().unwrap().clone();
@@ -111,29 +115,29 @@ async fn installs(mode: ServiceMode, tls: bool) {
     );
     let run = world.run(&key, 0).await.unwrap();
     let journal = serde_json::to_string(&world.client.journal(&run).await.unwrap()).unwrap();
-    assert!(!journal.contains(TOKEN) && !comments(&world, &key).concat().contains(TOKEN));
+    assert!(!journal.contains(TOKEN) && !list_ticket_comments(&world, &key).concat().contains(TOKEN));
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sandbox_installs_private_package_without_credential() {
-    installs(ServiceMode::InProcess, false).await;
+    assert_package_install(ServiceMode::InProcess, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_install_private_package() {
-    installs(ServiceMode::Processes, false).await;
+    assert_package_install(ServiceMode::Processes, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn private_package_installs_through_tls_proxy() {
-    installs(ServiceMode::Processes, true).await;
+    assert_package_install(ServiceMode::Processes, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_of_closed_host_is_commented() {
     let registry = PackageRegistry::start().await;
-    let world = start(
+    let world = start_registry_world(
         &registry,
         (ServiceMode::InProcess, false),
         &render_fetch("http://elsewhere.example/"),

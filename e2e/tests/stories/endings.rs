@@ -8,7 +8,7 @@ use testkit::{ScriptStep, ServiceFault, fixture};
 use crate::{comment_with, end_of, only_pull_request};
 
 /// Plays a ticket and returns the world after its first run, with the reason of the run's end.
-async fn play(options: Options) -> (TestWorld, String, StopReason) {
+async fn play_first_run(options: Options) -> (TestWorld, String, StopReason) {
     let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
@@ -19,7 +19,7 @@ async fn play(options: Options) -> (TestWorld, String, StopReason) {
 async fn ending_without_change_is_commented() {
     let said = || ScriptStep::say("The ticket is already solved on main.");
     let script = vec![said(), said().expecting("not handed over yet"), said()];
-    let (world, key, reason) = play(Options {
+    let (world, key, reason) = play_first_run(Options {
         script: Some(script),
         ..Options::default()
     })
@@ -51,7 +51,7 @@ async fn tool_errors_reach_model_and_run_continues() {
                 step
             }),
     );
-    let (world, _, reason) = play(Options {
+    let (world, _, reason) = play_first_run(Options {
         script: Some(script),
         ..Options::default()
     })
@@ -63,7 +63,7 @@ async fn tool_errors_reach_model_and_run_continues() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn branch_only_rules_finish_without_pull_request() {
-    let (world, key, reason) = play(Options {
+    let (world, key, reason) = play_first_run(Options {
         rules: "agent: {finish: done}\n".to_owned(),
         ..Options::default()
     })
@@ -93,7 +93,7 @@ async fn turn_limit_keeps_draft() {
         let pattern = format!("nothing{}", script.len());
         script.push(ScriptStep::call("search_files", json!({"pattern": pattern})));
     }
-    let (world, key, reason) = play(Options {
+    let (world, key, reason) = play_first_run(Options {
         script: Some(script),
         ..Options::default()
     })
@@ -119,7 +119,7 @@ async fn repetition_is_reported_then_draft_kept() {
             step
         });
     }
-    let (world, key, reason) = play(Options {
+    let (world, key, reason) = play_first_run(Options {
         script: Some(script),
         ..Options::default()
     })
@@ -141,7 +141,7 @@ async fn exhausted_budget_leaves_draft_and_remedy() {
         let pattern = format!("nothing{round}");
         script.push(ScriptStep::call("search_files", json!({"pattern": pattern})));
     }
-    let (world, key, reason) = play(Options {
+    let (world, key, reason) = play_first_run(Options {
         script: Some(script),
         rules: "agent:\n  budget: {tokens: 60000}\n".to_owned(),
         ..Options::default()
@@ -164,7 +164,7 @@ async fn exhausted_budget_leaves_draft_and_remedy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn closed_pull_request_is_commented() {
-    let (world, key, _) = play(Options::default()).await;
+    let (world, key, _) = play_first_run(Options::default()).await;
     world
         .github
         .close(fixture::REPOSITORY, only_pull_request(&world).number, "grace")
@@ -185,7 +185,7 @@ async fn protected_path_refusal_reaches_model() {
         ScriptStep::say("I may not change workflows."),
         ScriptStep::say("I may not change workflows."),
     ];
-    let (world, _, reason) = play(Options {
+    let (world, _, reason) = play_first_run(Options {
         script: Some(script),
         ..Options::default()
     })

@@ -5,9 +5,9 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, comments, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
 
-async fn asked(script: Vec<ScriptStep>) -> (TestWorld, String) {
+async fn ask_with_script(script: Vec<ScriptStep>) -> (TestWorld, String) {
     let world = TestWorld::start(Options {
         script: Some(script),
         ..Options::default()
@@ -19,7 +19,7 @@ async fn asked(script: Vec<ScriptStep>) -> (TestWorld, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_follows_rules_and_model_fields() {
-    let (world, key) = asked(fixture::build_shop_script()).await;
+    let (world, key) = ask_with_script(fixture::build_shop_script()).await;
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
     assert_eq!(
@@ -52,7 +52,7 @@ async fn question_waits_for_users_answer() {
     let mut script = vec![ScriptStep::call("ask", question)];
     script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
-    let (world, key) = asked(script).await;
+    let (world, key) = ask_with_script(script).await;
     let told = comment_with(&world, &key, "gross or net").await;
     assert!(
         told.contains("\nnet\n") && told.contains("Answer in a comment"),
@@ -69,7 +69,7 @@ async fn question_waits_for_users_answer() {
 async fn finished_ticket_ends_with_citation_alone() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
-    let (world, key) = asked(vec![ScriptStep::call("give_up", input)]).await;
+    let (world, key) = ask_with_script(vec![ScriptStep::call("give_up", input)]).await;
     let reason = end_of(&world, &key, 0).await;
     assert!(
         matches!(
@@ -84,6 +84,6 @@ async fn finished_ticket_ends_with_citation_alone() {
     let told = comment_with(&world, &key, "Nothing has to be changed").await;
     assert!(told.contains("line 27"), "{told}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
-    assert!(!comments(&world, &key).is_empty());
+    assert!(!list_ticket_comments(&world, &key).is_empty());
     world.stop().await.unwrap();
 }

@@ -4,12 +4,12 @@ use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::{comments, end_of};
+use crate::{end_of, list_ticket_comments};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let told = |key: &str| comments(&world, key).join("\n");
+    let told = |key: &str| list_ticket_comments(&world, key).join("\n");
     for number in 1..=3 {
         let key = world.ask().unwrap();
         assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);

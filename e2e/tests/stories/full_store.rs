@@ -12,7 +12,7 @@ const STORE_BYTES: u64 = 20_000_000;
 /// Part of the journaled reason while the run's snapshot does not fit.
 const WORDS: &str = "file store is full";
 
-fn small() -> NatsOptions {
+fn build_small_options() -> NatsOptions {
     NatsOptions {
         max_file_store: Some(STORE_BYTES),
         ..NatsOptions::default()
@@ -98,12 +98,12 @@ async fn expect_work_goes_on(url: String, replicas: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_one_server_delays_tickets() {
-    let server = NatsServer::start_with(small()).await.unwrap();
+    let server = NatsServer::start_with(build_small_options()).await.unwrap();
     Box::pin(expect_work_goes_on(server.url(), "1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_three_servers_delays_tickets() {
-    let cluster = NatsCluster::start(small()).await.unwrap();
+    let cluster = NatsCluster::start(build_small_options()).await.unwrap();
     Box::pin(expect_work_goes_on(cluster.url(), "3")).await;
 }

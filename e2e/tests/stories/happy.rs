@@ -4,10 +4,10 @@ use domain::StopReason;
 use e2e::{Options, ProviderDialect, ServiceMode, TestWorld};
 use testkit::fixture;
 
-use crate::{comments, end_of, only_pull_request};
+use crate::{end_of, list_ticket_comments, only_pull_request};
 
 /// Plays the whole story and checks the final state of the external services.
-async fn play(options: Options) {
+async fn play_whole_story(options: Options) {
     let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     to_the_merge(&world, &key).await;
@@ -56,7 +56,7 @@ fn assert_final_state(world: &TestWorld, key: &str) {
         links.iter().map(|link| link.url.as_str()).collect::<Vec<_>>(),
         [pull.url.as_str()]
     );
-    let said = comments(world, key);
+    let said = list_ticket_comments(world, key);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     let newest_first = ["merged", "All checks passed", "Draft", "has started"];
     let places = newest_first.map(|words| said[0].find(words));
@@ -80,12 +80,12 @@ fn assert_final_state(world: &TestWorld, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_becomes_a_merged_pull_request() {
-    play(Options::default()).await;
+    play_whole_story(Options::default()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_dialect_does_the_same() {
-    play(Options {
+    play_whole_story(Options {
         dialect: ProviderDialect::OpenAi,
         ..Options::default()
     })
@@ -94,7 +94,7 @@ async fn the_second_dialect_does_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_of_their_own_do_the_same() {
-    play(Options {
+    play_whole_story(Options {
         mode: ServiceMode::Processes,
         ..Options::default()
     })
@@ -103,7 +103,7 @@ async fn processes_of_their_own_do_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_reach_merge_behind_private_authority() {
-    play(Options {
+    play_whole_story(Options {
         mode: ServiceMode::Processes,
         private_authority: true,
         ..Options::default()
@@ -113,7 +113,7 @@ async fn processes_reach_merge_behind_private_authority() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_reach_merge_with_internal_tls() {
-    play(Options {
+    play_whole_story(Options {
         mode: ServiceMode::Processes,
         tls: true,
         ..Options::default()
@@ -144,7 +144,7 @@ async fn renewed_certificates_need_no_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_alone_does_the_same() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
-    play(Options {
+    play_whole_story(Options {
         settings,
         no_webhooks: true,
         ..Options::default()
@@ -222,7 +222,7 @@ async fn repository_without_checks_hands_over_pull_request() {
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    let said = comments(&world, &key);
+    let said = list_ticket_comments(&world, &key);
     assert!(said[0].contains("No check reports"), "{said:#?}");
     world.stop().await.unwrap();
 }

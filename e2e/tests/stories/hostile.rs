@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
-    comments,
     egress::{PackageRegistry, render_fetch, start_with},
-    end_of, only_pull_request,
+    end_of, list_ticket_comments, only_pull_request,
 };
 
 /// Text that a page displays as a credential and no text search finds.
@@ -122,7 +121,7 @@ async fn hostile_change_meets_every_wall() {
         assert!(!commit.message.contains(order), "{order}: {}", commit.message);
     }
     assert!(!pull.body.contains("[skip ci]"), "{}", pull.body);
-    let commented = comments(&world, &key).join("\n");
+    let commented = list_ticket_comments(&world, &key).join("\n");
     assert!(
         !commented.contains("0123456789abcdef") && !pull.body.contains("0123456789abcdef"),
         "{commented}"

@@ -65,7 +65,7 @@ async fn end_of(world: &TestWorld, ticket: &TicketKey, nth: usize) -> StopReason
     world.finished(&run.await.unwrap()).await.unwrap().1
 }
 
-fn credentials(requests: &[RecordedRequest]) -> BTreeSet<&str> {
+fn collect_credentials(requests: &[RecordedRequest]) -> BTreeSet<&str> {
     let sent = requests.iter().map(|request| request.authorization.as_str());
     sent.filter(|authorization| !authorization.is_empty()).collect()
 }
@@ -140,7 +140,7 @@ async fn equal_names_on_two_instances_stay_separate() {
         (world.github.requests(), there.github.requests()),
         (world.jira.requests(), there.jira.requests()),
     ] {
-        let (here, there) = (credentials(&here), credentials(&there));
+        let (here, there) = (collect_credentials(&here), collect_credentials(&there));
         assert!(!here.is_empty() && !there.is_empty());
         assert!(
             here.is_disjoint(&there),

@@ -15,7 +15,7 @@ const AGENT: &str = "journeyman-agent";
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
     labels: [by an agent]\n  reviewers: [grace]\n";
 
-fn options() -> Options {
+fn build_options() -> Options {
     Options {
         rules: RULES.to_owned(),
         ..Options::default()
@@ -29,12 +29,12 @@ fn open_issue(world: &TestWorld, by: &str) -> (u64, String) {
     (number, format!("github:{REPOSITORY}#{number}"))
 }
 
-fn issue(world: &TestWorld, number: u64) -> StandInIssue {
+fn read_issue(world: &TestWorld, number: u64) -> StandInIssue {
     world.github.issue(REPOSITORY, number).unwrap()
 }
 
 /// Returns our comments on the issue.
-fn said(world: &TestWorld, number: u64) -> Vec<String> {
+fn list_own_comments(world: &TestWorld, number: u64) -> Vec<String> {
     let comments = world.github.comments(REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
     ours.map(|comment| comment.body).collect()
@@ -42,13 +42,13 @@ fn said(world: &TestWorld, number: u64) -> Vec<String> {
 
 async fn comment_with(world: &TestWorld, number: u64, text: &str) -> String {
     let found = async || {
-        said(world, number)
+        list_own_comments(world, number)
             .into_iter()
             .find(|comment| comment.contains(text))
     };
     let what = format!("a comment with {text:?}");
     let found = world.until(&what, found).await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world, number)))
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world, number)))
 }
 
 /// Plays from the requested issue to the merge.
@@ -78,10 +78,10 @@ async fn to_the_merge(world: &TestWorld, number: u64, ticket: &str) {
     assert_eq!(pull.requested_reviewers, ["grace"]);
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
-    assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
+    assert_eq!(read_issue(world, number).closed_as.as_deref(), Some("completed"));
     let reactions = world.github.reactions(REPOSITORY, ReactedObject::Issue(number));
     assert_eq!(reactions, ["eyes", "rocket"], "each once");
-    let said = said(world, number);
+    let said = list_own_comments(world, number);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     assert!(
         said[0].contains("merged") && said[0].contains("**Closed**"),
@@ -92,7 +92,7 @@ async fn to_the_merge(world: &TestWorld, number: u64, ticket: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn assigned_issue_becomes_merged_pull_request() {
-    let world = TestWorld::start(options()).await.unwrap();
+    let world = TestWorld::start(build_options()).await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");
     world
         .github
@@ -109,7 +109,7 @@ async fn polls_find_issue_with_trigger_label() {
     let world = TestWorld::start(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
-        ..options()
+        ..build_options()
     });
     let world = world.await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");
@@ -141,7 +141,7 @@ async fn merge_into_other_branch_closes_issue() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn request_without_write_permission_is_declined() {
-    let world = TestWorld::start(options()).await.unwrap();
+    let world = TestWorld::start(build_options()).await.unwrap();
     world.github.set_permission(REPOSITORY, "eve", "read").unwrap();
     let (number, ticket) = open_issue(&world, "eve");
     world
@@ -169,7 +169,7 @@ async fn request_without_write_permission_is_declined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_failure_returns_issue_until_reassigned() {
-    let world = TestWorld::start(options()).await.unwrap();
+    let world = TestWorld::start(build_options()).await.unwrap();
     world.model.garble_next(1_000);
     let (number, ticket) = open_issue(&world, "ada");
     world
@@ -180,7 +180,7 @@ async fn repeated_failure_returns_issue_until_reassigned() {
         end_of(&world, &ticket, 0).await,
         StopReason::ModelFailed { .. }
     ));
-    let given_back = async || issue(&world, number).assignees.is_empty().then_some(());
+    let given_back = async || read_issue(&world, number).assignees.is_empty().then_some(());
     world.until("nobody has the issue", given_back).await.unwrap();
     comment_with(&world, number, "assign the issue once more").await;
     world.model.garble_next(0);
@@ -199,7 +199,7 @@ async fn repeated_failure_returns_issue_until_reassigned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_question_is_answered_there() {
-    let world = TestWorld::start(options()).await.unwrap();
+    let world = TestWorld::start(build_options()).await.unwrap();
     let answer = json!({"answer": "It multiplies by the quantity.", "citations": []});
     let script = vec![
         ScriptStep::call("read_file", json!({"path": "shop/cart.py"})).expecting("What does the cart do?"),
@@ -231,8 +231,8 @@ async fn new_issue_is_triaged_by_rules() {
     world.github.set_permission(REPOSITORY, "guest", "read").unwrap();
     let (number, ticket) = open_issue(&world, "guest");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    assert_eq!(issue(&world, number).labels, ["bug", "triaged"]);
-    assert!(said(&world, number).is_empty(), "labels say enough");
+    assert_eq!(read_issue(&world, number).labels, ["bug", "triaged"]);
+    assert!(list_own_comments(&world, number).is_empty(), "labels say enough");
     world.stop().await.unwrap();
 }
 
@@ -270,10 +270,10 @@ async fn duplicate_issue_is_labeled_and_stays_open() {
         &format!("seems to ask for the same as {REPOSITORY}#{one}"),
     )
     .await;
-    let found = issue(&world, two);
+    let found = read_issue(&world, two);
     assert_eq!(found.labels, ["bug", "triaged", "duplicate"]);
-    assert!(found.open && issue(&world, one).open);
-    assert!(said(&world, one).is_empty());
+    assert!(found.open && read_issue(&world, one).open);
+    assert!(list_own_comments(&world, one).is_empty());
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }

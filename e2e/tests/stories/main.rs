@@ -65,7 +65,7 @@ async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {
 }
 
 /// Waits until a ticket's nth run (from 0) waits for the model.
-async fn thinking(world: &TestWorld, key: &str, nth: usize) {
+async fn await_model_request(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();
     let asked = async || {
         let journal = world.client.journal(&run).await.ok()?;
@@ -82,13 +82,13 @@ fn only_pull_request(world: &TestWorld) -> StandInPullRequest {
 }
 
 /// Returns the commit subjects of the only pull request, oldest first.
-fn commits(world: &TestWorld) -> Vec<String> {
+fn list_commit_subjects(world: &TestWorld) -> Vec<String> {
     let number = only_pull_request(world).number;
     world.github.subjects(fixture::REPOSITORY, number).unwrap()
 }
 
 /// Returns the texts of the ticket's comments.
-fn comments(world: &TestWorld, key: &str) -> Vec<String> {
+fn list_ticket_comments(world: &TestWorld, key: &str) -> Vec<String> {
     world
         .jira
         .comments(key)
@@ -101,10 +101,10 @@ fn comments(world: &TestWorld, key: &str) -> Vec<String> {
 async fn comment_with(world: &TestWorld, key: &str, text: &str) -> String {
     let found = world
         .until(&format!("a comment with {text:?}"), async || {
-            comments(world, key)
+            list_ticket_comments(world, key)
                 .into_iter()
                 .find(|comment| comment.to_lowercase().contains(&text.to_lowercase()))
         })
         .await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", comments(world, key)))
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_ticket_comments(world, key)))
 }

@@ -6,11 +6,11 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, commits, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
 
-fn repair(file: &str, expected: &str) -> Vec<ScriptStep> {
+fn build_repair_script(file: &str, expected: &str) -> Vec<ScriptStep> {
     vec![
         ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})).expecting(expected),
         ScriptStep::call(
@@ -21,7 +21,7 @@ fn repair(file: &str, expected: &str) -> Vec<ScriptStep> {
     ]
 }
 
-fn fail(world: &TestWorld, log: &str) {
+fn fail_note_check(world: &TestWorld, log: &str) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", RunConclusion::Failure, log)];
     world
@@ -31,7 +31,7 @@ fn fail(world: &TestWorld, log: &str) {
 }
 
 /// Starts the job and returns the reason of its run's end.
-async fn dispatch(world: &TestWorld, ticket: String, job: Job, context: Value) -> StopReason {
+async fn dispatch_manual_job(world: &TestWorld, ticket: String, job: Job, context: Value) -> StopReason {
     let Value::Object(context) = context else {
         panic!("an object")
     };
@@ -53,23 +53,27 @@ async fn abandoned_repair_resumes_with_instructions() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    world
-        .model
-        .set_script_of(REPAIR, "", repair("notes/rounding.md", "no note on rounding"));
-    fail(&world, "AssertionError: no note on rounding at 12:31");
+    world.model.set_script_of(
+        REPAIR,
+        "",
+        build_repair_script("notes/rounding.md", "no note on rounding"),
+    );
+    fail_note_check(&world, "AssertionError: no note on rounding at 12:31");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    fail(&world, "AssertionError: no note on rounding at 12:55");
+    fail_note_check(&world, "AssertionError: no note on rounding at 12:55");
     comment_with(&world, &key, "The same failure came again").await;
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
-    assert_eq!(commits(&world).len(), 2);
+    assert_eq!(list_commit_subjects(&world).len(), 2);
 
-    world
-        .model
-        .set_script_of(REPAIR, "", repair("docs/rounding.md", "It looks for it in docs."));
+    world.model.set_script_of(
+        REPAIR,
+        "",
+        build_repair_script("docs/rounding.md", "It looks for it in docs."),
+    );
     let context = json!({"instructions": "It looks for it in docs."});
-    let end = dispatch(&world, key.clone(), Job::FixCi, context).await;
+    let end = dispatch_manual_job(&world, key.clone(), Job::FixCi, context).await;
     assert_eq!(end, StopReason::Completed);
-    assert_eq!(commits(&world).len(), 3);
+    assert_eq!(list_commit_subjects(&world).len(), 3);
     let note = world
         .github
         .file(fixture::REPOSITORY, fixture::BRANCH, "docs/rounding.md");
@@ -129,7 +133,7 @@ async fn unassigned_issue_is_worked_on_manually() {
         ],
     );
     let question = json!({"question": "What is wrong?", "issue_number": number});
-    let end = dispatch(&world, ticket.to_string(), Job::Answer, question).await;
+    let end = dispatch_manual_job(&world, ticket.to_string(), Job::Answer, question).await;
     assert_eq!(end, StopReason::Completed);
     let said = world.github.comments(fixture::REPOSITORY, number);
     assert!(
@@ -137,7 +141,7 @@ async fn unassigned_issue_is_worked_on_manually() {
             .any(|comment| comment.body.contains("It forgets the quantity.")),
         "{said:#?}"
     );
-    let end = dispatch(&world, ticket.to_string(), Job::Implement, json!({})).await;
+    let end = dispatch_manual_job(&world, ticket.to_string(), Job::Implement, json!({})).await;
     assert_eq!(end, StopReason::Completed);
     let pull = only_pull_request(&world);
     assert!(pull.body.contains(&format!("#{number}")), "{pull:#?}");

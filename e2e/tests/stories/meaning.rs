@@ -9,7 +9,7 @@ use crate::end_of;
 const SUMMARY: &str = "Coupons are refused at the checkout";
 
 /// Files about the checkout; one of them is also about vouchers.
-fn files() -> Vec<(String, String)> {
+fn build_checkout_files() -> Vec<(String, String)> {
     let file = |number: usize| {
         let (name, words) = match number {
             7 => ("rebate", "voucher voucher voucher"),
@@ -42,7 +42,7 @@ async fn worked_on(world: &TestWorld) -> String {
 
 /// Plays tickets until the first prompt contains ranked code. Work does not wait for an index that is not
 /// ready.
-async fn ranked(world: &TestWorld) -> String {
+async fn play_until_ranked(world: &TestWorld) -> String {
     for _ in 0..10 {
         let shown = worked_on(world).await;
         if shown.contains("meaning 0.") {
@@ -67,7 +67,7 @@ async fn embeddings_rank_matching_code_first() {
     })
     .await
     .unwrap();
-    let files = files();
+    let files = build_checkout_files();
     let files: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -76,13 +76,13 @@ async fn embeddings_rank_matching_code_first() {
         .github
         .commit(fixture::REPOSITORY, "main", "A checkout", &files)
         .unwrap();
-    let shown = ranked(&world).await;
+    let shown = play_until_ranked(&world).await;
     let at = |path: &str| shown.find(path).unwrap_or(usize::MAX);
     assert!(at("shop/m7/rebate_7.py") < at("shop/m0/step_0.py"), "{shown}");
     assert!(at("shop/m7/rebate_7.py") < usize::MAX, "{shown}");
 
     let before = embeddings.inputs().len();
-    ranked(&world).await;
+    play_until_ranked(&world).await;
     let later = embeddings.inputs().split_off(before);
     assert!(
         !later.is_empty() && later.iter().all(|texts| texts.len() == 1),

@@ -12,7 +12,7 @@ use testkit::{
 use crate::{end_of, only_pull_request};
 
 /// Starts a world with a second provider that has the other dialect and the same script.
-async fn world(rules: &str, fallbacks: &str) -> (TestWorld, ScriptedModel) {
+async fn start_provider_world(rules: &str, fallbacks: &str) -> (TestWorld, ScriptedModel) {
     bootstrap::install_tls_provider();
     let second = ScriptedModel::start(fixture::build_shop_script()).await.unwrap();
     let world = TestWorld::start(Options {
@@ -32,7 +32,7 @@ async fn world(rules: &str, fallbacks: &str) -> (TestWorld, ScriptedModel) {
     (world.await.unwrap(), second)
 }
 
-fn names(calls: &[ModelCall]) -> Vec<&str> {
+fn list_model_names(calls: &[ModelCall]) -> Vec<&str> {
     let mut names: Vec<&str> = calls
         .iter()
         .filter_map(|call| call.request["model"].as_str())
@@ -44,19 +44,19 @@ fn names(calls: &[ModelCall]) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_select_model_of_each_phase() {
     let rules = "agent:\n  models: {intake: tiny, work: \"second:strong\", review: judge}\n";
-    let (world, second) = world(rules, "").await;
+    let (world, second) = start_provider_world(rules, "").await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert_eq!(
-        names(&world.model.calls_of(surrounding_replies::INTAKE)),
+        list_model_names(&world.model.calls_of(surrounding_replies::INTAKE)),
         ["tiny"]
     );
     assert_eq!(
-        names(&world.model.calls_of(surrounding_replies::REVIEW)),
+        list_model_names(&world.model.calls_of(surrounding_replies::REVIEW)),
         ["judge"]
     );
     assert!(world.model.calls().is_empty(), "the work is the other provider's");
-    assert_eq!(names(&second.calls()), ["strong"]);
+    assert_eq!(list_model_names(&second.calls()), ["strong"]);
     assert_eq!(second.calls().len(), fixture::build_shop_script().len());
     only_pull_request(&world);
     assert_eq!(
@@ -69,7 +69,7 @@ async fn rules_select_model_of_each_phase() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fallback_provider_continues_whole_conversation() {
-    let (world, second) = world("", "second").await;
+    let (world, second) = start_provider_world("", "second").await;
     world.model.set_latency(Duration::from_millis(200));
     let key = world.ask().unwrap();
     let begun = async || (world.model.calls().len() >= 2).then_some(());
@@ -86,7 +86,7 @@ async fn fallback_provider_continues_whole_conversation() {
     assert_eq!(first.len() + rest.len(), fixture::build_shop_script().len());
     let steps: Vec<usize> = first.iter().chain(&rest).map(|call| call.step).collect();
     assert!(steps.is_sorted(), "{steps:?}");
-    assert_eq!(names(&rest), ["spare"]);
+    assert_eq!(list_model_names(&rest), ["spare"]);
     only_pull_request(&world);
     assert_eq!(
         (world.model.violations(), second.violations()),

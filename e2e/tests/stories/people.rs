@@ -5,12 +5,12 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion, jira};
 
-use crate::{comment_with, comments, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 
-async fn opened(rules: &str) -> (TestWorld, String) {
+async fn complete_first_run(rules: &str) -> (TestWorld, String) {
     let options = Options {
         rules: rules.to_owned(),
         ..Options::default()
@@ -22,7 +22,7 @@ async fn opened(rules: &str) -> (TestWorld, String) {
 }
 
 /// Returns our comments on the pull request.
-fn said(world: &TestWorld) -> Vec<String> {
+fn list_own_comments(world: &TestWorld) -> Vec<String> {
     let number = only_pull_request(world).number;
     let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
     let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
@@ -30,12 +30,16 @@ fn said(world: &TestWorld) -> Vec<String> {
 }
 
 async fn said_with(world: &TestWorld, text: &str) -> String {
-    let found = async || said(world).into_iter().find(|comment| comment.contains(text));
+    let found = async || {
+        list_own_comments(world)
+            .into_iter()
+            .find(|comment| comment.contains(text))
+    };
     let found = world.until(&format!("a comment with {text:?}"), found).await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world)))
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world)))
 }
 
-fn check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
+fn complete_check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", conclusion, log)];
     world
@@ -46,7 +50,7 @@ fn check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn third_failed_repair_calls_maintainer() {
-    let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
+    let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
     let number = only_pull_request(&world).number;
     for (run, log) in [
         (1, "AssertionError: one"),
@@ -57,16 +61,16 @@ async fn third_failed_repair_calls_maintainer() {
         world
             .model
             .set_script_of(REPAIR, "", vec![ScriptStep::call("give_up", evidence)]);
-        check(&world, RunConclusion::Failure, log);
+        complete_check(&world, RunConclusion::Failure, log);
         let reason = end_of(&world, &key, run).await;
         assert!(matches!(reason, StopReason::GivenUp { .. }), "{reason:?}");
     }
     assert!(
-        said(&world).is_empty(),
+        list_own_comments(&world).is_empty(),
         "nobody is called while repairs are tried"
     );
     let calls = world.model.calls().len();
-    check(&world, RunConclusion::Failure, "AssertionError: four");
+    complete_check(&world, RunConclusion::Failure, "AssertionError: four");
     let called = said_with(&world, "@grace").await;
     assert!(
         called.contains("as often as it may") && called.contains("`notes` ([log](<"),
@@ -74,15 +78,20 @@ async fn third_failed_repair_calls_maintainer() {
     );
     end_of(&world, &key, 4).await;
     comment_with(&world, &key, "has tried to repair this commit as often as it may").await;
-    assert_eq!(said(&world).len(), 1, "once: {:#?}", said(&world));
     assert_eq!(
-        comments(&world, &key).len(),
+        list_own_comments(&world).len(),
+        1,
+        "once: {:#?}",
+        list_own_comments(&world)
+    );
+    assert_eq!(
+        list_ticket_comments(&world, &key).len(),
         1,
         "the ticket has its status comment alone"
     );
     assert_eq!(world.model.calls().len(), calls, "no model is asked");
     // A user fixes it, and the work continues.
-    check(&world, RunConclusion::Success, "");
+    complete_check(&world, RunConclusion::Success, "");
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     let asked = async || (only_pull_request(&world).requested_reviewers == ["grace"]).then_some(());
@@ -93,8 +102,8 @@ async fn third_failed_repair_calls_maintainer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contradicting_review_request_goes_to_owner() {
-    let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
-    check(&world, RunConclusion::Success, "");
+    let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
+    complete_check(&world, RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
@@ -127,9 +136,9 @@ async fn contradicting_review_request_goes_to_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unassigned_ticket_is_ours_during_work() {
-    let (world, key) = opened("agent:\n  assign: true\n").await;
+    let (world, key) = complete_first_run("agent:\n  assign: true\n").await;
     assert_eq!(world.jira.assignee(&key).as_deref(), Some(jira::WRITER_NAME));
-    check(&world, RunConclusion::Success, "");
+    complete_check(&world, RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let runs = world
         .client

@@ -7,17 +7,17 @@ use testkit::{ScriptStep, fixture, model::surrounding_replies};
 
 use crate::{comment_with, end_of, only_pull_request};
 
-async fn world() -> TestWorld {
+async fn start_default_world() -> TestWorld {
     TestWorld::start(Options::default()).await.unwrap()
 }
 
-fn look(fields: &Value) -> Vec<ScriptStep> {
+fn build_intake_script(fields: &Value) -> Vec<ScriptStep> {
     vec![ScriptStep::say(surrounding_replies::render_intake(fields))]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_ticket_costs_two_extra_calls() {
-    let world = world().await;
+    let world = start_default_world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert_eq!(world.model.calls_of(surrounding_replies::INTAKE).len(), 1);
@@ -30,11 +30,11 @@ async fn ordinary_ticket_costs_two_extra_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trivial_ticket_costs_one_extra_call() {
-    let world = world().await;
+    let world = start_default_world().await;
     world.model.set_script_of(
         surrounding_replies::INTAKE,
         "",
-        look(&json!({"class": "trivial"})),
+        build_intake_script(&json!({"class": "trivial"})),
     );
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -47,9 +47,9 @@ async fn trivial_ticket_costs_one_extra_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unclear_ticket_is_asked_about_first() {
-    let world = world().await;
+    let world = start_default_world().await;
     let questions = json!([{"text": "Are prices gross or net?", "options": ["gross", "net"]}]);
-    let asks = look(&json!({"decision": "ask", "questions": questions}));
+    let asks = build_intake_script(&json!({"decision": "ask", "questions": questions}));
     world.model.set_script_of(surrounding_replies::INTAKE, "", asks);
     let mut script = fixture::build_shop_script();
     script[0].expect = Some("They are net.".to_owned());
@@ -66,12 +66,12 @@ async fn unclear_ticket_is_asked_about_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oversized_ticket_is_declined_with_proposal() {
-    let world = world().await;
+    let world = start_default_world().await;
     let reason = "These are three changes: the cart, the invoices and the reports.";
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": reason});
     world
         .model
-        .set_script_of(surrounding_replies::INTAKE, "", look(&fields));
+        .set_script_of(surrounding_replies::INTAKE, "", build_intake_script(&fields));
     let key = world.ask().unwrap();
     let ended = end_of(&world, &key, 0).await;
     assert!(
@@ -93,10 +93,12 @@ async fn oversized_ticket_is_declined_with_proposal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_ticket_is_planned_before_work() {
-    let world = world().await;
-    world
-        .model
-        .set_script_of(surrounding_replies::INTAKE, "", look(&json!({"class": "large"})));
+    let world = start_default_world().await;
+    world.model.set_script_of(
+        surrounding_replies::INTAKE,
+        "",
+        build_intake_script(&json!({"class": "large"})),
+    );
     let plan = json!({
         "goal": "The total counts every piece.",
         "approach": "Multiply before the discount.",
@@ -120,7 +122,7 @@ async fn large_ticket_is_planned_before_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_objection_reaches_pull_request() {
-    let world = world().await;
+    let world = start_default_world().await;
     let objection = json!({"objections": [{
         "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
         "weight": "blocking"
@@ -157,7 +159,7 @@ async fn repeated_objection_reaches_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn worse_rework_is_dropped_for_proven_change() {
-    let world = world().await;
+    let world = start_default_world().await;
     let objection = json!({"objections": [{
         "path": "shop/cart.py", "line": 20, "trigger": "A line with no price", "why": "The total is not a number.",
         "weight": "blocking"

@@ -20,15 +20,17 @@ use testkit::{ScriptStep, fixture};
 
 use crate::{
     comment_with, end_of, only_pull_request,
-    transcripts::{last_of_review, last_of_work, read, saw, settled},
+    transcripts::{
+        abridge_model_request, compare_normalized_snapshot, last_of_review, last_of_work, render_pull_text,
+    },
 };
 
-async fn world() -> TestWorld {
+async fn start_default_world() -> TestWorld {
     TestWorld::start(Options::default()).await.unwrap()
 }
 
 /// Returns the evidence section of a pull request's body.
-fn evidence(body: &str) -> &str {
+fn extract_evidence(body: &str) -> &str {
     let from = body.find("### Evidence").unwrap_or_default();
     let rest = &body[from..];
     rest.split_once("\n\nIt took ").map_or(rest, |(before, _)| before)
@@ -36,11 +38,11 @@ fn evidence(body: &str) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reviewer_and_users_read_same_evidence() {
-    let world = world().await;
+    let world = start_default_world().await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    settled(|| {
-        assert_snapshot!(saw(&last_of_review(&world)), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(abridge_model_request(&last_of_review(&world)), @r#"
         Review this change. The checkout is branch main at commit [short] with the change.
 
         <ticket-[code]>
@@ -106,7 +108,7 @@ async fn reviewer_and_users_read_same_evidence() {
 
         </instructions-[code]>
         "#);
-        assert_snapshot!(read(&only_pull_request(&world)), @r#"
+        assert_snapshot!(render_pull_text(&only_pull_request(&world)), @r#"
         fix(cart): Count every piece in the cart's total (ENG-1) (draft)
 
         ## ENG-1: Cart total ignores the quantity
@@ -153,7 +155,7 @@ async fn reviewer_and_users_read_same_evidence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn weakened_test_needs_users_approval() {
-    let world = world().await;
+    let world = start_default_world().await;
     let weaken = json!({"command": "sed -i '0,/    def test_/s//    @unittest.skip(\"later\")\\n    def test_/' tests/test_cart.py"});
     let mut script = fixture::build_shop_script();
     let hand_over = script.pop().unwrap();
@@ -169,8 +171,8 @@ async fn weakened_test_needs_users_approval() {
     world.model.set_script("", script);
     let key = world.ask().unwrap();
     let told = comment_with(&world, &key, "approve").await;
-    settled(|| {
-        assert_snapshot!(saw(&last_of_work(&world)), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(abridge_model_request(&last_of_work(&world)), @r#"
         Noted.
         ---
         The change weakens checks of the repository, so it needs a person's approval as it is:
@@ -245,7 +247,7 @@ async fn weakened_test_needs_users_approval() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn earlier_failure_is_not_blamed_on_change() {
-    let world = world().await;
+    let world = start_default_world().await;
     let red = "import unittest\n\n\nclass Stock(unittest.TestCase):\n    def test_stock_is_counted(self):\n        self.assertEqual(1, 2)\n";
     let files = [("tests/test_stock.py", red)];
     world
@@ -258,8 +260,8 @@ async fn earlier_failure_is_not_blamed_on_change() {
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
-    settled(|| {
-        assert_snapshot!(evidence(&pull.body), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
         A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
@@ -284,7 +286,7 @@ async fn earlier_failure_is_not_blamed_on_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unloadable_base_test_is_no_evidence() {
-    let world = world().await;
+    let world = start_default_world().await;
     let test = "import unittest\n\nfrom shop import vat\n\n\nclass Vat(unittest.TestCase):\n    def test_vat_is_a_fifth(self):\n        self.assertEqual(vat.of(10), 2)\n";
     let script = vec![
         ScriptStep::call(
@@ -301,8 +303,8 @@ async fn unloadable_base_test_is_no_evidence() {
     let key = world.ask().unwrap();
     end_of(&world, &key, 0).await;
     let pull = only_pull_request(&world);
-    settled(|| {
-        assert_snapshot!(evidence(&pull.body), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
         The existing checks fail as they did before; no test shows the change itself (E1).
@@ -389,8 +391,8 @@ async fn flaky_test_is_named_without_blame() {
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
-    settled(|| {
-        assert_snapshot!(evidence(&pull.body), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
         A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
@@ -416,7 +418,7 @@ async fn flaky_test_is_named_without_blame() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_proof_exposes_false_claim() {
-    let world = world().await;
+    let world = start_default_world().await;
     let main = "from shop.cart import Cart\n\nprint('cart total:', Cart().total())\n";
     let mut finish = fixture::build_finish_step("cart", "Print the cart's total");
     finish.calls[0].1["demonstrations"] = json!([
@@ -431,8 +433,8 @@ async fn output_proof_exposes_false_claim() {
     let key = world.ask().unwrap();
     end_of(&world, &key, 0).await;
     let pull = only_pull_request(&world);
-    settled(|| {
-        assert_snapshot!(evidence(&pull.body), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
         A command prints what the change is for, and did not before; no test shows it (E2).
@@ -461,7 +463,7 @@ async fn output_proof_exposes_false_claim() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_tests_return_change_to_work() {
-    let world = world().await;
+    let world = start_default_world().await;
     let mut script = fixture::build_shop_script();
     let more = |from: &str, to: &str| {
         let command = format!("sed -i 's/return {from}full/return {to}full/' shop/cart.py");
@@ -478,8 +480,8 @@ async fn failing_tests_return_change_to_work() {
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let calls = world.model.calls();
-    settled(|| {
-        assert_snapshot!(saw(&calls[5]), @r#"
+    compare_normalized_snapshot(|| {
+        assert_snapshot!(abridge_model_request(&calls[5]), @r#"
         Noted.
         ---
         Checks are worse with your change than before it. They ran in a fresh copy of the files.
@@ -519,7 +521,7 @@ async fn failing_tests_return_change_to_work() {
 
         Correct the change, then call finish again.
         "#);
-        assert_snapshot!(evidence(&only_pull_request(&world).body), @r#"
+        assert_snapshot!(extract_evidence(&only_pull_request(&world).body), @r#"
         ### Evidence
 
         A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.

@@ -5,11 +5,11 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::ReactedObject};
 
-use crate::{comment_with, comments, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
 
 const QUESTION: &str = "Answer this question";
 
-fn answer() -> Vec<ScriptStep> {
+fn build_answer_script() -> Vec<ScriptStep> {
     let said = "Because a discount is a percentage of the sum. @everyone";
     let with = |quote: &str| json!({"answer": said, "citations": [{"path": "shop/cart.py", "line": 36, "quote": quote}]});
     vec![
@@ -27,7 +27,7 @@ fn answer() -> Vec<ScriptStep> {
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_question_is_answered_with_citations() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    world.model.set_script_of(QUESTION, "", answer());
+    world.model.set_script_of(QUESTION, "", build_answer_script());
     let key = world.file_ticket();
     world
         .jira
@@ -50,7 +50,7 @@ async fn pull_request_question_is_answered_there() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    world.model.set_script_of(QUESTION, "", answer());
+    world.model.set_script_of(QUESTION, "", build_answer_script());
     let number = only_pull_request(&world).number;
     let asked = "@journeyman Why is the discount last?";
     let comment = world
@@ -58,7 +58,7 @@ async fn pull_request_question_is_answered_there() {
         .comment_as(fixture::REPOSITORY, number, "rita", asked);
     let comment = ReactedObject::Comment(comment.unwrap());
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    crate::signals::reactions(&world, comment, &["eyes", "rocket"]).await;
+    crate::signals::await_reactions(&world, comment, &["eyes", "rocket"]).await;
     let said = world.github.comments(fixture::REPOSITORY, number);
     let answer = said
         .iter()
@@ -66,7 +66,7 @@ async fn pull_request_question_is_answered_there() {
     let answer = &answer.expect("an answer").body;
     assert!(answer.contains("`@everyone`"), "{answer}");
     assert!(
-        comments(&world, &key)
+        list_ticket_comments(&world, &key)
             .iter()
             .all(|text| !text.contains("a percentage"))
     );
@@ -146,7 +146,7 @@ async fn pull_request_comment_gets_requested_change() {
         .github
         .file(fixture::REPOSITORY, fixture::BRANCH, "notes/rounding.md");
     assert_eq!(note.as_deref(), Some("Rounded.\n"));
-    assert_eq!(crate::commits(&world).len(), 2);
+    assert_eq!(crate::list_commit_subjects(&world).len(), 2);
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }

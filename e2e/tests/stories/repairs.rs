@@ -7,7 +7,7 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, commits, end_of, only_pull_request, thinking};
+use crate::{await_model_request, comment_with, end_of, list_commit_subjects, only_pull_request};
 
 /// Start of the first message of a repair.
 const REPAIR: &str = "Checks failed on the pull request";
@@ -15,7 +15,7 @@ const REPAIR: &str = "Checks failed on the pull request";
 /// Longer than any step of a story, so a run that waits for this model is canceled.
 const LONG: Duration = Duration::from_secs(600);
 
-fn repair(file: &str) -> Vec<ScriptStep> {
+fn build_repair_script(file: &str) -> Vec<ScriptStep> {
     vec![
         ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
         ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})),
@@ -27,7 +27,7 @@ fn repair(file: &str) -> Vec<ScriptStep> {
     ]
 }
 
-fn check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
+fn complete_check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
     let head = only_pull_request(world).head_sha;
     let checks = [(name, conclusion, log)];
     world
@@ -36,7 +36,7 @@ fn check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
         .unwrap();
 }
 
-async fn opened(options: Options) -> (TestWorld, String) {
+async fn complete_first_run(options: Options) -> (TestWorld, String) {
     let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -53,7 +53,7 @@ async fn moved_on(world: &TestWorld, before: &str) -> String {
 }
 
 /// Returns the API's result of the checks in a ticket's nth run.
-async fn result(world: &TestWorld, key: &str, nth: usize) -> Value {
+async fn await_repair_result(world: &TestWorld, key: &str, nth: usize) -> Value {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap();
     let told = async || {
@@ -65,12 +65,12 @@ async fn result(world: &TestWorld, key: &str, nth: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_checks_are_repaired_until_ready() {
-    let (world, key) = opened(Options::default()).await;
-    let mut script = repair("notes/rounding.md");
+    let (world, key) = complete_first_run(Options::default()).await;
+    let mut script = build_repair_script("notes/rounding.md");
     script[0].expect = Some("AssertionError: no note on rounding".to_owned());
     world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
-    check(
+    complete_check(
         &world,
         "notes",
         RunConclusion::Failure,
@@ -81,9 +81,9 @@ async fn failing_checks_are_repaired_until_ready() {
     comment_with(&world, &key, "The failing checks are repaired").await;
     let pull = only_pull_request(&world);
     let expected = json!({"fixed": true, "strategy": "model", "commit_sha": second, "error": null});
-    assert_eq!(result(&world, &key, 1).await, expected);
-    assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
-    check(&world, "notes", RunConclusion::Success, "");
+    assert_eq!(await_repair_result(&world, &key, 1).await, expected);
+    assert!(pull.draft && list_commit_subjects(&world).len() == 2, "{pull:#?}");
+    complete_check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
     assert_eq!(only_pull_request(&world).head_sha, second);
@@ -92,7 +92,7 @@ async fn failing_checks_are_repaired_until_ready() {
 }
 
 /// Pushes to the pull request's branch as a user.
-fn push(world: &TestWorld, file: &str) {
+fn push_user_commit(world: &TestWorld, file: &str) {
     let files = [(file, "By a person.\n")];
     world
         .github
@@ -102,13 +102,15 @@ fn push(world: &TestWorld, file: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_push_ends_repair_for_its_checks() {
-    let (world, key) = opened(Options::default()).await;
-    world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
+    let (world, key) = complete_first_run(Options::default()).await;
+    world
+        .model
+        .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
     let first = only_pull_request(&world).head_sha;
     world.model.set_latency(LONG);
-    check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
-    thinking(&world, &key, 1).await;
-    push(&world, "notes/person.md");
+    complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
+    await_model_request(&world, &key, 1).await;
+    push_user_commit(&world, "notes/person.md");
     let theirs = moved_on(&world, &first).await;
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Superseded);
     world.model.set_latency(Duration::ZERO);
@@ -118,13 +120,13 @@ async fn users_push_ends_repair_for_its_checks() {
         theirs,
         "nothing was pushed beside theirs"
     );
-    check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
+    complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
     assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
     assert_eq!(
-        commits(&world).len(),
+        list_commit_subjects(&world).len(),
         3,
         "on top of theirs: {:#?}",
-        commits(&world)
+        list_commit_subjects(&world)
     );
     assert_eq!(
         world.github.branches(fixture::REPOSITORY).len(),
@@ -137,13 +139,13 @@ async fn users_push_ends_repair_for_its_checks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn external_check_is_repaired_with_teams_program() {
     let rules = "ci:\n  logs_command: [sh, -c, 'echo \"AssertionError: $CI_CHECK_NAME at $CI_CHECK_URL\"']\n";
-    let (world, key) = opened(Options {
+    let (world, key) = complete_first_run(Options {
         rules: rules.to_owned(),
         ..Options::default()
     })
     .await;
     let page = "https://circleci.example/jobs/7";
-    let mut script = repair("notes/rounding.md");
+    let mut script = build_repair_script("notes/rounding.md");
     script[0].expect = Some(format!("AssertionError: notes at {page}"));
     world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
@@ -161,7 +163,7 @@ async fn external_check_is_repaired_with_teams_program() {
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_fixers_repair_without_model() {
     let rules = "ci:\n  auto_fix: [\"mkdir -p notes && echo Rounded. > notes/rounding.md\"]\n";
-    let (world, key) = opened(Options {
+    let (world, key) = complete_first_run(Options {
         rules: rules.to_owned(),
         ..Options::default()
     })
@@ -180,7 +182,7 @@ async fn repository_fixers_repair_without_model() {
         .unwrap();
     let theirs = moved_on(&world, &first).await;
     comment_with(&world, &key, "It is a draft until the checks of that commit pass").await;
-    check(
+    complete_check(
         &world,
         "notes",
         RunConclusion::Failure,
@@ -190,8 +192,8 @@ async fn repository_fixers_repair_without_model() {
     comment_with(&world, &key, "repository's own repairs mended").await;
     let command = "mkdir -p notes && echo Rounded. > notes/rounding.md";
     let expected = json!({"fixed": true, "strategy": command, "commit_sha": ours, "error": null});
-    assert_eq!(result(&world, &key, 2).await, expected);
-    let subjects = commits(&world);
+    assert_eq!(await_repair_result(&world, &key, 2).await, expected);
+    let subjects = list_commit_subjects(&world);
     assert!(
         subjects.iter().any(|subject| subject.starts_with("style")),
         "{subjects:#?}"
@@ -202,10 +204,10 @@ async fn repository_fixers_repair_without_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn infrastructure_failure_reruns_once_then_waits() {
-    let (world, key) = opened(Options::default()).await;
+    let (world, key) = complete_first_run(Options::default()).await;
     let calls = world.model.calls().len();
     let full = "write: No space left on device";
-    check(&world, "build", RunConclusion::Failure, full);
+    complete_check(&world, "build", RunConclusion::Failure, full);
     comment_with(&world, &key, "the machine or the network of the check failed").await;
     comment_with(&world, &key, "The failed jobs run again, once for this commit").await;
     end_of(&world, &key, 1).await;
@@ -218,15 +220,15 @@ async fn infrastructure_failure_reruns_once_then_waits() {
     assert_eq!(world.github.reruns(fixture::REPOSITORY).unwrap(), 1);
     assert_eq!(world.model.calls().len(), calls);
     assert!(only_pull_request(&world).draft);
-    assert_eq!(commits(&world).len(), 1);
+    assert_eq!(list_commit_subjects(&world).len(), 1);
     assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passing_rerun_makes_pull_request_ready() {
-    let (world, key) = opened(Options::default()).await;
-    check(
+    let (world, key) = complete_first_run(Options::default()).await;
+    complete_check(
         &world,
         "build",
         RunConclusion::Failure,
@@ -239,18 +241,18 @@ async fn passing_rerun_makes_pull_request_ready() {
         .unwrap();
     end_of(&world, &key, 2).await;
     assert!(!only_pull_request(&world).draft);
-    assert_eq!(commits(&world).len(), 1);
+    assert_eq!(list_commit_subjects(&world).len(), 1);
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_forbid_rerun_of_failed_jobs() {
-    let (world, key) = opened(Options {
+    let (world, key) = complete_first_run(Options {
         rules: "ci:\n  rerun: false\n".to_owned(),
         ..Options::default()
     })
     .await;
-    check(
+    complete_check(
         &world,
         "build",
         RunConclusion::Failure,
@@ -263,21 +265,23 @@ async fn rules_forbid_rerun_of_failed_jobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failure_on_target_branch_is_not_repaired() {
-    let (world, key) = opened(Options::default()).await;
+    let (world, key) = complete_first_run(Options::default()).await;
     let main = world.github.branches(fixture::REPOSITORY)["main"].clone();
     let red = [("test", RunConclusion::Failure, "AssertionError: 1 != 2")];
     world.github.run_checks(fixture::REPOSITORY, &main, &red).unwrap();
-    check(&world, "test", RunConclusion::Failure, "AssertionError: 1 != 2");
+    complete_check(&world, "test", RunConclusion::Failure, "AssertionError: 1 != 2");
     comment_with(&world, &key, "it fails on the target branch too").await;
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_failure_after_repair_waits_for_user() {
-    let (world, key) = opened(Options::default()).await;
-    world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
+    let (world, key) = complete_first_run(Options::default()).await;
+    world
+        .model
+        .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
     let first = only_pull_request(&world).head_sha;
-    check(
+    complete_check(
         &world,
         "notes",
         RunConclusion::Failure,
@@ -285,29 +289,29 @@ async fn repeated_failure_after_repair_waits_for_user() {
     );
     moved_on(&world, &first).await;
     end_of(&world, &key, 1).await;
-    check(
+    complete_check(
         &world,
         "notes",
         RunConclusion::Failure,
         "AssertionError: no note on rounding at 12:55",
     );
     comment_with(&world, &key, "The same failure came again").await;
-    assert_eq!(commits(&world).len(), 2);
+    assert_eq!(list_commit_subjects(&world).len(), 2);
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_may_leave_red_checks_to_people() {
-    let (world, key) = opened(Options {
+    let (world, key) = complete_first_run(Options {
         rules: "ci:\n  repair: false\n".to_owned(),
         ..Options::default()
     })
     .await;
-    check(&world, "lint", RunConclusion::Failure, "E501 line too long");
+    complete_check(&world, "lint", RunConclusion::Failure, "E501 line too long");
     let told = comment_with(&world, &key, "Please look at the failed checks").await;
     assert!(told.contains("lint"), "{told}");
     end_of(&world, &key, 1).await;
     assert!(only_pull_request(&world).draft);
-    assert_eq!(commits(&world).len(), 1);
+    assert_eq!(list_commit_subjects(&world).len(), 1);
     world.stop().await.unwrap();
 }

@@ -7,13 +7,13 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::StandInReview};
 
-use crate::{comment_with, end_of, only_pull_request, thinking};
+use crate::{await_model_request, comment_with, end_of, only_pull_request};
 
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
 
 /// Opens a pull request with a division by zero and returns its number and ticket name.
-fn open(world: &TestWorld) -> (u64, String) {
+fn open_flawed_request(world: &TestWorld) -> (u64, String) {
     let files = [(
         "shop/mean.py",
         "def mean(prices):\n    return sum(prices) / len(prices)\n",
@@ -33,14 +33,13 @@ fn open(world: &TestWorld) -> (u64, String) {
     (number, format!("github:{REPOSITORY}#{number}"))
 }
 
-fn comment(line: u32) -> serde_json::Value {
+fn build_comment(line: u32) -> serde_json::Value {
     json!({"path": "shop/mean.py", "line": line, "trigger": "An empty cart", "why": "It divides by zero. @sam",
         "weight": "blocking", "suggestion": "    return sum(prices) / max(len(prices), 1)"})
 }
 
-fn script() -> Vec<ScriptStep> {
-    let hand_in =
-        |line: u32| json!({"summary": "Adds a mean. Read its only caller.", "comments": [comment(line)]});
+fn build_review_script() -> Vec<ScriptStep> {
+    let hand_in = |line: u32| json!({"summary": "Adds a mean. Read its only caller.", "comments": [build_comment(line)]});
     vec![
         ScriptStep::call("read_file", json!({"path": "shop/mean.py"})).expecting("def mean(prices)"),
         ScriptStep::call("write_file", json!({"path": "x", "content": "x"})),
@@ -49,7 +48,7 @@ fn script() -> Vec<ScriptStep> {
     ]
 }
 
-async fn reviews(world: &TestWorld, number: u64, count: usize) -> Vec<StandInReview> {
+async fn await_reviews(world: &TestWorld, number: u64, count: usize) -> Vec<StandInReview> {
     let submitted = async || {
         let reviews = world.github.reviews(REPOSITORY, number).ok()?;
         (reviews.len() >= count).then_some(reviews)
@@ -86,19 +85,19 @@ async fn requested_review_follows_each_new_head() {
     let world = world.await.unwrap();
     world
         .model
-        .set_script_of("Review this pull request", "", script());
-    let (number, ticket) = open(&world);
+        .set_script_of("Review this pull request", "", build_review_script());
+    let (number, ticket) = open_flawed_request(&world);
     world
         .github
         .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    assert_review(&reviews(&world, number, 1).await[0]);
+    assert_review(&await_reviews(&world, number, 1).await[0]);
     world.github.redeliver_all();
-    let mut script = script();
+    let mut script = build_review_script();
     script[0].expect = Some("You reviewed this pull request before, at commit".to_owned());
     // The former line is not a valid place for a comment any more.
-    let about_old = json!({"summary": "Adds a mean.", "comments": [comment(1)]});
+    let about_old = json!({"summary": "Adds a mean.", "comments": [build_comment(1)]});
     script.insert(2, ScriptStep::call("submit_comments", about_old));
     script[3].expect = Some("none that is new since your last review".to_owned());
     world.model.set_script_of("Review this pull request", "", script);
@@ -108,7 +107,7 @@ async fn requested_review_follows_each_new_head() {
     )];
     world.github.commit(REPOSITORY, "mean", "Again", &files).unwrap();
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    let reviews = reviews(&world, number, 2).await;
+    let reviews = await_reviews(&world, number, 2).await;
     assert_eq!(reviews.len(), 2, "one for each head: {reviews:#?}");
     assert!(
         world.github.comments(REPOSITORY, number).is_empty(),
@@ -130,14 +129,14 @@ async fn polls_find_requested_review() {
     let world = world.await.unwrap();
     world
         .model
-        .set_script_of("Review this pull request", "", script());
-    let (number, ticket) = open(&world);
+        .set_script_of("Review this pull request", "", build_review_script());
+    let (number, ticket) = open_flawed_request(&world);
     world
         .github
         .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    assert_review(&reviews(&world, number, 1).await[0]);
+    assert_review(&await_reviews(&world, number, 1).await[0]);
     world.stop().await.unwrap();
 }
 
@@ -150,14 +149,14 @@ async fn under_review() -> (TestWorld, u64, String) {
     let world = world.await.unwrap();
     world
         .model
-        .set_script_of("Review this pull request", "", script());
+        .set_script_of("Review this pull request", "", build_review_script());
     world.model.set_latency(Duration::from_secs(600));
-    let (number, ticket) = open(&world);
+    let (number, ticket) = open_flawed_request(&world);
     world
         .github
         .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
         .unwrap();
-    thinking(&world, &ticket, 0).await;
+    await_model_request(&world, &ticket, 0).await;
     (world, number, ticket)
 }
 
@@ -172,7 +171,7 @@ async fn push_cancels_review_of_old_head() {
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Superseded);
     world.model.set_latency(Duration::ZERO);
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    assert_eq!(reviews(&world, number, 1).await.len(), 1);
+    assert_eq!(await_reviews(&world, number, 1).await.len(), 1);
     world.stop().await.unwrap();
 }
 
@@ -290,7 +289,7 @@ async fn review_judges_criteria_of_named_tickets() {
         .unwrap();
     let ticket = format!("github:{REPOSITORY}#{number}");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    let review = &reviews(&world, number, 1).await[0];
+    let review = &await_reviews(&world, number, 1).await[0];
     for row in [
         "| The mean of no prices is 0 | **not met** |",
         "| It is shown in euros | a person has to look |",
@@ -315,7 +314,7 @@ async fn multi_line_suggestion_applies_as_written() {
     let code =
         "def mean(prices):\n    if not prices:\n        return 0\n    return sum(prices) / len(prices)";
     let on_lines = |start: u32, line: u32| {
-        let mut comment = comment(line);
+        let mut comment = build_comment(line);
         comment["start_line"] = json!(start);
         comment["suggestion"] = json!(code);
         ScriptStep::call(
@@ -329,13 +328,13 @@ async fn multi_line_suggestion_applies_as_written() {
         on_lines(1, 2).expecting("start_line must be above line"),
     ];
     world.model.set_script_of("Review this pull request", "", steps);
-    let (number, ticket) = open(&world);
+    let (number, ticket) = open_flawed_request(&world);
     world
         .github
         .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    reviews(&world, number, 1).await;
+    await_reviews(&world, number, 1).await;
     let thread = world.github.threads(REPOSITORY, number).unwrap()[0];
     world
         .github

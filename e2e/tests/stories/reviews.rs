@@ -7,23 +7,25 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, comments, commits, end_of, only_pull_request, thinking};
+use crate::{
+    await_model_request, comment_with, end_of, list_commit_subjects, list_ticket_comments, only_pull_request,
+};
 
 /// Start of the first message about a review.
 const REVIEW: &str = "A review of the pull request";
 
 /// Creates a pull request that is ready for review.
-async fn ready() -> (TestWorld, String) {
+async fn create_ready_request() -> (TestWorld, String) {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    pass(&world);
+    pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
     (world, key)
 }
 
-fn pass(world: &TestWorld) {
+fn pass_test_check(world: &TestWorld) {
     let head = only_pull_request(world).head_sha;
     let checks = [("test", RunConclusion::Success, "")];
     world
@@ -32,23 +34,23 @@ fn pass(world: &TestWorld) {
         .unwrap();
 }
 
-fn threads(world: &TestWorld) -> Vec<u64> {
+fn list_threads(world: &TestWorld) -> Vec<u64> {
     let number = only_pull_request(world).number;
     world.github.threads(fixture::REPOSITORY, number).unwrap()
 }
 
-fn replies(world: &TestWorld, thread: u64) -> Vec<String> {
+fn list_replies(world: &TestWorld, thread: u64) -> Vec<String> {
     let number = only_pull_request(world).number;
     world.github.replies(fixture::REPOSITORY, number, thread).unwrap()
 }
 
-fn requested(world: &TestWorld) -> Vec<String> {
+fn list_requested_reviewers(world: &TestWorld) -> Vec<String> {
     only_pull_request(world).requested_reviewers
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_threads_are_changed_answered_declined() {
-    let (world, key) = ready().await;
+    let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     let lines = [
         ("shop/cart.py", 3, "Please add a note on rounding."),
@@ -93,16 +95,16 @@ async fn review_threads_are_changed_answered_declined() {
         .github
         .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
         .unwrap();
-    let threads = threads(&world);
+    let threads = list_threads(&world);
     assert_eq!(threads, [next + 1, next + 2, next + 3]);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     let pull = only_pull_request(&world);
-    assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
+    assert!(pull.draft && list_commit_subjects(&world).len() == 2, "{pull:#?}");
     let resolved = world.github.resolved(fixture::REPOSITORY, pull.number).unwrap();
     assert_eq!(resolved, [threads[0]], "only what was done is over");
     let said: Vec<String> = threads
         .iter()
-        .map(|thread| replies(&world, *thread).join("|"))
+        .map(|thread| list_replies(&world, *thread).join("|"))
         .collect();
     let commit = &pull.head_sha[..12];
     assert!(
@@ -119,11 +121,14 @@ async fn review_threads_are_changed_answered_declined() {
         "{said:#?}"
     );
     comment_with(&world, &key, "The review of").await;
-    assert!(requested(&world).is_empty(), "only once the checks pass");
-    pass(&world);
+    assert!(
+        list_requested_reviewers(&world).is_empty(),
+        "only once the checks pass"
+    );
+    pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
-    assert_eq!(requested(&world), ["rita"]);
+    assert_eq!(list_requested_reviewers(&world), ["rita"]);
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
@@ -141,7 +146,7 @@ async fn begun_again(world: &TestWorld, key: &str, nth: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn push_during_review_work_is_kept() {
-    let (world, key) = ready().await;
+    let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
     let script = vec![
@@ -169,7 +174,7 @@ async fn push_during_review_work_is_kept() {
         .github
         .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
         .unwrap();
-    thinking(&world, &key, 2).await;
+    await_model_request(&world, &key, 2).await;
     let files = [("notes/person.md", "By a person.\n")];
     world
         .github
@@ -182,18 +187,22 @@ async fn push_during_review_work_is_kept() {
     let pull = only_pull_request(&world);
     assert!(pull.draft && pull.head_sha != theirs, "{pull:#?}");
     assert_eq!(
-        commits(&world).len(),
+        list_commit_subjects(&world).len(),
         3,
         "on top of theirs: {:#?}",
-        commits(&world)
+        list_commit_subjects(&world)
     );
-    assert!(commits(&world).iter().any(|subject| subject == "Help out"));
+    assert!(
+        list_commit_subjects(&world)
+            .iter()
+            .any(|subject| subject == "Help out")
+    );
     assert_eq!(
         world.github.branches(fixture::REPOSITORY).len(),
         2,
         "the target and ours"
     );
-    let said = replies(&world, next + 1).join("|");
+    let said = list_replies(&world, next + 1).join("|");
     assert!(
         said.starts_with(&format!("Changed in `{}`", &pull.head_sha[..12])),
         "{said}"
@@ -203,7 +212,7 @@ async fn push_during_review_work_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_question_gets_answer_without_commit() {
-    let (world, key) = ready().await;
+    let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
     world.model.set_script_of(
@@ -225,16 +234,19 @@ async fn review_question_gets_answer_without_commit() {
         .unwrap();
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     let pull = only_pull_request(&world);
-    assert!(!pull.draft && commits(&world).len() == 1, "{pull:#?}");
-    let answer = replies(&world, next + 1);
+    assert!(
+        !pull.draft && list_commit_subjects(&world).len() == 1,
+        "{pull:#?}"
+    );
+    let answer = list_replies(&world, next + 1);
     assert!(answer[0].starts_with("It is a percentage."), "{answer:#?}");
-    assert_eq!(requested(&world), ["rita"]);
+    assert_eq!(list_requested_reviewers(&world), ["rita"]);
     world.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unauthorized_review_is_ignored() {
-    let (world, key) = ready().await;
+    let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     world
         .github
@@ -257,7 +269,7 @@ async fn unauthorized_review_is_ignored() {
     comment_with(&world, &key, "closed").await;
     assert_eq!(world.model.calls().len(), calls);
     assert!(
-        comments(&world, &key)
+        list_ticket_comments(&world, &key)
             .iter()
             .all(|text| !text.contains("The review of"))
     );
@@ -266,7 +278,7 @@ async fn unauthorized_review_is_ignored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn third_return_of_thread_waits_for_user() {
-    let (world, key) = ready().await;
+    let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
     let answer = |reply: &str| {
@@ -308,14 +320,14 @@ async fn third_return_of_thread_waits_for_user() {
     again("That is wrong for gift cards.").unwrap();
     assert_eq!(end_of(&world, &key, 4).await, StopReason::Completed);
     comment_with(&world, &key, "so Journeyman leaves that to people").await;
-    let said = replies(&world, thread);
+    let said = list_replies(&world, thread);
     let last = said.last().unwrap();
     assert!(
         last.contains("worked on this thread twice") && last.contains("@rita"),
         "{said:#?}"
     );
     assert_eq!(world.model.calls().len(), calls, "no model is asked");
-    assert!(!only_pull_request(&world).draft && commits(&world).len() == 1);
+    assert!(!only_pull_request(&world).draft && list_commit_subjects(&world).len() == 1);
     world.stop().await.unwrap();
 }
 
@@ -329,7 +341,7 @@ async fn overdue_review_is_reminded_once_per_wait() {
     let world = TestWorld::start(options).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    pass(&world);
+    pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     world

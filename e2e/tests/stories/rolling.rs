@@ -13,7 +13,7 @@ const THINKING: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Returns each ticket's takeovers without progress, from its row.
-async fn takeovers(world: &TestWorld) -> BTreeMap<String, u32> {
+async fn count_takeovers(world: &TestWorld) -> BTreeMap<String, u32> {
     let queue = world.queue().await.unwrap();
     let rows = queue
         .table::<TicketRow>(queue::KeyValueBucket::Tickets)
@@ -49,7 +49,7 @@ async fn rolling_restart_loses_and_doubles_nothing() {
         processes.drain(&name).await.unwrap();
         processes.restart(&name).await.unwrap();
         NoteTicket::attend_all(&world, &mut notes).unwrap();
-        let charged = takeovers(&world).await;
+        let charged = count_takeovers(&world).await;
         assert!(charged.values().all(|count| *count <= 1), "{name}: {charged:?}");
     }
     let over = async || NoteTicket::attend_all(&world, &mut notes).unwrap().then_some(());

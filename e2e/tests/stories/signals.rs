@@ -8,7 +8,7 @@ use testkit::{ScriptStep, fixture::REPOSITORY, github::ReactedObject};
 use crate::{comment_with, end_of, only_pull_request};
 
 /// Waits until a target has exactly these reactions.
-pub(crate) async fn reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
+pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
     let has = async || (world.github.reactions(REPOSITORY, to) == wanted).then_some(());
     let what = format!("{wanted:?} on {to:?}");
     world.until(&what, has).await.unwrap();
@@ -34,7 +34,7 @@ async fn review_gets_eyes_then_rocket() {
         .review_lines(REPOSITORY, number, "rita", ("commented", ""), &lines)
         .unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    reactions(&world, ReactedObject::LineComment(next + 1), &["eyes", "rocket"]).await;
+    await_reactions(&world, ReactedObject::LineComment(next + 1), &["eyes", "rocket"]).await;
     world.stop().await.unwrap();
 }
 
@@ -49,7 +49,7 @@ async fn command_gets_eyes_and_requested_cost() {
         .github
         .comment_as(REPOSITORY, number, "rita", "/cost")
         .unwrap();
-    reactions(&world, ReactedObject::Comment(next), &["eyes"]).await;
+    await_reactions(&world, ReactedObject::Comment(next), &["eyes"]).await;
     let told = world.until("the cost", async || {
         let comments = world.github.comments(REPOSITORY, number);
         comments

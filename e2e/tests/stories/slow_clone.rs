@@ -9,7 +9,7 @@ use e2e::{Options, TestWorld};
 use testkit::github::SlowLink;
 use testkit::{fixture, poll_until};
 
-use crate::{comments, end_of};
+use crate::{end_of, list_ticket_comments};
 
 /// Size of a repository, and the speed of its link.
 struct SlowClone {
@@ -43,7 +43,7 @@ impl SlowClone {
 }
 
 /// Generates hexadecimal digits that compress to about half.
-fn noise(seed: u64) -> String {
+fn generate_noise(seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut text = String::new();
     while text.len() < FILE as usize {
@@ -60,7 +60,12 @@ async fn interrupted_slow_clone_resumes_to_end() {
     let clone = SlowClone::from_environment();
     let world = TestWorld::start(Options::default()).await.unwrap();
     let files: Vec<_> = (0..clone.files)
-        .map(|number| (format!("assets/{number:03}.txt"), noise(u64::from(number) + 1)))
+        .map(|number| {
+            (
+                format!("assets/{number:03}.txt"),
+                generate_noise(u64::from(number) + 1),
+            )
+        })
         .collect();
     let files: Vec<_> = files
         .iter()
@@ -79,7 +84,7 @@ async fn interrupted_slow_clone_resumes_to_end() {
     let key = world.ask().unwrap();
     let mut is_shown = false;
     poll_until("the whole clone", clone.patience, async || {
-        is_shown |= comments(&world, &key)
+        is_shown |= list_ticket_comments(&world, &key)
             .iter()
             .any(|comment| comment.contains("first clone"));
         let (passed, interruptions) = world.github.line();
@@ -95,7 +100,7 @@ async fn interrupted_slow_clone_resumes_to_end() {
         passed < size * 5 / 4 + 200_000,
         "what had come was sent again: {passed} of {size}"
     );
-    assert!(is_shown, "{:#?}", comments(&world, &key));
+    assert!(is_shown, "{:#?}", list_ticket_comments(&world, &key));
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }

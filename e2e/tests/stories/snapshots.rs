@@ -10,7 +10,7 @@ use testkit::{ScriptStep, fixture};
 const BUDGET: u64 = 256 << 20;
 
 /// Returns all snapshots of a run, in order.
-fn snapshots(entries: &[JournalEntry]) -> Vec<WorkspaceSnapshot> {
+fn list_snapshots(entries: &[JournalEntry]) -> Vec<WorkspaceSnapshot> {
     let taken = entries.iter().filter_map(|entry| match &entry.fact {
         Fact::SnapshotTaken { snapshot, .. } => Some(snapshot.clone()),
         _ => None,
@@ -18,7 +18,7 @@ fn snapshots(entries: &[JournalEntry]) -> Vec<WorkspaceSnapshot> {
     taken.collect()
 }
 
-fn noise(megabytes: u32) -> ScriptStep {
+fn build_noise_step(megabytes: u32) -> ScriptStep {
     let command = format!("head -c {megabytes}000000 /dev/urandom > noise.bin");
     ScriptStep::call("run_command", json!({ "command": command }))
 }
@@ -27,9 +27,9 @@ fn noise(megabytes: u32) -> ScriptStep {
 async fn noise_blocks_neither_store_nor_webhook() {
     let mut script = fixture::build_shop_script();
     let rest = script.split_off(3);
-    script.extend((0..4).map(|_| noise(8)));
+    script.extend((0..4).map(|_| build_noise_step(8)));
     // The tool result names the file that exceeds the snapshot limit; the model continues.
-    script.push(noise(60));
+    script.push(build_noise_step(60));
     script.push(
         ScriptStep::call("run_command", json!({ "command": "rm noise.bin" }))
             .expecting("compressed it takes more than 32 MiB. The largest of it: noise.bin (58 MiB)"),
@@ -45,7 +45,7 @@ async fn noise_blocks_neither_store_nor_webhook() {
     let run = world.run(&key, 0).await.unwrap();
     let (entries, reason) = world.finished(&run).await.unwrap();
     assert_eq!(reason, StopReason::Completed);
-    let taken = snapshots(&entries);
+    let taken = list_snapshots(&entries);
     let stored: u64 = taken.iter().map(|snapshot| snapshot.pack.size_bytes).sum();
     assert!(stored > 30_000_000, "four of 8 MB were stored: {stored}");
     let queue = world.queue().await.unwrap();

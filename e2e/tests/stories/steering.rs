@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request, transcripts::settled};
+use crate::{comment_with, end_of, only_pull_request, transcripts::compare_normalized_snapshot};
 
 async fn at_the_gate() -> (TestWorld, String, RunId) {
     at_the_gate_of("before_push").await
@@ -183,7 +183,7 @@ async fn fourth_change_request_ends_run() {
     }
     let reason = end_of(&world, &key, 0).await;
     let told = comment_with(&world, &key, "3 times").await;
-    settled(|| {
+    compare_normalized_snapshot(|| {
         assert_snapshot!(format!("{reason:?}\n\n{told}"), @r#"
     RevisionLimit { revisions: 3 }
 

@@ -13,7 +13,7 @@ use tokio::{
 const NEVER: Duration = Duration::from_secs(20);
 
 /// Sends a text to a server and returns the answer up to `until`, or up to the end of the connection.
-async fn say(address: &str, words: &str, until: &str) -> String {
+async fn exchange_text(address: &str, words: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(words.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -41,7 +41,7 @@ async fn stranger_without_key_gets_nothing_from_servers() {
         r#"{"verbose":true,"echo":true}"#,
     ] {
         let words = format!("CONNECT {hello}\r\nPUB journeyman.reports.x 2\r\n{{}}\r\nPING\r\n");
-        let answer = say(&nats, &words, "-ERR").await;
+        let answer = exchange_text(&nats, &words, "-ERR").await;
         assert!(answer.contains("Authorization Violation"), "{answer}");
         assert!(!answer.contains("PONG"), "{answer}");
     }
@@ -52,7 +52,7 @@ async fn stranger_without_key_gets_nothing_from_servers() {
         "AUTH planner guess\r\n",
         "ACL LIST\r\n",
     ] {
-        let answer = say(&redis, words, "\r\n").await;
+        let answer = exchange_text(&redis, words, "\r\n").await;
         assert!(
             answer.starts_with("-NOAUTH") || answer.starts_with("-WRONGPASS"),
             "{words}: {answer}"

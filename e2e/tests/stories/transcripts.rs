@@ -26,7 +26,7 @@ const CHANGING: [(&str, &str); 10] = [
 ];
 
 /// Compares with an inline snapshot after normalization.
-pub(crate) fn settled(compare: impl FnOnce()) {
+pub(crate) fn compare_normalized_snapshot(compare: impl FnOnce()) {
     let mut settings = Settings::clone_current();
     for (pattern, name) in CHANGING {
         settings.add_filter(pattern, name);
@@ -36,30 +36,30 @@ pub(crate) fn settled(compare: impl FnOnce()) {
 
 /// Returns a model request as text: each message, long ones abridged. The first message is shown for the
 /// first call alone, and the system prompt never, because the tests of prompts cover them.
-pub(crate) fn saw(call: &ModelCall) -> String {
+pub(crate) fn abridge_model_request(call: &ModelCall) -> String {
     let messages = call.request["messages"].as_array().cloned().unwrap_or_default();
     let mut told = messages.iter().filter(|message| message["role"] == "user");
     let last = told.next_back().cloned().unwrap_or_default();
-    parts(&last["content"]).join("\n---\n")
+    render_message_content(&last["content"]).join("\n---\n")
 }
 
-fn parts(content: &Value) -> Vec<String> {
+fn render_message_content(content: &Value) -> Vec<String> {
     match content {
-        Value::String(text) => vec![ends(text)],
-        Value::Array(blocks) => blocks.iter().flat_map(part).collect(),
+        Value::String(text) => vec![abridge_text(text)],
+        Value::Array(blocks) => blocks.iter().flat_map(render_content_block).collect(),
         _ => Vec::new(),
     }
 }
 
-fn part(block: &Value) -> Vec<String> {
+fn render_content_block(block: &Value) -> Vec<String> {
     match block["type"].as_str() {
-        Some("text") => vec![ends(block["text"].as_str().unwrap_or_default())],
-        Some("tool_result") => parts(&block["content"]),
+        Some("text") => vec![abridge_text(block["text"].as_str().unwrap_or_default())],
+        Some("tool_result") => render_message_content(&block["content"]),
         _ => Vec::new(),
     }
 }
 
-fn ends(text: &str) -> String {
+fn abridge_text(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
     match lines.len().checked_sub(2 * ENDS) {
         Some(between) if between > 0 => {
@@ -95,7 +95,7 @@ pub(crate) fn last_of_review(world: &TestWorld) -> ModelCall {
 }
 
 /// Returns a pull request as users read it.
-pub(crate) fn read(pull: &StandInPullRequest) -> String {
+pub(crate) fn render_pull_text(pull: &StandInPullRequest) -> String {
     let state = if pull.draft { "draft" } else { "ready" };
     format!("{} ({state})\n\n{}", pull.title, pull.body.trim_end())
 }

@@ -15,7 +15,7 @@ fn born_ready() -> JiraOptions {
 }
 
 /// Waits until no run of the ticket accepts new triggers.
-async fn rests(world: &TestWorld, key: &str) {
+async fn await_ticket_rest(world: &TestWorld, key: &str) {
     let queue = world.queue().await.unwrap();
     let rows = queue.table::<domain::TicketRow>(queue::KeyValueBucket::Tickets);
     let ticket = domain::TicketKey::jira(key).unwrap();
@@ -71,14 +71,14 @@ async fn returned_ticket_is_reworked_with_new_comment() {
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     end_of(&world, &key, 0).await;
-    rests(&world, &key).await;
+    await_ticket_rest(&world, &key).await;
     world
         .jira
         .comment_as(&key, "ada", "The total of the cart, please.")
         .unwrap();
     world.model.set_script("", fixture::build_shop_script());
     // Comments in the same millisecond as the status change count as later ones.
-    rests(&world, &key).await;
+    await_ticket_rest(&world, &key).await;
     world.jira.move_issue(&key, "To Do", "ada").unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let calls = world.model.calls().into_iter();
@@ -102,7 +102,7 @@ async fn returned_ticket_continues_on_open_pull_request() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    rests(&world, &key).await;
+    await_ticket_rest(&world, &key).await;
     world.model.set_script_of(
         "A review of the pull request",
         "",
@@ -124,7 +124,7 @@ async fn returned_ticket_continues_on_open_pull_request() {
         .comment_as(&key, "ada", "Please add a note on rounding.")
         .unwrap();
     // Comments in the same millisecond as the status change count as later ones.
-    rests(&world, &key).await;
+    await_ticket_rest(&world, &key).await;
     world.jira.move_issue(&key, "To Do", "ada").unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let pull = only_pull_request(&world);

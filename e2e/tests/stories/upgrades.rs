@@ -8,7 +8,7 @@ use queue::KeyValueBucket;
 
 /// Lists backups of NATS after a release had played four tickets to their merge, from `make skew-check` with
 /// `--keep`. Later releases add folders and never change existing ones.
-fn backups() -> Vec<PathBuf> {
+fn list_backups() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored");
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().path()).collect()
@@ -18,7 +18,7 @@ const TICKETS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_read_records_of_previous_release() {
-    let backups = backups();
+    let backups = list_backups();
     assert!(!backups.is_empty());
     for backup in backups {
         let world = TestWorld::start(Options {

@@ -217,7 +217,7 @@ fn is_here(url: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> String {
+    fn expect_refusal(text: &str) -> String {
         let config: Config = serde_json::from_str(text).expect("settings");
         config.check().expect_err(text).to_string()
     }
@@ -260,7 +260,7 @@ mod tests {
             ),
             (with("https://id.example", public, ""), "viewers"),
         ] {
-            let told = refused(&text);
+            let told = expect_refusal(&text);
             assert!(told.contains(&format!("console.oidc.{key}")), "{told}");
         }
     }

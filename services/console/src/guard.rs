@@ -61,7 +61,7 @@ fn with_headers(mut answer: Response) -> Response {
 mod tests {
     use super::*;
 
-    fn ours(pairs: &[(&'static str, &'static str)]) -> bool {
+    fn is_own_request(pairs: &[(&'static str, &'static str)]) -> bool {
         let pairs = pairs.iter().map(|(name, value)| {
             (
                 axum::http::HeaderName::from_static(name),
@@ -74,14 +74,17 @@ mod tests {
     #[test]
     fn only_pages_of_the_console_give_orders() {
         let host = ("host", "127.0.0.1:7405");
-        assert!(ours(&[host, ("sec-fetch-site", "same-origin")]));
-        assert!(ours(&[host, ("origin", "http://127.0.0.1:7405")]));
-        assert!(!ours(&[host]));
-        assert!(!ours(&[host, ("origin", "null")]));
-        assert!(!ours(&[host, ("origin", "http://127.0.0.1:9")]));
+        assert!(is_own_request(&[host, ("sec-fetch-site", "same-origin")]));
+        assert!(is_own_request(&[host, ("origin", "http://127.0.0.1:7405")]));
+        assert!(!is_own_request(&[host]));
+        assert!(!is_own_request(&[host, ("origin", "null")]));
+        assert!(!is_own_request(&[host, ("origin", "http://127.0.0.1:9")]));
         for site in ["cross-site", "same-site", "none"] {
             let origin = ("origin", "http://127.0.0.1:7405");
-            assert!(!ours(&[host, origin, ("sec-fetch-site", site)]), "{site}");
+            assert!(
+                !is_own_request(&[host, origin, ("sec-fetch-site", site)]),
+                "{site}"
+            );
         }
     }
 }

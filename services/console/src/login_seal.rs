@@ -112,45 +112,52 @@ impl LoginSeal {
 mod tests {
     use super::*;
 
-    fn at(ms: i64) -> Timestamp {
+    fn build_timestamp(ms: i64) -> Timestamp {
         Timestamp::from_unix_ms(ms)
     }
 
     #[test]
     fn sealed_login_opens_once_before_expiry() {
         let (seal, other) = (LoginSeal::new().expect("key"), LoginSeal::new().expect("key"));
-        let text = seal.seal("/runs", at(100)).expect("sealed");
-        assert_eq!(other.open_once::<String>(&text, at(1)), None);
-        assert_eq!(seal.open_once::<String>(&text, at(1)).as_deref(), Some("/runs"));
-        assert_eq!(seal.open_once::<String>(&text, at(1)), None);
-        let late = seal.seal("/runs", at(100)).expect("sealed");
-        assert_eq!(seal.open_once::<String>(&late, at(100)), None);
+        let text = seal.seal("/runs", build_timestamp(100)).expect("sealed");
+        assert_eq!(other.open_once::<String>(&text, build_timestamp(1)), None);
+        assert_eq!(
+            seal.open_once::<String>(&text, build_timestamp(1)).as_deref(),
+            Some("/runs")
+        );
+        assert_eq!(seal.open_once::<String>(&text, build_timestamp(1)), None);
+        let late = seal.seal("/runs", build_timestamp(100)).expect("sealed");
+        assert_eq!(seal.open_once::<String>(&late, build_timestamp(100)), None);
     }
 
     #[test]
     fn altered_login_does_not_open() {
         let seal = LoginSeal::new().expect("key");
-        let text = seal.seal("/runs", at(100)).expect("sealed");
+        let text = seal.seal("/runs", build_timestamp(100)).expect("sealed");
         assert!(!text.contains("runs"));
         for at_byte in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at_byte] = if bytes[at_byte] == b'A' { b'B' } else { b'A' };
             let altered = String::from_utf8(bytes).expect("text");
-            assert_eq!(seal.open_once::<String>(&altered, at(1)), None, "{at_byte}");
+            assert_eq!(
+                seal.open_once::<String>(&altered, build_timestamp(1)),
+                None,
+                "{at_byte}"
+            );
         }
         for nothing in ["", "AAAA", "guessed", "{}"] {
-            assert_eq!(seal.open_once::<String>(nothing, at(1)), None);
+            assert_eq!(seal.open_once::<String>(nothing, build_timestamp(1)), None);
         }
     }
 
     #[test]
     fn begun_logins_of_strangers_keep_nothing_here() {
         let seal = LoginSeal::new().expect("key");
-        let ours = seal.seal("/runs", at(100)).expect("sealed");
+        let ours = seal.seal("/runs", build_timestamp(100)).expect("sealed");
         for _ in 0..5_000 {
-            seal.seal("/", at(100)).expect("sealed");
+            seal.seal("/", build_timestamp(100)).expect("sealed");
         }
         assert!(seal.used.lock().expect("lock").is_empty());
-        assert!(seal.open_once::<String>(&ours, at(1)).is_some());
+        assert!(seal.open_once::<String>(&ours, build_timestamp(1)).is_some());
     }
 }

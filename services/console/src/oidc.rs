@@ -434,7 +434,7 @@ mod tests {
 
     use super::*;
 
-    fn settings(name_claim: &str) -> OidcSettings {
+    fn build_oidc_settings(name_claim: &str) -> OidcSettings {
         serde_json::from_value(
             json!({"issuer": "https://id.example", "client_id": "c", "client_secret": "s",
             "public_url": "https://console.example", "api_token": "t", "name_claim": name_claim,
@@ -443,9 +443,9 @@ mod tests {
         .expect("settings")
     }
 
-    fn role(groups: &Value) -> Result<Role, LoginRefusal> {
+    fn read_person_role(groups: &Value) -> Result<Role, LoginRefusal> {
         let claims = json!({"email": " ada@acme.example ", "email_verified": true, "groups": groups});
-        read_person(&settings("email"), &claims).map(|person| {
+        read_person(&build_oidc_settings("email"), &claims).map(|person| {
             assert_eq!(person.name, "ada@acme.example");
             person.role
         })
@@ -453,10 +453,10 @@ mod tests {
 
     #[test]
     fn person_gets_highest_role_of_their_groups() {
-        assert_eq!(role(&json!(["staff"])), Ok(Role::Viewer));
-        assert_eq!(role(&json!("staff")), Ok(Role::Viewer));
-        assert_eq!(role(&json!(["staff", "docs"])), Ok(Role::Operator));
-        assert_eq!(role(&json!(["ops", "staff"])), Ok(Role::Admin));
+        assert_eq!(read_person_role(&json!(["staff"])), Ok(Role::Viewer));
+        assert_eq!(read_person_role(&json!("staff")), Ok(Role::Viewer));
+        assert_eq!(read_person_role(&json!(["staff", "docs"])), Ok(Role::Operator));
+        assert_eq!(read_person_role(&json!(["ops", "staff"])), Ok(Role::Admin));
         for none in [
             json!([]),
             json!(["Staff", "sta"]),
@@ -464,13 +464,13 @@ mod tests {
             json!({"staff": true}),
         ] {
             let refused = LoginRefusal::Groupless("ada@acme.example".to_owned());
-            assert_eq!(role(&none), Err(refused), "{none}");
+            assert_eq!(read_person_role(&none), Err(refused), "{none}");
         }
     }
 
     #[test]
     fn unverified_name_claim_is_refused() {
-        let of = |name_claim: &str, claims: Value| read_person(&settings(name_claim), &claims);
+        let of = |name_claim: &str, claims: Value| read_person(&build_oidc_settings(name_claim), &claims);
         for nameless in [
             json!({"groups": ["ops"]}),
             json!({"email": " ", "groups": ["ops"]}),
@@ -487,7 +487,7 @@ mod tests {
         assert!(of("email", verified).is_ok());
         let trusting = OidcSettings {
             trusted_claim: "email".to_owned(),
-            ..settings("email")
+            ..build_oidc_settings("email")
         };
         let unsaid = json!({"email": "a@b", "groups": ["ops"]});
         assert!(read_person(&trusting, &unsaid).is_ok());

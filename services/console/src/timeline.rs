@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    fn listed(fact: Fact) -> String {
+    fn render_listed_fact(fact: Fact) -> String {
         let entry = JournalEntry {
             position: 7,
             nonce: String::new(),
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn timeline_entry_has_time_actor_and_link() {
-        let text = listed(Fact::StopRequested { by: "ada".to_owned() });
+        let text = render_listed_fact(Fact::StopRequested { by: "ada".to_owned() });
         for part in [
             "id=\"entry-7\"",
             "1 min 2 s",
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn timeline_escapes_markup_and_hidden_text() {
         let by = "<img src=x onerror=alert(1)>\" hx-get=\"/\r\n\u{202e}".to_owned();
-        let text = listed(Fact::StopRequested { by });
+        let text = render_listed_fact(Fact::StopRequested { by });
         assert!(
             text.contains("&lt;img src=x") && text.contains("&lt;U+202E&gt;"),
             "{text}"

@@ -25,20 +25,20 @@ struct Console {
 }
 
 /// Refuses every token except `good`.
-fn allowed(headers: &HeaderMap, tokens: &Mutex<Vec<String>>) -> Result<(), Response> {
+fn check_token(headers: &HeaderMap, tokens: &Mutex<Vec<String>>) -> Result<(), Response> {
     let token = headers.get("authorization").unwrap().to_str().unwrap();
     tokens.lock().unwrap().push(token.to_owned());
     match token {
         "Bearer good" => Ok(()),
-        _ => Err(refusal(StatusCode::UNAUTHORIZED, "unauthorized", "no")),
+        _ => Err(build_refusal(StatusCode::UNAUTHORIZED, "unauthorized", "no")),
     }
 }
 
-fn refusal(status: StatusCode, error: &str, detail: &str) -> Response {
+fn build_refusal(status: StatusCode, error: &str, detail: &str) -> Response {
     (status, Json(json!({"error": error, "detail": detail}))).into_response()
 }
 
-fn journal() -> Value {
+fn build_journal() -> Value {
     let decision = domain::GateDecision {
         run: "jira:ENG-12@57".parse().unwrap(),
         head: HEAD.parse().unwrap(),
@@ -57,10 +57,10 @@ fn journal() -> Value {
     }])
 }
 
-fn api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
+fn build_fake_api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
     let answer = |status: StatusCode, value: Value| {
         let tokens = Arc::clone(tokens);
-        async move |headers: HeaderMap| match allowed(&headers, &tokens) {
+        async move |headers: HeaderMap| match check_token(&headers, &tokens) {
             Ok(()) => (status, Json(value)).into_response(),
             Err(refused) => refused,
         }
@@ -70,7 +70,10 @@ fn api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
     Router::new()
         .route("/v1/stop-all", get(answer(StatusCode::OK, json!({"on": false}))))
         .route("/v1/runs", get(answer(StatusCode::OK, json!([]))))
-        .route("/v1/runs/{id}/journal", get(answer(StatusCode::OK, journal())))
+        .route(
+            "/v1/runs/{id}/journal",
+            get(answer(StatusCode::OK, build_journal())),
+        )
         .route(
             "/v1/runs/{id}/decision",
             post(answer(StatusCode::CONFLICT, conflict)),
@@ -81,7 +84,7 @@ fn api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
         )
 }
 
-async fn listen() -> (TcpListener, String) {
+async fn bind_listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     (listener, url)
@@ -91,9 +94,9 @@ impl Console {
     async fn start() -> Self {
         bootstrap::install_tls_provider();
         let (tokens, shutdown) = (Arc::default(), CancellationToken::new());
-        let (listener, api_url) = listen().await;
-        tokio::spawn(axum::serve(listener, api(&tokens)).into_future());
-        let (listener, url) = listen().await;
+        let (listener, api_url) = bind_listener().await;
+        tokio::spawn(axum::serve(listener, build_fake_api(&tokens)).into_future());
+        let (listener, url) = bind_listener().await;
         let config = pages::Config::of_api(&api_url);
         tokio::spawn(pages::serve_console(config, listener, shutdown.clone()));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
@@ -120,7 +123,7 @@ impl Console {
         let answer = self.post("/login", &[("token", " good\n"), ("next", "/runs")]);
         let answer = answer.send().await.unwrap();
         assert_eq!(
-            (answer.status(), place(&answer)),
+            (answer.status(), read_location(&answer)),
             (StatusCode::SEE_OTHER, "/runs")
         );
         let cookie = answer.headers()["set-cookie"].to_str().unwrap();
@@ -143,7 +146,7 @@ impl Drop for Console {
     }
 }
 
-fn place(answer: &reqwest::Response) -> &str {
+fn read_location(answer: &reqwest::Response) -> &str {
     answer
         .headers()
         .get("location")
@@ -166,7 +169,7 @@ async fn pages_require_a_token_the_api_knows() {
     for page in pages {
         let answer = console.get(page).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{page}");
-        assert!(place(&answer).starts_with("/login?next="), "{page}");
+        assert!(read_location(&answer).starts_with("/login?next="), "{page}");
         assert!(
             answer.headers().get("set-cookie").is_none(),
             "a link from elsewhere ends no session"
@@ -205,7 +208,7 @@ async fn session_acts_with_its_token_until_logout() {
         .send()
         .await
         .unwrap();
-    assert_eq!(place(&out), "/login");
+    assert_eq!(read_location(&out), "/login");
     let read = console
         .get("/runs")
         .header("cookie", &cookie)

@@ -22,13 +22,13 @@ struct Console {
     shutdown: CancellationToken,
 }
 
-async fn listen() -> (TcpListener, String) {
+async fn bind_listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     (listener, url)
 }
 
-fn api(calls: &Arc<Mutex<Vec<[String; 3]>>>) -> Router {
+fn build_fake_api(calls: &Arc<Mutex<Vec<[String; 3]>>>) -> Router {
     let calls = Arc::clone(calls);
     let answer = async move |headers: HeaderMap| {
         let named = ["authorization", "journeyman-person", "journeyman-role"];
@@ -47,9 +47,9 @@ impl Console {
         bootstrap::install_tls_provider();
         let provider = FakeOidc::start().await.unwrap();
         let (calls, shutdown) = (Arc::default(), CancellationToken::new());
-        let (listener, api_url) = listen().await;
-        tokio::spawn(axum::serve(listener, api(&calls)).into_future());
-        let (listener, url) = listen().await;
+        let (listener, api_url) = bind_listener().await;
+        tokio::spawn(axum::serve(listener, build_fake_api(&calls)).into_future());
+        let (listener, url) = bind_listener().await;
         provider.register(&format!("{url}/login/oidc/back"));
         let config: pages::Config = serde_json::from_value(json!({"console": {"api": api_url, "oidc": {
             "issuer": provider.url(), "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "public_url": url,
@@ -81,14 +81,14 @@ impl Console {
             cookie.contains("HttpOnly; SameSite=Lax") && cookie.contains("Path=/login;"),
             "{cookie}"
         );
-        let back = self.get(&place(&off), "").await;
+        let back = self.get(&read_location(&off), "").await;
         assert_eq!(
             back.status(),
             StatusCode::SEE_OTHER,
             "{:?}",
             self.provider.violations()
         );
-        (place(&back), cookie.split(';').next().unwrap().to_owned())
+        (read_location(&back), cookie.split(';').next().unwrap().to_owned())
     }
 
     async fn log_in(&self) -> Response {
@@ -112,11 +112,11 @@ impl Drop for Console {
     }
 }
 
-fn place(answer: &Response) -> String {
+fn read_location(answer: &Response) -> String {
     answer.headers()["location"].to_str().unwrap().to_owned()
 }
 
-fn ada(groups: &Value) -> Value {
+fn build_ada_claims(groups: &Value) -> Value {
     json!({"sub": "u-1", "email": "ada@acme.example", "email_verified": true, "groups": groups})
 }
 
@@ -135,7 +135,7 @@ async fn provider_login_acts_as_named_person() {
         (json!(["staff"]), "viewer"),
         (json!(["staff", "shop"]), "operator"),
     ] {
-        console.provider.log_in(ada(&groups));
+        console.provider.log_in(build_ada_claims(&groups));
         let welcome = console.log_in().await;
         assert_eq!(welcome.status(), StatusCode::OK);
         // The page continues by itself: a redirect would still be part of the provider's navigation, without the
@@ -160,7 +160,7 @@ async fn provider_login_acts_as_named_person() {
 #[tokio::test]
 async fn foreign_or_used_login_is_refused() {
     let console = Console::start().await;
-    console.provider.log_in(ada(&json!(["shop"])));
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
     let foreign = "did not begin in this browser";
     let (back, cookie) = console.begin().await;
     // Without the cookie, the code may be an attacker's, who wants the browser to log in as the attacker.
@@ -195,7 +195,7 @@ async fn foreign_or_used_login_is_refused() {
 #[tokio::test]
 async fn id_token_for_other_login_is_refused() {
     let console = Console::start().await;
-    console.provider.log_in(ada(&json!(["shop"])));
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
     for twist in [
         IdTokenFault::Nonce,
         IdTokenFault::Expired,
@@ -219,7 +219,7 @@ async fn id_token_for_other_login_is_refused() {
 async fn person_without_group_role_is_refused() {
     let console = Console::start().await;
     for groups in [json!([]), json!(["guests"]), json!(null)] {
-        console.provider.log_in(ada(&groups));
+        console.provider.log_in(build_ada_claims(&groups));
         let answer = console.log_in().await;
         let words = "ada@acme.example is in no group that may use this console";
         console.lets_nobody_in(answer, StatusCode::FORBIDDEN, words).await;
@@ -242,7 +242,7 @@ async fn token_login_is_refused_with_provider() {
 #[tokio::test]
 async fn strangers_that_begin_logins_keep_nobody_out() {
     let console = Console::start().await;
-    console.provider.log_in(ada(&json!(["shop"])));
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
     let (back, cookie) = console.begin().await;
     for _ in 0..1_200 {
         let off = console.get(&format!("{}/login/oidc", console.url), "").await;
@@ -257,7 +257,7 @@ async fn strangers_that_begin_logins_keep_nobody_out() {
 async fn address_that_is_not_verified_is_nobody() {
     let console = Console::start().await;
     for verified in [json!(false), json!("false"), json!(null)] {
-        let mut person = ada(&json!(["shop"]));
+        let mut person = build_ada_claims(&json!(["shop"]));
         person["email_verified"] = verified;
         console.provider.log_in(person);
         let answer = console.log_in().await;
@@ -267,7 +267,7 @@ async fn address_that_is_not_verified_is_nobody() {
 }
 
 /// Advances the clock of sessions. Sockets continue in real time.
-async fn advance(by: std::time::Duration) {
+async fn advance_clock(by: std::time::Duration) {
     tokio::time::pause();
     tokio::time::advance(by).await;
     tokio::time::resume();
@@ -278,7 +278,7 @@ async fn role_is_asked_again_each_hour() {
     let console = Console::start().await;
     let hour = std::time::Duration::from_secs(60 * 60);
     console.provider.give_refresh_tokens();
-    console.provider.log_in(ada(&json!(["shop"])));
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
     let welcome = console.log_in().await;
     let session = session_cookie(&welcome);
     let runs = format!("{}/runs", console.url);
@@ -288,15 +288,15 @@ async fn role_is_asked_again_each_hour() {
         console.calls.lock().unwrap().pop().map(|[_, _, role]| role)
     };
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("operator"));
-    console.provider.log_in(ada(&json!(["staff"])));
+    console.provider.log_in(build_ada_claims(&json!(["staff"])));
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("operator"));
-    advance(hour).await;
+    advance_clock(hour).await;
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
     // The provider issues another refresh token each time.
-    advance(hour).await;
+    advance_clock(hour).await;
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
     console.provider.revoke();
-    advance(hour).await;
+    advance_clock(hour).await;
     assert_eq!(role(StatusCode::SEE_OTHER).await, None);
     assert_eq!(console.provider.violations(), Vec::<String>::new());
 }
@@ -304,14 +304,18 @@ async fn role_is_asked_again_each_hour() {
 #[tokio::test]
 async fn login_without_refresh_token_ends_after_hour() {
     let console = Console::start().await;
-    console.provider.log_in(ada(&json!(["shop"])));
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
     let session = session_cookie(&console.log_in().await);
     let runs = format!("{}/runs", console.url);
     assert_eq!(console.get(&runs, &session).await.status(), StatusCode::OK);
-    advance(std::time::Duration::from_secs(60 * 60)).await;
+    advance_clock(std::time::Duration::from_secs(60 * 60)).await;
     let answer = console.get(&runs, &session).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-    assert!(place(&answer).starts_with("/login"), "{}", place(&answer));
+    assert!(
+        read_location(&answer).starts_with("/login"),
+        "{}",
+        read_location(&answer)
+    );
 }
 
 fn session_cookie(welcome: &Response) -> String {

@@ -147,12 +147,12 @@ mod tests {
 
     use super::*;
 
-    fn rule(networks: &[&str]) -> AddressRule {
+    fn build_address_rule(networks: &[&str]) -> AddressRule {
         let networks: Vec<String> = networks.iter().map(|&text| text.to_owned()).collect();
         AddressRule::new(&networks).unwrap()
     }
 
-    fn address(text: &str) -> IpAddr {
+    fn parse_address(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 
@@ -206,7 +206,7 @@ mod tests {
             "ff02::1",
         ];
         for text in closed {
-            assert!(!rule(&[]).opens(address(text)), "{text}");
+            assert!(!build_address_rule(&[]).opens(parse_address(text)), "{text}");
         }
         let open = [
             "1.1.1.1",
@@ -226,15 +226,15 @@ mod tests {
             "64:ff9b::5db8:d822",
         ];
         for text in open {
-            assert!(rule(&[]).opens(address(text)), "{text}");
+            assert!(build_address_rule(&[]).opens(parse_address(text)), "{text}");
         }
     }
 
     #[test]
     fn private_networks_can_open_but_never_metadata() {
-        let rule = rule(&["0.0.0.0/0", "::/0"]);
+        let rule = build_address_rule(&["0.0.0.0/0", "::/0"]);
         for text in ["10.0.0.1", "127.0.0.1", "::1", "fd12::1", "::ffff:10.0.0.1"] {
-            assert!(rule.opens(address(text)), "{text}");
+            assert!(rule.opens(parse_address(text)), "{text}");
         }
         let never = [
             "0.0.0.0",
@@ -252,16 +252,16 @@ mod tests {
             "2002:a9fe:a9fe::1",
         ];
         for text in never {
-            assert!(!rule.opens(address(text)), "{text}");
+            assert!(!rule.opens(parse_address(text)), "{text}");
         }
     }
 
     #[test]
     fn a_permitted_network_ends_at_its_edge() {
-        let rule = rule(&["10.20.0.0/16", "fd12:3456::/32"]);
-        assert!(rule.opens(address("10.20.255.255")) && rule.opens(address("fd12:3456::9")));
+        let rule = build_address_rule(&["10.20.0.0/16", "fd12:3456::/32"]);
+        assert!(rule.opens(parse_address("10.20.255.255")) && rule.opens(parse_address("fd12:3456::9")));
         for text in ["10.21.0.0", "10.19.255.255", "fd12:3457::1", "::ffff:10.20.0.1"] {
-            assert!(!rule.opens(address(text)), "{text}");
+            assert!(!rule.opens(parse_address(text)), "{text}");
         }
         assert!(AddressRule::new(&["10.0.0.0".to_owned()]).is_err());
         assert!(AddressRule::new(&["10.0.0.0/33".to_owned()]).is_err());

@@ -316,7 +316,7 @@ mod tests {
 
     const BASE: &str = "https://npm.example/acme/npm";
 
-    fn settings() -> MirrorSettings {
+    fn build_mirror_settings() -> MirrorSettings {
         MirrorSettings {
             url: BASE.to_owned(),
             repositories: None,
@@ -326,12 +326,12 @@ mod tests {
         }
     }
 
-    fn mirror(settings: &MirrorSettings) -> Result<RegistryMirror, (Option<&'static str>, String)> {
+    fn build_mirror(settings: &MirrorSettings) -> Result<RegistryMirror, (Option<&'static str>, String)> {
         RegistryMirror::new("npm", settings, &AddressRule::default())
     }
 
-    fn upstream(rest: &str, query: Option<&str>) -> Option<String> {
-        let mirror = mirror(&settings()).unwrap();
+    fn resolve_upstream(rest: &str, query: Option<&str>) -> Option<String> {
+        let mirror = build_mirror(&build_mirror_settings()).unwrap();
         mirror.upstream(rest, query).map(String::from)
     }
 
@@ -353,10 +353,10 @@ mod tests {
                 "https://npm.example/acme/npm///evil.example/x",
             ),
         ] {
-            assert_eq!(upstream(rest, None).as_deref(), Some(url), "{rest}");
+            assert_eq!(resolve_upstream(rest, None).as_deref(), Some(url), "{rest}");
         }
         assert_eq!(
-            upstream("-/search", Some("text=..%2f..&x=/../")).as_deref(),
+            resolve_upstream("-/search", Some("text=..%2f..&x=/../")).as_deref(),
             Some("https://npm.example/acme/npm/-/search?text=..%2f..&x=/../")
         );
     }
@@ -393,12 +393,12 @@ mod tests {
             "\u{2024}\u{2024}/other",
             "%2e.%23",
         ] {
-            assert_eq!(upstream(rest, None), None, "{rest}");
+            assert_eq!(resolve_upstream(rest, None), None, "{rest}");
         }
     }
 
     /// Reads a path as lenient servers do: everything decoded, all separators equal, dot segments resolved.
-    fn resolved(url: &Url) -> Vec<String> {
+    fn resolve_url_path(url: &Url) -> Vec<String> {
         let mut path = url.path().to_owned();
         for _ in 0..8 {
             path = percent_decode_str(&path).decode_utf8_lossy().into_owned();
@@ -424,10 +424,10 @@ mod tests {
                 0..10,
             )
         ) {
-            let mirror = mirror(&settings()).unwrap();
+            let mirror = build_mirror(&build_mirror_settings()).unwrap();
             if let Some(url) = mirror.upstream(&parts.concat(), None) {
                 prop_assert_eq!(url.origin(), mirror.base.origin());
-                let segments = resolved(&url);
+                let segments = resolve_url_path(&url);
                 prop_assert!(segments.len() >= 2 && segments[..2] == ["acme", "npm"], "{} {:?}", url, segments);
             }
         }
@@ -439,9 +439,9 @@ mod tests {
             let repositories = list.map(|list| TextList(list.iter().map(|&text| text.to_owned()).collect()));
             let settings = MirrorSettings {
                 repositories,
-                ..settings()
+                ..build_mirror_settings()
             };
-            mirror(&settings)
+            build_mirror(&settings)
                 .unwrap()
                 .is_open_to(&repository.parse().unwrap())
         };
@@ -458,9 +458,9 @@ mod tests {
     #[test]
     fn wrong_mirror_setting_names_its_key() {
         let key = |change: &dyn Fn(&mut MirrorSettings)| {
-            let mut settings = settings();
+            let mut settings = build_mirror_settings();
             change(&mut settings);
-            mirror(&settings).err().and_then(|(key, _)| key)
+            build_mirror(&settings).err().and_then(|(key, _)| key)
         };
         for url in [
             "npm.example",
@@ -501,7 +501,7 @@ mod tests {
         }
         for name in ["", "NPM", "a/b", "..", "a_b"] {
             assert!(
-                RegistryMirror::new(name, &settings(), &AddressRule::default()).is_err(),
+                RegistryMirror::new(name, &build_mirror_settings(), &AddressRule::default()).is_err(),
                 "{name}"
             );
         }

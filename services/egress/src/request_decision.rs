@@ -115,7 +115,7 @@ pub(crate) fn check_target(target: &RequestTarget, network: &[HostPattern]) -> R
 mod tests {
     use super::*;
 
-    fn ask(method: Method, uri: &str) -> Result<ProxyRequest, &'static str> {
+    fn parse_request(method: Method, uri: &str) -> Result<ProxyRequest, &'static str> {
         // On the wire, CONNECT has an authority as its target.
         let uri = if method == Method::CONNECT {
             Uri::from(uri.parse::<Authority>().unwrap())
@@ -125,9 +125,9 @@ mod tests {
         parse_proxy_request(&method, &uri)
     }
 
-    fn decided(method: Method, uri: &str, network: &[&str]) -> Result<(), RefusalReason> {
+    fn decide_request(method: Method, uri: &str, network: &[&str]) -> Result<(), RefusalReason> {
         let network: Vec<HostPattern> = network.iter().map(|text| text.parse().unwrap()).collect();
-        match ask(method, uri).unwrap() {
+        match parse_request(method, uri).unwrap() {
             ProxyRequest::Tunnel(target) | ProxyRequest::Plain(target) => check_target(&target, &network),
             ProxyRequest::Mirror { .. } => panic!("{uri} is a mirror"),
         }
@@ -145,7 +145,7 @@ mod tests {
             (Method::GET, "http://pypi.example:80/simple/"),
             (Method::HEAD, "http://packages.acme.example:8443/"),
         ] {
-            assert_eq!(decided(method, uri, &network), Ok(()), "{uri}");
+            assert_eq!(decide_request(method, uri, &network), Ok(()), "{uri}");
         }
         for (method, uri) in [
             (Method::CONNECT, "pypi.example:80"),
@@ -159,13 +159,13 @@ mod tests {
             (Method::GET, "http://evil.example/"),
         ] {
             assert_eq!(
-                decided(method, uri, &network),
+                decide_request(method, uri, &network),
                 Err(RefusalReason::NotOpen),
                 "{uri}"
             );
         }
         assert_eq!(
-            decided(Method::CONNECT, "pypi.example:443", &[]),
+            decide_request(Method::CONNECT, "pypi.example:443", &[]),
             Err(RefusalReason::NotOpen)
         );
     }
@@ -185,7 +185,7 @@ mod tests {
             "[fe80::1]",
         ] {
             let uri = format!("{host}:443");
-            let decided = decided(Method::CONNECT, &uri, &["pypi.example", "*.example"]);
+            let decided = decide_request(Method::CONNECT, &uri, &["pypi.example", "*.example"]);
             assert_eq!(decided, Err(RefusalReason::Address), "{host}");
         }
     }
@@ -205,9 +205,9 @@ mod tests {
             (Method::GET, "/mirror/npm"),
             (Method::OPTIONS, "*"),
         ] {
-            assert!(ask(method, uri).is_err(), "{uri}");
+            assert!(parse_request(method, uri).is_err(), "{uri}");
         }
-        let mirror = ask(Method::GET, "/mirror/npm/@acme%2fui?x=1").unwrap();
+        let mirror = parse_request(Method::GET, "/mirror/npm/@acme%2fui?x=1").unwrap();
         let (name, rest) = ("npm".to_owned(), "@acme%2fui".to_owned());
         assert_eq!(mirror, ProxyRequest::Mirror { name, rest });
     }

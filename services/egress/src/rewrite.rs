@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    fn rewriter() -> AddressRewriter {
+    fn build_rewriter() -> AddressRewriter {
         AddressRewriter::new(
             "https://npm.example/acme/".to_owned(),
             "http://proxy:3128/mirror/npm/".to_owned(),
@@ -177,8 +177,8 @@ mod tests {
     }
 
     /// Collects the result and asserts its announced length.
-    fn whole(text: Vec<u8>) -> Vec<u8> {
-        let rewritten = rewriter().rewrite(text);
+    fn rewrite_text(text: Vec<u8>) -> Vec<u8> {
+        let rewritten = build_rewriter().rewrite(text);
         let length = rewritten.length();
         let blocks: Vec<Bytes> = rewritten.collect();
         assert!(
@@ -204,7 +204,7 @@ mod tests {
             let expected = text
                 .replace("https://npm.example/acme/", "http://proxy:3128/mirror/npm/")
                 .replace("https:\\/\\/npm.example\\/acme\\/", "http:\\/\\/proxy:3128\\/mirror\\/npm\\/");
-            proptest::prop_assert_eq!(String::from_utf8(whole(text.into_bytes())).unwrap(), expected);
+            proptest::prop_assert_eq!(String::from_utf8(rewrite_text(text.into_bytes())).unwrap(), expected);
         }
     }
 
@@ -214,16 +214,16 @@ mod tests {
             "c":"https://npm.example/acme-evil/x","d":"https://npm.example/other/"}"#;
         let expected = r#"{"a":"http://proxy:3128/mirror/npm/ui.tgz","b":"http:\/\/proxy:3128\/mirror\/npm\/x",
             "c":"https://npm.example/acme-evil/x","d":"https://npm.example/other/"}"#;
-        assert_eq!(String::from_utf8(whole(text.to_vec())).unwrap(), expected);
+        assert_eq!(String::from_utf8(rewrite_text(text.to_vec())).unwrap(), expected);
         let binary = b"\xff https://npm.example/acme/".to_vec();
-        assert_eq!(whole(binary.clone()), binary);
-        assert!(whole(Vec::new()).is_empty());
+        assert_eq!(rewrite_text(binary.clone()), binary);
+        assert!(rewrite_text(Vec::new()).is_empty());
         assert_eq!(
-            rewriter().address("https://npm.example/acme/ui"),
+            build_rewriter().address("https://npm.example/acme/ui"),
             "http://proxy:3128/mirror/npm/ui"
         );
         assert_eq!(
-            rewriter().address("https://cdn.example/ui"),
+            build_rewriter().address("https://cdn.example/ui"),
             "https://cdn.example/ui"
         );
     }

@@ -212,25 +212,25 @@ mod tests {
 
     use super::*;
 
-    fn run(number: u64) -> RunId {
+    fn build_run_id(number: u64) -> RunId {
         RunId::new(TicketKey::jira("ENG-1").unwrap(), number)
     }
 
-    fn refusal(host: &str) -> EgressRefusal {
+    fn build_refusal(host: &str) -> EgressRefusal {
         EgressRefusal::new(host, RefusalReason::NotOpen)
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_is_forgotten_after_idle_half_hour() {
         let runs = Arc::new(RunTable::new(1, 1));
-        let seat = runs.enter(&run(1)).unwrap();
+        let seat = runs.enter(&build_run_id(1)).unwrap();
         seat.run.send(MIB).unwrap();
-        seat.run.note(&refusal("evil.example:443"));
+        seat.run.note(&build_refusal("evil.example:443"));
         tokio::time::advance(FORGOTTEN_AFTER * 2).await;
-        assert_eq!(runs.refusals(&run(1)).len(), 1, "it has a session");
+        assert_eq!(runs.refusals(&build_run_id(1)).len(), 1, "it has a session");
         drop(seat);
         tokio::time::advance(FORGOTTEN_AFTER / 2).await;
-        let seat = runs.enter(&run(1)).unwrap();
+        let seat = runs.enter(&build_run_id(1)).unwrap();
         assert_eq!(
             seat.run.send(1),
             Err(RefusalReason::SentAll(1)),
@@ -238,44 +238,45 @@ mod tests {
         );
         drop(seat);
         tokio::time::advance(FORGOTTEN_AFTER).await;
-        assert!(runs.refusals(&run(1)).is_empty());
+        assert!(runs.refusals(&build_run_id(1)).is_empty());
         assert!(lock_unpoisoned(&runs.known).runs.is_empty());
     }
 
     #[tokio::test]
     async fn refusals_are_counted_by_run_and_bounded() {
         let runs = Arc::new(RunTable::new(1, 1));
-        let seat = runs.enter(&run(1)).unwrap();
+        let seat = runs.enter(&build_run_id(1)).unwrap();
         for number in 0..200 {
-            seat.run.note(&refusal(&format!("host-{number}.example:443")));
-            seat.run.note(&refusal("host-0.example:443"));
+            seat.run
+                .note(&build_refusal(&format!("host-{number}.example:443")));
+            seat.run.note(&build_refusal("host-0.example:443"));
         }
-        let noted = runs.refusals(&run(1));
+        let noted = runs.refusals(&build_run_id(1));
         assert_eq!(noted.len(), MAX_REFUSALS);
-        assert_eq!(noted[0], (refusal("host-0.example:443"), 201));
-        assert!(runs.refusals(&run(2)).is_empty());
+        assert_eq!(noted[0], (build_refusal("host-0.example:443"), 201));
+        assert!(runs.refusals(&build_run_id(2)).is_empty());
     }
 
     #[tokio::test]
     async fn sessions_are_limited_and_slots_are_freed() {
         let runs = Arc::new(RunTable::new(1, 1));
         let mut seats: Vec<SessionSlot> = (0..MAX_RUN_SESSIONS)
-            .map(|_| runs.enter(&run(1)).unwrap())
+            .map(|_| runs.enter(&build_run_id(1)).unwrap())
             .collect();
-        assert_eq!(runs.enter(&run(1)).err(), Some(SessionLimit::Run));
+        assert_eq!(runs.enter(&build_run_id(1)).err(), Some(SessionLimit::Run));
         seats.pop();
-        seats.push(runs.enter(&run(1)).unwrap());
+        seats.push(runs.enter(&build_run_id(1)).unwrap());
         let others = MAX_SESSIONS - MAX_RUN_SESSIONS;
-        seats.extend((0..others as u64).map(|number| runs.enter(&run(2 + number)).unwrap()));
-        assert_eq!(runs.enter(&run(9999)).err(), Some(SessionLimit::Proxy));
+        seats.extend((0..others as u64).map(|number| runs.enter(&build_run_id(2 + number)).unwrap()));
+        assert_eq!(runs.enter(&build_run_id(9999)).err(), Some(SessionLimit::Proxy));
         seats.clear();
-        assert!(runs.enter(&run(9999)).is_ok());
+        assert!(runs.enter(&build_run_id(9999)).is_ok());
     }
 
     #[tokio::test]
     async fn bytes_beyond_quota_are_refused_for_good() {
         let runs = Arc::new(RunTable::new(1, 2));
-        let seat = runs.enter(&run(1)).unwrap();
+        let seat = runs.enter(&build_run_id(1)).unwrap();
         seat.run.send(MIB - 1).unwrap();
         assert_eq!(seat.run.send(2), Err(RefusalReason::SentAll(1)));
         assert_eq!(seat.run.send(1), Err(RefusalReason::SentAll(1)));

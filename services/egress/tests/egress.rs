@@ -15,7 +15,7 @@ mod rig;
 use axum::body::Body;
 use grant::{Grant, GrantAudience};
 use hyper::{Request, StatusCode, header};
-use rig::{Echo, Plan, Registry, grant, hello, rest, text};
+use rig::{Echo, Plan, Registry, build_client_hello, build_grant, read_remaining_bytes, read_response_text};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn proxy_reports_health_and_readiness() {
 async fn session_requires_a_grant_for_egress() {
     let rig = Plan::default().start().await;
     let now = bootstrap::read_wall_clock();
-    let good = grant(&["open.example"]);
+    let good = build_grant(&["open.example"]);
     let for_gate = Grant {
         audience: GrantAudience::Gate,
         ..good.clone()
@@ -48,7 +48,7 @@ async fn session_requires_a_grant_for_egress() {
     ] {
         let answer = rig.open(token).await;
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{why}");
-        let words = text(answer).await.unwrap();
+        let words = read_response_text(answer).await.unwrap();
         assert!(words.contains(why) && words.lines().count() == 1, "{words}");
         let bearer = format!("Bearer {token}");
         let (status, _) = rig.ask("/refusals", &[(header::AUTHORIZATION, &bearer)]).await;
@@ -72,7 +72,7 @@ async fn nothing_is_forwarded_outside_of_a_session() {
     for path in [&absolute, "/mirror/npm/left-pad"] {
         let bearer = format!(
             "Bearer {}",
-            rig.token(&grant(&[&registry.target()]), bootstrap::read_wall_clock())
+            rig.token(&build_grant(&[&registry.target()]), bootstrap::read_wall_clock())
         );
         let (status, _) = rig.ask(path, &[(header::AUTHORIZATION, &bearer)]).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
@@ -85,10 +85,10 @@ async fn tunnel_carries_bytes_after_one_name_lookup() {
     let echo = Echo::start().await;
     let rig = Plan::default().start().await;
     let mut tunnel = rig
-        .connect(&grant(&[&echo.target()]), &echo.target())
+        .connect(&build_grant(&[&echo.target()]), &echo.target())
         .await
         .unwrap();
-    let mut sent = hello("open.example");
+    let mut sent = build_client_hello("open.example");
     sent.extend((0..300_000u32).flat_map(u32::to_le_bytes).take(400_000));
     let (mut reading, mut writing) = tokio::io::split(&mut tunnel);
     let write = async {
@@ -101,18 +101,18 @@ async fn tunnel_carries_bytes_after_one_name_lookup() {
         writing.write_all(&sent[2000..]).await.unwrap();
         writing.shutdown().await.unwrap();
     };
-    let ((), received) = tokio::join!(write, rest(&mut reading));
+    let ((), received) = tokio::join!(write, read_remaining_bytes(&mut reading));
     assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
     assert!(echo.heard() == sent);
     assert_eq!(rig.names.asked(), 1);
-    assert_eq!(rig.refusals(&grant(&[])).await, "");
+    assert_eq!(rig.refusals(&build_grant(&[])).await, "");
 }
 
 #[tokio::test]
 async fn unlisted_host_refusal_names_open_hosts() {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
-    let granted = grant(&["pypi.example", "*.crates.example"]);
+    let granted = build_grant(&["pypi.example", "*.crates.example"]);
     let end = "is not open to acme/shop; open: pypi.example, *.crates.example (executor.network in its rules); mirrors: /mirror/npm/\n";
     for target in ["evil.example:443", "pypi.example:22", "crates.example:443"] {
         assert_eq!(
@@ -120,13 +120,13 @@ async fn unlisted_host_refusal_names_open_hosts() {
             format!("egress: {target} {end}")
         );
     }
-    let nothing = rig.refusal(&grant(&[]), "pypi.example:443").await;
+    let nothing = rig.refusal(&build_grant(&[]), "pypi.example:443").await;
     assert!(nothing.contains("open: no host"), "{nothing}");
     let mut client = rig.client(&granted).await;
     let answer = client.get("http://evil.example/x?secret=1").await;
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     assert_eq!(
-        text(answer).await.unwrap(),
+        read_response_text(answer).await.unwrap(),
         format!("egress: evil.example:80 {end}")
     );
     assert_eq!(rig.names.asked(), 0, "a closed host is not even looked up");
@@ -135,7 +135,7 @@ async fn unlisted_host_refusal_names_open_hosts() {
 #[tokio::test]
 async fn address_target_is_refused_in_every_spelling() {
     let rig = Plan::default().start().await;
-    let granted = grant(&["open.example"]);
+    let granted = build_grant(&["open.example"]);
     for host in [
         "127.0.0.1",
         "[::1]",
@@ -174,7 +174,7 @@ async fn name_with_any_private_address_is_refused() {
             .name("open.example", &[answer])
             .start()
             .await;
-        let granted = grant(&[&echo.target()]);
+        let granted = build_grant(&[&echo.target()]);
         let refusal = rig.refusal(&granted, &echo.target()).await;
         assert!(
             refusal.contains("leads to an address that is not public"),
@@ -204,7 +204,7 @@ async fn metadata_stays_closed_whatever_the_operator_permits() {
         plan = plan.name(name, &[&[answer]]);
     }
     let rig = plan.start().await;
-    let granted = grant(&["*.example"]);
+    let granted = build_grant(&["*.example"]);
     for name in ["a.example:443", "b.example:443", "c.example:443"] {
         assert!(rig.refusal(&granted, name).await.contains("not public"));
     }
@@ -216,15 +216,15 @@ async fn tunnel_dials_the_address_that_was_checked() {
     // A second lookup would return another address, where no host listens.
     let answers: [&[&str]; 2] = [&["127.0.0.1"], &["127.0.0.2"]];
     let rig = Plan::default().name("open.example", &answers).start().await;
-    let _tunnel = rig.tunnel(&grant(&[&echo.target()]), &echo.target()).await;
+    let _tunnel = rig.tunnel(&build_grant(&[&echo.target()]), &echo.target()).await;
     assert_eq!((rig.names.asked(), echo.visits()), (1, 1));
 
     let rig = Plan::default().name("open.example", &answers).start().await;
-    let mut client = rig.client(&grant(&[&registry.target()])).await;
+    let mut client = rig.client(&build_grant(&[&registry.target()])).await;
     let answer = client
         .get(&format!("http://{}/public/file", registry.target()))
         .await;
-    assert_eq!(text(answer).await.unwrap(), "a public file");
+    assert_eq!(read_response_text(answer).await.unwrap(), "a public file");
     assert_eq!(rig.names.asked(), 1);
 }
 
@@ -234,7 +234,7 @@ async fn silent_host_is_an_error_not_refusal() {
         .name("silent.example", &[&["127.0.0.1"]])
         .start()
         .await;
-    let granted = grant(&["*.example:1"]);
+    let granted = build_grant(&["*.example:1"]);
     for (target, why) in [
         ("silent.example:1", "cannot be reached"),
         ("unknown.example:1", "cannot be resolved"),
@@ -247,7 +247,7 @@ async fn silent_host_is_an_error_not_refusal() {
         let mut client = rig.client(&granted).await;
         let answer = client.get(&format!("http://{target}/?secret=1")).await;
         assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
-        assert!(!text(answer).await.unwrap().contains("secret"));
+        assert!(!read_response_text(answer).await.unwrap().contains("secret"));
     }
     assert_eq!(rig.refusals(&granted).await, "");
 }
@@ -256,27 +256,27 @@ async fn silent_host_is_an_error_not_refusal() {
 async fn tunnel_without_matching_hello_sends_nothing() {
     let echo = Echo::start().await;
     let rig = Plan::default().start().await;
-    let granted = grant(&[&echo.target()]);
-    let mut old_hello = hello("open.example");
+    let granted = build_grant(&[&echo.target()]);
+    let mut old_hello = build_client_hello("open.example");
     old_hello.truncate(60);
-    let mut too_long = hello("open.example");
+    let mut too_long = build_client_hello("open.example");
     too_long[3..5].copy_from_slice(&[0xff, 0xff]);
     too_long.resize(70_000, 0);
     for first in [
-        hello("evil.example"),
-        hello("127.0.0.1"),
+        build_client_hello("evil.example"),
+        build_client_hello("127.0.0.1"),
         b"GET / HTTP/1.1\r\nHost: open.example\r\n\r\n".to_vec(),
         b"SSH-2.0-OpenSSH_9.9\r\n".to_vec(),
         too_long,
     ] {
         let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
         let _ = tunnel.write_all(&first).await;
-        assert!(rest(&mut tunnel).await.is_empty());
+        assert!(read_remaining_bytes(&mut tunnel).await.is_empty());
     }
     let mut tunnel = rig.connect(&granted, &echo.target()).await.unwrap();
     tunnel.write_all(&old_hello).await.unwrap();
     tunnel.shutdown().await.unwrap();
-    assert!(rest(&mut tunnel).await.is_empty());
+    assert!(read_remaining_bytes(&mut tunnel).await.is_empty());
     assert!(echo.heard().is_empty());
     let refusals = rig.refusals(&granted).await;
     let target = echo.target();
@@ -291,16 +291,16 @@ async fn tunnel_without_matching_hello_sends_nothing() {
 async fn plain_http_passes_redirects_to_the_client() {
     let registry = Registry::start().await;
     let rig = Plan::default().start().await;
-    let granted = grant(&[&registry.target()]);
+    let granted = build_grant(&[&registry.target()]);
     let mut client = rig.client(&granted).await;
     let url = |path: &str| format!("http://{}/public/{path}", registry.target());
     let answer = client.get(&url("file?x=1")).await;
     assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/plain");
-    assert_eq!(text(answer).await.unwrap(), "a public file");
+    assert_eq!(read_response_text(answer).await.unwrap(), "a public file");
     let moved = client.get(&url("moved")).await;
     assert_eq!(moved.status(), StatusCode::FOUND);
     assert_eq!(moved.headers()[header::LOCATION], "http://evil.example/");
-    drop(text(moved).await);
+    drop(read_response_text(moved).await);
     let request = Request::get(url("headers"))
         .header(header::HOST, "evil.example")
         .header(header::PROXY_AUTHORIZATION, "Basic secret")
@@ -322,7 +322,7 @@ async fn plain_http_passes_redirects_to_the_client() {
 async fn uploads_are_refused_in_http_and_mirrors() {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
-    let granted = grant(&[&registry.target()]);
+    let granted = build_grant(&[&registry.target()]);
     let absolute = format!("http://{}/public/file", registry.target());
     for uri in [&absolute, "/mirror/npm/left-pad"] {
         for (method, body) in [
@@ -361,7 +361,7 @@ async fn uploads_are_refused_in_http_and_mirrors() {
 #[tokio::test]
 async fn unknown_proxy_request_gets_an_explanation() {
     let rig = Plan::default().start().await;
-    let mut client = rig.client(&grant(&["open.example"])).await;
+    let mut client = rig.client(&build_grant(&["open.example"])).await;
     for uri in [
         "/",
         "/simple/",
@@ -372,7 +372,7 @@ async fn unknown_proxy_request_gets_an_explanation() {
     ] {
         let answer = client.get(uri).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{uri}");
-        let words = text(answer).await.unwrap();
+        let words = read_response_text(answer).await.unwrap();
         assert!(
             words.starts_with("egress: ") && words.lines().count() == 1,
             "{words}"

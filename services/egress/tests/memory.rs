@@ -13,7 +13,7 @@ mod rig;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use hyper::{Request, StatusCode, header};
-use rig::{Plan, Registry, grant};
+use rig::{Plan, Registry, build_grant};
 
 /// Largest growth of the process, in MiB: texts in memory, and the parts of the clients and the registry, which run
 /// in this process, too.
@@ -25,7 +25,7 @@ fn peak_mib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
-fn ask(host: &str) -> Request<Body> {
+fn build_mirror_request(host: &str) -> Request<Body> {
     let request = Request::get("/mirror/npm/addresses").header(header::HOST, host);
     request.body(Body::empty()).unwrap()
 }
@@ -38,7 +38,7 @@ async fn long_host_headers_cost_no_memory() {
     plan.settings.mirror_hosts = bootstrap::settings::TextList(vec!["Mirror.Example".to_owned()]);
     let rig = plan.start().await;
     let before = peak_mib();
-    let granted = grant(&[]);
+    let granted = build_grant(&[]);
     for host in [
         &*"a".repeat(30_000),
         &*"a".repeat(256),
@@ -49,7 +49,7 @@ async fn long_host_headers_cost_no_memory() {
         "",
     ] {
         let mut client = rig.client(&granted).await;
-        let answer = client.send(ask(host)).await;
+        let answer = client.send(build_mirror_request(host)).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{host}");
     }
     let longest = format!("{}:3128", "a".repeat(250));
@@ -61,7 +61,7 @@ async fn long_host_headers_cost_no_memory() {
             let client = rig.client(&granted);
             async move {
                 let mut client = client.await;
-                let answer = client.send(ask(&host)).await;
+                let answer = client.send(build_mirror_request(&host)).await;
                 assert_eq!(answer.status(), StatusCode::OK, "{host}");
                 let announced: usize = answer.headers()[header::CONTENT_LENGTH]
                     .to_str()

@@ -196,21 +196,21 @@ fn dropped_result<R: StoredCallResult>() -> R {
 mod tests {
     use super::*;
 
-    fn begun(memory: &CallMemory<ToolResult>, id: &str) -> ResultRecorder<ToolResult> {
+    fn begin_new_call(memory: &CallMemory<ToolResult>, id: &str) -> ResultRecorder<ToolResult> {
         match memory.begin(id) {
             CallStart::New(recorder) => recorder,
             CallStart::Known(_) => panic!("{id} is known"),
         }
     }
 
-    fn known(memory: &CallMemory<ToolResult>, id: &str) -> Option<ToolResult> {
+    fn find_known_result(memory: &CallMemory<ToolResult>, id: &str) -> Option<ToolResult> {
         match memory.begin(id) {
             CallStart::New(_) => panic!("{id} would run again"),
             CallStart::Known(result) => result.borrow().clone(),
         }
     }
 
-    fn said(content: String) -> ToolResult {
+    fn build_content_result(content: String) -> ToolResult {
         ToolResult {
             content,
             ..ToolResult::default()
@@ -220,17 +220,20 @@ mod tests {
     #[test]
     fn repeated_call_returns_first_result() {
         let memory = CallMemory::default();
-        let recorder = begun(&memory, "a");
-        assert_eq!(known(&memory, "a"), None);
-        recorder.finish(said("done".to_owned()));
-        assert_eq!(known(&memory, "a").unwrap().content, "done");
+        let recorder = begin_new_call(&memory, "a");
+        assert_eq!(find_known_result(&memory, "a"), None);
+        recorder.finish(build_content_result("done".to_owned()));
+        assert_eq!(find_known_result(&memory, "a").unwrap().content, "done");
     }
 
     #[test]
     fn dropped_call_counts_as_interrupted() {
         let memory = CallMemory::<ToolResult>::default();
         drop(memory.begin("a"));
-        assert_eq!(known(&memory, "a").unwrap().status(), ToolStatus::Interrupted);
+        assert_eq!(
+            find_known_result(&memory, "a").unwrap().status(),
+            ToolStatus::Interrupted
+        );
     }
 
     #[test]
@@ -248,16 +251,16 @@ mod tests {
     #[test]
     fn forgotten_call_id_can_be_reused() {
         let memory = CallMemory::default();
-        begun(&memory, "a").forget();
-        begun(&memory, "a").finish(said("done".to_owned()));
-        assert_eq!(known(&memory, "a").unwrap().content, "done");
+        begin_new_call(&memory, "a").forget();
+        begin_new_call(&memory, "a").finish(build_content_result("done".to_owned()));
+        assert_eq!(find_known_result(&memory, "a").unwrap().content, "done");
     }
 
     #[test]
     fn dropped_result_never_runs_again() {
         let memory = CallMemory::default();
         for number in 0..200 {
-            begun(&memory, &number.to_string()).finish(said("x".repeat(64 * 1024)));
+            begin_new_call(&memory, &number.to_string()).finish(build_content_result("x".repeat(64 * 1024)));
         }
         let calls = memory.lock();
         assert!(
@@ -266,9 +269,20 @@ mod tests {
             calls.kept.len()
         );
         drop(calls);
-        assert!(known(&memory, "0").unwrap().content.contains("no longer kept"));
-        assert_eq!(known(&memory, "199").unwrap().content.len(), 64 * 1024);
-        begun(&memory, "large").finish(said("x".repeat(2 * MAX_KEPT)));
-        assert_eq!(known(&memory, "large").unwrap().content.len(), 2 * MAX_KEPT);
+        assert!(
+            find_known_result(&memory, "0")
+                .unwrap()
+                .content
+                .contains("no longer kept")
+        );
+        assert_eq!(
+            find_known_result(&memory, "199").unwrap().content.len(),
+            64 * 1024
+        );
+        begin_new_call(&memory, "large").finish(build_content_result("x".repeat(2 * MAX_KEPT)));
+        assert_eq!(
+            find_known_result(&memory, "large").unwrap().content.len(),
+            2 * MAX_KEPT
+        );
     }
 }

@@ -282,14 +282,14 @@ fn describe_environment() -> String {
 mod tests {
     use super::*;
 
-    fn cache(folder: &Path, max_bytes: u64, floor: u64) -> SetupCache {
+    fn build_setup_cache(folder: &Path, max_bytes: u64, floor: u64) -> SetupCache {
         for name in [FOLDER, UNFINISHED] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
         SetupCache::new(folder, max_bytes, DiskFloor(floor))
     }
 
-    fn entry(cache: &SetupCache, name: &str, bytes: u64, age_s: u64) -> PathBuf {
+    fn create_cache_entry(cache: &SetupCache, name: &str, bytes: u64, age_s: u64) -> PathBuf {
         let path = cache.folder.join("acme/shop").join(name);
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join(NOTE), format!("{} 1 {bytes}", "a".repeat(40))).unwrap();
@@ -301,9 +301,9 @@ mod tests {
     #[test]
     fn least_recently_used_setup_is_removed() {
         let folder = tempfile::TempDir::new().unwrap();
-        let cache = cache(folder.path(), 100, 0);
-        let [old, used, new] =
-            [("old", 30), ("used", 20), ("new", 10)].map(|(name, age)| entry(&cache, name, 40, age));
+        let cache = build_setup_cache(folder.path(), 100, 0);
+        let [old, used, new] = [("old", 30), ("used", 20), ("new", 10)]
+            .map(|(name, age)| create_cache_entry(&cache, name, 40, age));
         mark_used(&used);
         cache.make_room(80);
         assert!(!old.exists() && used.exists() && new.exists());
@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn a_full_disk_takes_all_of_it() {
         let folder = tempfile::TempDir::new().unwrap();
-        let cache = cache(folder.path(), u64::MAX, u64::MAX);
-        let kept = entry(&cache, "kept", 1, 1);
+        let cache = build_setup_cache(folder.path(), u64::MAX, u64::MAX);
+        let kept = create_cache_entry(&cache, "kept", 1, 1);
         cache.make_room(u64::MAX);
         assert!(!kept.exists());
     }

@@ -124,11 +124,11 @@ mod tests {
 
     use super::*;
 
-    fn ticket(number: u32) -> TicketKey {
+    fn build_ticket_key(number: u32) -> TicketKey {
         TicketKey::jira(&format!("ENG-{number}")).unwrap()
     }
 
-    fn keep(buffer: &SpanBuffer, trace: TraceId, id: u64) {
+    fn keep_span(buffer: &SpanBuffer, trace: TraceId, id: u64) {
         buffer.keep(KeptSpan {
             trace,
             id: SpanId::from(id),
@@ -150,11 +150,17 @@ mod tests {
         desk.wait_until_taken(Duration::from_secs(3)).await;
         assert_eq!(start.elapsed(), Duration::ZERO);
         let trace = TraceId::from(1);
-        keep(&buffer, trace, 1);
+        keep_span(&buffer, trace, 1);
         desk.wait_until_taken(Duration::from_secs(3)).await;
         assert_eq!(start.elapsed(), Duration::from_secs(3));
-        desk.note(&ticket(1), trace);
-        assert_eq!(desk.take(&ticket(1), &trace.to_bytes()).unwrap().spans.len(), 1);
+        desk.note(&build_ticket_key(1), trace);
+        assert_eq!(
+            desk.take(&build_ticket_key(1), &trace.to_bytes())
+                .unwrap()
+                .spans
+                .len(),
+            1
+        );
         desk.wait_until_taken(Duration::from_secs(3)).await;
         assert_eq!(start.elapsed(), Duration::from_secs(3));
     }
@@ -163,10 +169,13 @@ mod tests {
     fn owners_stay_within_their_limit() {
         let desk = SpanDesk::new(Some(Arc::new(SpanBuffer::new(ANSWER_LIMITS))));
         for number in 1..=3000 {
-            desk.note(&ticket(number), TraceId::from(5));
-            desk.note(&ticket(number), TraceId::from(5));
+            desk.note(&build_ticket_key(number), TraceId::from(5));
+            desk.note(&build_ticket_key(number), TraceId::from(5));
         }
         assert_eq!(desk.owners.lock().unwrap().len(), MOST_OWNERS);
-        assert!(!desk.owns(&ticket(1), TraceId::from(5)) && desk.owns(&ticket(3000), TraceId::from(5)));
+        assert!(
+            !desk.owns(&build_ticket_key(1), TraceId::from(5))
+                && desk.owns(&build_ticket_key(3000), TraceId::from(5))
+        );
     }
 }

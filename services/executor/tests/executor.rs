@@ -91,7 +91,7 @@ struct Session {
     id: String,
 }
 
-fn seed(folder: &TempDir) -> CommitId {
+fn seed_remote(folder: &TempDir) -> CommitId {
     let remote = git::BareRepository::init_bare(&folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
     let mut root = git.treebuilder(None).unwrap();
@@ -107,7 +107,7 @@ fn seed(folder: &TempDir) -> CommitId {
     id.to_string().parse().unwrap()
 }
 
-fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::KeyPair) -> Config {
+fn build_config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::KeyPair) -> Config {
     Config {
         git: git::FetchSettings::default(),
         executor: ExecutorSettings {
@@ -147,13 +147,13 @@ impl World {
 
     async fn start_as(slots: u32, change: impl FnOnce(&std::path::Path, &mut ExecutorSettings)) -> Self {
         let folder = TempDir::new().unwrap();
-        let base = seed(&folder);
+        let base = seed_remote(&folder);
         let pair = grant::generate_key_pair();
         let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut config = config(folder.path(), address, pair);
+        let mut config = build_config(folder.path(), address, pair);
         config.executor.slots = slots;
         change(folder.path(), &mut config.executor);
         let stop = CancellationToken::new();
@@ -220,7 +220,7 @@ impl World {
         pack: Vec<u8>,
         change: impl FnOnce(&mut WorkspaceSpec),
     ) -> Result<(Session, OpenWorkspaceResponse), Status> {
-        let run = run(number);
+        let run = build_run_id(number);
         let mut spec = WorkspaceSpec {
             egress_url: String::new(),
             egress_grant: String::new(),
@@ -237,7 +237,7 @@ impl World {
             template_path: String::new(),
         };
         change(&mut spec);
-        let request = with(
+        let request = add_bearer_token(
             &self.token(&run, None, fence, GrantAudience::Executor),
             open_request(spec, pack),
         );
@@ -289,7 +289,7 @@ impl Session {
             commit_time_s: 1_790_000_000,
             commit_author: String::new(),
         };
-        let mut request = with(&self.token, call);
+        let mut request = add_bearer_token(&self.token, call);
         if let Some(limit) = limit {
             let text = format!("{}m", limit.as_millis());
             request
@@ -300,7 +300,7 @@ impl Session {
     }
 
     async fn call(&self, id: &str, name: &str, input: Value) -> ToolResult {
-        finish(self.start(id, name, &input).await.unwrap()).await
+        await_result(self.start(id, name, &input).await.unwrap()).await
     }
 
     async fn ok(&self, id: &str, name: &str, input: Value) -> ToolResult {
@@ -321,7 +321,7 @@ impl Session {
             fence: Some(self.fence.into()),
             commit_time_s: 1_790_000_000,
         };
-        let request = with(&self.token, request);
+        let request = add_bearer_token(&self.token, request);
         let mut stream = self
             .client
             .clone()
@@ -346,17 +346,17 @@ impl Session {
         };
         self.client
             .clone()
-            .close_workspace(with(&self.token, request))
+            .close_workspace(add_bearer_token(&self.token, request))
             .await
             .unwrap();
     }
 }
 
-fn run(number: u64) -> RunId {
+fn build_run_id(number: u64) -> RunId {
     RunId::new(TicketKey::jira(&format!("ENG-{number}")).unwrap(), 1)
 }
 
-fn with<T>(token: &str, message: T) -> Request<T> {
+fn add_bearer_token<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request
         .metadata_mut()
@@ -364,7 +364,7 @@ fn with<T>(token: &str, message: T) -> Request<T> {
     request
 }
 
-async fn finish(mut stream: Streaming<CallToolResponse>) -> ToolResult {
+async fn await_result(mut stream: Streaming<CallToolResponse>) -> ToolResult {
     while let Some(message) = stream.message().await.unwrap() {
         if let call_tool_response::Event::Result(result) = message.event.unwrap() {
             return result;
@@ -374,7 +374,7 @@ async fn finish(mut stream: Streaming<CallToolResponse>) -> ToolResult {
 }
 
 /// Waits for the first chunk of output, so that the test knows that its command runs.
-async fn output(stream: &mut Streaming<CallToolResponse>) -> String {
+async fn await_first_output(stream: &mut Streaming<CallToolResponse>) -> String {
     match stream.message().await.unwrap().unwrap().event.unwrap() {
         call_tool_response::Event::Output(chunk) => String::from_utf8(chunk.data).unwrap(),
         call_tool_response::Event::Result(result) => panic!("ended early: {}", result.content),
@@ -382,7 +382,7 @@ async fn output(stream: &mut Streaming<CallToolResponse>) -> String {
 }
 
 /// Waits until no process has `marker` among its arguments.
-async fn gone(marker: &str) {
+async fn wait_until_gone(marker: &str) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     loop {
         let living = std::fs::read_dir("/proc")
@@ -503,7 +503,7 @@ async fn repeated_call_id_does_not_run_again() {
     let command = json!({ "command": "echo once >> log; sleep 0.3; cat log" });
     let first = session.start("c1", "run_command", &command).await.unwrap();
     let second = session.start("c1", "run_command", &command).await.unwrap();
-    let (first, second) = tokio::join!(finish(first), finish(second));
+    let (first, second) = tokio::join!(await_result(first), await_result(second));
     assert_eq!(first.content, "exit code: 0\nonce\n");
     assert_eq!(second, first);
     assert_eq!(session.call("c1", "run_command", command).await, first);
@@ -517,7 +517,7 @@ async fn nothing_that_a_command_started_outlives_it() {
     let marker = "86017.125";
     let daemon = format!("(setsid sh -c 'sleep {marker} & sleep {marker}' &) ; echo started");
     assert_eq!(session.shell("c1", &daemon).await, "exit code: 0\nstarted\n");
-    gone(marker).await;
+    wait_until_gone(marker).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -527,9 +527,9 @@ async fn abandoned_call_is_killed_and_interrupted() {
     let marker = "86017.250";
     let command = json!({ "command": format!("setsid sleep {marker} & echo running; sleep {marker}") });
     let mut stream = session.start("c1", "run_command", &command).await.unwrap();
-    assert_eq!(output(&mut stream).await, "running\n");
+    assert_eq!(await_first_output(&mut stream).await, "running\n");
     drop(stream);
-    gone(marker).await;
+    wait_until_gone(marker).await;
     let result = session.call("c1", "run_command", command).await;
     assert_eq!(result.status(), ToolStatus::Interrupted);
     assert!(result.content.contains("running"), "{}", result.content);
@@ -541,7 +541,7 @@ async fn deadline_interrupts_call_timeout_ends_command() {
     let session = world.open(1).await;
     let command = json!({ "command": "sleep 86017.375" });
     let limit = Some(Duration::from_millis(300));
-    let cut = finish(
+    let cut = await_result(
         session
             .start_within("c1", "run_command", &command, limit)
             .await
@@ -557,7 +557,7 @@ async fn deadline_interrupts_call_timeout_ends_command() {
         "{}",
         late.content
     );
-    gone("86017.375").await;
+    wait_until_gone("86017.375").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -566,11 +566,11 @@ async fn newer_fence_cancels_older_calls() {
     let old = world.open(1).await;
     let command = json!({ "command": "echo running; sleep 86017.5" });
     let mut stream = old.start("c1", "run_command", &command).await.unwrap();
-    output(&mut stream).await;
+    await_first_output(&mut stream).await;
     let (new, answer) = world.try_open(1, RunFence::new(1, 5, 2), |_| {}).await.unwrap();
     assert!(answer.existing && new.id == old.id);
-    assert_eq!(finish(stream).await.status(), ToolStatus::Interrupted);
-    gone("86017.5").await;
+    assert_eq!(await_result(stream).await.status(), ToolStatus::Interrupted);
+    wait_until_gone("86017.5").await;
     let refused = old
         .start("c2", "read_file", &json!({ "path": "README.md" }))
         .await
@@ -611,7 +611,7 @@ async fn grant_opens_one_workspace_only() {
         Code::PermissionDenied
     );
     let gate = world.token(
-        &run(1),
+        &build_run_id(1),
         Some(session.id.clone()),
         session.fence,
         GrantAudience::Gate,
@@ -627,7 +627,7 @@ async fn grant_opens_one_workspace_only() {
     let watch = async |token: Option<String>| {
         let request = token.map_or_else(
             || Request::new(WatchStatusRequest {}),
-            |token| with(&token, WatchStatusRequest {}),
+            |token| add_bearer_token(&token, WatchStatusRequest {}),
         );
         world
             .client
@@ -650,7 +650,7 @@ async fn grant_opens_one_workspace_only() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reopening_workspace_takes_no_slot() {
     let world = World::start(1).await;
-    let request = with(&world.status_token(), WatchStatusRequest {});
+    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
     let mut statuses = world
         .client
         .clone()
@@ -681,7 +681,7 @@ async fn reopening_workspace_takes_no_slot() {
         (0, vec!["acme/shop".to_owned()])
     );
     let open: Vec<_> = status.open_runs.iter().map(|open| &open.run_id).collect();
-    assert_eq!(open, [&run(1).to_string()]);
+    assert_eq!(open, [&build_run_id(1).to_string()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -785,7 +785,7 @@ async fn commands_have_clean_isolated_environment() {
     );
     let reach = format!(
         "cat {}; touch $(head -n 1 $(git rev-parse --git-common-dir)/objects/info/alternates)/x; touch /etc/x",
-        theirs(&world)
+        find_second_readme(&world)
     );
     let text = session.shell("c2", &format!("{reach}; true")).await;
     assert!(!text.contains("# Shop"), "{text}");
@@ -798,7 +798,7 @@ async fn commands_have_clean_isolated_environment() {
 }
 
 /// Path of a file in the workspace that was opened second.
-fn theirs(world: &World) -> String {
+fn find_second_readme(world: &World) -> String {
     let file = world
         .folder
         .path()
@@ -813,7 +813,7 @@ async fn commands_without_namespaces_stay_in_workspace() {
     let (session, _other) = (world.open(1).await, world.open(2).await);
     let reach = format!(
         "cat {}; touch /tmp/escaped; touch $(head -n 1 $(git rev-parse --git-common-dir)/objects/info/alternates)/x",
-        theirs(&world)
+        find_second_readme(&world)
     );
     let text = session
         .shell(
@@ -892,7 +892,7 @@ async fn unknown_tool_is_model_error() {
 async fn stopping_executor_reports_drain_and_finishes() {
     let world = World::start(2).await;
     let session = world.open(1).await;
-    let request = with(&world.status_token(), WatchStatusRequest {});
+    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
     let mut statuses = world
         .client
         .clone()
@@ -903,11 +903,14 @@ async fn stopping_executor_reports_drain_and_finishes() {
     statuses.message().await.unwrap();
     let command = json!({ "command": "echo running; sleep 0.5; echo done" });
     let mut stream = session.start("c1", "run_command", &command).await.unwrap();
-    output(&mut stream).await;
+    await_first_output(&mut stream).await;
     world.stop.cancel();
     assert!(statuses.message().await.unwrap().unwrap().draining);
     assert_eq!(statuses.message().await.unwrap(), None);
-    assert_eq!(finish(stream).await.content, "exit code: 0\nrunning\ndone\n");
+    assert_eq!(
+        await_result(stream).await.content,
+        "exit code: 0\nrunning\ndone\n"
+    );
     drop((session, statuses));
     world.server.await.unwrap().unwrap();
     assert_eq!(

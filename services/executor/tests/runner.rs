@@ -95,7 +95,7 @@ impl Runner {
     }
 }
 
-fn text(output: &Output) -> String {
+fn read_output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -105,7 +105,7 @@ fn runner_serves_other_pid_namespace() {
     let work = TempDir::new().unwrap();
     let script = "echo it works; grep SigBlk /proc/self/status";
     let output = runner.exec(work.path(), script).output().unwrap();
-    let text = text(&output);
+    let text = read_output_text(&output);
     assert!(text.contains("it works"), "{text} {}", runner.log());
     assert!(
         text.contains("SigBlk:\t0000000000000000"),

@@ -215,7 +215,7 @@ impl World {
             command.uid(executors_user()).gid(executors_user());
         }
         command
-            .args(toolchains())
+            .args(list_unused_toolchains())
             .env("HOME", self.path("home"))
             .env("TOKEN", CANARY);
         // A killed executor leaves its scratch folder behind, so that folder must be inside the world.
@@ -232,7 +232,7 @@ impl World {
 
     fn exec(&self, level: Level, options: &[&str], program: &[&str]) -> (i32, String) {
         let mut command = self.command("exec", level);
-        finish(command.args(options).arg("--").args(program).output().unwrap())
+        read_safe_output(command.args(options).arg("--").args(program).output().unwrap())
     }
 
     fn shell(&self, level: Level, script: &str) -> String {
@@ -247,7 +247,7 @@ impl World {
 
     fn tool_at(&self, level: Level, name: &str, input: &Value) -> (i32, String) {
         let mut command = self.command("tool", level);
-        finish(command.args([name, &input.to_string()]).output().unwrap())
+        read_safe_output(command.args([name, &input.to_string()]).output().unwrap())
     }
 
     /// Runs attempts in Python inside the sandbox. Returns the name of each, whether it was allowed, and a
@@ -286,7 +286,7 @@ impl World {
 }
 
 /// Returns the toolchain folders of the home folder that this test does not use.
-fn toolchains() -> Vec<std::ffi::OsString> {
+fn list_unused_toolchains() -> Vec<std::ffi::OsString> {
     let home = std::env::home_dir().unwrap();
     let folders = [".rustup", ".pyenv", ".nvm"].map(|name| home.join(name));
     let there = folders.into_iter().filter(|folder| folder.is_dir());
@@ -310,22 +310,22 @@ fn executors_user() -> u32 {
 }
 
 /// Asserts that the output does not contain the secret.
-fn finish(output: Output) -> (i32, String) {
+fn read_safe_output(output: Output) -> (i32, String) {
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(!text.contains(CANARY), "the canary came out: {text}");
     (output.status.code().unwrap_or(-1), text)
 }
 
-fn row(check: &str, level: &str, outcome: &str) {
+fn print_result_row(check: &str, level: &str, outcome: &str) {
     println!("| {check} | {level} | {outcome} |");
 }
 
 /// Runs a check at each level that this machine reaches and that has its guarantees, and prints its rows.
 fn at_each_level(check: &str, needs: Needs, run: impl Fn(&mut World, Level)) {
-    for level in levels(needs) {
+    for level in list_reached_levels(needs) {
         run(&mut World::new(), level);
-        row(check, level.name(), "held");
+        print_result_row(check, level.name(), "held");
     }
 }
 
@@ -334,7 +334,7 @@ fn at_each_level(check: &str, needs: Needs, run: impl Fn(&mut World, Level)) {
 /// # Panics
 /// Panics below `JOURNEYMAN_MIN_TEST_LEVEL` (L1 by default): otherwise checks that run nowhere would all
 /// pass.
-fn levels(needs: Needs) -> Vec<Level> {
+fn list_reached_levels(needs: Needs) -> Vec<Level> {
     static REACHED: OnceLock<Vec<Level>> = OnceLock::new();
     let reached = REACHED.get_or_init(|| {
         let all = [
@@ -364,24 +364,26 @@ fn levels(needs: Needs) -> Vec<Level> {
 
 fn is_reached(level: Level) -> bool {
     match level {
-        Level::Full => doctor(level)["level"] == "L1" && has_namespaces(),
-        Level::Pod => doctor(level)["level"] == "L1",
+        Level::Full => run_doctor_command(level)["level"] == "L1" && has_namespaces(),
+        Level::Pod => run_doctor_command(level)["level"] == "L1",
         // Only root can start a process under another user.
-        Level::Runner => fs::metadata("/proc/self").unwrap().uid() == 0 && doctor(level)["level"] == "L2",
+        Level::Runner => {
+            fs::metadata("/proc/self").unwrap().uid() == 0 && run_doctor_command(level)["level"] == "L2"
+        }
         Level::Mounts => has_namespaces(),
-        Level::Files => doctor(level)["probe"]["offers"]["landlock"] == 2,
+        Level::Files => run_doctor_command(level)["probe"]["offers"]["landlock"] == 2,
         Level::Bare => true,
     }
 }
 
-fn doctor(level: Level) -> Value {
+fn run_doctor_command(level: Level) -> Value {
     let world = World::new();
     let output = world.command("doctor", level).arg("--json").output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn has_namespaces() -> bool {
-    doctor(Level::Full)["probe"]["offers"]["namespaces"] == true
+    run_doctor_command(Level::Full)["probe"]["offers"]["namespaces"] == true
 }
 
 const PRELUDE: &str = r#"
@@ -419,8 +421,8 @@ def write(path):
 #[test]
 fn check_01_doctor_fails_below_required_level() {
     let world = World::new();
-    for level in levels(Needs::Level) {
-        let report = doctor(level);
+    for level in list_reached_levels(Needs::Level) {
+        let report = run_doctor_command(level);
         assert!(report["probe"]["landlock_abi"].as_u64().unwrap() >= 6, "{report}");
         assert_eq!(report["probe"]["offers"]["namespaces"], level == Level::Full);
         assert!(report["probe"]["uid"].is_u64() && report["limits"]["memory_mib"].is_u64());
@@ -443,7 +445,7 @@ fn check_01_doctor_fails_below_required_level() {
                 "without {mechanism}"
             );
         }
-        row(
+        print_result_row(
             "1 doctor tells the level, below the floor it fails",
             level.name(),
             "held",
@@ -453,10 +455,10 @@ fn check_01_doctor_fails_below_required_level() {
 
 #[test]
 fn check_28_cgroup_ends_with_command() {
-    for level in levels(Needs::Level) {
-        let group = doctor(level)["probe"]["cgroup"].clone();
+    for level in list_reached_levels(Needs::Level) {
+        let group = run_doctor_command(level)["probe"]["cgroup"].clone();
         let Some(folder) = group["folder"].as_str() else {
-            row("28 control group", level.name(), "none can be written here");
+            print_result_row("28 control group", level.name(), "none can be written here");
             continue;
         };
         let world = World::new();
@@ -476,7 +478,7 @@ fn check_28_cgroup_ends_with_command() {
         }
         let limits = [("memory", "memory"), ("processes", "processes")];
         let limits = limits.map(|(key, name)| if group[key] == true { name } else { "" });
-        row(
+        print_result_row(
             "28 control group",
             level.name(),
             &format!("held; it limits: {}", limits.join(" ").trim()),
@@ -561,7 +563,7 @@ fn checks_07_08_arguments_and_descriptors_clean() {
         if level == Level::Runner {
             outer.uid(executors_user()).gid(executors_user());
         }
-        let (_, text) = finish(outer.stdin(Stdio::null()).output().unwrap());
+        let (_, text) = read_safe_output(outer.stdin(Stdio::null()).output().unwrap());
         // The third descriptor belongs to the listing itself.
         assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     });
@@ -596,7 +598,7 @@ fn check_09_workspaces_and_credentials_are_unreachable() {
 fn check_10_other_workspace_metadata_is_protected() {
     let script = "attempt('chmod', lambda: os.chmod(OTHER + '/file', 0o777))\nattempt('utime', lambda: \
                   os.utime(OTHER + '/file'))\nattempt('stat', lambda: os.stat(OTHER + '/file').st_size)\n";
-    for level in levels(Needs::Files) {
+    for level in list_reached_levels(Needs::Files) {
         let world = World::new();
         let open: Vec<String> = world
             .attempts(level, script)
@@ -615,7 +617,7 @@ fn check_10_other_workspace_metadata_is_protected() {
         } else {
             format!("open, documented: {}", open.join(", "))
         };
-        row("10 modes and times of another workspace", level.name(), &outcome);
+        print_result_row("10 modes and times of another workspace", level.name(), &outcome);
     }
 }
 
@@ -675,7 +677,7 @@ fn checks_11_to_14_file_tools_contained() {
     }
     assert!(started.elapsed() < Duration::from_secs(60));
     assert!(!world.path("other/new").exists());
-    row(
+    print_result_row(
         "11-14 links, magic links, pipes, devices, strange paths in file tools",
         "any",
         "held",
@@ -768,7 +770,7 @@ fn check_21_installed_toolchains_work_inside() {
             "go mod init a; go test ./... && echo done 0",
         ),
     ];
-    for level in levels(Needs::Level) {
+    for level in list_reached_levels(Needs::Level) {
         let world = World::new();
         let (mut worked, mut missing) = (Vec::new(), Vec::new());
         for (name, file, text, script) in programs {
@@ -790,7 +792,7 @@ fn check_21_installed_toolchains_work_inside() {
             worked.push(name);
         }
         let outcome = format!("held: {}; not here: {}", worked.join(", "), missing.join(", "));
-        row("21 toolchains", level.name(), &outcome);
+        print_result_row("21 toolchains", level.name(), &outcome);
     }
 }
 
@@ -857,11 +859,11 @@ fn checks_28_to_30_no_process_survives() {
             let marker = format!("61{}", std::process::id() * 10 + level as u32);
             let daemon = format!("(setsid setsid sleep {marker} > /dev/null 2>&1 &) ; echo started; ");
             world.shell(level, &daemon);
-            gone(&marker, "the command ended");
+            wait_until_gone(&marker, "the command ended");
             let script = daemon.clone() + "sleep 60";
             let (_, text) = world.exec(level, &["--timeout-s", "1"], &["bash", "-c", &script]);
             assert!(text.contains("killed after 1 s"), "{text}");
-            gone(&marker, "the time was up");
+            wait_until_gone(&marker, "the time was up");
             let mut command = world.command("exec", level);
             let mut child = command
                 .args(["--", "bash", "-c", &script])
@@ -872,13 +874,13 @@ fn checks_28_to_30_no_process_survives() {
             std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
             child.kill().unwrap();
             child.wait().unwrap();
-            gone(&marker, "the executor was killed");
+            wait_until_gone(&marker, "the executor was killed");
         },
     );
 }
 
 /// Within 2 s no process has the marker among its arguments.
-fn gone(marker: &str, after: &str) {
+fn wait_until_gone(marker: &str, after: &str) {
     let deadline = Instant::now() + Duration::from_secs(3);
     let lives = || {
         let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -905,7 +907,7 @@ fn check_32_binary_output_is_capped() {
         "{code} {}",
         text.len()
     );
-    row("32 output cap, invalid UTF-8", "any", "held");
+    print_result_row("32 output cap, invalid UTF-8", "any", "held");
 }
 
 #[test]
@@ -976,7 +978,7 @@ fn checks_35_to_41_repository_git_inert() {
             "{shape}: something of the planted git folder ran"
         );
     }
-    row(
+    print_result_row(
         "35-39, 41 a planted .git: 31 settings, 13 hooks, filters, submodules",
         "any",
         "held",
@@ -1044,8 +1046,8 @@ fn plant_git(work: &Path, run: &str) {
 
 #[test]
 fn runner_holds_files_for_one_user() {
-    if !levels(Needs::Level).contains(&Level::Runner) {
-        row("L2 files at the runner", "L2", "not reachable here");
+    if !list_reached_levels(Needs::Level).contains(&Level::Runner) {
+        print_result_row("L2 files at the runner", "L2", "not reachable here");
         return;
     }
     let world = World::new();
@@ -1088,11 +1090,11 @@ fn runner_holds_files_for_one_user() {
              s.sendall(struct.pack('<I', len(h)) + h); print(len(s.recv(9)))\nexcept OSError:\n    print(0)"
         );
         let output = script.args(["-c", &text]).uid(user).gid(user).output().unwrap();
-        finish(output).1.trim().to_owned()
+        read_safe_output(output).1.trim().to_owned()
     };
     assert_eq!(ask(executors_user()), "9");
     assert_eq!([ask(RUNNERS_USER), ask(1)], ["0", "0"]);
-    row("L2 files at the runner, other users are refused", "L2", "held");
+    print_result_row("L2 files at the runner, other users are refused", "L2", "held");
 }
 
 #[test]

@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    fn remark(text: &str, second: i64) -> PullRequestRemark {
+    fn build_remark(text: &str, second: i64) -> PullRequestRemark {
         PullRequestRemark {
             author: "rita".to_owned(),
             by_bot: false,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn latest_remarks_are_kept_in_order() {
-        let many = (0..30).map(|number| remark(&format!("No {number}"), number));
+        let many = (0..30).map(|number| build_remark(&format!("No {number}"), number));
         let kept = keep_latest_remarks(many.collect());
         assert_eq!(kept.len(), REMARKS);
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn remarks_are_bounded_in_their_sum() {
-        let many = (0..20).map(|number| remark(&"é".repeat(5_000), number));
+        let many = (0..20).map(|number| build_remark(&"é".repeat(5_000), number));
         let kept = keep_latest_remarks(many.collect());
         assert_eq!(kept.len(), 8);
         assert!(

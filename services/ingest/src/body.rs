@@ -155,14 +155,14 @@ impl<'de> Visitor<'de> for UniqueKeyVisitor {
 mod tests {
     use super::*;
 
-    fn look(text: &str) -> Result<WebhookBody, InvalidBody> {
+    fn parse_webhook_body(text: &str) -> Result<WebhookBody, InvalidBody> {
         WebhookBody::look(text.as_bytes())
     }
 
     #[test]
     fn only_one_whole_json_object_is_taken() {
         for good in ["{}", " \n{\"a\": [1, -1, 1.5, true, null, {\"b\": \"c\"}]}\n"] {
-            assert!(look(good).is_ok(), "{good}");
+            assert!(parse_webhook_body(good).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -180,7 +180,7 @@ mod tests {
             "\u{feff}{}",
             "{1: 2}",
         ] {
-            assert_eq!(look(bad).unwrap_err(), NO_OBJECT, "{bad}");
+            assert_eq!(parse_webhook_body(bad).unwrap_err(), NO_OBJECT, "{bad}");
         }
     }
 
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn too_deeply_nested_body_is_rejected() {
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        assert!(look(&nested(json::MAX_DEPTH - 1)).is_ok());
+        assert!(parse_webhook_body(&nested(json::MAX_DEPTH - 1)).is_ok());
         for levels in [json::MAX_DEPTH, 100_000] {
-            assert_eq!(look(&nested(levels)).unwrap_err(), TOO_DEEP);
+            assert_eq!(parse_webhook_body(&nested(levels)).unwrap_err(), TOO_DEEP);
         }
     }
 
@@ -216,13 +216,13 @@ mod tests {
             r#"{"comment": {"body": {"type": "doc", "content": [1, {"x": [], "y": 0, "x": {}}]}}}"#,
             r#"{"": 1, "": 2}"#,
         ] {
-            assert_eq!(look(bad).unwrap_err(), KEY_TWICE, "{bad}");
+            assert_eq!(parse_webhook_body(bad).unwrap_err(), KEY_TWICE, "{bad}");
         }
         for good in [
             r#"{"a": {"a": {"a": 1}}}"#,
             r#"{"a": [{"b": 1}, {"b": 1}], "A": 2}"#,
         ] {
-            assert!(look(good).is_ok(), "{good}");
+            assert!(parse_webhook_body(good).is_ok(), "{good}");
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn body_matches_exactly_one_read_event() {
         for (event, names) in EVENTS {
             let fields = names.iter().map(|name| format!("\"{name}\": {{}},"));
-            let body = look(&format!(
+            let body = parse_webhook_body(&format!(
                 "{{{}\"action\": \"created\"}}",
                 fields.collect::<String>()
             ))
@@ -260,7 +260,7 @@ mod tests {
             r#"{"zen": "", "hook_id": 1, "hook": {}}"#,
             "{}",
         ] {
-            let body = look(body).unwrap();
+            let body = parse_webhook_body(body).unwrap();
             for (event, _) in EVENTS {
                 assert_eq!(body.must_be(event), Err(OTHER_EVENT), "{body:?} as {event}");
             }

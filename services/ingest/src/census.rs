@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    fn row(statuses: &[RunStatus]) -> TicketRow {
+    fn build_ticket_row(statuses: &[RunStatus]) -> TicketRow {
         let ticket = TicketKey::jira("ENG-1").unwrap();
         let runs = statuses.iter().zip(1_u32..);
         let run = |(status, number): (&RunStatus, u32)| RunSummary {
@@ -239,11 +239,11 @@ mod tests {
         let parked = RunStatus::Parked {
             waits_for: WaitCondition::Decision,
         };
-        let mut aside = row(&[finished]);
+        let mut aside = build_ticket_row(&[finished]);
         aside.quarantined = Some("it fell five times".to_owned());
         let rows = [
-            row(&[RunStatus::Active, RunStatus::Queued, RunStatus::Queued]),
-            row(&[parked]),
+            build_ticket_row(&[RunStatus::Active, RunStatus::Queued, RunStatus::Queued]),
+            build_ticket_row(&[parked]),
             aside,
         ];
         let counted = count_rows(rows.iter(), Timestamp::from_unix_ms(62_000));

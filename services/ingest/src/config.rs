@@ -373,12 +373,12 @@ mod tests {
     use super::*;
     use api::types::Role;
 
-    fn settings(text: &str) -> Settings {
+    fn parse_settings(text: &str) -> Settings {
         serde_json::from_str(text).expect("settings")
     }
 
     /// Settings with both default accounts and the given `[ingest]` section.
-    fn with(ingest: &str) -> Config {
+    fn parse_ingest_config(ingest: &str) -> Config {
         let rest = r#""github_reader": {"token": "t"}, "jira_reader": {"base_url": "https://a.example", "api_token": "t"}"#;
         serde_json::from_str(&format!(r#"{{"ingest": {ingest}, {rest}}}"#)).expect("settings")
     }
@@ -421,7 +421,8 @@ mod tests {
 
     #[test]
     fn secrets_parse_from_list_or_text() {
-        let list = settings(r#"{"github_webhook_secrets": ["a", "", "b"], "jira_webhook_secrets": "c, d,"}"#);
+        let list =
+            parse_settings(r#"{"github_webhook_secrets": ["a", "", "b"], "jira_webhook_secrets": "c, d,"}"#);
         let github: Vec<_> = list.github_webhook_secrets.bytes().collect();
         let jira: Vec<_> = list.jira_webhook_secrets.bytes().collect();
         assert_eq!((github, jira), (vec![&b"a"[..], b"b"], vec![&b"c"[..], b"d"]));
@@ -429,14 +430,14 @@ mod tests {
 
     #[test]
     fn missing_webhook_secret_names_its_key() {
-        let error = with(r#"{"github_webhook_secrets": " , "}"#)
+        let error = parse_ingest_config(r#"{"github_webhook_secrets": " , "}"#)
             .check()
             .expect_err("no secret");
         assert!(
             error.to_string().contains("ingest.github_webhook_secrets"),
             "{error}"
         );
-        let error = with(r#"{"github_webhook_secrets": "0123456789abcdef"}"#)
+        let error = parse_ingest_config(r#"{"github_webhook_secrets": "0123456789abcdef"}"#)
             .check()
             .expect_err("no secret");
         assert!(
@@ -454,7 +455,7 @@ mod tests {
         ] {
             let text =
                 format!(r#"{{"github_webhook_secrets": "{github}", "jira_webhook_secrets": "{jira}"}}"#);
-            let error = with(&text).check().expect_err("a short secret");
+            let error = parse_ingest_config(&text).check().expect_err("a short secret");
             assert!(error.to_string().contains(key), "{error}");
             assert!(!error.to_string().contains(github), "{error}");
         }
@@ -474,7 +475,7 @@ mod tests {
             let text = format!(
                 r#"{{"github_webhook_secrets": "0123456789abcdef", "jira_webhook_secrets": "0123456789abcdef", "{key}": {value}}}"#
             );
-            let error = settings(&text).check().expect_err(key);
+            let error = parse_settings(&text).check().expect_err(key);
             assert!(error.to_string().contains(&format!("ingest.{key}")), "{error}");
         }
     }
@@ -483,7 +484,7 @@ mod tests {
     fn short_token_hash_names_its_key() {
         let text = r#"{"github_webhook_secrets": "0123456789abcdef", "jira_webhook_secrets": "0123456789abcdef",
             "api_tokens": {"ci": {"sha256": "abc", "role": "viewer"}}}"#;
-        let error = settings(text).check().expect_err("short hash");
+        let error = parse_settings(text).check().expect_err("short hash");
         assert!(
             error.to_string().contains("ingest.api_tokens.ci.sha256"),
             "{error}"
@@ -524,7 +525,7 @@ mod tests {
 
     #[test]
     fn secrets_do_not_show_in_debug_output() {
-        let list = settings(r#"{"github_webhook_secrets": ["hunter2"]}"#);
+        let list = parse_settings(r#"{"github_webhook_secrets": ["hunter2"]}"#);
         assert!(!format!("{list:?}").contains("hunter2"));
     }
 }

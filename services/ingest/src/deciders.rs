@@ -35,7 +35,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(by: &str, source: TriggerChannel, job: Job) -> Trigger {
+    fn build_job_trigger(by: &str, source: TriggerChannel, job: Job) -> Trigger {
         Trigger {
             ticket: "github:acme/shop#7".parse().expect("key"),
             key: TriggerKey::new("k"),
@@ -60,10 +60,10 @@ mod tests {
         let jira: TicketKey = "jira:ENG-1".parse().expect("key");
         let mut rules = RepositoryRules::default();
         let history = [
-            asked("rita", TriggerChannel::Poll, Job::Implement),
-            asked("helper[bot]", TriggerChannel::Webhook, Job::Implement),
-            asked("ops", TriggerChannel::Api, Job::Implement),
-            asked("eve", TriggerChannel::Webhook, Job::Answer),
+            build_job_trigger("rita", TriggerChannel::Poll, Job::Implement),
+            build_job_trigger("helper[bot]", TriggerChannel::Webhook, Job::Implement),
+            build_job_trigger("ops", TriggerChannel::Api, Job::Implement),
+            build_job_trigger("eve", TriggerChannel::Webhook, Job::Answer),
         ];
         assert_eq!(list_deciders(&issue, &rules, &history), ["rita"]);
         assert_eq!(list_deciders(&issue, &rules, &[]), Vec::<String>::new());

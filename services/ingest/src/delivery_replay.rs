@@ -172,7 +172,7 @@ fn list_undelivered(newest_first: Vec<github::HookDelivery>) -> Vec<github::Hook
 mod tests {
     use super::*;
 
-    fn attempt(id: u64, guid: &str, status_code: u16) -> github::HookDelivery {
+    fn build_hook_delivery(id: u64, guid: &str, status_code: u16) -> github::HookDelivery {
         github::HookDelivery {
             id,
             guid: guid.to_owned(),
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn only_undelivered_attempts_recover_once() {
         let log = vec![
-            attempt(5, "c", 0),
-            attempt(4, "b", 202),
-            attempt(3, "b", 502),
-            attempt(2, "c", 503),
-            attempt(1, "a", 202),
+            build_hook_delivery(5, "c", 0),
+            build_hook_delivery(4, "b", 202),
+            build_hook_delivery(3, "b", 502),
+            build_hook_delivery(2, "c", 503),
+            build_hook_delivery(1, "a", 202),
         ];
         let found: Vec<u64> = list_undelivered(log)
             .into_iter()

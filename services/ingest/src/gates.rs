@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn entries(facts: &[Fact]) -> Vec<JournalEntry> {
+    fn build_journal_entries(facts: &[Fact]) -> Vec<JournalEntry> {
         let entry = |(position, fact): (u64, &Fact)| JournalEntry {
             position,
             nonce: String::new(),
@@ -153,7 +153,7 @@ mod tests {
         (1..).zip(facts).map(entry).collect()
     }
 
-    fn asked() -> Fact {
+    fn build_plan_request() -> Fact {
         let run: RunId = "jira:ENG-1@1".parse().unwrap();
         Fact::ReportRequested {
             id: run.call(2).into(),
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    fn settled(outcome: OutboundOutcome) -> Fact {
+    fn build_settled_fact(outcome: OutboundOutcome) -> Fact {
         let run: RunId = "jira:ENG-1@1".parse().unwrap();
         Fact::ReportSettled {
             id: run.call(2).into(),
@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn run_asks_until_its_gate_opens() {
         let waits = |waits_for| Fact::Parked { waits_for };
-        let done = || settled(OutboundOutcome::Done(OutboundReceipt::Told));
+        let done = || build_settled_fact(OutboundOutcome::Done(OutboundReceipt::Told));
         let detail = "no".to_owned();
-        let refused = settled(OutboundOutcome::Refused(domain::OutboundRefusal::Outside {
+        let refused = build_settled_fact(OutboundOutcome::Refused(domain::OutboundRefusal::Outside {
             detail,
         }));
         let moved = || Fact::HeadMoved {
@@ -198,21 +198,29 @@ mod tests {
         let (report, decision) = (WaitCondition::Report, WaitCondition::Decision);
         for (facts, is_asked, is_open) in [
             (vec![], false, false),
-            (vec![asked()], true, false),
-            (vec![asked(), waits(report), done()], true, false),
-            (vec![asked(), waits(report), refused], false, false),
-            (vec![asked(), waits(report), done(), waits(decision)], false, true),
-            (vec![asked(), moved()], false, false),
-            (vec![asked(), done(), waits(decision), moved()], false, false),
+            (vec![build_plan_request()], true, false),
+            (vec![build_plan_request(), waits(report), done()], true, false),
+            (vec![build_plan_request(), waits(report), refused], false, false),
+            (
+                vec![build_plan_request(), waits(report), done(), waits(decision)],
+                false,
+                true,
+            ),
+            (vec![build_plan_request(), moved()], false, false),
+            (
+                vec![build_plan_request(), done(), waits(decision), moved()],
+                false,
+                false,
+            ),
         ] {
-            let entries = entries(&facts);
+            let entries = build_journal_entries(&facts);
             assert_eq!(is_asking(entries.iter()), is_asked, "{facts:?}");
             assert_eq!(find_open_gate(entries.iter()).is_some(), is_open, "{facts:?}");
         }
     }
 
     /// A trigger that opens a run, as a journal holds it.
-    fn started() -> Fact {
+    fn build_start_fact() -> Fact {
         let trigger = serde_json::json!({"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
             "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop",
                 "rules": domain::RepositoryRules::default(), "text": domain::TicketText::default()}});
@@ -220,7 +228,7 @@ mod tests {
         Fact::RunStarted { trigger }
     }
 
-    fn fact() -> impl Strategy<Value = Fact> {
+    fn any_fact() -> impl Strategy<Value = Fact> {
         let head: CommitId = "b".repeat(40).parse().unwrap();
         let by = "ada".to_owned();
         let decision = domain::GateDecision {
@@ -231,8 +239,8 @@ mod tests {
         };
         let reason = domain::StopReason::Completed;
         prop_oneof![
-            3 => Just(asked()),
-            2 => Just(settled(OutboundOutcome::Done(OutboundReceipt::Told))),
+            3 => Just(build_plan_request()),
+            2 => Just(build_settled_fact(OutboundOutcome::Done(OutboundReceipt::Told))),
             3 => Just(Fact::Parked { waits_for: WaitCondition::Decision }),
             1 => Just(Fact::Parked { waits_for: WaitCondition::Report }),
             1 => Just(Fact::HeadMoved { head, by: None }),
@@ -244,10 +252,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn page_of_run_offers_the_gate_that_ingest_accepts(facts in prop::collection::vec(fact(), 0..12)) {
+        fn page_of_run_offers_the_gate_that_ingest_accepts(facts in prop::collection::vec(any_fact(), 0..12)) {
             let run: RunId = "jira:ENG-1@1".parse().unwrap();
-            let facts: Vec<Fact> = std::iter::once(started()).chain(facts).collect();
-            let mut entries = entries(&facts);
+            let facts: Vec<Fact> = std::iter::once(build_start_fact()).chain(facts).collect();
+            let mut entries = build_journal_entries(&facts);
             for (position, entry) in (0..).zip(&mut entries) {
                 entry.position = position;
             }

@@ -70,7 +70,11 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// When NATS stays unreachable for a minute, when its streams differ from the topology, or when settings turn out not
 /// to work.
-pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve_ingest(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     serve_as(IngestMode::Whole, config, listener, shutdown).await
 }
 

@@ -33,14 +33,14 @@ impl WebhookNetworks {
 mod tests {
     use super::*;
 
-    fn networks(texts: &[&str]) -> WebhookNetworks {
+    fn build_networks(texts: &[&str]) -> WebhookNetworks {
         let texts = texts.iter().map(|&text| text.to_owned());
         WebhookNetworks::new(&TextList(texts.collect())).expect("networks")
     }
 
     #[test]
     fn empty_networks_admit_every_peer() {
-        let some = networks(&["192.30.252.0/22", "2a0a:a440::/29"]);
+        let some = build_networks(&["192.30.252.0/22", "2a0a:a440::/29"]);
         for (peer, is_admitted) in [
             ("192.30.253.7", true),
             ("192.31.0.1", false),
@@ -50,9 +50,9 @@ mod tests {
         ] {
             let peer: IpAddr = peer.parse().expect("address");
             assert_eq!(some.admit(Some(peer)), is_admitted, "{peer}");
-            assert!(networks(&[]).admit(Some(peer)), "{peer}");
+            assert!(build_networks(&[]).admit(Some(peer)), "{peer}");
         }
         assert!(!some.admit(None));
-        assert!(networks(&[]).admit(None));
+        assert!(build_networks(&[]).admit(None));
     }
 }

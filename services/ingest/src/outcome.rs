@@ -184,7 +184,7 @@ pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) 
 mod tests {
     use super::*;
 
-    fn after(result: EventFailure, age_ms: i64) -> DeliveryDisposition {
+    fn choose_failure_disposition(result: EventFailure, age_ms: i64) -> DeliveryDisposition {
         choose_disposition(Err(result), age_ms)
     }
 
@@ -194,7 +194,7 @@ mod tests {
             detail: "502".to_owned(),
             after: None,
         };
-        let pauses = [0, 20_000, 86_400_000].map(|age| after(outage(), age));
+        let pauses = [0, 20_000, 86_400_000].map(|age| choose_failure_disposition(outage(), age));
         let retry = |seconds| DeliveryDisposition::Retry {
             after: Duration::from_secs(seconds),
         };
@@ -205,11 +205,11 @@ mod tests {
     fn early_event_waits_ten_minutes() {
         let early = || EventFailure::Early("no pull request".to_owned());
         assert_eq!(
-            after(early(), 599_000),
+            choose_failure_disposition(early(), 599_000),
             DeliveryDisposition::Retry { after: EARLY_PAUSE }
         );
         assert_eq!(
-            after(early(), 600_000),
+            choose_failure_disposition(early(), 600_000),
             DeliveryDisposition::Reject {
                 reason: "no pull request".to_owned()
             }
@@ -223,7 +223,7 @@ mod tests {
             EventFailure::Never("gone".to_owned()),
         ] {
             assert_eq!(
-                after(failure, 0),
+                choose_failure_disposition(failure, 0),
                 DeliveryDisposition::Reject {
                     reason: "gone".to_owned()
                 }

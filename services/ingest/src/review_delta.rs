@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    fn file(path: &str, patch: &str) -> PullRequestFile {
+    fn build_changed_file(path: &str, patch: &str) -> PullRequestFile {
         PullRequestFile {
             path: path.to_owned(),
             patch: patch.to_owned(),
@@ -190,18 +190,18 @@ mod tests {
     #[test]
     fn only_lines_after_review_are_new() {
         let then = [
-            file("a", "@@ -1,2 +1,4 @@\n x\n+one\n+two\n y"),
-            file("same", "@@ -0,0 +1 @@\n+s"),
-            file("hidden", ""),
+            build_changed_file("a", "@@ -1,2 +1,4 @@\n x\n+one\n+two\n y"),
+            build_changed_file("same", "@@ -0,0 +1 @@\n+s"),
+            build_changed_file("hidden", ""),
         ];
         let now = [
-            file(
+            build_changed_file(
                 "a",
                 "@@ -1,2 +1,5 @@\n x\n+zero\n+one\n+TWO\n y\n@@ -9 +12 @@\n-old\n+new",
             ),
-            file("same", "@@ -0,0 +1 @@\n+s"),
-            file("hidden", "@@ -0,0 +1 @@\n+h"),
-            file("b", "@@ -0,0 +1 @@\n+b"),
+            build_changed_file("same", "@@ -0,0 +1 @@\n+s"),
+            build_changed_file("hidden", "@@ -0,0 +1 @@\n+h"),
+            build_changed_file("b", "@@ -0,0 +1 @@\n+b"),
         ];
         let files = diff_files(&then, &now);
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn lines_that_moved_are_not_new() {
-        let then = [file("a", "@@ -1 +1,2 @@\n x\n+one")];
-        let now = [file("a", "@@ -4 +9,2 @@\n x\n+one")];
+        let then = [build_changed_file("a", "@@ -1 +1,2 @@\n x\n+one")];
+        let now = [build_changed_file("a", "@@ -4 +9,2 @@\n x\n+one")];
         let files = diff_files(&then, &now);
         assert!(files[0].added_lines().is_empty(), "{files:?}");
     }
@@ -227,7 +227,10 @@ mod tests {
             let lines: Vec<String> = (0..3_000).map(|n| format!("+{word} {n}")).collect();
             format!("@@ -0,0 +1,3000 @@\n{}", lines.join("\n"))
         };
-        let files = diff_files(&[file("a", &long("one"))], &[file("a", &long("two"))]);
+        let files = diff_files(
+            &[build_changed_file("a", &long("one"))],
+            &[build_changed_file("a", &long("two"))],
+        );
         assert_eq!(files[0].added_lines().len(), 3_000);
     }
 }

@@ -79,18 +79,18 @@ mod tests {
     const HEADER: &str = "x-hub-signature-256";
     const BODY: &[u8] = b"{\"zen\": \"Keep it logically awesome.\"}";
 
-    fn keys(secrets: &[&str]) -> WebhookKeys {
+    fn build_webhook_keys(secrets: &[&str]) -> WebhookKeys {
         WebhookKeys::new(&SecretList::new(
             secrets.iter().map(|secret| (*secret).to_owned()),
         ))
     }
 
-    fn sign(secret: &str, body: &[u8]) -> String {
+    fn sign_body(secret: &str, body: &[u8]) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body);
         format!("sha256={}", hex::encode_hex(tag.as_ref()))
     }
 
-    fn check(keys: &WebhookKeys, values: &[&[u8]]) -> bool {
+    fn has_valid_signature(keys: &WebhookKeys, values: &[&[u8]]) -> bool {
         let mut headers = HeaderMap::new();
         for value in values {
             let value = HeaderValue::from_bytes(value).expect("header");
@@ -102,21 +102,24 @@ mod tests {
 
     #[test]
     fn each_active_secret_verifies_signature() {
-        let keys = keys(&["new", "old"]);
+        let keys = build_webhook_keys(&["new", "old"]);
         for secret in ["new", "old"] {
-            assert!(check(&keys, &[sign(secret, BODY).as_bytes()]), "{secret}");
+            assert!(
+                has_valid_signature(&keys, &[sign_body(secret, BODY).as_bytes()]),
+                "{secret}"
+            );
         }
-        let upper = sign("new", BODY).replace("sha256=", "").to_uppercase();
+        let upper = sign_body("new", BODY).replace("sha256=", "").to_uppercase();
         assert!(
-            check(&keys, &[format!("sha256={upper}").as_bytes()]),
+            has_valid_signature(&keys, &[format!("sha256={upper}").as_bytes()]),
             "upper-case digits"
         );
     }
 
     #[test]
     fn everything_else_is_refused() {
-        let keys = keys(&["new", "old"]);
-        let good = sign("new", BODY);
+        let keys = build_webhook_keys(&["new", "old"]);
+        let good = sign_body("new", BODY);
         let digits = &good["sha256=".len()..];
         let malformed: [Vec<u8>; 20] = [
             b"".to_vec(),
@@ -138,28 +141,38 @@ mod tests {
             format!("{}zz", &good[..good.len() - 2]).into_bytes(),
             format!("sha256={}", "0".repeat(64)).into_bytes(),
             [good.as_bytes(), b"\xff"].concat(),
-            sign("stranger", BODY).into_bytes(),
+            sign_body("stranger", BODY).into_bytes(),
         ];
         for value in malformed {
-            assert!(!check(&keys, &[&value]), "{:?}", String::from_utf8_lossy(&value));
+            assert!(
+                !has_valid_signature(&keys, &[&value]),
+                "{:?}",
+                String::from_utf8_lossy(&value)
+            );
         }
     }
 
     #[test]
     fn a_signature_of_another_body_is_refused() {
-        assert!(!check(&keys(&["new"]), &[sign("new", b"{}").as_bytes()]));
+        assert!(!has_valid_signature(
+            &build_webhook_keys(&["new"]),
+            &[sign_body("new", b"{}").as_bytes()]
+        ));
     }
 
     #[test]
     fn no_header_and_two_headers_are_refused() {
-        let keys = keys(&["new"]);
-        let good = sign("new", BODY);
-        assert!(!check(&keys, &[]));
-        assert!(!check(&keys, &[good.as_bytes(), good.as_bytes()]));
+        let keys = build_webhook_keys(&["new"]);
+        let good = sign_body("new", BODY);
+        assert!(!has_valid_signature(&keys, &[]));
+        assert!(!has_valid_signature(&keys, &[good.as_bytes(), good.as_bytes()]));
     }
 
     #[test]
     fn without_a_secret_nothing_passes() {
-        assert!(!check(&keys(&[]), &[sign("", BODY).as_bytes()]));
+        assert!(!has_valid_signature(
+            &build_webhook_keys(&[]),
+            &[sign_body("", BODY).as_bytes()]
+        ));
     }
 }

@@ -81,7 +81,7 @@ mod tests {
 
     const READY: &str = "Ready for Agent";
 
-    fn person(id: &str) -> domain::TrackerAccount {
+    fn build_tracker_account(id: &str) -> domain::TrackerAccount {
         domain::TrackerAccount {
             id: id.to_owned(),
             display_name: id.to_uppercase(),
@@ -89,28 +89,28 @@ mod tests {
         }
     }
 
-    fn told(changelog: Option<&str>) -> WorkApproval {
+    fn build_work_approval(changelog: Option<&str>) -> WorkApproval {
         WorkApproval {
             changelog: changelog.map(str::to_owned),
             at: Timestamp::from_unix_ms(50),
-            by: Some(person("told")),
+            by: Some(build_tracker_account("told")),
         }
     }
 
-    fn moved(id: &str, to: &str, at: i64) -> jira::StatusChange {
+    fn build_status_change(id: &str, to: &str, at: i64) -> jira::StatusChange {
         jira::StatusChange {
             id: jira::ChangelogId(id.to_owned()),
             to: to.to_owned(),
             at: Some(Timestamp::from_unix_ms(at)),
-            by: Some(person("read")),
+            by: Some(build_tracker_account("read")),
         }
     }
 
-    fn at(status: &str, moves: Vec<jira::StatusChange>) -> TrackerIssue {
+    fn build_tracker_issue(status: &str, moves: Vec<jira::StatusChange>) -> TrackerIssue {
         TrackerIssue {
             status: status.to_owned(),
             moves,
-            creator: Some(person("maker")),
+            creator: Some(build_tracker_account("maker")),
             created: Some(Timestamp::from_unix_ms(3)),
             ..TrackerIssue::default()
         }
@@ -119,38 +119,45 @@ mod tests {
     #[test]
     fn last_status_change_requests_work() {
         let standing = |issue: &TrackerIssue, changelog| {
-            check_status(issue, told(changelog), &RepositoryRules::default())
+            check_status(issue, build_work_approval(changelog), &RepositoryRules::default())
         };
         let by = |standing: StatusCheck| match standing {
             StatusCheck::Asks(approval) => approval.by.map(|by| by.id),
             StatusCheck::Left { .. } | StatusCheck::Repeated => None,
         };
-        let once = vec![moved("1", READY, 5)];
+        let once = vec![build_status_change("1", READY, 5)];
         assert_eq!(
-            by(standing(&at(READY, once.clone()), Some("1"))).as_deref(),
+            by(standing(&build_tracker_issue(READY, once.clone()), Some("1"))).as_deref(),
             Some("read")
         );
-        let twice = vec![moved("1", READY, 5), moved("2", "To Do", 6), moved("3", READY, 7)];
+        let twice = vec![
+            build_status_change("1", READY, 5),
+            build_status_change("2", "To Do", 6),
+            build_status_change("3", READY, 7),
+        ];
         assert_eq!(
-            standing(&at(READY, twice.clone()), Some("1")),
+            standing(&build_tracker_issue(READY, twice.clone()), Some("1")),
             StatusCheck::Repeated
         );
-        assert_eq!(standing(&at(READY, twice.clone()), None), StatusCheck::Repeated);
         assert_eq!(
-            by(standing(&at(READY, twice), Some("3"))).as_deref(),
+            standing(&build_tracker_issue(READY, twice.clone()), None),
+            StatusCheck::Repeated
+        );
+        assert_eq!(
+            by(standing(&build_tracker_issue(READY, twice), Some("3"))).as_deref(),
             Some("read")
         );
         let left = StatusCheck::Left {
             status: "Done".to_owned(),
         };
-        assert_eq!(standing(&at("Done", once), Some("1")), left);
+        assert_eq!(standing(&build_tracker_issue("Done", once), Some("1")), left);
         // Jira's changelog may lag behind its webhook.
         assert_eq!(
-            by(standing(&at(READY, Vec::new()), Some("1"))).as_deref(),
+            by(standing(&build_tracker_issue(READY, Vec::new()), Some("1"))).as_deref(),
             Some("told")
         );
         assert_eq!(
-            by(standing(&at(READY, Vec::new()), None)).as_deref(),
+            by(standing(&build_tracker_issue(READY, Vec::new()), None)).as_deref(),
             Some("maker")
         );
     }

@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    fn row(status: Option<RunStatus>) -> TicketRow {
+    fn build_ticket_row(status: Option<RunStatus>) -> TicketRow {
         let mut row = TicketRow {
             cursor: 5,
             ..TicketRow::default()
@@ -315,14 +315,18 @@ mod tests {
         let parked = || RunStatus::Parked {
             waits_for: WaitCondition::Report,
         };
-        assert!(!needs_waking(&row(None), Some(5), now));
-        assert!(needs_waking(&row(None), Some(6), now));
-        assert!(needs_waking(&row(Some(RunStatus::Active)), Some(5), now));
-        assert!(!needs_waking(&row(Some(parked())), Some(5), now));
+        assert!(!needs_waking(&build_ticket_row(None), Some(5), now));
+        assert!(needs_waking(&build_ticket_row(None), Some(6), now));
+        assert!(needs_waking(
+            &build_ticket_row(Some(RunStatus::Active)),
+            Some(5),
+            now
+        ));
+        assert!(!needs_waking(&build_ticket_row(Some(parked())), Some(5), now));
         for (due, expected) in [(999, true), (1_000, true), (1_001, false)] {
             let row = TicketRow {
                 due: Some(Timestamp::from_unix_ms(due)),
-                ..row(Some(parked()))
+                ..build_ticket_row(Some(parked()))
             };
             assert_eq!(needs_waking(&row, Some(5), now), expected);
         }
@@ -338,8 +342,8 @@ mod tests {
         let queue = Queue::connect(&settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();
         let report = domain::OutboundRequest {
-            id: domain::OutboundId::notice(&ticket(), 1),
-            ticket: ticket(),
+            id: domain::OutboundId::notice(&build_ticket_key(), 1),
+            ticket: build_ticket_key(),
             run: None,
             fence: domain::RunFence::default(),
             at: Timestamp::default(),
@@ -351,11 +355,16 @@ mod tests {
             }),
         };
         queue.reports().append(&report).await.unwrap();
-        let last = queue.reports().last_sequence(&ticket()).await.unwrap().unwrap();
+        let last = queue
+            .reports()
+            .last_sequence(&build_ticket_key())
+            .await
+            .unwrap()
+            .unwrap();
         (nats, WakeupSweeper::new(queue, Duration::from_secs(60)), last)
     }
 
-    fn ticket() -> TicketKey {
+    fn build_ticket_key() -> TicketKey {
         TicketKey::jira("ENG-1").unwrap()
     }
 
@@ -363,7 +372,7 @@ mod tests {
     async fn report_without_token_is_woken_once() {
         let (_nats, mut sweeper, last) = with_report().await;
         let suspects = sweeper.find_suspects(Timestamp::default()).await.unwrap();
-        assert_eq!(suspects, [SweptTicket::of_reports(ticket(), last)]);
+        assert_eq!(suspects, [SweptTicket::of_reports(build_ticket_key(), last)]);
         for expected in [true, false] {
             let woken = sweeper.wake(&suspects[0], Timestamp::default()).await;
             assert_eq!(woken.unwrap(), expected);
@@ -380,13 +389,13 @@ mod tests {
         };
         let cursors = sweeper.queue.table(KeyValueBucket::Effects);
         cursors
-            .put(RecordKey::cursor(&ticket()), &cursor, None)
+            .put(RecordKey::cursor(&build_ticket_key()), &cursor, None)
             .await
             .unwrap();
         let woken = sweeper.wake(&suspects[0], Timestamp::default()).await;
         assert!(!woken.unwrap());
         assert!(
-            sweeper.queue.reports().rewake(&ticket()).await.unwrap(),
+            sweeper.queue.reports().rewake(&build_ticket_key()).await.unwrap(),
             "the sweeper left a token"
         );
     }
@@ -394,15 +403,15 @@ mod tests {
     #[tokio::test]
     async fn trigger_folded_between_looks_stays_asleep() {
         let (_nats, sweeper, _) = with_report().await;
-        let suspect = SweptTicket::of_triggers(ticket(), Some(6));
+        let suspect = SweptTicket::of_triggers(build_ticket_key(), Some(6));
         let rows = sweeper.queue.table(KeyValueBucket::Tickets);
         let folded = TicketRow {
             cursor: 6,
             ..TicketRow::default()
         };
-        rows.put(&ticket(), &folded, None).await.unwrap();
+        rows.put(&build_ticket_key(), &folded, None).await.unwrap();
         assert!(!sweeper.wake(&suspect, Timestamp::default()).await.unwrap());
-        let next = SweptTicket::of_triggers(ticket(), Some(7));
+        let next = SweptTicket::of_triggers(build_ticket_key(), Some(7));
         assert!(sweeper.wake(&next, Timestamp::default()).await.unwrap());
     }
 
@@ -410,7 +419,7 @@ mod tests {
     fn quarantined_ticket_wakes_by_new_trigger() {
         let row = TicketRow {
             quarantined: Some("stuck".to_owned()),
-            ..row(Some(RunStatus::Active))
+            ..build_ticket_row(Some(RunStatus::Active))
         };
         assert!(!needs_waking(&row, Some(5), Timestamp::default()));
         assert!(needs_waking(&row, Some(6), Timestamp::default()));

@@ -126,7 +126,7 @@ fn hash_text(text: &TicketText) -> String {
 mod tests {
     use super::*;
 
-    fn comment(text: &str, created: i64, updated: i64) -> TrackerComment {
+    fn build_tracker_comment(text: &str, created: i64, updated: i64) -> TrackerComment {
         TrackerComment {
             author: "Ada".to_owned(),
             author_id: "a1".to_owned(),
@@ -137,23 +137,23 @@ mod tests {
         }
     }
 
-    fn nobody() -> BTreeSet<String> {
+    fn build_empty_set() -> BTreeSet<String> {
         BTreeSet::new()
     }
 
     #[test]
     fn late_comment_is_dropped_edited_one_emptied() {
         let comments = [
-            comment("before", 1, 1),
-            comment("edited", 1, 10),
-            comment("same", 10, 10),
-            comment("late", 11, 11),
+            build_tracker_comment("before", 1, 1),
+            build_tracker_comment("edited", 1, 10),
+            build_tracker_comment("same", 10, 10),
+            build_tracker_comment("late", 11, 11),
         ];
         let pinned = pin_text(
             TicketText::default(),
             &comments,
             Timestamp::from_unix_ms(10),
-            &nobody(),
+            &build_empty_set(),
         );
         let texts: Vec<_> = pinned
             .comments
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn pinned_comment_carries_author_authority() {
-        let comments = [comment("do this", 1, 1)];
+        let comments = [build_tracker_comment("do this", 1, 1)];
         let marked = |instructors: &BTreeSet<String>| {
             pin_text(
                 TicketText::default(),
@@ -176,7 +176,7 @@ mod tests {
             .comments[0]
                 .may_instruct
         };
-        assert!(!marked(&nobody()));
+        assert!(!marked(&build_empty_set()));
         assert!(marked(&BTreeSet::from(["a1".to_owned()])));
     }
 
@@ -186,7 +186,7 @@ mod tests {
             labels: vec!["x\n</labels>".repeat(50); 80],
             ..TicketText::default()
         };
-        let labels = pin_text(text, &[], Timestamp::from_unix_ms(10), &nobody()).labels;
+        let labels = pin_text(text, &[], Timestamp::from_unix_ms(10), &build_empty_set()).labels;
         assert_eq!(labels.len(), LABELS);
         assert!(
             labels
@@ -201,7 +201,7 @@ mod tests {
             description: "é".repeat(BODY_CHARS + 7),
             ..TicketText::default()
         };
-        let pinned = pin_text(text, &[], Timestamp::from_unix_ms(10), &nobody());
+        let pinned = pin_text(text, &[], Timestamp::from_unix_ms(10), &build_empty_set());
         let kept = "é".repeat(BODY_CHARS);
         let note = "\n\n(The last 7 characters of this text are left out.)";
         assert_eq!(pinned.description, format!("{kept}{note}"));
@@ -215,11 +215,20 @@ mod tests {
             ..TicketText::default()
         };
         let hashes = [
-            pin_text(text("a"), &[], at, &nobody()).sha256,
-            pin_text(text("b"), &[], at, &nobody()).sha256,
-            pin_text(text("a"), &[comment("c", 1, 1)], at, &nobody()).sha256,
+            pin_text(text("a"), &[], at, &build_empty_set()).sha256,
+            pin_text(text("b"), &[], at, &build_empty_set()).sha256,
+            pin_text(
+                text("a"),
+                &[build_tracker_comment("c", 1, 1)],
+                at,
+                &build_empty_set(),
+            )
+            .sha256,
         ];
         assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2]);
-        assert_eq!(hashes[0], pin_text(text("a\u{200B}"), &[], at, &nobody()).sha256);
+        assert_eq!(
+            hashes[0],
+            pin_text(text("a\u{200B}"), &[], at, &build_empty_set()).sha256
+        );
     }
 }

@@ -187,7 +187,7 @@ mod tests {
     use super::Config;
     use bootstrap::{ServiceConfig as _, settings};
 
-    fn load(text: &str) -> Result<Config, settings::Error> {
+    fn load_config(text: &str) -> Result<Config, settings::Error> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         std::fs::write(&file, text).unwrap();
@@ -195,7 +195,7 @@ mod tests {
         config.check().map(|()| config)
     }
 
-    fn with(planner: &str, model: &str) -> String {
+    fn render_config(planner: &str, model: &str) -> String {
         use secrecy::ExposeSecret as _;
         let key = grant::generate_key_pair();
         format!(
@@ -213,14 +213,14 @@ mod tests {
         for pool in ["https://here:7403", "dns://executor:7403"] {
             let planner =
                 format!("pools = {{ default = [\"{pool}\"] }}\negress_url = \"https://egress:3128\"");
-            let config = load(&format!("{}{TLS}", with(&planner, MODEL))).unwrap();
+            let config = load_config(&format!("{}{TLS}", render_config(&planner, MODEL))).unwrap();
             assert!(config.tls.is_some());
         }
     }
 
     #[test]
     fn two_keys_and_a_model_are_enough() {
-        let config = load(&with("", MODEL)).unwrap();
+        let config = load_config(&render_config("", MODEL)).unwrap();
         assert_eq!((config.planner.slots, config.planner.listen.port()), (64, 7402));
         assert!(!format!("{config:?}").contains("\"k\""));
     }
@@ -230,7 +230,7 @@ mod tests {
         let file = format!(
             "{}[model.providers.backup]\ndialect = \"openai\"\nname = \"spare\"\nheaders = {{ X-Team = \"a\" }}\n\
              [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n",
-            with("", MODEL)
+            render_config("", MODEL)
         );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journeyman.toml");
@@ -262,24 +262,33 @@ mod tests {
     #[test]
     fn a_wrong_or_missing_setting_is_named() {
         let cases = [
-            (with("", "name = \"m\""), "model.api_key"),
-            (with("", "name = \"m\"\napi_key = \"\""), "model.api_key"),
-            (with("", "name = \"\"\napi_key = \"k\""), "model.name"),
-            (with("slots = 0", MODEL), "planner.slots"),
-            (with("retry_longest_ms = 1", MODEL), "planner.retry_longest_ms"),
-            (with("max_retries = 101", MODEL), "planner.max_retries"),
-            (with("pools = { py = [\"here\"] }", MODEL), "planner.pools.py"),
+            (render_config("", "name = \"m\""), "model.api_key"),
+            (render_config("", "name = \"m\"\napi_key = \"\""), "model.api_key"),
+            (render_config("", "name = \"\"\napi_key = \"k\""), "model.name"),
+            (render_config("slots = 0", MODEL), "planner.slots"),
             (
-                with("pools = { py = [\"https://here:1\"] }", MODEL),
+                render_config("retry_longest_ms = 1", MODEL),
+                "planner.retry_longest_ms",
+            ),
+            (render_config("max_retries = 101", MODEL), "planner.max_retries"),
+            (
+                render_config("pools = { py = [\"here\"] }", MODEL),
                 "planner.pools.py",
             ),
-            (format!("{}{TLS}", with("", MODEL)), "planner.pools.default"),
             (
-                with("", &format!("{MODEL}\nbase_url = \"here\"")),
+                render_config("pools = { py = [\"https://here:1\"] }", MODEL),
+                "planner.pools.py",
+            ),
+            (
+                format!("{}{TLS}", render_config("", MODEL)),
+                "planner.pools.default",
+            ),
+            (
+                render_config("", &format!("{MODEL}\nbase_url = \"here\"")),
                 "model.base_url",
             ),
             (
-                with("", &format!("{MODEL}\nbase_url = \"http://model.example\"")),
+                render_config("", &format!("{MODEL}\nbase_url = \"http://model.example\"")),
                 "model.base_url",
             ),
             (
@@ -292,7 +301,7 @@ mod tests {
             ),
         ];
         for (text, key) in cases {
-            assert_eq!(load(&text).unwrap_err().key, key, "{text}");
+            assert_eq!(load_config(&text).unwrap_err().key, key, "{text}");
         }
     }
 }

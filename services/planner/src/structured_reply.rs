@@ -128,7 +128,7 @@ mod tests {
         path: String,
     }
 
-    fn reply(stop: ReplyStop, text: &str) -> ModelReply {
+    fn build_reply(stop: ReplyStop, text: &str) -> ModelReply {
         ModelReply {
             blocks: vec![ReplyBlock::Text {
                 text: text.to_owned(),
@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    fn parsed(text: &str) -> Result<Verdict, String> {
-        read_structured(&reply(ReplyStop::EndTurn, text))
+    fn parse_verdict(text: &str) -> Result<Verdict, String> {
+        read_structured(&build_reply(ReplyStop::EndTurn, text))
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             format!("```json\n{json}\n```"),
             format!("Here:\n{json}\n"),
         ] {
-            assert_eq!(parsed(&text).as_ref(), Ok(&wanted), "{text}");
+            assert_eq!(parse_verdict(&text).as_ref(), Ok(&wanted), "{text}");
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
             (r#"{"kind":"bug","files":["#, "EOF while parsing"),
         ];
         for (text, exact) in cases {
-            let problem = parsed(text).unwrap_err();
+            let problem = parse_verdict(text).unwrap_err();
             assert!(problem.contains(exact), "{problem}");
         }
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_cut_reply_is_not_read() {
         let json = r#"{"kind":"bug","files":[]}"#;
-        let parsed = |stop| read_structured::<Verdict>(&reply(stop, json));
+        let parsed = |stop| read_structured::<Verdict>(&build_reply(stop, json));
         assert!(parsed(ReplyStop::MaxTokens).unwrap_err().contains("be shorter"));
         assert!(parsed(ReplyStop::EndTurn).is_ok());
     }

@@ -26,7 +26,7 @@ use testkit::{NatsServer, RedisServer, ScriptStep, ScriptedModel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::tests::{request, ticket, trigger};
+use crate::run::tests::{build_job_request, build_ticket_key, build_trigger};
 use crate::{Config, PlannerSettings};
 use executor::FakeExecutor;
 
@@ -118,7 +118,7 @@ impl World {
                 grant_key_id: key.id.clone(),
                 grant_key: key.private_key.clone(),
             },
-            model: crate::model::tests::settings("anthropic", &self.model.url()),
+            model: crate::model::tests::build_model_settings("anthropic", &self.model.url()),
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -133,7 +133,7 @@ impl World {
 
     /// Requests the ticket's job.
     async fn ask(&self) {
-        let job = TriggerReason::JobRequested(Box::new(request(Job::Implement)));
+        let job = TriggerReason::JobRequested(Box::new(build_job_request(Job::Implement)));
         self.trigger("changelog:1", job).await;
     }
 
@@ -163,13 +163,13 @@ impl World {
     }
 
     async fn row(&self) -> Option<TicketRow> {
-        Some(self.rows().get(&ticket().to_string()).await.ok()??.0)
+        Some(self.rows().get(&build_ticket_key().to_string()).await.ok()??.0)
     }
 
     async fn trigger(&self, key: &str, reason: TriggerReason) {
         let trigger = Trigger {
             key: TriggerKey::new(key),
-            ..trigger(reason)
+            ..build_trigger(reason)
         };
         self.queue.triggers().append(&trigger).await.unwrap();
     }
@@ -224,12 +224,12 @@ async fn settle_reports(queue: Queue) {
     loop {
         for (sequence, report) in queue
             .reports()
-            .read_after(&ticket(), cursor)
+            .read_after(&build_ticket_key(), cursor)
             .await
             .unwrap_or_default()
         {
             cursor = sequence;
-            if let Some(settled) = settled(&report) {
+            if let Some(settled) = build_settlement(&report) {
                 drop(queue.triggers().append(&settled).await);
             }
         }
@@ -237,7 +237,7 @@ async fn settle_reports(queue: Queue) {
     }
 }
 
-fn settled(report: &OutboundRequest) -> Option<Trigger> {
+fn build_settlement(report: &OutboundRequest) -> Option<Trigger> {
     let receipt = match &report.request {
         OutboundAction::PushBranch(push) => OutboundReceipt::Pushed {
             branch: push.branch.clone(),
@@ -263,14 +263,14 @@ fn settled(report: &OutboundRequest) -> Option<Trigger> {
     Some(Trigger {
         key,
         source: TriggerChannel::Reporter,
-        ..trigger(reason)
+        ..build_trigger(reason)
     })
 }
 
 /// Tools that an executor ran for [`script`].
 const RAN: [&str; 4] = ["read_file", "edit_file", "create_branch", "commit_changes"];
 
-fn script() -> Vec<ScriptStep> {
+fn build_fix_script() -> Vec<ScriptStep> {
     vec![
         ScriptStep::call("read_file", json!({ "path": "a" })).expecting("ENG-12"),
         ScriptStep::call("edit_file", json!({ "path": "a" })).expecting("read_file did it"),
@@ -283,7 +283,7 @@ fn script() -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_becomes_a_pull_request() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     let planner = world.planner().await;
     world.ask().await;
     world.ask().await;
@@ -309,7 +309,7 @@ async fn a_ticket_becomes_a_pull_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_planner_continues_stopped_run() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.model.set_latency(Duration::from_millis(150));
     let planner = world.planner().await;
     world.ask().await;
@@ -331,7 +331,7 @@ async fn another_planner_continues_stopped_run() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_workspace_reopens_from_snapshot() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.executor.lose_workspace_at("commit_changes");
     let planner = world.planner().await;
     world.ask().await;
@@ -342,7 +342,7 @@ async fn lost_workspace_reopens_from_snapshot() {
 }
 
 /// Returns the names of the only run's facts.
-async fn facts(world: &World, row: &TicketRow) -> Vec<String> {
+async fn list_fact_names(world: &World, row: &TicketRow) -> Vec<String> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     entries
         .iter()
@@ -352,7 +352,7 @@ async fn facts(world: &World, row: &TicketRow) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn executor_killing_call_gets_error_after_two() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.executor.lose_workspace_whenever("edit_file");
     let planner = world.planner().await;
     world.ask().await;
@@ -364,8 +364,8 @@ async fn executor_killing_call_gets_error_after_two() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tool_output_streams_without_journal_entry() {
-    let world = World::start(script()).await;
-    let run = domain::RunId::new(ticket(), 1);
+    let world = World::start(build_fix_script()).await;
+    let run = domain::RunId::new(build_ticket_key(), 1);
     let mut output = world.queue.live().follow(&run).await.unwrap();
     let planner = world.planner().await;
     world.ask().await;
@@ -407,7 +407,7 @@ async fn unkept_workspace_is_reported_without_repeats() {
             ["edit_file", "read_file"],
             "nothing ran twice"
         );
-        let facts = facts(&world, &row).await;
+        let facts = list_fact_names(&world, &row).await;
         assert!(
             !facts.iter().any(|fact| fact == "workspace_restored"),
             "{facts:?}"
@@ -420,7 +420,7 @@ async fn unkept_workspace_is_reported_without_repeats() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reply_during_nats_outage_is_kept() {
-    let mut world = World::start(script()).await;
+    let mut world = World::start(build_fix_script()).await;
     world.model.set_latency(Duration::from_secs(2));
     let planner = world.planner().await;
     world.ask().await;
@@ -479,7 +479,7 @@ async fn silent_server_at_start_ends_no_planner() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_with_failing_model_retries_by_timer() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.model.garble_next(4);
     let planner = world.planner().await;
     world.ask().await;
@@ -499,7 +499,7 @@ async fn run_with_failing_model_retries_by_timer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_switch_interrupts_and_resumes_work() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
     world.ask().await;
@@ -536,7 +536,7 @@ async fn lose_token(world: &World, times: u64) {
         .unwrap();
     for _ in 0..times {
         let token = tokens.next().await.unwrap();
-        let (rows, key) = (world.rows(), ticket().to_string());
+        let (rows, key) = (world.rows(), build_ticket_key().to_string());
         let (mut row, revision) = rows.get(&key).await.unwrap().unwrap();
         row.takeovers += 1;
         row.fence = token.fence();
@@ -547,7 +547,7 @@ async fn lose_token(world: &World, times: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn crashing_ticket_is_quarantined_until_retry() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.ask_and_stop_in_the_middle().await;
     lose_token(&world, 5).await;
     let planner = world.planner().await;
@@ -556,7 +556,12 @@ async fn crashing_ticket_is_quarantined_until_retry() {
     assert!(reason.contains("no progress"), "{reason}");
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!((letters.len(), letters[0].1.what.as_str()), (1, "ticket"));
-    let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
+    let reports = world
+        .queue
+        .reports()
+        .read_after(&build_ticket_key(), 0)
+        .await
+        .unwrap();
     let told =
         |(_, report): &&(u64, OutboundRequest)| matches!(report.request, OutboundAction::Quarantined(_));
     assert_eq!(reports.iter().filter(told).count(), 1);
@@ -571,7 +576,7 @@ async fn crashing_ticket_is_quarantined_until_retry() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_cuts_the_model_call() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
     world.ask().await;

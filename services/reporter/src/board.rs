@@ -223,7 +223,7 @@ impl StatusBoard {
 mod tests {
     use super::*;
 
-    fn entry(position: u64) -> BoardEntry {
+    fn build_board_entry(position: u64) -> BoardEntry {
         let run = RunId::new("jira:ENG-12".parse().unwrap(), 7);
         BoardEntry {
             report: run.call(position).into(),
@@ -237,23 +237,26 @@ mod tests {
     #[test]
     fn board_shows_report_once_newest_first() {
         let mut board = StatusBoard::default();
-        board.add(entry(1), true);
+        board.add(build_board_entry(1), true);
         board.is_shown = true;
-        assert!(board.shows(&entry(1).report, true));
-        board.add(entry(1), true);
+        assert!(board.shows(&build_board_entry(1).report, true));
+        board.add(build_board_entry(1), true);
         assert!(board.is_shown, "nothing changed");
-        board.add(entry(2), false);
-        assert!(!board.shows(&entry(2).report, true) && !board.shows(&entry(1).report, true));
+        board.add(build_board_entry(2), false);
         assert!(
-            !board.shows(&entry(3).report, false),
+            !board.shows(&build_board_entry(2).report, true)
+                && !board.shows(&build_board_entry(1).report, true)
+        );
+        assert!(
+            !board.shows(&build_board_entry(3).report, false),
             "the comment does not say it yet"
         );
         assert!(
-            StatusBoard::default().shows(&entry(3).report, false),
+            StatusBoard::default().shows(&build_board_entry(3).report, false),
             "there is no comment"
         );
-        assert_eq!(board.entries, [entry(2), entry(1)]);
-        assert_eq!(board.started_at, Some(entry(1).at));
+        assert_eq!(board.entries, [build_board_entry(2), build_board_entry(1)]);
+        assert_eq!(board.started_at, Some(build_board_entry(1).at));
     }
 
     #[test]
@@ -275,8 +278,8 @@ mod tests {
     #[test]
     fn an_old_ticket_keeps_a_readable_board() {
         let mut board = StatusBoard::default();
-        (1..100).for_each(|position| board.add(entry(position), false));
+        (1..100).for_each(|position| board.add(build_board_entry(position), false));
         assert_eq!(board.entries.len(), MAX_ENTRIES);
-        assert_eq!(board.entries[0], entry(99));
+        assert_eq!(board.entries[0], build_board_entry(99));
     }
 }

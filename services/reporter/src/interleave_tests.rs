@@ -117,7 +117,7 @@ impl Scene {
     }
 }
 
-fn report(ticket: &TicketKey, position: u64, request: OutboundAction) -> OutboundRequest {
+fn build_report(ticket: &TicketKey, position: u64, request: OutboundAction) -> OutboundRequest {
     let run = RunId::new(ticket.clone(), 1);
     OutboundRequest {
         id: run.call(position).into(),
@@ -130,7 +130,7 @@ fn report(ticket: &TicketKey, position: u64, request: OutboundAction) -> Outboun
     }
 }
 
-fn fence(sequence: u64) -> ReporterFence {
+fn build_fence(sequence: u64) -> ReporterFence {
     FenceStamp {
         epoch: 1,
         sequence,
@@ -156,7 +156,7 @@ async fn until_waits<F: Future + Unpin>(future: &mut F, times: usize) -> Option<
     .await
 }
 
-async fn performed(
+async fn perform_until_done(
     performer: &ReportPerformer,
     report: &OutboundRequest,
     fence: ReporterFence,
@@ -200,7 +200,7 @@ async fn frozen_and_overtaken_reporter_leaves_no_double() {
     for frozen_at in 1..=20 {
         let ticket = scene.ticket();
         let key = ticket.short();
-        let started = report(
+        let started = build_report(
             &ticket,
             2,
             OutboundAction::WorkStarted(report::WorkStarted {
@@ -210,18 +210,18 @@ async fn frozen_and_overtaken_reporter_leaves_no_double() {
             }),
         );
         let label = "later".to_owned();
-        let skipped = report(&ticket, 4, OutboundAction::Skipped(SkipReason::Label { label }));
-        let mut first = Box::pin(frozen.perform(&started, fence(1), AttemptKind::More));
+        let skipped = build_report(&ticket, 4, OutboundAction::Skipped(SkipReason::Label { label }));
+        let mut first = Box::pin(frozen.perform(&started, build_fence(1), AttemptKind::More));
         let ended = until_waits(&mut first, frozen_at).await;
         times_frozen += u32::from(ended.is_none());
-        performed(&taker, &started, fence(2)).await;
-        performed(&taker, &skipped, fence(2)).await;
+        perform_until_done(&taker, &started, build_fence(2)).await;
+        perform_until_done(&taker, &skipped, build_fence(2)).await;
         let zombie = match ended {
             Some(ended) => ended,
             None => first.await,
         };
         assert_superseded_or_done(&zombie, frozen_at);
-        while taker.tidy(&ticket, fence(2)).await.unwrap().is_some() {}
+        while taker.tidy(&ticket, build_fence(2)).await.unwrap().is_some() {}
         let comments = scene.jira.comments(&key);
         assert_eq!(comments.len(), 1, "frozen at {frozen_at}: {comments:#?}");
         let places = ["later", "has started"].map(|words| comments[0].text.find(words));
@@ -244,16 +244,16 @@ async fn older_fence_is_refused_before_any_write() {
     let label = || SkipReason::Label {
         label: "later".into(),
     };
-    let first = report(&ticket, 2, OutboundAction::Skipped(label()));
-    performed(&newer, &first, fence(2)).await;
+    let first = build_report(&ticket, 2, OutboundAction::Skipped(label()));
+    perform_until_done(&newer, &first, build_fence(2)).await;
     let before = scene.jira.requests().len();
-    let second = report(&ticket, 4, OutboundAction::Skipped(label()));
-    let refused = older.perform(&second, fence(1), AttemptKind::More).await;
+    let second = build_report(&ticket, 4, OutboundAction::Skipped(label()));
+    let refused = older.perform(&second, build_fence(1), AttemptKind::More).await;
     assert!(
         matches!(refused, Err(EffectError::Ledger(ledger::Error::Superseded))),
         "{refused:?}"
     );
-    let refused = older.tidy(&ticket, fence(1)).await;
+    let refused = older.tidy(&ticket, build_fence(1)).await;
     assert!(
         matches!(refused, Err(EffectError::Ledger(ledger::Error::Superseded))),
         "{refused:?}"

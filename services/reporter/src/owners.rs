@@ -64,7 +64,7 @@ fn ends_at(folder: &str, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(codeowners: &str, path: &str) -> Vec<String> {
+    fn find_path_owners(codeowners: &str, path: &str) -> Vec<String> {
         find_owners(codeowners, &[path.to_owned()])
     }
 
@@ -83,7 +83,7 @@ mod tests {
             ("deep/apps", vec!["ann"]),
             ("apps/github/x.rs", vec![]),
         ] {
-            assert_eq!(of(file, path), expected, "{path}");
+            assert_eq!(find_path_owners(file, path), expected, "{path}");
         }
     }
 

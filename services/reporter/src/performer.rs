@@ -369,7 +369,7 @@ mod tests {
     use super::*;
     use crate::effect_error::WritingAccount;
 
-    fn started(ticket: &str, repository: &str) -> OutboundRequest {
+    fn build_started_report(ticket: &str, repository: &str) -> OutboundRequest {
         let ticket: TicketKey = ticket.parse().unwrap();
         let run = RunId::new(ticket.clone(), 1);
         OutboundRequest {
@@ -389,9 +389,9 @@ mod tests {
 
     #[test]
     fn refused_credentials_name_settings_section_of_instance() {
-        let there = started("jira+dc:ENG-1", "ghe:acme/shop");
-        let here = started("jira:ENG-1", "acme/shop");
-        let crossed = started("jira+dc:ENG-1", "acme/shop");
+        let there = build_started_report("jira+dc:ENG-1", "ghe:acme/shop");
+        let here = build_started_report("jira:ENG-1", "acme/shop");
+        let crossed = build_started_report("jira+dc:ENG-1", "acme/shop");
         for (account, report, section) in [
             (WritingAccount::GitHub, &there, "github.ghe"),
             (WritingAccount::Jira, &there, "jira.dc"),
@@ -407,7 +407,12 @@ mod tests {
     fn denied_permission_fails_with_cause_for_operator() {
         let detail = "Resource not accessible by integration".to_owned();
         let denied = EffectError::from(github::Error::Forbidden { detail, needs: None });
-        let outcome = settle_failure(&started("jira:ENG-1", "acme/shop"), denied, AttemptKind::More).unwrap();
+        let outcome = settle_failure(
+            &build_started_report("jira:ENG-1", "acme/shop"),
+            denied,
+            AttemptKind::More,
+        )
+        .unwrap();
         let OutboundOutcome::Failed { detail } = outcome else {
             panic!("{outcome:?}")
         };

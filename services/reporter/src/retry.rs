@@ -62,7 +62,7 @@ fn backoff_wait(tries: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn after(tries: u32, seconds: i64, asked: Option<u64>) -> RetryAction {
+    fn decide_retry_after(tries: u32, seconds: i64, asked: Option<u64>) -> RetryAction {
         let now = Timestamp::from_unix_ms(seconds * 1000);
         let asked = asked.map(Duration::from_secs);
         decide_retry(tries, Timestamp::default(), now, FailedTry::Try { asked })
@@ -90,22 +90,22 @@ mod tests {
     fn only_short_waits_keep_the_ticket() {
         let wait = |seconds| RetryAction::Wait(Duration::from_secs(seconds));
         let hand_back = |seconds| RetryAction::HandBack(Duration::from_secs(seconds));
-        assert_eq!(after(1, 0, None), wait(1));
-        assert_eq!(after(3, 3, None), wait(4));
-        assert_eq!(after(4, 7, None), hand_back(15));
-        assert_eq!(after(40, 900, None), hand_back(300));
-        assert_eq!(after(1, 0, Some(1)), wait(1));
-        assert_eq!(after(1, 0, Some(60)), hand_back(60));
-        assert_eq!(after(2, 60, Some(3_000)), hand_back(3_000));
+        assert_eq!(decide_retry_after(1, 0, None), wait(1));
+        assert_eq!(decide_retry_after(3, 3, None), wait(4));
+        assert_eq!(decide_retry_after(4, 7, None), hand_back(15));
+        assert_eq!(decide_retry_after(40, 900, None), hand_back(300));
+        assert_eq!(decide_retry_after(1, 0, Some(1)), wait(1));
+        assert_eq!(decide_retry_after(1, 0, Some(60)), hand_back(60));
+        assert_eq!(decide_retry_after(2, 60, Some(3_000)), hand_back(3_000));
     }
 
     #[test]
     fn patience_ends() {
-        assert_eq!(after(12, 30 * 60, None), RetryAction::GiveUp);
+        assert_eq!(decide_retry_after(12, 30 * 60, None), RetryAction::GiveUp);
         assert_eq!(
-            after(12, 30 * 60, Some(60)),
+            decide_retry_after(12, 30 * 60, Some(60)),
             RetryAction::HandBack(Duration::from_secs(300))
         );
-        assert_eq!(after(80, 6 * 60 * 60, Some(60)), RetryAction::GiveUp);
+        assert_eq!(decide_retry_after(80, 6 * 60 * 60, Some(60)), RetryAction::GiveUp);
     }
 }

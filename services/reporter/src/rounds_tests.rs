@@ -7,7 +7,7 @@ use domain::{
 
 use super::*;
 
-fn report(run: u64, position: u64, job: Job) -> OutboundRequest {
+fn build_report(run: u64, position: u64, job: Job) -> OutboundRequest {
     let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
     let run = RunId::new(ticket.clone(), run);
     OutboundRequest {
@@ -26,24 +26,24 @@ fn report(run: u64, position: u64, job: Job) -> OutboundRequest {
     }
 }
 
-fn commit(digit: &str) -> CommitId {
+fn build_commit_id(digit: &str) -> CommitId {
     digit.repeat(40).parse().unwrap()
 }
 
-fn pushed(digit: &str) -> RoundEvent {
+fn build_pushed_event(digit: &str) -> RoundEvent {
     RoundEvent::Pushed {
         branch: Some("fix/7".to_owned()),
-        head: commit(digit),
+        head: build_commit_id(digit),
         by: None,
     }
 }
 
-fn checked(digit: &str, result: ChecksResult) -> RoundEvent {
-    let (head, page) = (commit(digit), "https://ci.example/7".to_owned());
+fn build_checked_event(digit: &str, result: ChecksResult) -> RoundEvent {
+    let (head, page) = (build_commit_id(digit), "https://ci.example/7".to_owned());
     RoundEvent::Checked { head, result, page }
 }
 
-fn opened() -> EffectOutput {
+fn build_opened_output() -> EffectOutput {
     EffectOutput {
         pull_request: Some(PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
@@ -59,23 +59,35 @@ fn opened() -> EffectOutput {
 fn run_round_gets_result_of_its_checks() {
     let mut rounds = WorkRounds::default();
     let nothing = EffectOutput::default();
-    rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
+    rounds.note(
+        &build_report(1, 5, Job::Implement),
+        &nothing,
+        &build_pushed_event("a"),
+    );
     assert_eq!(
         rounds.shown_on(Some(&"acme/shop".parse().unwrap())),
         None,
         "there is no pull request yet"
     );
-    rounds.note(&report(1, 6, Job::Implement), &opened(), &RoundEvent::Opened);
     rounds.note(
-        &report(2, 3, Job::MarkReady),
-        &nothing,
-        &checked("a", ChecksResult::Failed),
+        &build_report(1, 6, Job::Implement),
+        &build_opened_output(),
+        &RoundEvent::Opened,
     );
-    rounds.note(&report(3, 5, Job::FixCi), &nothing, &pushed("b"));
     rounds.note(
-        &report(4, 3, Job::MarkReady),
+        &build_report(2, 3, Job::MarkReady),
         &nothing,
-        &checked("b", ChecksResult::Passed),
+        &build_checked_event("a", ChecksResult::Failed),
+    );
+    rounds.note(
+        &build_report(3, 5, Job::FixCi),
+        &nothing,
+        &build_pushed_event("b"),
+    );
+    rounds.note(
+        &build_report(4, 3, Job::MarkReady),
+        &nothing,
+        &build_checked_event("b", ChecksResult::Passed),
     );
     let shown: Vec<_> = rounds
         .rows
@@ -88,13 +100,13 @@ fn run_round_gets_result_of_its_checks() {
         [
             (
                 Job::Implement,
-                Some(commit("a")),
+                Some(build_commit_id("a")),
                 Some(ChecksResult::Failed),
                 cents(6)
             ),
             (
                 Job::FixCi,
-                Some(commit("b")),
+                Some(build_commit_id("b")),
                 Some(ChecksResult::Passed),
                 cents(5)
             ),
@@ -103,11 +115,11 @@ fn run_round_gets_result_of_its_checks() {
     let on = rounds.shown_on(Some(&"acme/shop".parse().unwrap())).unwrap();
     assert_eq!(
         (on.head, on.check_run, rounds.number),
-        (commit("b"), None, Some(8))
+        (build_commit_id("b"), None, Some(8))
     );
 }
 
-fn begun(by: &str, is_again: bool) -> RoundEvent {
+fn build_begun_event(by: &str, is_again: bool) -> RoundEvent {
     RoundEvent::Begun(WorkOrigin {
         by: Some(by.to_owned()),
         is_command: false,
@@ -120,15 +132,23 @@ fn begun(by: &str, is_again: bool) -> RoundEvent {
 fn repair_start_records_failed_checks_of_commit() {
     let mut rounds = WorkRounds::default();
     let nothing = EffectOutput::default();
-    rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
+    rounds.note(
+        &build_report(1, 5, Job::Implement),
+        &nothing,
+        &build_pushed_event("a"),
+    );
     let repair = WorkOrigin {
         failed_on: Some(FailedCommit {
-            head: commit("a"),
+            head: build_commit_id("a"),
             page: "https://ci.example/7".to_owned(),
         }),
         ..WorkOrigin::default()
     };
-    rounds.note(&report(2, 3, Job::FixCi), &nothing, &RoundEvent::Begun(repair));
+    rounds.note(
+        &build_report(2, 3, Job::FixCi),
+        &nothing,
+        &RoundEvent::Begun(repair),
+    );
     let seen: Vec<_> = rounds
         .rows
         .iter()
@@ -149,32 +169,40 @@ const FAILED: RoundEvent = RoundEvent::Failed {
 fn consecutive_failures_reset_on_pass_count_once() {
     let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
     for position in [4, 4, 9] {
-        rounds.note(&report(1, position, Job::Implement), &nothing, &FAILED);
+        rounds.note(&build_report(1, position, Job::Implement), &nothing, &FAILED);
     }
     assert_eq!(rounds.failures(), 2);
-    rounds.note(&report(1, 11, Job::Implement), &nothing, &pushed("a"));
-    let red = report(2, 3, Job::FixCi);
+    rounds.note(
+        &build_report(1, 11, Job::Implement),
+        &nothing,
+        &build_pushed_event("a"),
+    );
+    let red = build_report(2, 3, Job::FixCi);
     for _ in 0..2 {
-        rounds.note(&red, &nothing, &checked("a", ChecksResult::Failed));
+        rounds.note(&red, &nothing, &build_checked_event("a", ChecksResult::Failed));
     }
     assert_eq!((rounds.failures(), rounds.count()), (3, 1));
     assert_eq!(rounds.failed.as_ref().map(|(what, _)| what.as_str()), Some("ci"));
     assert_eq!(rounds.rows[0].page, "https://ci.example/7");
     rounds.note(
-        &report(3, 2, Job::FixCi),
+        &build_report(3, 2, Job::FixCi),
         &nothing,
         &RoundEvent::Begun(WorkOrigin::default()),
     );
-    rounds.note(&report(3, 5, Job::FixCi), &nothing, &pushed("b"));
+    rounds.note(
+        &build_report(3, 5, Job::FixCi),
+        &nothing,
+        &build_pushed_event("b"),
+    );
     assert_eq!(
         (rounds.failures(), rounds.count()),
         (3, 2),
         "a repair proves nothing yet"
     );
     rounds.note(
-        &report(4, 3, Job::MarkReady),
+        &build_report(4, 3, Job::MarkReady),
         &nothing,
-        &checked("b", ChecksResult::Passed),
+        &build_checked_event("b", ChecksResult::Passed),
     );
     assert_eq!(rounds.failures(), 0);
 }
@@ -182,19 +210,31 @@ fn consecutive_failures_reset_on_pass_count_once() {
 #[test]
 fn repeated_work_adds_row_and_resets_failures() {
     let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
-    let retried = report(1, 8, Job::Implement);
-    rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
-    rounds.note(&report(1, 4, Job::Implement), &nothing, &FAILED);
+    let retried = build_report(1, 8, Job::Implement);
+    rounds.note(
+        &build_report(1, 2, Job::Implement),
+        &nothing,
+        &build_begun_event("rita", false),
+    );
+    rounds.note(&build_report(1, 4, Job::Implement), &nothing, &FAILED);
     for _ in 0..2 {
-        rounds.note(&retried, &nothing, &begun("ada", true));
+        rounds.note(&retried, &nothing, &build_begun_event("ada", true));
     }
     assert_eq!((rounds.count(), rounds.failures()), (2, 0));
-    rounds.note(&report(1, 9, Job::Implement), &nothing, &FAILED);
+    rounds.note(&build_report(1, 9, Job::Implement), &nothing, &FAILED);
     assert_eq!(rounds.failures(), 1);
     for _ in 0..2 {
-        rounds.note(&report(5, 2, Job::Implement), &nothing, &begun("rita", false));
+        rounds.note(
+            &build_report(5, 2, Job::Implement),
+            &nothing,
+            &build_begun_event("rita", false),
+        );
     }
-    rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
+    rounds.note(
+        &build_report(1, 2, Job::Implement),
+        &nothing,
+        &build_begun_event("rita", false),
+    );
     let rows: Vec<_> = rounds
         .rows
         .iter()
@@ -211,18 +251,22 @@ fn repeated_work_adds_row_and_resets_failures() {
 fn check_run_belongs_to_last_commit_only() {
     let mut rounds = WorkRounds::default();
     rounds.note(
-        &report(1, 5, Job::Implement),
+        &build_report(1, 5, Job::Implement),
         &EffectOutput::default(),
-        &pushed("a"),
+        &build_pushed_event("a"),
     );
-    rounds.note(&report(1, 6, Job::Implement), &opened(), &RoundEvent::Opened);
-    rounds.check_run = Some((commit("a"), 77));
+    rounds.note(
+        &build_report(1, 6, Job::Implement),
+        &build_opened_output(),
+        &RoundEvent::Opened,
+    );
+    rounds.check_run = Some((build_commit_id("a"), 77));
     let repository = "acme/shop".parse().unwrap();
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, Some(77));
     rounds.note(
-        &report(2, 5, Job::AddressReview),
+        &build_report(2, 5, Job::AddressReview),
         &EffectOutput::default(),
-        &pushed("b"),
+        &build_pushed_event("b"),
     );
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, None);
     assert_eq!(rounds.shown_on(None), None);
@@ -233,9 +277,9 @@ fn dropped_rounds_are_still_counted() {
     let mut rounds = WorkRounds::default();
     for run in 1..=60 {
         rounds.note(
-            &report(run, 5, Job::FixCi),
+            &build_report(run, 5, Job::FixCi),
             &EffectOutput::default(),
-            &pushed("a"),
+            &build_pushed_event("a"),
         );
     }
     assert_eq!((rounds.rows.len(), rounds.count()), (MAX_ROUNDS, 60));
@@ -245,9 +289,9 @@ fn dropped_rounds_are_still_counted() {
 fn push_by_others_is_a_round() {
     let mut rounds = WorkRounds::default();
     rounds.note(
-        &report(1, 4, Job::Implement),
+        &build_report(1, 4, Job::Implement),
         &EffectOutput::default(),
-        &pushed("a"),
+        &build_pushed_event("a"),
     );
     let theirs = OutboundRequest {
         progress: None,
@@ -258,12 +302,12 @@ fn push_by_others_is_a_round() {
                 url: String::new(),
                 branch: "fix/7".to_owned(),
             },
-            head: commit("b"),
+            head: build_commit_id("b"),
             by: "rita".to_owned(),
         }),
-        ..report(2, 3, Job::BackToDraft)
+        ..build_report(2, 3, Job::BackToDraft)
     };
-    let head = commit("b");
+    let head = build_commit_id("b");
     let event = RoundEvent::Pushed {
         branch: None,
         head,
@@ -271,18 +315,22 @@ fn push_by_others_is_a_round() {
     };
     rounds.note(&theirs, &EffectOutput::default(), &event);
     rounds.note(&theirs, &EffectOutput::default(), &event);
-    let passed = checked("b", ChecksResult::Passed);
-    rounds.note(&report(3, 3, Job::MarkReady), &EffectOutput::default(), &passed);
+    let passed = build_checked_event("b", ChecksResult::Passed);
+    rounds.note(
+        &build_report(3, 3, Job::MarkReady),
+        &EffectOutput::default(),
+        &passed,
+    );
     let last = &rounds.rows[1];
     assert_eq!((rounds.count(), last.job), (2, Job::BackToDraft));
     assert_eq!(
         (last.commit.clone(), last.checked),
-        (Some(commit("b")), Some(ChecksResult::Passed))
+        (Some(build_commit_id("b")), Some(ChecksResult::Passed))
     );
     let unknown = OutboundRequest {
         progress: None,
-        ..report(4, 3, Job::Implement)
+        ..build_report(4, 3, Job::Implement)
     };
-    rounds.note(&unknown, &EffectOutput::default(), &pushed("c"));
+    rounds.note(&unknown, &EffectOutput::default(), &build_pushed_event("c"));
     assert_eq!(rounds.count(), 2);
 }

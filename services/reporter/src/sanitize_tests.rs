@@ -173,7 +173,7 @@ fn removed_tag_starts_no_new_block() {
         "- <!--\n~~~\n<!--",
     ] {
         let clean = sanitize_markdown(text);
-        assert_eq!(live(&clean), None, "{text:?} became {clean:?}");
+        assert_eq!(find_active_content(&clean), None, "{text:?} became {clean:?}");
     }
 }
 
@@ -188,7 +188,7 @@ fn an_issue_link_ends_before_a_backtick() {
 }
 
 /// Finds active content of Markdown: HTML, an image, a mention or a reference. It does not use the tested code.
-fn live(text: &str) -> Option<String> {
+fn find_active_content(text: &str) -> Option<String> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_FOOTNOTES
@@ -357,7 +357,7 @@ const RECORDED: [&str; 3] = [
 fn check_clean(text: &str) -> Result<(), TestCaseError> {
     let clean = sanitize_markdown(text);
     prop_assert_eq!(remove_hidden(&clean), clean.as_str());
-    prop_assert_eq!(live(&clean), None, "{:?}", clean);
+    prop_assert_eq!(find_active_content(&clean), None, "{:?}", clean);
     prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
     prop_assert_eq!(sanitize_markdown(&clean), clean);
     let line = sanitize_title(text);
@@ -385,7 +385,7 @@ proptest! {
     #[test]
     fn no_text_stays_live_clean_stays_unchanged(pieces in vec(select(&PIECES[..]), 0..10)) {
         let clean = sanitize_markdown(&pieces.concat());
-        prop_assert_eq!(live(&clean), None, "{:?}", clean);
+        prop_assert_eq!(find_active_content(&clean), None, "{:?}", clean);
         prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
         prop_assert_eq!(sanitize_markdown(&clean), clean);
     }

@@ -22,7 +22,7 @@ const BOARDS: [&str; 4] = [
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"It failed.","mark":"failed"}],"started_at":1000,"unmoved":null,"standing":{"at":1000,"job":"implement","phase":"work","cost":0.42},"rounds":{"rows":[{"run":"jira:ENG-12@57","job":"implement","commit":"0123456789abcdef0123456789abcdef01234567","checked":"passed","failures":1,"cost":0.42,"noted":9}],"dropped":0,"branch":"feat/ENG-12-cart","number":7,"failed":["model_failed",1000],"check_run":["0123456789abcdef0123456789abcdef01234567",77]},"is_shown":true,"watched":[]}"#,
 ];
 
-fn hold<T: StoredRecord>(lines: &[&str]) {
+fn assert_round_trip<T: StoredRecord>(lines: &[&str]) {
     for line in lines {
         let record: T = record_format::decode_stored_record(line.as_bytes())
             .unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -34,6 +34,6 @@ fn hold<T: StoredRecord>(lines: &[&str]) {
 
 #[test]
 fn ledger_rows_round_trip_unchanged() {
-    hold::<EffectRecord>(&ROWS);
-    hold::<StatusBoard>(&BOARDS);
+    assert_round_trip::<EffectRecord>(&ROWS);
+    assert_round_trip::<StatusBoard>(&BOARDS);
 }

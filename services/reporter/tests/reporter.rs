@@ -27,12 +27,12 @@ use domain::{
     OutboundRequest, PullRequestRef, PullRequestStatus, SkipReason, TicketKey, report,
 };
 use queue::{KeyValueBucket, RecordKey};
-use rig::{Rig, git, try_git};
+use rig::{Rig, run_git, try_git};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use testkit::{ServiceFault, jira, poll_until};
 
-fn started() -> OutboundAction {
+fn build_work_started() -> OutboundAction {
     OutboundAction::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
@@ -52,7 +52,7 @@ fn draft_of(branch: &str) -> OutboundAction {
 }
 
 /// Returns the text of a refusal for people.
-fn refusal(outcome: &OutboundOutcome) -> String {
+fn read_refusal(outcome: &OutboundOutcome) -> String {
     match outcome {
         OutboundOutcome::Refused(refusal) => refusal.words(),
         other => panic!("not refused: {other:?}"),
@@ -66,7 +66,7 @@ async fn ticket_is_carried_to_done_only_once() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     let (branch, head) = (push.branch.clone(), push.head.clone());
-    let work = rig.report(2, started());
+    let work = rig.report(2, build_work_started());
     let pushed = rig.report(4, OutboundAction::PushBranch(push));
     let opened = rig.report(6, draft_of(&branch));
     assert_eq!(
@@ -140,7 +140,7 @@ async fn ticket_is_carried_to_done_only_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn effect_with_lost_receipt_is_not_repeated() {
     let mut rig = Rig::start().await;
-    let work = rig.report(2, started());
+    let work = rig.report(2, build_work_started());
     let effect = format!("status:{}", rig.ticket);
     let writer = ::jira::JiraWriter::new(&::jira::Settings {
         base_url: rig.jira.url(),
@@ -154,7 +154,7 @@ async fn effect_with_lost_receipt_is_not_repeated() {
         .await
         .unwrap();
     let fence = json!({ "epoch": 0, "sequence": 0, "delivered": 1 });
-    let intent = record(json!({
+    let intent = parse_record(json!({
         "intent_at": bootstrap::read_wall_clock().unix_ms(), "fence": fence, "attempts": 1, "receipt": null
     }));
     rig.queue
@@ -177,7 +177,7 @@ async fn comment_with_lost_answer_is_not_repeated() {
     rig.jira
         .fail_next(ServiceFault::new("/comment", 1, 500).on("POST").after_effect());
     assert_eq!(
-        rig.settled(&rig.report(2, started())).await,
+        rig.settled(&rig.report(2, build_work_started())).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(rig.jira.comments("ENG-1").len(), 1);
@@ -187,9 +187,9 @@ async fn comment_with_lost_answer_is_not_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_fence_cannot_touch_an_effect() {
     let mut rig = Rig::start().await;
-    let work = rig.report(2, started());
+    let work = rig.report(2, build_work_started());
     let newer = json!({ "epoch": 999, "sequence": 1, "delivered": 1 });
-    let held = record(json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null }));
+    let held = parse_record(json!({ "intent_at": null, "fence": newer, "attempts": 1, "receipt": null }));
     let table = rig.queue.table::<AnyRecord>(KeyValueBucket::Effects);
     table
         .put(
@@ -228,7 +228,7 @@ async fn change_against_policy_is_never_pushed() {
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
         .await;
     assert!(
-        refusal(&outcome).contains(".github/workflows/ci.yml"),
+        read_refusal(&outcome).contains(".github/workflows/ci.yml"),
         "{outcome:?}"
     );
 
@@ -238,7 +238,11 @@ async fn change_against_policy_is_never_pushed() {
     let outcome = rig
         .settled(&rig.report(3, OutboundAction::PushBranch(push)))
         .await;
-    assert_eq!(refusal(&outcome).matches("settings.py").count(), 1, "{outcome:?}");
+    assert_eq!(
+        read_refusal(&outcome).matches("settings.py").count(),
+        1,
+        "{outcome:?}"
+    );
 
     let mut push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
@@ -247,7 +251,7 @@ async fn change_against_policy_is_never_pushed() {
     let outcome = rig
         .settled(&rig.report(4, OutboundAction::PushBranch(push.clone())))
         .await;
-    assert!(refusal(&outcome).contains("ENG-1"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("ENG-1"), "{outcome:?}");
 
     push.branch = "fix/ENG-1-totals".to_owned();
     let other = BranchRecord {
@@ -262,7 +266,7 @@ async fn change_against_policy_is_never_pushed() {
     let outcome = rig
         .settled(&rig.report(6, OutboundAction::PushBranch(push)))
         .await;
-    assert!(refusal(&outcome).contains("ENG-77"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("ENG-77"), "{outcome:?}");
 
     let branches: Vec<String> = rig.github.branches("acme/shop").into_keys().collect();
     assert_eq!(branches, ["main"]);
@@ -288,7 +292,7 @@ async fn draft_with_moved_head_stays_draft() {
         page: String::new(),
     });
     let outcome = rig.settled(&rig.report(6, request)).await;
-    assert!(refusal(&outcome).contains("draft"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("draft"), "{outcome:?}");
     assert!(rig.github.pull_requests("acme/shop")[0].draft);
     rig.stop().await;
 }
@@ -380,7 +384,7 @@ async fn gate_serves_repository_to_grant_holder() {
     let with = |token: &str| format!("http.extraHeader=Authorization: Bearer {token}");
     let good = with(&rig.grant_for("acme/shop"));
     for protocol in ["protocol.version=0", "protocol.version=2"] {
-        let heads = git(&["-c", &good, "-c", protocol, "ls-remote", "--heads", &url]).await;
+        let heads = run_git(&["-c", &good, "-c", protocol, "ls-remote", "--heads", &url]).await;
         assert!(heads.contains("refs/heads/main"), "{heads}");
     }
     let other = with(&rig.grant_for("acme/other"));
@@ -427,7 +431,7 @@ async fn concurrent_clones_cause_one_fetch() {
         rig.grant_for("acme/shop")
     );
     let url = rig.gate_url();
-    let look = || async { git(&["-c", &header, "ls-remote", &url]).await };
+    let look = || async { run_git(&["-c", &header, "ls-remote", &url]).await };
     let heads = futures::future::join_all((0..8).map(|_| look())).await;
     assert!(heads.iter().all(|heads| heads.contains("refs/heads/main")));
     let count_fetches = || {
@@ -500,6 +504,6 @@ async fn reporter_without_queue_lives_unready_and_stops() {
     stopped.expect("the reporter stops").unwrap().unwrap();
 }
 
-fn record(fields: Value) -> AnyRecord {
+fn parse_record(fields: Value) -> AnyRecord {
     serde_json::from_value(fields).unwrap()
 }

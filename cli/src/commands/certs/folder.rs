@@ -187,40 +187,43 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-    fn later(days: i64) -> Timestamp {
+    fn add_days(days: i64) -> Timestamp {
         NOW.plus_ms(days * DAY_MS)
     }
 
-    fn folder() -> (tempfile::TempDir, CertificateFolder) {
+    fn create_certificate_folder() -> (tempfile::TempDir, CertificateFolder) {
         let place = tempfile::tempdir().unwrap();
         let folder = CertificateFolder::new(place.path().join("certs"));
         (place, folder)
     }
 
-    fn new(made: &[StoredCertificate]) -> Vec<&str> {
+    fn list_new_services(made: &[StoredCertificate]) -> Vec<&str> {
         let new = made.iter().filter(|made| made.done == CertificateResult::New);
         new.map(|made| made.leaf.service.as_str()).collect()
     }
 
     #[test]
     fn init_keeps_valid_certificates_and_creates_missing() {
-        let (_place, folder) = folder();
+        let (_place, folder) = create_certificate_folder();
         let leaves = certs::list_service_subjects("journeyman", &[]);
-        assert_eq!(new(&folder.init(&leaves, NOW, 30).unwrap()), certs::SERVICES);
-        assert!(new(&folder.init(&leaves, later(1), 30).unwrap()).is_empty());
+        assert_eq!(
+            list_new_services(&folder.init(&leaves, NOW, 30).unwrap()),
+            certs::SERVICES
+        );
+        assert!(list_new_services(&folder.init(&leaves, add_days(1), 30).unwrap()).is_empty());
         fs::remove_file(folder.0.join("redis").join(KEY)).unwrap();
         fs::copy(folder.0.join("nats").join(KEY), folder.0.join("egress").join(KEY)).unwrap();
         assert_eq!(
-            new(&folder.init(&leaves, later(1), 30).unwrap()),
+            list_new_services(&folder.init(&leaves, add_days(1), 30).unwrap()),
             ["egress", "redis"]
         );
         let elsewhere = certs::list_service_subjects("agents", &[]);
         assert_eq!(
-            new(&folder.init(&elsewhere, later(1), 30).unwrap()),
+            list_new_services(&folder.init(&elsewhere, add_days(1), 30).unwrap()),
             certs::SERVICES
         );
         assert_eq!(
-            new(&folder.init(&elsewhere, later(40), 30).unwrap()),
+            list_new_services(&folder.init(&elsewhere, add_days(40), 30).unwrap()),
             certs::SERVICES,
             "they have expired"
         );
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn renewal_keeps_authority_and_names() {
-        let (_place, folder) = folder();
+        let (_place, folder) = create_certificate_folder();
         assert!(
             folder
                 .renew(NOW, 30)
@@ -241,15 +244,15 @@ mod tests {
         folder.init(&leaves, NOW, 30).unwrap();
         let authority = read_file(&folder.0.join(AUTHORITY)).unwrap();
         let key = read_file(&folder.0.join("planner").join(KEY)).unwrap();
-        let renewed = folder.renew(later(20), 60).unwrap();
+        let renewed = folder.renew(add_days(20), 60).unwrap();
         let names: Vec<CertificateSubject> = renewed.iter().map(|made| made.leaf.clone()).collect();
         assert_eq!(names, leaves);
-        assert!(renewed.iter().all(|made| made.not_after == later(80)));
+        assert!(renewed.iter().all(|made| made.not_after == add_days(80)));
         assert_eq!(read_file(&folder.0.join(AUTHORITY)).unwrap(), authority);
         assert_ne!(read_file(&folder.0.join("planner").join(KEY)).unwrap(), key);
         fs::remove_file(folder.0.join("redis").join(CERTIFICATE)).unwrap();
         let key = read_file(&folder.0.join("planner").join(KEY)).unwrap();
-        let problem = folder.renew(later(20), 60).err().unwrap().to_string();
+        let problem = folder.renew(add_days(20), 60).err().unwrap().to_string();
         assert!(problem.contains("no certificate of redis"), "{problem}");
         assert_eq!(
             read_file(&folder.0.join("planner").join(KEY)).unwrap(),
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn nobody_else_may_read_a_key() {
-        let (_place, folder) = folder();
+        let (_place, folder) = create_certificate_folder();
         folder
             .init(&certs::list_service_subjects("journeyman", &[]), NOW, 30)
             .unwrap();

@@ -45,7 +45,7 @@ pub(super) fn describe_obstacle(branch: &str) -> String {
 mod tests {
     use super::*;
 
-    fn folders(pattern: &str) -> Vec<String> {
+    fn list_pattern_folders(pattern: &str) -> Vec<String> {
         let mut rules = RepositoryRules::default();
         rules.branching.types = [("bugfix", "fix"), ("feature", "feat")]
             .map(|(kind, short)| (kind.to_owned(), short.to_owned()))
@@ -66,7 +66,7 @@ mod tests {
             ("{ticket_key}/{description}", vec![]),
             ("jm-{ticket_key}", vec![]),
         ] {
-            assert_eq!(folders(pattern), expected, "{pattern}");
+            assert_eq!(list_pattern_folders(pattern), expected, "{pattern}");
         }
     }
 }

@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn event(position: u64, fact: Fact) -> String {
+    fn render_event(position: u64, fact: Fact) -> String {
         let entry = JournalEntry {
             position,
             nonce: String::new(),
@@ -206,16 +206,18 @@ mod tests {
 
     fn taken_over(position: u64) -> String {
         let fence = RunFence::default();
-        event(position, Fact::TakenOver { fence })
+        render_event(position, Fact::TakenOver { fence })
     }
 
-    fn finished(position: u64) -> String {
+    fn render_finished_event(position: u64) -> String {
         let reason = StopReason::Completed;
-        event(position, Fact::RunFinished { reason })
+        render_event(position, Fact::RunFinished { reason })
     }
 
     /// Serves one answer per connection, aborts the connection, and returns the received requests.
-    async fn api(answers: Vec<(&'static str, String)>) -> (Client, tokio::task::JoinHandle<Vec<String>>) {
+    async fn serve_answers(
+        answers: Vec<(&'static str, String)>,
+    ) -> (Client, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let served = tokio::spawn(async move {
@@ -240,17 +242,17 @@ mod tests {
         )
     }
 
-    fn provider() {
+    fn install_crypto_provider() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 
     #[tokio::test]
     async fn follow_reconnects_after_last_received_entry() {
-        provider();
+        install_crypto_provider();
         let broken = ("503 Service Unavailable", String::new());
         let first = ("200 OK", taken_over(0) + &taken_over(1));
-        let last = ("200 OK", taken_over(2) + &finished(3));
-        let (client, served) = api(vec![first, broken, last]).await;
+        let last = ("200 OK", taken_over(2) + &render_finished_event(3));
+        let (client, served) = serve_answers(vec![first, broken, last]).await;
         let run = "jira:ENG-1@1".parse().unwrap();
         let entries = client.follow(&run).await.unwrap();
         let entries: Vec<JournalEntry> = entries.try_collect().await.unwrap();
@@ -265,10 +267,10 @@ mod tests {
 
     #[tokio::test]
     async fn follow_retries_after_requested_pause() {
-        provider();
+        install_crypto_provider();
         let busy = ("429 Too Many Requests\r\nretry-after: 0", String::new());
-        let done = ("200 OK", taken_over(0) + &finished(1));
-        let (client, served) = api(vec![busy, done]).await;
+        let done = ("200 OK", taken_over(0) + &render_finished_event(1));
+        let (client, served) = serve_answers(vec![busy, done]).await;
         let entries = client.follow(&"jira:ENG-1@1".parse().unwrap()).await.unwrap();
         let entries: Vec<JournalEntry> = entries.try_collect().await.unwrap();
         assert_eq!(entries.len(), 2);
@@ -277,10 +279,10 @@ mod tests {
 
     #[tokio::test]
     async fn follow_stops_at_client_error() {
-        provider();
+        install_crypto_provider();
         let first = ("200 OK", taken_over(0));
         let gone = ("404 Not Found", String::new());
-        let (client, served) = api(vec![first, gone]).await;
+        let (client, served) = serve_answers(vec![first, gone]).await;
         let run = "jira:ENG-1@1".parse().unwrap();
         let entries = client.follow(&run).await.unwrap();
         let ended: Result<Vec<JournalEntry>, Error> = entries.try_collect().await;

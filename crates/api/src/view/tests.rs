@@ -4,14 +4,14 @@ use super::*;
 
 /// Every stored entry. The file contains each fact and each reason at least once; a test of `domain` verifies
 /// that.
-fn every() -> Vec<JournalEntry> {
+fn read_stored_entries() -> Vec<JournalEntry> {
     let lines = include_str!("../../../domain/tests/stored/v1/entry.jsonl").lines();
     lines
         .map(|line| domain::record_format::decode_stored_record(line.as_bytes()).unwrap())
         .collect()
 }
 
-fn entry(fact: Fact) -> JournalEntry {
+fn build_entry(fact: Fact) -> JournalEntry {
     JournalEntry {
         position: 7,
         nonce: String::new(),
@@ -22,7 +22,7 @@ fn entry(fact: Fact) -> JournalEntry {
 }
 
 /// Formats an entry on one line, with the folded text behind bars.
-fn listed(view: &EntryView) -> String {
+fn render_entry(view: &EntryView) -> String {
     let tone = serde_json::to_value(view.tone).unwrap();
     let mut text = format!(
         "{:<8} {:<5} {}",
@@ -38,7 +38,7 @@ fn listed(view: &EntryView) -> String {
 
 #[test]
 fn every_stored_entry_has_words_for_people() {
-    let view = TimelineView::of(&every());
+    let view = TimelineView::of(&read_stored_entries());
     assert_eq!(view.version, TimelineView::VERSION);
     for one in &view.entries {
         assert!(!one.head.is_empty() && !one.head.contains('\n'), "{one:?}");
@@ -47,16 +47,16 @@ fn every_stored_entry_has_words_for_people() {
             "no debug output: {one:?}"
         );
     }
-    let listed: Vec<String> = view.entries.iter().map(listed).collect();
+    let listed: Vec<String> = view.entries.iter().map(render_entry).collect();
     insta::assert_snapshot!(listed.join("\n"));
 }
 
 #[test]
 fn timeline_view_round_trips_through_json() {
-    let view = TimelineView::of(&every());
+    let view = TimelineView::of(&read_stored_entries());
     let written = serde_json::to_string(&view).unwrap();
     assert_eq!(serde_json::from_str::<TimelineView>(&written).unwrap(), view);
-    let asked = entry(Fact::StopRequested { by: "ada".to_owned() });
+    let asked = build_entry(Fact::StopRequested { by: "ada".to_owned() });
     assert_eq!(
         serde_json::to_value(EntryView::from(&asked)).unwrap(),
         serde_json::json!({"position": 7, "at": "1970-01-01T00:00:01.5Z", "fact": "stop_requested", "who": "person",
@@ -76,7 +76,7 @@ fn foreign_text_is_escaped_and_truncated() {
         "\u{202e}",
     ] {
         let detail = format!("ada{steering}end\n").repeat(30);
-        let view = EntryView::from(&entry(Fact::SummaryFailed {
+        let view = EntryView::from(&build_entry(Fact::SummaryFailed {
             id: "jira:ENG-1@1".parse::<domain::RunId>().unwrap().call(3),
             detail,
         }));
@@ -93,6 +93,6 @@ fn foreign_text_is_escaped_and_truncated() {
         );
     }
     let by = "ä\n".repeat(400);
-    let head = EntryView::from(&entry(Fact::StopRequested { by })).head;
+    let head = EntryView::from(&build_entry(Fact::StopRequested { by })).head;
     assert!(head.ends_with('…') && head.chars().count() == 160, "{head}");
 }

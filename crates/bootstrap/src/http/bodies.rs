@@ -271,12 +271,12 @@ mod tests {
 
     use super::*;
 
-    fn body(bytes: usize) -> Body {
+    fn build_body(bytes: usize) -> Body {
         Body::from(vec![7; bytes])
     }
 
     /// Body that sends this many bytes and then never ends.
-    fn stuck(bytes: usize) -> Body {
+    fn build_stuck_body(bytes: usize) -> Body {
         let first = stream::iter([Ok::<_, io::Error>(Bytes::from(vec![7; bytes]))]);
         Body::from_stream(first.chain(stream::pending()))
     }
@@ -285,10 +285,16 @@ mod tests {
     async fn body_above_limit_is_refused() {
         let bodies = RequestBodies::new(1_000, 100);
         let announced = HeaderMap::from_iter([(header::CONTENT_LENGTH, "101".parse().unwrap())]);
-        assert_eq!(bodies.read(&announced, stuck(1)).await, Err(BodyError::TooLarge));
+        assert_eq!(
+            bodies.read(&announced, build_stuck_body(1)).await,
+            Err(BodyError::TooLarge)
+        );
         let nothing = HeaderMap::new();
-        assert_eq!(bodies.read(&nothing, body(101)).await, Err(BodyError::TooLarge));
-        assert_eq!(bodies.read(&nothing, body(100)).await.unwrap().len(), 100);
+        assert_eq!(
+            bodies.read(&nothing, build_body(101)).await,
+            Err(BodyError::TooLarge)
+        );
+        assert_eq!(bodies.read(&nothing, build_body(100)).await.unwrap().len(), 100);
         assert_eq!(bodies.shared.lock().used, 0);
     }
 
@@ -298,13 +304,13 @@ mod tests {
         let stuck: Vec<_> = (0..4)
             .map(|_| {
                 let bodies = bodies.clone();
-                tokio::spawn(async move { bodies.read(&HeaderMap::new(), stuck(25_000)).await })
+                tokio::spawn(async move { bodies.read(&HeaderMap::new(), build_stuck_body(25_000)).await })
             })
             .collect();
         tokio::time::sleep(SETTLED).await;
         assert!(bodies.shared.lock().used <= 100_000);
         let start = Instant::now();
-        let read = bodies.read(&HeaderMap::new(), body(50_000)).await;
+        let read = bodies.read(&HeaderMap::new(), build_body(50_000)).await;
         assert_eq!((read.unwrap().len(), start.elapsed()), (50_000, Duration::ZERO));
         let (first, ..) = futures::future::select_all(stuck).await;
         assert_eq!(first.unwrap(), Err(BodyError::NoRoom));
@@ -322,7 +328,7 @@ mod tests {
         let nothing = HeaderMap::new();
         let (first, second) = tokio::join!(
             bodies.read(&nothing, Body::from_stream(slow.boxed())),
-            bodies.read(&nothing, body(100))
+            bodies.read(&nothing, build_body(100))
         );
         assert_eq!((first.unwrap().len(), second.unwrap().len()), (100, 100));
     }

@@ -118,7 +118,7 @@ mod tests {
 
     /// Reads this many chunks of this size with a pause before each. Returns the duration and whether the
     /// body was complete.
-    async fn read(chunks: usize, size: usize, pause: Duration) -> (Duration, bool) {
+    async fn read_paced_body(chunks: usize, size: usize, pause: Duration) -> (Duration, bool) {
         let chunks = stream::iter(0..chunks).then(move |_| async move {
             tokio::time::sleep(pause).await;
             Ok::<_, io::Error>(Bytes::from(vec![0; size]))
@@ -131,19 +131,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn trickling_body_ends_after_ten_seconds() {
-        let (took, whole) = read(1_000, 1, Duration::from_secs(1)).await;
+        let (took, whole) = read_paced_body(1_000, 1, Duration::from_secs(1)).await;
         assert!(!whole && took.as_secs() <= 11, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn body_at_minimum_rate_completes() {
-        let (took, whole) = read(120, 64 * 1024, Duration::from_secs(1)).await;
+        let (took, whole) = read_paced_body(120, 64 * 1024, Duration::from_secs(1)).await;
         assert!(whole && took.as_secs() == 120, "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn body_silent_after_large_part_ends() {
-        let (took, whole) = read(2, 1024 * 1024, Duration::from_secs(40)).await;
+        let (took, whole) = read_paced_body(2, 1024 * 1024, Duration::from_secs(40)).await;
         assert!(!whole && took.as_secs() < 40, "{took:?}");
     }
 }

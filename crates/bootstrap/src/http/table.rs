@@ -150,14 +150,14 @@ fn find_peer_network(peer: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn peer(text: &str) -> IpAddr {
+    fn parse_peer(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 
     #[tokio::test]
     async fn longest_waiting_peer_of_address_is_evicted() {
         let table = ConnectionTable::new(3, 2);
-        let (loud, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let (loud, other) = (parse_peer("192.0.2.1"), parse_peer("192.0.2.2"));
         let first = table.admit(other).unwrap();
         let second = table.admit(loud).unwrap();
         let third = table.admit(loud).unwrap();
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(fourth.displaced, Some(ReachedLimit::Address));
         let evicted = [&first, &second, &third].map(|seat| seat.evicted.is_cancelled());
         assert_eq!(evicted, [false, true, false]);
-        let fifth = table.admit(peer("192.0.2.3")).unwrap();
+        let fifth = table.admit(parse_peer("192.0.2.3")).unwrap();
         assert_eq!(fifth.displaced, Some(ReachedLimit::Listener));
         assert!(first.evicted.is_cancelled() && !third.evicted.is_cancelled());
     }
@@ -173,37 +173,46 @@ mod tests {
     #[tokio::test]
     async fn unfinished_request_is_evicted_before_idle_connection() {
         let table = ConnectionTable::new(2, 2);
-        let [kept, owing] = [(); 2].map(|()| table.admit(peer("192.0.2.1")).unwrap());
+        let [kept, owing] = [(); 2].map(|()| table.admit(parse_peer("192.0.2.1")).unwrap());
         kept.watch.answered();
         owing.watch.request(true);
-        let third = table.admit(peer("192.0.2.1")).unwrap();
+        let third = table.admit(parse_peer("192.0.2.1")).unwrap();
         assert!(owing.evicted.is_cancelled() && !kept.evicted.is_cancelled());
         third.watch.request(false);
-        let _fourth = table.admit(peer("192.0.2.1")).unwrap();
+        let _fourth = table.admit(parse_peer("192.0.2.1")).unwrap();
         assert!(kept.evicted.is_cancelled());
     }
 
     #[tokio::test]
     async fn connection_with_running_request_is_kept() {
         let table = ConnectionTable::new(1, 1);
-        let busy = table.admit(peer("192.0.2.1")).unwrap();
+        let busy = table.admit(parse_peer("192.0.2.1")).unwrap();
         busy.watch.request(false);
-        assert_eq!(table.admit(peer("192.0.2.2")).err(), Some(ReachedLimit::Listener));
-        assert_eq!(table.admit(peer("192.0.2.1")).err(), Some(ReachedLimit::Address));
+        assert_eq!(
+            table.admit(parse_peer("192.0.2.2")).err(),
+            Some(ReachedLimit::Listener)
+        );
+        assert_eq!(
+            table.admit(parse_peer("192.0.2.1")).err(),
+            Some(ReachedLimit::Address)
+        );
         drop(busy);
-        assert_eq!(table.admit(peer("192.0.2.2")).unwrap().displaced, None);
+        assert_eq!(table.admit(parse_peer("192.0.2.2")).unwrap().displaced, None);
     }
 
     #[test]
     fn ipv6_network_counts_as_one_peer() {
         assert_eq!(
-            find_peer_network(peer("2001:db8::1")),
-            find_peer_network(peer("2001:db8::ffff:2"))
+            find_peer_network(parse_peer("2001:db8::1")),
+            find_peer_network(parse_peer("2001:db8::ffff:2"))
         );
         assert_ne!(
-            find_peer_network(peer("2001:db8:0:1::1")),
-            find_peer_network(peer("2001:db8::1"))
+            find_peer_network(parse_peer("2001:db8:0:1::1")),
+            find_peer_network(parse_peer("2001:db8::1"))
         );
-        assert_eq!(find_peer_network(peer("::ffff:192.0.2.1")), peer("192.0.2.1"));
+        assert_eq!(
+            find_peer_network(parse_peer("::ffff:192.0.2.1")),
+            parse_peer("192.0.2.1")
+        );
     }
 }

@@ -54,7 +54,7 @@ impl Server {
 
     async fn hello(&self) -> String {
         let mut stream = self.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
-        until(&mut stream, "hello").await
+        read_until_text(&mut stream, "hello").await
     }
 }
 
@@ -65,7 +65,7 @@ impl Drop for Server {
 }
 
 /// Reads until these words arrive.
-async fn until(stream: &mut (impl AsyncRead + Unpin), words: &str) -> String {
+async fn read_until_text(stream: &mut (impl AsyncRead + Unpin), words: &str) -> String {
     let mut text = String::new();
     let reading = async {
         while !text.contains(words) {
@@ -80,7 +80,7 @@ async fn until(stream: &mut (impl AsyncRead + Unpin), words: &str) -> String {
 }
 
 /// Waits until the server has closed the connection.
-async fn closed(mut stream: TcpStream) {
+async fn wait_until_closed(mut stream: TcpStream) {
     let mut rest = vec![0; 64 * 1024];
     let reading = async { while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {} };
     tokio::time::timeout(NEVER, reading)
@@ -95,12 +95,12 @@ async fn silent_or_slow_connection_is_closed() {
         ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
-    closed(server.send("").await).await;
-    closed(server.send("GET /hello HTTP/1.1\r\nhost: he").await).await;
+    wait_until_closed(server.send("").await).await;
+    wait_until_closed(server.send("GET /hello HTTP/1.1\r\nhost: he").await).await;
     let mut later = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    until(&mut later, "hello").await;
+    read_until_text(&mut later, "hello").await;
     later.write_all(b"GET /hel").await.unwrap();
-    closed(later).await;
+    wait_until_closed(later).await;
 }
 
 #[tokio::test]
@@ -112,14 +112,14 @@ async fn idle_connection_outlives_head_limit() {
     };
     let server = Server::start(limits).await;
     let mut stream = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    until(&mut stream, "hello").await;
+    read_until_text(&mut stream, "hello").await;
     tokio::time::sleep(SOON * 3).await;
     stream
         .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
         .await
         .unwrap();
-    until(&mut stream, "hello").await;
-    closed(stream).await;
+    read_until_text(&mut stream, "hello").await;
+    wait_until_closed(stream).await;
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn silent_connections_keep_no_peer_out() {
         assert!(server.hello().await.starts_with("HTTP/1.1 200"));
     }
     // The oldest connections were closed, not merely left in the backlog.
-    closed(silent.remove(0)).await;
+    wait_until_closed(silent.remove(0)).await;
 }
 
 #[tokio::test]
@@ -179,11 +179,19 @@ async fn large_body_is_refused_unread() {
     let mut small = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\nabc")
         .await;
-    assert!(until(&mut small, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        read_until_text(&mut small, "\r\n\r\n3")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     let mut large = server
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 1048577\r\n\r\n")
         .await;
-    assert!(until(&mut large, "too large").await.starts_with("HTTP/1.1 413"));
+    assert!(
+        read_until_text(&mut large, "too large")
+            .await
+            .starts_with("HTTP/1.1 413")
+    );
 }
 
 #[tokio::test]
@@ -194,12 +202,20 @@ async fn stopping_server_answers_during_lame_duck() {
     };
     let mut server = Server::start(limits).await;
     let mut kept = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    assert!(!until(&mut kept, "hello").await.contains("connection: close"));
+    assert!(
+        !read_until_text(&mut kept, "hello")
+            .await
+            .contains("connection: close")
+    );
     server.shutdown.cancel();
     kept.write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
         .await
         .unwrap();
-    assert!(until(&mut kept, "hello").await.contains("connection: close"));
+    assert!(
+        read_until_text(&mut kept, "hello")
+            .await
+            .contains("connection: close")
+    );
     assert!(server.hello().await.starts_with("HTTP/1.1 200"));
     tokio::time::timeout(NEVER, &mut server.serving)
         .await
@@ -220,7 +236,11 @@ async fn running_request_ends_before_server() {
         tokio::task::yield_now().await;
     }
     stream.write_all(b"bc").await.unwrap();
-    assert!(until(&mut stream, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        read_until_text(&mut stream, "\r\n\r\n3")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     tokio::time::timeout(NEVER, &mut server.serving)
         .await
         .unwrap()
@@ -228,7 +248,7 @@ async fn running_request_ends_before_server() {
 }
 
 /// Files of the git gate, and a client that trusts their authority.
-fn files(folder: &std::path::Path) -> (tls::Settings, tls::TlsClient) {
+fn write_tls_files(folder: &std::path::Path) -> (tls::Settings, tls::TlsClient) {
     let (authority, _) = certs::CertificateAuthority::generate(crate::read_wall_clock(), 1).unwrap();
     let leaf = certs::list_service_subjects("journeyman", &[]).remove(2);
     let issued = authority.issue(&leaf, crate::read_wall_clock(), 1).unwrap();
@@ -245,8 +265,8 @@ fn files(folder: &std::path::Path) -> (tls::Settings, tls::TlsClient) {
     (settings, client)
 }
 
-async fn secured(folder: &std::path::Path, limits: ListenerLimits) -> (Server, tls::TlsClient) {
-    let (settings, client) = files(folder);
+async fn start_secured_server(folder: &std::path::Path, limits: ListenerLimits) -> (Server, tls::TlsClient) {
+    let (settings, client) = write_tls_files(folder);
     let secure = ListenerTls {
         server: tls::TlsServer::for_everybody(&settings, tls::TlsProtocol::Http1).unwrap(),
         plain: Router::new().route("/healthz", get(|| async { "ok" })),
@@ -257,7 +277,7 @@ async fn secured(folder: &std::path::Path, limits: ListenerLimits) -> (Server, t
 #[tokio::test]
 async fn plain_connection_to_tls_gets_health_only() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, client) = secured(folder.path(), ListenerLimits::default()).await;
+    let (server, client) = start_secured_server(folder.path(), ListenerLimits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;
     let mut stream = stream.unwrap();
     for _ in 0..2 {
@@ -265,12 +285,24 @@ async fn plain_connection_to_tls_gets_health_only() {
             .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
             .await
             .unwrap();
-        assert!(until(&mut stream, "hello").await.starts_with("HTTP/1.1 200"));
+        assert!(
+            read_until_text(&mut stream, "hello")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
     }
     let mut plain = server.send("GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    assert!(until(&mut plain, "ok").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        read_until_text(&mut plain, "ok")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     let mut plain = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    assert!(until(&mut plain, "\r\n\r\n").await.starts_with("HTTP/1.1 404"));
+    assert!(
+        read_until_text(&mut plain, "\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 404")
+    );
 }
 
 #[tokio::test]
@@ -280,27 +312,31 @@ async fn unfinished_handshake_is_closed() {
         head: SOON,
         ..ListenerLimits::default()
     };
-    let (server, _) = secured(folder.path(), limits).await;
-    closed(server.send("").await).await;
-    closed(server.send("\u{16}\u{3}\u{1}").await).await;
+    let (server, _) = start_secured_server(folder.path(), limits).await;
+    wait_until_closed(server.send("").await).await;
+    wait_until_closed(server.send("\u{16}\u{3}\u{1}").await).await;
 }
 
 #[tokio::test]
 async fn stopping_tls_listener_finishes_running_request() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut server, client) = secured(folder.path(), ListenerLimits::default()).await;
+    let (mut server, client) = start_secured_server(folder.path(), ListenerLimits::default()).await;
     let stream = client.connect("reporter", server.send("").await).await;
     let mut stream = stream.unwrap();
     let head = "POST /read HTTP/1.1\r\nhost: here\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     // The server has begun to read the request.
-    until(&mut stream, "100 Continue").await;
+    read_until_text(&mut stream, "100 Continue").await;
     server.shutdown.cancel();
     while TcpStream::connect(server.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
     stream.write_all(b"abc").await.unwrap();
-    assert!(until(&mut stream, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    assert!(
+        read_until_text(&mut stream, "\r\n\r\n3")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
     tokio::time::timeout(NEVER, &mut server.serving)
         .await
         .unwrap()

@@ -5,7 +5,7 @@ use super::*;
 const ACME_DATA: &str = include_str!("../../testdata/acme-data.yaml");
 const ACME_CI: &str = include_str!("../../testdata/acme-ci.yaml");
 
-fn book(files: &[(&str, &str)]) -> RulesBook {
+fn parse_book(files: &[(&str, &str)]) -> RulesBook {
     let files: Vec<_> = files
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
@@ -15,7 +15,7 @@ fn book(files: &[(&str, &str)]) -> RulesBook {
 
 #[test]
 fn both_documented_fragments_load_unchanged() {
-    let book = book(&[("acme-ci.yaml", ACME_CI), ("acme-data.yaml", ACME_DATA)]);
+    let book = parse_book(&[("acme-ci.yaml", ACME_CI), ("acme-data.yaml", ACME_DATA)]);
     assert_eq!(book.problems(), []);
     let rules = book.for_ticket(&"jira:AENG-1".parse().unwrap()).unwrap();
     assert_eq!(rules.repository().unwrap().to_string(), "acme/data");
@@ -29,7 +29,7 @@ fn both_documented_fragments_load_unchanged() {
 fn a_repository_overrides_the_organisation() {
     let defaults = "agent:\n  max_turns: 20\nskip:\n  labels: [a]\n";
     let shop = "repo: {owner: acme, name: shop}\nskip:\n  labels: [b]\n";
-    let book = book(&[("0.yaml", defaults), ("shop.yaml", shop)]);
+    let book = parse_book(&[("0.yaml", defaults), ("shop.yaml", shop)]);
     let rules = book.for_repository(&"acme/shop".parse().unwrap()).unwrap();
     assert_eq!(
         (rules.agent.max_turns, rules.skip.labels.as_slice()),
@@ -40,7 +40,7 @@ fn a_repository_overrides_the_organisation() {
 #[test]
 fn invalid_file_disables_only_its_repository() {
     let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
-    let book = book(&[
+    let book = parse_book(&[
         ("bad.yaml", bad),
         ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
     ]);
@@ -64,7 +64,7 @@ fn broken_defaults_disable_all_inheriting_repositories() {
         "skip: [no-automation\n",
         "agent:\n  max_turns: many\n",
     ] {
-        let book = book(&[("0.yaml", broken), ("shop.yaml", shop)]);
+        let book = parse_book(&[("0.yaml", broken), ("shop.yaml", shop)]);
         assert_eq!(book.repositories().count(), 0, "{broken}");
         let [cause, effect] = book.problems() else {
             panic!("{:?}", book.problems())
@@ -78,7 +78,7 @@ fn broken_defaults_disable_all_inheriting_repositories() {
 
 #[test]
 fn unparsable_repository_file_disables_no_other() {
-    let book = book(&[
+    let book = parse_book(&[
         ("bad.yaml", "repo:\n  owner: acme\n  name: [bad\n"),
         ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
     ]);
@@ -117,7 +117,7 @@ fn file_of_another_encoding_disables_its_repository_alone() {
 #[test]
 fn invalid_value_is_reported_at_its_line() {
     let place = |files: &[(&str, &str)]| {
-        let book = book(files);
+        let book = parse_book(files);
         let problem = book.problems()[0].clone();
         (problem.file, problem.line, problem.key)
     };
@@ -160,7 +160,7 @@ fn invalid_values_are_named_by_key() {
         ),
     ];
     for (text, key) in cases {
-        let book = book(&[("a.yaml", text)]);
+        let book = parse_book(&[("a.yaml", text)]);
         assert_eq!(book.problems()[0].key, key);
         assert_eq!(book.repositories().count(), 0);
     }
@@ -179,7 +179,7 @@ fn repository_of_unconnected_instance_is_refused() {
             "repo: {owner: acme, name: other}\njira: {project_key: OPS, instance: dc}\n",
         ),
     ] {
-        let book = book(&[("here.yaml", here), ("there.yaml", there)]);
+        let book = parse_book(&[("here.yaml", here), ("there.yaml", there)]);
         let problems: Vec<_> = book
             .problems()
             .iter()
@@ -239,7 +239,7 @@ fn same_project_on_two_instances_differs() {
 fn two_files_cannot_claim_one_project() {
     let one = "repo: {owner: acme, name: one}\njira: {project_key: ENG}\n";
     let two = "repo: {owner: acme, name: two}\njira: {project_key: ENG}\n";
-    let book = book(&[("one.yaml", one), ("two.yaml", two)]);
+    let book = parse_book(&[("one.yaml", one), ("two.yaml", two)]);
     assert_eq!(
         book.for_ticket(&"jira:ENG-1".parse().unwrap()).unwrap().repo.name,
         "one"
@@ -312,7 +312,7 @@ const SHARED: [(&str, &str); 3] = [
 #[test]
 fn components_and_labels_select_shared_repository() {
     let chosen = |files: &[(&str, &str)], components: &[&str], labels: &[&str]| {
-        let book = book(files);
+        let book = parse_book(files);
         assert_eq!(book.problems(), []);
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let marks = domain::TicketMarks {
@@ -352,7 +352,7 @@ fn components_and_labels_select_shared_repository() {
 #[test]
 fn field_selects_repository_of_shared_project() {
     let tax = "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax, VAT]}}\n";
-    let book = book(&[SHARED[0], SHARED[2], ("tax.yaml", tax)]);
+    let book = parse_book(&[SHARED[0], SHARED[2], ("tax.yaml", tax)]);
     assert_eq!(book.problems(), []);
     let ticket = "jira:ENG-1".parse().unwrap();
     assert_eq!(book.fields_of(&ticket), ["Service"]);
@@ -377,16 +377,19 @@ fn two_files_claiming_same_selector_are_refused() {
     let first =
         "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax]}}\n";
     let second = "repo: {owner: acme, name: vat}\njira: {project_key: ENG, field: {name: Service, values: [VAT, TAX]}}\n";
-    let both = book(&[("first.yaml", first), ("second.yaml", second)]);
+    let both = parse_book(&[("first.yaml", first), ("second.yaml", second)]);
     assert_eq!(both.problems()[0].key, "jira.field");
     let empty = "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service}}\n";
-    assert_eq!(book(&[("empty.yaml", empty)]).problems()[0].key, "jira.field");
+    assert_eq!(
+        parse_book(&[("empty.yaml", empty)]).problems()[0].key,
+        "jira.field"
+    );
     for (jira, key) in [
         ("{project_key: ENG, components: [CART]}", "jira.components"),
         ("{project_key: ENG, labels: [other, basket]}", "jira.labels"),
     ] {
         let second = format!("repo: {{owner: acme, name: other}}\njira: {jira}\n");
-        let book = book(&[SHARED[0], ("second.yaml", second.as_str())]);
+        let book = parse_book(&[SHARED[0], ("second.yaml", second.as_str())]);
         let keys: Vec<_> = book
             .problems()
             .iter()

@@ -59,7 +59,7 @@ impl Side {
     }
 }
 
-fn authority() -> CertificateAuthority {
+fn generate_authority() -> CertificateAuthority {
     authority_of(crate::read_wall_clock())
 }
 
@@ -71,7 +71,7 @@ fn authority_of(now: Timestamp) -> CertificateAuthority {
 type Pair = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
 
 /// Connects both ends; returns the error of the server first.
-async fn connect(server: &TlsServer, client: &TlsClient, host: &str) -> io::Result<Pair> {
+async fn connect_pair(server: &TlsServer, client: &TlsClient, host: &str) -> io::Result<Pair> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (connected, accepted) = tokio::join!(client.connect(host, near), server.accept(far));
     // A client completes the handshake before the server has verified its certificate.
@@ -79,8 +79,8 @@ async fn connect(server: &TlsServer, client: &TlsClient, host: &str) -> io::Resu
     Ok((connected?, accepted))
 }
 
-async fn refusal(server: &TlsServer, client: &TlsClient) -> String {
-    connect(server, client, "10.0.0.7")
+async fn expect_refusal(server: &TlsServer, client: &TlsClient) -> String {
+    connect_pair(server, client, "10.0.0.7")
         .await
         .err()
         .unwrap()
@@ -88,7 +88,7 @@ async fn refusal(server: &TlsServer, client: &TlsClient) -> String {
 }
 
 /// Checks that both ends can still exchange bytes.
-async fn talk((client, server): &mut Pair) {
+async fn exchange_bytes((client, server): &mut Pair) {
     let mut heard = [0; 4];
     client.write_all(b"ping").await.unwrap();
     client.flush().await.unwrap();
@@ -96,32 +96,32 @@ async fn talk((client, server): &mut Pair) {
     assert_eq!(&heard, b"ping");
 }
 
-fn shown((client, _): &Pair) -> CertificateDer<'static> {
+fn read_peer_certificate((client, _): &Pair) -> CertificateDer<'static> {
     client.get_ref().1.peer_certificates().unwrap()[0].clone()
 }
 
 #[tokio::test]
 async fn executor_accepts_planner_with_certificate() {
-    let authority = authority();
+    let authority = generate_authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     // The address is in no certificate; the service's identity counts.
-    let pair = connect(&executor.for_planners(), &planner.to_executors(), "10.0.0.7").await;
-    talk(&mut pair.unwrap()).await;
+    let pair = connect_pair(&executor.for_planners(), &planner.to_executors(), "10.0.0.7").await;
+    exchange_bytes(&mut pair.unwrap()).await;
 }
 
 #[tokio::test]
 async fn an_executor_refuses_who_shows_no_certificate() {
-    let authority = authority();
+    let authority = generate_authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let silent = TlsClient::by_name(&planner.settings(), TlsProtocol::Http2).unwrap();
-    let refused = connect(&executor.for_planners(), &silent, "executor").await;
+    let refused = connect_pair(&executor.for_planners(), &silent, "executor").await;
     let refused = refused.err().unwrap().to_string();
     assert!(refused.contains("sent no certificates"), "{refused}");
 }
 
 #[tokio::test]
 async fn executor_refuses_planner_of_other_authority() {
-    let (ours, theirs) = (authority(), authority());
+    let (ours, theirs) = (generate_authority(), generate_authority());
     let executor = Side::of(&ours, "executor");
     let stranger = Side::of(&theirs, "planner");
     // It trusts our authority, so that it reaches the step of showing its certificate.
@@ -132,7 +132,7 @@ async fn executor_refuses_planner_of_other_authority() {
         stranger.write(&issued.certificate, &issued.key, &both);
         stranger.to_executors()
     };
-    let refused = refusal(&executor.for_planners(), &stranger_client).await;
+    let refused = expect_refusal(&executor.for_planners(), &stranger_client).await;
     // `BadSignature` occurs when both authorities have the same name, because they were made at the same
     // moment.
     let words = ["UnknownIssuer", "BadSignature"];
@@ -141,11 +141,11 @@ async fn executor_refuses_planner_of_other_authority() {
 
 #[tokio::test]
 async fn executor_refuses_other_service_as_caller() {
-    let authority = authority();
+    let authority = generate_authority();
     let executor = Side::of(&authority, "executor");
     for other in ["reporter", "egress", "executor"] {
         let other = Side::of(&authority, other);
-        let refused = refusal(&executor.for_planners(), &other.to_executors()).await;
+        let refused = expect_refusal(&executor.for_planners(), &other.to_executors()).await;
         assert!(
             refused.contains("not the one of spiffe://journeyman/planner"),
             "{refused}"
@@ -155,7 +155,7 @@ async fn executor_refuses_other_service_as_caller() {
 
 #[tokio::test]
 async fn planner_refuses_other_service_as_executor() {
-    let authority = authority();
+    let authority = generate_authority();
     let planner = Side::of(&authority, "planner");
     let posing = Side::of(&authority, "egress");
     let server = TlsServer::for_everybody(&posing.settings(), TlsProtocol::Http2).unwrap();
@@ -171,13 +171,13 @@ async fn planner_refuses_other_service_as_executor() {
 
 #[tokio::test]
 async fn client_by_name_requires_name_in_certificate() {
-    let authority = authority();
+    let authority = generate_authority();
     let (gate, executor) = (Side::of(&authority, "reporter"), Side::of(&authority, "executor"));
     let server = TlsServer::for_everybody(&gate.settings(), TlsProtocol::Http1).unwrap();
     let client = TlsClient::by_name(&executor.settings(), TlsProtocol::Http1).unwrap();
-    talk(&mut connect(&server, &client, "reporter").await.unwrap()).await;
-    talk(
-        &mut connect(&server, &client, "reporter.journeyman.svc")
+    exchange_bytes(&mut connect_pair(&server, &client, "reporter").await.unwrap()).await;
+    exchange_bytes(
+        &mut connect_pair(&server, &client, "reporter.journeyman.svc")
             .await
             .unwrap(),
     )
@@ -189,31 +189,31 @@ async fn client_by_name_requires_name_in_certificate() {
 
 #[tokio::test]
 async fn new_certificate_applies_to_new_connections() {
-    let authority = authority();
+    let authority = generate_authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let (server, client) = (executor.for_planners(), planner.to_executors());
-    let mut old = connect(&server, &client, "executor").await.unwrap();
+    let mut old = connect_pair(&server, &client, "executor").await.unwrap();
     executor.renew(&authority);
     planner.renew(&authority);
-    let mut new = connect(&server, &client, "executor").await.unwrap();
-    assert_ne!(shown(&old), shown(&new));
-    talk(&mut old).await;
-    talk(&mut new).await;
+    let mut new = connect_pair(&server, &client, "executor").await.unwrap();
+    assert_ne!(read_peer_certificate(&old), read_peer_certificate(&new));
+    exchange_bytes(&mut old).await;
+    exchange_bytes(&mut new).await;
     // The whole authority is replaced: the previous peers are no longer trusted.
-    let next = self::authority();
+    let next = self::generate_authority();
     executor.renew(&next);
-    assert!(connect(&server, &client, "executor").await.is_err());
-    talk(&mut old).await;
+    assert!(connect_pair(&server, &client, "executor").await.is_err());
+    exchange_bytes(&mut old).await;
     planner.renew(&next);
-    talk(&mut connect(&server, &client, "executor").await.unwrap()).await;
+    exchange_bytes(&mut connect_pair(&server, &client, "executor").await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn unusable_new_certificate_keeps_previous_one() {
-    let authority = authority();
+    let authority = generate_authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let (server, client) = (executor.for_planners(), planner.to_executors());
-    let before = shown(&connect(&server, &client, "executor").await.unwrap());
+    let before = read_peer_certificate(&connect_pair(&server, &client, "executor").await.unwrap());
     let leaf = list_service_subjects("journeyman", &[]).remove(1);
     let issued = |days_ago: i64| {
         let then = crate::read_wall_clock().plus_ms(-days_ago * 24 * 60 * 60 * 1000);
@@ -227,14 +227,18 @@ async fn unusable_new_certificate_keeps_previous_one() {
         (&fresh.certificate, &String::new()),
     ] {
         executor.write(cert, key, authority.pem());
-        let pair = connect(&server, &client, "executor").await.unwrap();
-        assert_eq!(shown(&pair), before);
+        let pair = connect_pair(&server, &client, "executor").await.unwrap();
+        assert_eq!(read_peer_certificate(&pair), before);
     }
     executor.write(&fresh.certificate, &fresh.key, authority.pem());
-    let pair = connect(&server, &client, "executor").await.unwrap();
-    assert_ne!(shown(&pair), before, "it is taken up as soon as it is whole");
+    let pair = connect_pair(&server, &client, "executor").await.unwrap();
+    assert_ne!(
+        read_peer_certificate(&pair),
+        before,
+        "it is taken up as soon as it is whole"
+    );
     std::fs::remove_file(executor.settings().key).unwrap();
-    talk(&mut connect(&server, &client, "executor").await.unwrap()).await;
+    exchange_bytes(&mut connect_pair(&server, &client, "executor").await.unwrap()).await;
 }
 
 #[test]

@@ -3,11 +3,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn run() -> RunId {
+fn build_run_id() -> RunId {
     "jira:ENG-1@7".parse().unwrap()
 }
 
-fn entry(position: u64, at: i64, fact: &Value) -> JournalEntry {
+fn build_entry(position: u64, at: i64, fact: &Value) -> JournalEntry {
     serde_json::from_value(
         json!({"position": position, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1},
         "at": at, "fact": fact}),
@@ -15,17 +15,17 @@ fn entry(position: u64, at: i64, fact: &Value) -> JournalEntry {
     .unwrap_or_else(|error| panic!("{error}: {fact}"))
 }
 
-fn started() -> Value {
+fn build_start_fact() -> Value {
     json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
         "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": crate::RepositoryRules::default(),
             "text": crate::TicketText { summary: "Totals are wrong".to_owned(), ..crate::TicketText::default() }}}})
 }
 
-fn call(name: &str, id: u64) -> Value {
+fn build_call_fact(name: &str, id: u64) -> Value {
     json!({"type": name, "id": format!("jira:ENG-1@7:{id}")})
 }
 
-fn with(mut fact: Value, more: Value) -> Value {
+fn merge_fields(mut fact: Value, more: Value) -> Value {
     let (Value::Object(fields), Value::Object(more)) = (&mut fact, more) else {
         panic!("objects")
     };
@@ -33,49 +33,52 @@ fn with(mut fact: Value, more: Value) -> Value {
     fact
 }
 
-fn replied(id: u64, cost: Option<u64>) -> Value {
+fn build_reply_fact(id: u64, cost: Option<u64>) -> Value {
     let reply = json!({"blocks": [], "stop": "end_turn", "model": "m", "provider": "p",
         "usage": {"input_tokens": 90, "output_tokens": 10, "cache_read_tokens": 0, "cache_write_tokens": 0}, "cost_micros": cost});
-    with(call("model_replied", id), json!({ "reply": reply }))
+    merge_fields(build_call_fact("model_replied", id), json!({ "reply": reply }))
 }
 
-fn push(id: u64) -> Value {
+fn build_push_fact(id: u64) -> Value {
     let request = json!({"type": "decision_needed", "repository": "acme/shop", "branch": "fix/ENG-1", "base": "a".repeat(40),
         "head": "b".repeat(40), "pack": {"sha256": "c".repeat(64), "size_bytes": 1}, "expected": null});
     json!({"type": "report_requested", "id": format!("jira:ENG-1@7:{id}"), "request": request, "answers": null})
 }
 
-fn settled(id: u64, receipt: &Value) -> Value {
+fn build_settled_fact(id: u64, receipt: &Value) -> Value {
     json!({"type": "report_settled", "id": format!("jira:ENG-1@7:{id}"),
-        "outcome": with(json!({"outcome": "done"}), receipt.clone())})
+        "outcome": merge_fields(json!({"outcome": "done"}), receipt.clone())})
 }
 
 /// A run that calls a model, waits for a decision, is taken over during the wait, and opens a pull request.
-fn story() -> Vec<JournalEntry> {
+fn build_story() -> Vec<JournalEntry> {
     let opened = json!({"type": "pull_request_opened", "repository": "acme/shop", "number": 3, "branch": "fix/ENG-1",
         "url": "https://github.example/acme/shop/pull/3"});
     let facts = [
-        (0, started()),
+        (0, build_start_fact()),
         (
             1_000,
-            with(call("model_requested", 1), json!({"turn": 1, "phase": "work"})),
+            merge_fields(
+                build_call_fact("model_requested", 1),
+                json!({"turn": 1, "phase": "work"}),
+            ),
         ),
-        (4_000, replied(1, Some(20_000))),
+        (4_000, build_reply_fact(1, Some(20_000))),
         (
             4_500,
-            with(
-                call("tool_requested", 3),
+            merge_fields(
+                build_call_fact("tool_requested", 3),
                 json!({"call": {"id": "t", "name": "diff", "input": {}}}),
             ),
         ),
         (
             5_500,
-            with(
-                call("tool_finished", 3),
+            merge_fields(
+                build_call_fact("tool_finished", 3),
                 json!({"result": {"status": "ok", "content": "", "truncated": false}}),
             ),
         ),
-        (6_000, push(5)),
+        (6_000, build_push_fact(5)),
         (6_000, json!({"type": "parked", "waits_for": "decision"})),
         (
             9_000,
@@ -86,12 +89,15 @@ fn story() -> Vec<JournalEntry> {
             json!({"type": "decided", "by": "eve",
             "decision": {"run": "jira:ENG-1@7", "head": "b".repeat(40), "verdict": "approve"}}),
         ),
-        (16_500, settled(5, &opened)),
+        (16_500, build_settled_fact(5, &opened)),
         (
             17_000,
-            with(call("model_requested", 10), json!({"turn": 2, "phase": "review"})),
+            merge_fields(
+                build_call_fact("model_requested", 10),
+                json!({"turn": 2, "phase": "review"}),
+            ),
         ),
-        (18_000, replied(10, None)),
+        (18_000, build_reply_fact(10, None)),
         (
             18_000,
             json!({"type": "run_finished", "reason": {"type": "completed"}}),
@@ -99,13 +105,13 @@ fn story() -> Vec<JournalEntry> {
     ];
     let facts = facts.iter().zip(0..);
     facts
-        .map(|((at, fact), position)| entry(position, *at, fact))
+        .map(|((at, fact), position)| build_entry(position, *at, fact))
         .collect()
 }
 
 #[test]
 fn overview_contains_cost_and_results() {
-    let seen = RunOverview::of(&run(), &story()).unwrap();
+    let seen = RunOverview::of(&build_run_id(), &build_story()).unwrap();
     assert_eq!((seen.job, seen.turns, seen.tool_calls), (Job::Implement, 2, 1));
     assert_eq!(seen.title, "Totals are wrong");
     assert_eq!(
@@ -145,27 +151,30 @@ fn overview_contains_cost_and_results() {
 
 #[test]
 fn gate_is_open_until_the_decision() {
-    let entries = story();
+    let entries = build_story();
     let open: Vec<u64> = (1..=entries.len())
         .filter_map(|length| {
-            let seen = RunOverview::of(&run(), entries.iter().take(length))?;
+            let seen = RunOverview::of(&build_run_id(), entries.iter().take(length))?;
             assert_eq!(seen.gate.is_some(), seen.waits_for_person());
             seen.gate.map(|_| length as u64 - 1)
         })
         .collect();
     assert_eq!(open, [6, 7]);
-    let gate = RunOverview::of(&run(), entries.iter().take(8))
+    let gate = RunOverview::of(&build_run_id(), entries.iter().take(8))
         .unwrap()
         .gate
         .unwrap();
     assert_eq!((gate.position, gate.head.short()), (6, "bbbbbbbbbbbb"));
-    assert_eq!(gate.key(&run()), "decision:jira:ENG-1@7:6");
+    assert_eq!(gate.key(&build_run_id()), "decision:jira:ENG-1@7:6");
 }
 
 #[test]
 fn overview_requires_first_journal_entry() {
-    assert_eq!(RunOverview::of(&run(), story().iter().skip(1)), None);
-    assert_eq!(RunOverview::of(&run(), []), None);
+    assert_eq!(
+        RunOverview::of(&build_run_id(), build_story().iter().skip(1)),
+        None
+    );
+    assert_eq!(RunOverview::of(&build_run_id(), []), None);
 }
 
 proptest! {
@@ -173,13 +182,13 @@ proptest! {
     /// single fold.
     #[test]
     fn stored_overview_continues_like_single_fold(at in 1_usize..13, back in 0_usize..5) {
-        let entries = story();
-        let begun = RunOverview::of(&run(), entries.iter().take(at)).unwrap();
+        let entries = build_story();
+        let begun = RunOverview::of(&build_run_id(), entries.iter().take(at)).unwrap();
         let stored = crate::record_format::encode_stored_record(&begun).unwrap();
         let mut again: RunOverview = crate::record_format::decode_stored_record(&stored).unwrap();
         for entry in entries.iter().skip(at.saturating_sub(back)) {
             again.apply(entry);
         }
-        prop_assert_eq!(Some(again), RunOverview::of(&run(), &entries));
+        prop_assert_eq!(Some(again), RunOverview::of(&build_run_id(), &entries));
     }
 }

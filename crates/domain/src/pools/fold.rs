@@ -173,7 +173,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_764_000_000_000);
 
-    fn executor(address: &str, state: ExecutorState) -> ObservedExecutor {
+    fn build_executor(address: &str, state: ExecutorState) -> ObservedExecutor {
         let is_heard = state != ExecutorState::Silent;
         let number = |count| if is_heard { count } else { 0 };
         ObservedExecutor {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    fn told(age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
+    fn build_pool_record(age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
         PoolRecord {
             at: NOW.plus_ms(-age_ms),
             executors,
@@ -199,15 +199,18 @@ mod tests {
 
     #[test]
     fn pool_record_of_stopped_planner_is_old() {
-        let ready = executor("a", ExecutorState::Ready);
-        let gone = told(60_000, vec![ready.clone(), executor("b", ExecutorState::Silent)]);
+        let ready = build_executor("a", ExecutorState::Ready);
+        let gone = build_pool_record(
+            60_000,
+            vec![ready.clone(), build_executor("b", ExecutorState::Silent)],
+        );
         let pool = ExecutorPool::of(std::slice::from_ref(&gone), NOW);
         assert_eq!((pool.news, pool.planners), (PoolFreshness::Old, 0));
         assert_eq!((pool.count(), pool.ready()), (2, 0));
         assert_eq!((pool.free(), pool.total(), pool.held()), (0, 0, 0));
         let heard = Vec::from_iter(pool.executors.iter().map(|one| one.heard_at));
         assert_eq!(heard, [Some(NOW.plus_ms(-60_000)), Some(NOW.plus_ms(-90_000))]);
-        let pool = ExecutorPool::of(&[gone, told(1_000, vec![ready])], NOW);
+        let pool = ExecutorPool::of(&[gone, build_pool_record(1_000, vec![ready])], NOW);
         assert_eq!(
             (pool.news, pool.planners, pool.count()),
             (PoolFreshness::Current, 1, 1)
@@ -218,8 +221,8 @@ mod tests {
 
     #[test]
     fn reachable_executor_counts_once_per_pool() {
-        let hears = told(9_000, vec![executor("a", ExecutorState::Ready)]);
-        let does_not = told(0, vec![executor("a", ExecutorState::Silent)]);
+        let hears = build_pool_record(9_000, vec![build_executor("a", ExecutorState::Ready)]);
+        let does_not = build_pool_record(0, vec![build_executor("a", ExecutorState::Silent)]);
         for told in [[hears.clone(), does_not.clone()], [does_not, hears]] {
             let pool = ExecutorPool::of(&told, NOW);
             assert_eq!((pool.planners, pool.count(), pool.half_heard), (2, 1, 1));
@@ -236,11 +239,11 @@ mod tests {
                 total: 8,
                 held: 3,
             },
-            ..told(
+            ..build_pool_record(
                 0,
                 vec![
-                    executor("a", ExecutorState::Silent),
-                    executor("b", ExecutorState::Ready),
+                    build_executor("a", ExecutorState::Silent),
+                    build_executor("b", ExecutorState::Ready),
                 ],
             )
         };

@@ -257,7 +257,7 @@ mod tests {
 
     /// Every stored refusal. The file contains each code at least once; a test in `tests/stored.rs` verifies
     /// that.
-    fn every() -> Vec<OutboundRefusal> {
+    fn read_stored_refusals() -> Vec<OutboundRefusal> {
         let lines = include_str!("../../tests/stored/v1/outcome.jsonl").lines();
         let outcomes = lines.map(|line| decode_stored_record(line.as_bytes()).unwrap());
         let refusals = outcomes.filter_map(|outcome| match outcome {
@@ -269,7 +269,10 @@ mod tests {
 
     #[test]
     fn refusal_texts_describe_problems_for_people() {
-        let texts: Vec<String> = every().iter().map(OutboundRefusal::words).collect();
+        let texts: Vec<String> = read_stored_refusals()
+            .iter()
+            .map(OutboundRefusal::words)
+            .collect();
         assert!(
             texts
                 .iter()

@@ -242,12 +242,12 @@ mod tests {
 
     use super::*;
 
-    fn rules(text: serde_json::Value) -> TriageRules {
+    fn parse_rules(text: serde_json::Value) -> TriageRules {
         serde_json::from_value(text).unwrap()
     }
 
-    fn full() -> TriageRules {
-        rules(json!({
+    fn build_full_rules() -> TriageRules {
+        parse_rules(json!({
             "labels": ["bug"], "types": ["Bug"], "priorities": ["High"], "most_sub_issues": 4,
             "project": {"owner": "acme", "number": 3, "fields": {"Size": ["S", "M"], "Points": [1, 2.5]}},
         }))
@@ -257,7 +257,7 @@ mod tests {
     fn triage_choices_fit_the_tracker() {
         let jira: TicketKey = "jira:ENG-1".parse().unwrap();
         let issue: TicketKey = "github:acme/shop#1".parse().unwrap();
-        let mut rules = full();
+        let mut rules = build_full_rules();
         let of_jira = rules.choices(&jira);
         assert_eq!((of_jira.types.len(), of_jira.priorities.len()), (1, 1));
         assert!(of_jira.fields.is_empty() && of_jira.most_parts == 0);
@@ -283,13 +283,13 @@ mod tests {
             json!({"most_sub_issues": 2}),
             json!({"project": {"owner": "acme", "number": 3}}),
         ] {
-            assert!(!rules(one.clone()).is_off(), "{one}");
+            assert!(!parse_rules(one.clone()).is_off(), "{one}");
         }
     }
 
     #[test]
     fn what_makes_no_sense_is_named() {
-        assert_eq!(full().problem(), None);
+        assert_eq!(build_full_rules().problem(), None);
         for (wrong, key) in [
             (json!({"labels": ["a b"]}), "triage.labels"),
             (json!({"types": [" "]}), "triage.types"),
@@ -311,7 +311,7 @@ mod tests {
                 "triage.project.priority_field",
             ),
         ] {
-            let found = rules(wrong.clone()).problem().map(|(key, _)| key);
+            let found = parse_rules(wrong.clone()).problem().map(|(key, _)| key);
             assert_eq!(found, Some(key), "{wrong}");
         }
     }

@@ -34,14 +34,14 @@ impl CuttingProxy {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&remote).await.unwrap();
                 let (passed, cuts) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
-                tokio::spawn(pass(client, server, after, passed, cuts));
+                tokio::spawn(forward_until_cut(client, server, after, passed, cuts));
             }
         });
         Self { url, passed, cuts }
     }
 }
 
-async fn pass(
+async fn forward_until_cut(
     client: TcpStream,
     server: TcpStream,
     after: u64,

@@ -31,13 +31,13 @@ impl HttpBackend {
             root,
             authorization: authorization.to_owned(),
         });
-        let router = Router::new().fallback(handle).with_state(state);
+        let router = Router::new().fallback(serve_git_request).with_state(state);
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url }
     }
 }
 
-async fn handle(State(backend): State<Arc<Backend>>, request: Request) -> Response {
+async fn serve_git_request(State(backend): State<Arc<Backend>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let text = |name| {
         parts

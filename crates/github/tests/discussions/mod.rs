@@ -4,9 +4,9 @@ use domain::{ReactionKind, ReactionSubject};
 use github::Error;
 use testkit::github::{ReactedObject, WRITER_LOGIN};
 
-use crate::against_github::{Hub, hub, shop};
+use crate::against_github::{Hub, build_shop_name, start_hub};
 
-fn discussion(hub: &Hub, category: &str) -> u64 {
+fn open_discussion(hub: &Hub, category: &str) -> u64 {
     let asked = ("Which rounding?", "Up or down?");
     hub.hub
         .start_discussion("acme/shop", "rita", category, asked)
@@ -15,9 +15,9 @@ fn discussion(hub: &Hub, category: &str) -> u64 {
 
 #[tokio::test]
 async fn discussion_is_read_with_threads() {
-    let hub = hub().await;
-    let number = discussion(&hub, "Q&A");
-    let other = discussion(&hub, "General");
+    let hub = start_hub().await;
+    let number = open_discussion(&hub, "Q&A");
+    let other = open_discussion(&hub, "General");
     let first = hub
         .hub
         .discuss_as("acme/shop", number, "sam", "Up.", None)
@@ -25,8 +25,11 @@ async fn discussion_is_read_with_threads() {
     hub.hub
         .discuss_as("acme/shop", number, "rita", "Why?", Some(first))
         .unwrap();
-    let read = hub.reader.discussion(&shop(), number).await.unwrap();
-    assert_eq!(hub.writer.discussion(&shop(), number).await.unwrap(), read);
+    let read = hub.reader.discussion(&build_shop_name(), number).await.unwrap();
+    assert_eq!(
+        hub.writer.discussion(&build_shop_name(), number).await.unwrap(),
+        read
+    );
     assert_eq!(
         (read.title.as_str(), read.body.as_str()),
         ("Which rounding?", "Up or down?")
@@ -39,36 +42,36 @@ async fn discussion_is_read_with_threads() {
         .collect();
     assert_eq!(said, [("Up.", true), ("Why?", false)], "the second is a reply");
 
-    let changed = hub.reader.changed_discussions(&shop()).await.unwrap();
+    let changed = hub.reader.changed_discussions(&build_shop_name()).await.unwrap();
     let mut numbers: Vec<u64> = changed.iter().map(|stub| stub.number).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [number, other]);
-    let missing = hub.reader.discussion(&shop(), 99).await.unwrap_err();
+    let missing = hub.reader.discussion(&build_shop_name(), 99).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn only_own_discussion_comments_are_changed() {
-    let hub = hub().await;
-    let number = discussion(&hub, "General");
+    let hub = start_hub().await;
+    let number = open_discussion(&hub, "General");
     let theirs = hub
         .hub
         .discuss_as("acme/shop", number, "sam", "Up.", None)
         .unwrap();
-    let read = hub.writer.discussion(&shop(), number).await.unwrap();
+    let read = hub.writer.discussion(&build_shop_name(), number).await.unwrap();
     let beside = read.comments[0].node_id.clone();
     let own = hub
         .writer
-        .comment_on_discussion(&shop(), number, None, "A thread of our own")
+        .comment_on_discussion(&build_shop_name(), number, None, "A thread of our own")
         .await
         .unwrap();
     hub.writer
-        .comment_on_discussion(&shop(), number, Some(&beside), "A reply")
+        .comment_on_discussion(&build_shop_name(), number, Some(&beside), "A reply")
         .await
         .unwrap();
     hub.writer
-        .update_discussion_comment(&shop(), &own, "Other words")
+        .update_discussion_comment(&build_shop_name(), &own, "Other words")
         .await
         .unwrap();
     let said = hub.hub.discussion("acme/shop", number).unwrap().comments;
@@ -79,46 +82,74 @@ async fn only_own_discussion_comments_are_changed() {
         .collect();
     assert_eq!(ours, [("Other words", None), ("A reply", Some(theirs))]);
 
-    hub.writer.delete_discussion_comment(&shop(), &own).await.unwrap();
-    let again = hub.writer.delete_discussion_comment(&shop(), &own).await;
+    hub.writer
+        .delete_discussion_comment(&build_shop_name(), &own)
+        .await
+        .unwrap();
+    let again = hub
+        .writer
+        .delete_discussion_comment(&build_shop_name(), &own)
+        .await;
     assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
-    let gone = hub.writer.update_discussion_comment(&shop(), &own, "x").await;
+    let gone = hub
+        .writer
+        .update_discussion_comment(&build_shop_name(), &own, "x")
+        .await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
     assert_eq!(hub.hub.discussion("acme/shop", number).unwrap().comments.len(), 2);
     hub.assert_clean();
-    let refused = hub.writer.delete_discussion_comment(&shop(), &beside).await;
+    let refused = hub
+        .writer
+        .delete_discussion_comment(&build_shop_name(), &beside)
+        .await;
     assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
 }
 
 #[tokio::test]
 async fn answer_is_marked_in_answerable_category_only() {
-    let hub = hub().await;
-    let (asked, talked) = (discussion(&hub, "Q&A"), discussion(&hub, "General"));
+    let hub = start_hub().await;
+    let (asked, talked) = (open_discussion(&hub, "Q&A"), open_discussion(&hub, "General"));
     let say = async |number| {
         hub.writer
-            .comment_on_discussion(&shop(), number, None, "Up.")
+            .comment_on_discussion(&build_shop_name(), number, None, "Up.")
             .await
             .unwrap()
     };
     let (answer, word) = (say(asked).await, say(talked).await);
     for _ in 0..2 {
-        hub.writer.mark_answer(&shop(), &answer).await.unwrap();
+        hub.writer.mark_answer(&build_shop_name(), &answer).await.unwrap();
     }
-    let read = hub.writer.discussion(&shop(), asked).await.unwrap();
+    let read = hub.writer.discussion(&build_shop_name(), asked).await.unwrap();
     assert_eq!(read.answer, Some(answer));
-    let refused = hub.writer.mark_answer(&shop(), &word).await.unwrap_err();
+    let refused = hub
+        .writer
+        .mark_answer(&build_shop_name(), &word)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::Rejected { .. }), "{refused}");
 
-    hub.writer.close_discussion(&shop(), &read.node_id).await.unwrap();
-    assert!(!hub.reader.discussion(&shop(), asked).await.unwrap().is_open);
-    let again = hub.writer.close_discussion(&shop(), &read.node_id).await;
+    hub.writer
+        .close_discussion(&build_shop_name(), &read.node_id)
+        .await
+        .unwrap();
+    assert!(
+        !hub.reader
+            .discussion(&build_shop_name(), asked)
+            .await
+            .unwrap()
+            .is_open
+    );
+    let again = hub
+        .writer
+        .close_discussion(&build_shop_name(), &read.node_id)
+        .await;
     assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn repeated_reaction_is_added_once() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     let said = hub
         .hub
@@ -134,34 +165,34 @@ async fn repeated_reaction_is_added_once() {
             &[("a.txt", 1, "Why?")],
         )
         .unwrap();
-    let number = discussion(&hub, "General");
+    let number = open_discussion(&hub, "General");
     let talk = hub
         .hub
         .discuss_as("acme/shop", number, "sam", "Up.", None)
         .unwrap();
-    let read = hub.reader.discussion(&shop(), number).await.unwrap();
+    let read = hub.reader.discussion(&build_shop_name(), number).await.unwrap();
     let in_discussion = ReactionSubject::Discussion {
-        repository: shop(),
+        repository: build_shop_name(),
         number,
         comment: Some(read.comments[0].node_id.clone()),
     };
     let comment = ReactionSubject::Comment {
-        repository: shop(),
+        repository: build_shop_name(),
         id: said,
     };
     let line_comment = ReactionSubject::LineComment {
-        repository: shop(),
+        repository: build_shop_name(),
         id: line,
     };
     for (to, shown) in [
         (
-            ReactionSubject::issue(&shop(), made.number),
+            ReactionSubject::issue(&build_shop_name(), made.number),
             ReactedObject::Issue(made.number),
         ),
         (comment, ReactedObject::Comment(said)),
         (line_comment, ReactedObject::LineComment(line)),
         (
-            ReactionSubject::discussion(&shop(), number),
+            ReactionSubject::discussion(&build_shop_name(), number),
             ReactedObject::Discussion(number),
         ),
         (in_discussion, ReactedObject::DiscussionComment(talk)),
@@ -176,7 +207,7 @@ async fn repeated_reaction_is_added_once() {
         );
     }
     let missing = ReactionSubject::Comment {
-        repository: shop(),
+        repository: build_shop_name(),
         id: 1,
     };
     let refused = hub.writer.react(&missing, ReactionKind::Eyes).await.unwrap_err();

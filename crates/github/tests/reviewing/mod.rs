@@ -9,11 +9,11 @@ use testkit::{
     poll_until,
 };
 
-use crate::against_github::{hub, shop};
+use crate::against_github::{build_shop_name, start_hub};
 
 #[tokio::test]
 async fn pull_request_files_and_commits_are_listed() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let first = hub.branch("feat/x");
     let second = hub
         .hub
@@ -23,21 +23,39 @@ async fn pull_request_files_and_commits_are_listed() {
         .hub
         .open_pull_request_as("acme/shop", "mia", "feat/x", "Work", "")
         .unwrap();
-    let files = hub.reader.changed_files(&shop(), number).await.unwrap();
-    assert_eq!(hub.writer.changed_files(&shop(), number).await.unwrap(), files);
+    let files = hub
+        .reader
+        .changed_files(&build_shop_name(), number)
+        .await
+        .unwrap();
+    assert_eq!(
+        hub.writer
+            .changed_files(&build_shop_name(), number)
+            .await
+            .unwrap(),
+        files
+    );
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["a.txt", "b.txt"]);
     assert!(files[1].patch.contains("+two"), "{files:?}");
-    let commits = hub.reader.pull_request_commits(&shop(), number).await.unwrap();
+    let commits = hub
+        .reader
+        .pull_request_commits(&build_shop_name(), number)
+        .await
+        .unwrap();
     assert_eq!(commits, [first, second.parse().unwrap()]);
-    let missing = hub.reader.changed_files(&shop(), 99).await.unwrap_err();
+    let missing = hub
+        .reader
+        .changed_files(&build_shop_name(), 99)
+        .await
+        .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn review_is_submitted_with_all_comments() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let head = hub.branch("feat/x");
     let number = hub
         .hub
@@ -54,14 +72,17 @@ async fn review_is_submitted_with_all_comments() {
             body: "Why?".to_owned(),
         }],
     };
-    let elsewhere = hub.writer.submit_review(&shop(), number, &review(9)).await;
+    let elsewhere = hub
+        .writer
+        .submit_review(&build_shop_name(), number, &review(9))
+        .await;
     assert!(matches!(elsewhere, Err(Error::Rejected { .. })), "{elsewhere:?}");
     let id = hub
         .writer
-        .submit_review(&shop(), number, &review(1))
+        .submit_review(&build_shop_name(), number, &review(1))
         .await
         .unwrap();
-    let reviews = hub.writer.reviews(&shop(), number).await.unwrap();
+    let reviews = hub.writer.reviews(&build_shop_name(), number).await.unwrap();
     let ours: Vec<(u64, &str)> = reviews
         .iter()
         .map(|review| (review.id, review.author.as_str()))
@@ -71,7 +92,7 @@ async fn review_is_submitted_with_all_comments() {
     hub.hub
         .comment_as("acme/shop", number, "mia", "It rounds.")
         .unwrap();
-    let remarks = hub.reader.remarks(&shop(), number).await.unwrap();
+    let remarks = hub.reader.remarks(&build_shop_name(), number).await.unwrap();
     let mut said: Vec<(&str, bool)> = remarks
         .iter()
         .map(|remark| (remark.text.as_str(), remark.by_bot))
@@ -85,12 +106,16 @@ async fn review_is_submitted_with_all_comments() {
 
 #[tokio::test]
 async fn review_requests_are_read_and_threads_resolved() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     hub.hub
         .ask_for_review("acme/shop", made.number, "rita", "mia")
         .unwrap();
-    let requests = hub.reader.review_requests(&shop(), made.number).await.unwrap();
+    let requests = hub
+        .reader
+        .review_requests(&build_shop_name(), made.number)
+        .await
+        .unwrap();
     let asked: Vec<(&str, Option<&str>)> = requests
         .iter()
         .map(|request| {
@@ -107,27 +132,43 @@ async fn review_requests_are_read_and_threads_resolved() {
         .unwrap();
     let open = async || {
         hub.writer
-            .open_thread(&shop(), made.number, comment)
+            .open_thread(&build_shop_name(), made.number, comment)
             .await
             .unwrap()
     };
     let thread = open().await.unwrap();
     for _ in 0..2 {
-        hub.writer.resolve_thread(&shop(), &thread).await.unwrap();
+        hub.writer
+            .resolve_thread(&build_shop_name(), &thread)
+            .await
+            .unwrap();
     }
     assert_eq!(open().await, None, "it is resolved");
     assert_eq!(hub.hub.resolved("acme/shop", made.number).unwrap(), [comment]);
-    let none = hub.writer.open_thread(&shop(), made.number, 1).await.unwrap();
+    let none = hub
+        .writer
+        .open_thread(&build_shop_name(), made.number, 1)
+        .await
+        .unwrap();
     assert_eq!(none, None);
-    let missing = hub.writer.resolve_thread(&shop(), "PRRT_1").await.unwrap_err();
+    let missing = hub
+        .writer
+        .resolve_thread(&build_shop_name(), "PRRT_1")
+        .await
+        .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn required_checks_come_from_branch_and_rulesets() {
-    let hub = hub().await;
-    let required = async |branch: &str| hub.writer.required_checks(&shop(), branch).await.unwrap();
+    let hub = start_hub().await;
+    let required = async |branch: &str| {
+        hub.writer
+            .required_checks(&build_shop_name(), branch)
+            .await
+            .unwrap()
+    };
     assert!(required("main").await.is_empty());
     assert!(required("no-such").await.is_empty());
     hub.hub.require_checks("acme/shop", "main", &["build"]).unwrap();
@@ -143,7 +184,7 @@ async fn required_checks_come_from_branch_and_rulesets() {
 
 #[tokio::test]
 async fn rerun_of_failed_jobs_increments_attempt() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     let head = made.head.as_str();
     let red = [(
@@ -152,35 +193,49 @@ async fn rerun_of_failed_jobs_increments_attempt() {
         "The runner has lost the connection.",
     )];
     hub.hub.run_checks("acme/shop", head, &red).unwrap();
-    let checks = hub.reader.checks(&shop(), &made.head).await.unwrap();
+    let checks = hub.reader.checks(&build_shop_name(), &made.head).await.unwrap();
     let run = parse_run_id(&checks[0].url).unwrap();
-    let now = async || hub.writer.workflow_run(&shop(), run).await.unwrap();
+    let now = async || hub.writer.workflow_run(&build_shop_name(), run).await.unwrap();
     let first = now().await;
     assert_eq!(
         (first.head, first.attempt, first.is_complete),
         (made.head.clone(), 1, true)
     );
-    hub.writer.rerun_failed_jobs(&shop(), run).await.unwrap();
+    hub.writer
+        .rerun_failed_jobs(&build_shop_name(), run)
+        .await
+        .unwrap();
     let second = now().await;
     assert_eq!((second.attempt, second.is_complete), (2, false));
-    let again = hub.writer.rerun_failed_jobs(&shop(), run).await.unwrap_err();
+    let again = hub
+        .writer
+        .rerun_failed_jobs(&build_shop_name(), run)
+        .await
+        .unwrap_err();
     assert!(matches!(again, Error::Forbidden { .. }), "{again}");
-    let missing = hub.writer.workflow_run(&shop(), 1).await.unwrap_err();
+    let missing = hub.writer.workflow_run(&build_shop_name(), 1).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
 
 #[tokio::test]
 async fn accounts_have_logins_and_payloads_are_readable() {
-    let hub = hub().await;
+    let hub = start_hub().await;
     assert_eq!(hub.writer.login(None).await.unwrap(), WRITER_LOGIN);
     assert_eq!(hub.reader.whoami().await.unwrap().login, READER_LOGIN);
-    let repository = hub.writer.repository(&shop()).await.unwrap();
+    let repository = hub.writer.repository(&build_shop_name()).await.unwrap();
     assert_eq!(repository.default_branch, "main");
     let made = hub.draft("feat/x").await;
-    let read = hub.writer.pull_request(&shop(), made.number).await.unwrap();
+    let read = hub
+        .writer
+        .pull_request(&build_shop_name(), made.number)
+        .await
+        .unwrap();
     assert_eq!(read, made);
-    let found = hub.reader.find_pull_request_by_head(&shop(), "feat/x").await;
+    let found = hub
+        .reader
+        .find_pull_request_by_head(&build_shop_name(), "feat/x")
+        .await;
     assert_eq!(found.unwrap().map(|found| found.number), Some(made.number));
 
     hub.hub

@@ -169,13 +169,13 @@ fn an_item_begins_with_a_paragraph() {
     }
 }
 
-fn doc(content: &Value) -> Value {
+fn build_document(content: &Value) -> Value {
     json!({ "version": 1, "type": "doc", "content": content })
 }
 
 #[test]
 fn mentions_dates_cards_and_emoji_become_text() {
-    let document = doc(&json!([{ "type": "paragraph", "content": [
+    let document = build_document(&json!([{ "type": "paragraph", "content": [
         { "type": "mention", "attrs": { "id": "5b1", "text": "@Mia" } },
         { "type": "text", "text": " by " },
         { "type": "date", "attrs": { "timestamp": "1767225600000" } },
@@ -194,7 +194,7 @@ fn mentions_dates_cards_and_emoji_become_text() {
 fn structured_and_unknown_nodes_keep_text() {
     let text = |text: &str| json!({ "type": "paragraph", "content": [{ "type": "text", "text": text }] });
     let cell = |kind: &str, words: &str| json!({ "type": kind, "content": [text(words)] });
-    let document = doc(&json!([
+    let document = build_document(&json!([
         { "type": "table", "content": [
             { "type": "tableRow", "content": [cell("tableHeader", "in"), cell("tableHeader", "out")] },
             { "type": "tableRow", "content": [cell("tableCell", "a|b"), cell("tableCell", "2")] }
@@ -215,7 +215,7 @@ fn structured_and_unknown_nodes_keep_text() {
 
 #[test]
 fn outer_spaces_move_outside_marks() {
-    let document = doc(&json!([{ "type": "paragraph", "content": [
+    let document = build_document(&json!([{ "type": "paragraph", "content": [
         { "type": "text", "text": "very " },
         { "type": "text", "text": " bold ", "marks": [{ "type": "strong" }] },
         { "type": "text", "text": "claim" }
@@ -230,15 +230,23 @@ fn a_skip_phrase_is_readable_as_written() {
 }
 
 /// Collects all links of a document.
-fn links(node: &Value) -> Vec<String> {
+fn collect_links(node: &Value) -> Vec<String> {
     let own = node["marks"].as_array().into_iter().flatten();
     let own = own.filter_map(|mark| mark["attrs"]["href"].as_str().map(str::to_owned));
-    let inner = node["content"].as_array().into_iter().flatten().flat_map(links);
+    let inner = node["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(collect_links);
     own.chain(inner).collect()
 }
 
-fn depth(node: &Value) -> usize {
-    let inner = node["content"].as_array().into_iter().flatten().map(depth);
+fn measure_depth(node: &Value) -> usize {
+    let inner = node["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(measure_depth);
     1 + inner.max().unwrap_or(0)
 }
 
@@ -246,9 +254,9 @@ fn depth(node: &Value) -> usize {
 fn links_that_could_run_something_become_text() {
     let document =
         from_markdown("[a](javascript:alert(1)) [b](https://b.example) <data:text/html,x> [c](page)");
-    assert_eq!(links(&document), ["https://b.example"]);
+    assert_eq!(collect_links(&document), ["https://b.example"]);
     assert!(to_markdown(&document).contains("a [b](https://b.example)"));
-    let foreign = doc(&json!([{ "type": "paragraph", "content": [
+    let foreign = build_document(&json!([{ "type": "paragraph", "content": [
         { "type": "text", "text": "x", "marks": [{ "type": "link", "attrs": { "href": "javascript:y" } }] }
     ]}]));
     assert_eq!(to_markdown(&foreign), "x");
@@ -261,7 +269,7 @@ fn deep_lists_are_flattened_without_losing_text() {
         .collect();
     let document = from_markdown(&markdown);
     assert_legal(&document);
-    assert!(depth(&document) < 50);
+    assert!(measure_depth(&document) < 50);
     let text = to_markdown(&document);
     assert!((0..200).all(|level| text.contains(&format!("level{level}"))));
 }
@@ -282,7 +290,7 @@ fn nested_lists(levels: usize) -> Value {
 fn deepest_document_fits_small_stack() {
     // Document, content and innermost text take eight levels; each list takes four.
     let levels = (domain::json::MAX_DEPTH - 8) / 4;
-    let text = doc(&json!([nested_lists(levels)])).to_string();
+    let text = build_document(&json!([nested_lists(levels)])).to_string();
     let read = std::thread::Builder::new()
         .stack_size(1024 * 1024)
         .spawn(move || {
@@ -365,7 +373,7 @@ proptest! {
         if let Ok(document) = domain::json::from_slice::<Value>(&text) {
             let again = from_markdown(&to_markdown(&document));
             assert_legal(&again);
-            for link in links(&again) {
+            for link in collect_links(&again) {
                 prop_assert!(domain::is_safe_link(&link), "{}", link);
             }
         }
@@ -385,14 +393,14 @@ proptest::proptest! {
     ) {
         let document = from_markdown(&markdown);
         assert_legal(&document);
-        for link in links(&document) {
+        for link in collect_links(&document) {
             proptest::prop_assert!(domain::is_safe_link(&link), "{}", link);
         }
     }
 
     #[test]
     fn nested_lists_keep_words_or_are_refused(levels in 1_usize..200) {
-        let text = doc(&json!([nested_lists(levels)])).to_string();
+        let text = build_document(&json!([nested_lists(levels)])).to_string();
         match domain::json::from_slice::<Value>(text.as_bytes()) {
             Ok(document) => {
                 let markdown = to_markdown(&document);

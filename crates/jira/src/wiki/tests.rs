@@ -5,24 +5,24 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use super::{from_markdown, from_markdown_within, to_markdown};
 
 #[track_caller]
-fn written(markdown: &str, wiki: &str) {
+fn check_wiki(markdown: &str, wiki: &str) {
     assert_eq!(from_markdown(markdown), wiki);
 }
 
 #[track_caller]
-fn read(wiki: &str, markdown: &str) {
+fn check_markdown(wiki: &str, markdown: &str) {
     assert_eq!(to_markdown(wiki), markdown);
 }
 
 #[track_caller]
-fn both(markdown: &str, wiki: &str) {
-    written(markdown, wiki);
-    read(wiki, markdown);
+fn check_both_ways(markdown: &str, wiki: &str) {
+    check_wiki(markdown, wiki);
+    check_markdown(wiki, markdown);
 }
 
 #[test]
 fn paragraphs_headings_and_rules() {
-    both(
+    check_both_ways(
         "# Title\n\nOne paragraph.\n\n### Third level\n\n---\n\nLast.",
         "h1. Title\n\nOne paragraph.\n\nh3. Third level\n\n----\n\nLast.",
     );
@@ -30,28 +30,28 @@ fn paragraphs_headings_and_rules() {
 
 #[test]
 fn marks_and_marks_within_words() {
-    both(
+    check_both_ways(
         "Plain **bold** *leaning* ~~gone~~ `code` and **bold *and leaning***.",
         "Plain *bold* _leaning_ -gone- {{code}} and *bold _and leaning_*.",
     );
-    both("half**bold**, **bold**half", "half{*}bold{*}, {*}bold{*}half");
+    check_both_ways("half**bold**, **bold**half", "half{*}bold{*}, {*}bold{*}half");
 }
 
 #[test]
 fn links_with_text_and_bare() {
-    both(
+    check_both_ways(
         "See [the log](https://ci.example/1) or <https://ci.example/2> or https://ci.example/a_b_c.",
         "See [the log|https://ci.example/1] or [https://ci.example/2] or https://ci.example/a_b_c.",
     );
-    written(
+    check_wiki(
         "[a](javascript:x) ![alt](https://a.example/x.png)",
         "a [alt|https://a.example/x.png]",
     );
-    written(
+    check_wiki(
         "[a|b]c](https://a.example/{x}|y)",
         "\\[a\\|b\\]c\\](https://a.example/\\{x\\}\\|y)",
     );
-    written(
+    check_wiki(
         "[a\\|b\\]](<https://a.example/{x}|y z>)",
         "[a&#124;b&#93;|https://a.example/%7Bx%7D%7Cy%20z]",
     );
@@ -59,23 +59,23 @@ fn links_with_text_and_bare() {
 
 #[test]
 fn lists_within_lists() {
-    both(
+    check_both_ways(
         "- one\n- two\n  - inner\n  - inner two\n    1. deep\n    2. deeper\n- three",
         "* one\n* two\n** inner\n** inner two\n**# deep\n**# deeper\n* three",
     );
-    both("- [x] done\n- [ ] open", "* \\[x\\] done\n* \\[ \\] open");
-    written("- # Title\n\n  more\n- x", "* *Title*\nmore\n* x");
+    check_both_ways("- [x] done\n- [ ] open", "* \\[x\\] done\n* \\[ \\] open");
+    check_wiki("- # Title\n\n  more\n- x", "* *Title*\nmore\n* x");
 }
 
 #[test]
 fn code_keeps_what_stands_in_it() {
-    both(
+    check_both_ways(
         "```python\ndef f():\n\n    return \"*x* {x} [~a]\"\n```",
         "{code:python}\ndef f():\n\n    return \"*x* {x} [~a]\"\n{code}",
     );
-    both("```\nplain\n```", "{noformat}\nplain\n{noformat}");
-    written("```rust\nfn f() {}\n```", "{noformat}\nfn f() {}\n{noformat}");
-    written(
+    check_both_ways("```\nplain\n```", "{noformat}\nplain\n{noformat}");
+    check_wiki("```rust\nfn f() {}\n```", "{noformat}\nfn f() {}\n{noformat}");
+    check_wiki(
         "- run\n\n  ```sh\n  make\n  ```\n- done",
         "* run\n{code:bash}\nmake\n{code}\n* done",
     );
@@ -83,9 +83,9 @@ fn code_keeps_what_stands_in_it() {
 
 #[test]
 fn code_with_macro_delimiters_stays_in_block() {
-    written("```python\na {code} b\n```", "{noformat}\na {code} b\n{noformat}");
-    written("```\na {noformat} b\n```", "{code:none}\na {noformat} b\n{code}");
-    written(
+    check_wiki("```python\na {code} b\n```", "{noformat}\na {code} b\n{noformat}");
+    check_wiki("```\na {noformat} b\n```", "{code:none}\na {noformat} b\n{code}");
+    check_wiki(
         "```\na {Code} b\n\n{noformat} *c*\n```",
         "{{a &#123;Code&#125; b}}\n{{&#123;noformat&#125; \\*c\\*}}",
     );
@@ -93,11 +93,11 @@ fn code_with_macro_delimiters_stays_in_block() {
 
 #[test]
 fn tables_and_tables_in_lists() {
-    both(
+    check_both_ways(
         "| check | before |\n| --- | --- |\n| `make` | **fails** |\n| a \\| b |  |",
         "||check||before||\n|{{make}}|*fails*|\n|a \\| b| |",
     );
-    written(
+    check_wiki(
         "- one\n\n  | a | b |\n  |---|---|\n  | c | **d** |",
         "* one\na \\| b\nc \\| *d*",
     );
@@ -105,13 +105,13 @@ fn tables_and_tables_in_lists() {
 
 #[test]
 fn quotes_and_breaks() {
-    both(
+    check_both_ways(
         "> first\n>\n> second **bold**\n\nafter",
         "{quote}\nfirst\n\nsecond *bold*\n{quote}\n\nafter",
     );
-    written("one  \n# two", "one\n\nh1. two");
-    written("one  \n\\# two", "one\n\\# two");
-    written("**one  \ntwo**", "*one \\\\ two*");
+    check_wiki("one  \n# two", "one\n\nh1. two");
+    check_wiki("one  \n\\# two", "one\n\\# two");
+    check_wiki("**one  \ntwo**", "*one \\\\ two*");
 }
 
 #[test]
@@ -126,54 +126,54 @@ fn text_resembling_markup_is_escaped() {
         ("C:\\temp & &amp; &#123;", "C:&#92;temp & &amp;amp; &amp;#123;"),
         ("f(x) (y) :) a:b", "f&#40;x) &#40;y) &#58;) a:b"),
     ] {
-        let markdown = escaped(text);
-        written(&markdown, wiki);
-        read(wiki, text);
+        let markdown = escape_markdown(text);
+        check_wiki(&markdown, wiki);
+        check_markdown(wiki, text);
     }
 }
 
 #[test]
 fn what_people_write_becomes_markdown() {
-    read(
+    check_markdown(
         "h2.  Steps\r\n# one\r\n#* two\r\nstill two\r\n# three",
         "## Steps\n\n1. one\n   - two\n     still two\n2. three",
     );
-    read("- dash\n- dash", "- dash\n- dash");
-    read(
+    check_markdown("- dash\n- dash", "- dash\n- dash");
+    check_markdown(
         "[~mia] see [^log.txt] and !shot.png|thumbnail!",
         "@mia see log.txt and shot.png",
     );
-    read(
+    check_markdown(
         "{color:red}*urgent*{color} +under+ ??cite?? x^2^",
         "**urgent** under cite x^2^",
     );
-    read(
+    check_markdown(
         "[AGENT-SKIP] [x] [text|#anchor]",
         "[AGENT-SKIP] [x] [text|#anchor]",
     );
-    read(
+    check_markdown(
         "{panel:title=Note|borderStyle=dashed}\ntext\n{panel}",
         "> Note\n>\n> text",
     );
-    read(
+    check_markdown(
         "a {code:title=x.py|language=python}\nx\n{code} b",
         "a\n\n```python\nx\n```\n\nb",
     );
-    read("{code}never closed", "{code}never closed");
-    read("{quote}never closed", "never closed");
-    read("bq. said", "> said");
-    read("one\\\\ two", "one  \ntwo");
-    read("{{a*b*}} a * b - c -- d", "`a*b*` a * b - c -- d");
-    read(
+    check_markdown("{code}never closed", "{code}never closed");
+    check_markdown("{quote}never closed", "never closed");
+    check_markdown("bq. said", "> said");
+    check_markdown("one\\\\ two", "one  \ntwo");
+    check_markdown("{{a*b*}} a * b - c -- d", "`a*b*` a * b - c -- d");
+    check_markdown(
         "run make --keep-going -x and --all",
         "run make --keep-going -x and --all",
     );
-    read(
+    check_markdown(
         "|a|[b|https://b.example]|\n|c|d|",
         "| a | [b](https://b.example) |\n| --- | --- |\n| c | d |",
     );
-    read("  \n", "");
-    read("wiki text\n", "wiki text");
+    check_markdown("  \n", "");
+    check_markdown("wiki text\n", "wiki text");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn long_text_is_truncated_with_closed_block() {
 
 /// Escapes a text so that Markdown shows it literally. Leading spaces are dropped, because four of them begin
 /// a code block.
-fn escaped(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut markdown = String::new();
     for c in text.trim_start().chars() {
         if c.is_ascii_punctuation() {
@@ -200,12 +200,12 @@ fn escaped(text: &str) -> String {
     markdown
 }
 
-fn squeezed(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Generates texts of words, spaces and the delimiters of both languages.
-fn hostile() -> impl Strategy<Value = String> {
+fn any_hostile_text() -> impl Strategy<Value = String> {
     let parts = vec![
         "{code}",
         "{noformat}",
@@ -261,7 +261,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 /// Collects the delimiters of macros, links, images and monospaced text that no backslash precedes.
-fn acting(wiki: &str) -> Vec<char> {
+fn collect_active_delimiters(wiki: &str) -> Vec<char> {
     let (mut found, mut before) = (Vec::new(), ' ');
     for c in wiki.chars() {
         if "{}[]|*^~".contains(c) && before != '\\' {
@@ -274,23 +274,23 @@ fn acting(wiki: &str) -> Vec<char> {
 
 proptest! {
     #[test]
-    fn escaped_text_round_trips_without_active_markup(text in hostile()) {
-        let wiki = from_markdown(&escaped(&text));
-        prop_assert_eq!(acting(&wiki), Vec::<char>::new(), "{}", wiki);
-        prop_assert_eq!(squeezed(&to_markdown(&wiki)), squeezed(&text), "{}", wiki);
+    fn escaped_text_round_trips_without_active_markup(text in any_hostile_text()) {
+        let wiki = from_markdown(&escape_markdown(&text));
+        prop_assert_eq!(collect_active_delimiters(&wiki), Vec::<char>::new(), "{}", wiki);
+        prop_assert_eq!(collapse_whitespace(&to_markdown(&wiki)), collapse_whitespace(&text), "{}", wiki);
     }
 
     #[test]
-    fn monospaced_text_comes_back(text in hostile()) {
+    fn monospaced_text_comes_back(text in any_hostile_text()) {
         let text = text.replace('`', "").trim().to_owned();
         prop_assume!(!text.is_empty());
         let wiki = from_markdown(&format!("a `` {text} `` b"));
-        let expected = format!("a `{}` b", squeezed(&text));
-        prop_assert_eq!(squeezed(&to_markdown(&wiki)), expected, "{}", wiki);
+        let expected = format!("a `{}` b", collapse_whitespace(&text));
+        prop_assert_eq!(collapse_whitespace(&to_markdown(&wiki)), expected, "{}", wiki);
     }
 
     #[test]
-    fn code_never_leaves_its_block(lines in vec(hostile(), 0..5), language in select(vec!["", "python", "rust"])) {
+    fn code_never_leaves_its_block(lines in vec(any_hostile_text(), 0..5), language in select(vec!["", "python", "rust"])) {
         let code = lines.join("\n");
         let wiki = from_markdown(&format!("````````{language}\n{}\n````````\n\nafter", code.replace('`', "")));
         let (block, after) = wiki.rsplit_once("\n\n").unwrap();
@@ -303,21 +303,21 @@ proptest! {
             Some((inside, end)) => prop_assert!(!inside.contains(&end[..end.len() - 1]), "{}", wiki),
             None => for line in block.lines() {
                 let inside = line.strip_prefix("{{").and_then(|line| line.strip_suffix("}}"));
-                prop_assert_eq!(inside.map(acting), Some(Vec::new()), "{}", wiki);
+                prop_assert_eq!(inside.map(collect_active_delimiters), Some(Vec::new()), "{}", wiki);
             },
         }
     }
 
     #[test]
-    fn cells_items_and_links_keep_text(text in hostile()) {
-        let text = squeezed(&text.replace('`', ""));
+    fn cells_items_and_links_keep_text(text in any_hostile_text()) {
+        let text = collapse_whitespace(&text.replace('`', ""));
         prop_assume!(!text.is_empty());
-        let shown = escaped(&text);
+        let shown = escape_markdown(&text);
         let table = from_markdown(&format!("| a | b |\n|---|---|\n| {} | c |", shown.replace("\\|", "\\\\\\|")));
         prop_assert_eq!(table.lines().count(), 2, "{}", table);
         let list = to_markdown(&from_markdown(&format!("- {shown}\n- c")));
         let (first, second) = list.rsplit_once('\n').unwrap();
-        prop_assert_eq!((squeezed(first), second), (format!("- {text}"), "- c"));
+        prop_assert_eq!((collapse_whitespace(first), second), (format!("- {text}"), "- c"));
         let link = from_markdown(&format!("[{shown}](https://x.example/y)"));
         let ends = link.strip_prefix('[').and_then(|link| link.strip_suffix("|https://x.example/y]"));
         let bars = ends.map(|text| text.contains(['[', ']', '|', '{', '}']));
@@ -329,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(testkit::fuzz_cases()))]
 
     #[test]
-    fn fuzz_any_text_is_read_and_written(text in any::<String>(), parts in hostile()) {
+    fn fuzz_any_text_is_read_and_written(text in any::<String>(), parts in any_hostile_text()) {
         let text = format!("{parts}{text}\n{parts}");
         let _ = from_markdown(&text);
         let _ = from_markdown(&to_markdown(&text));

@@ -91,17 +91,17 @@ mod tests {
 
     const LIMIT: u64 = 1_000;
 
-    fn tokens(tokens: u64) -> SpendAmount {
+    fn build_token_amount(tokens: u64) -> SpendAmount {
         SpendAmount {
             cost_micros: 0,
             tokens,
         }
     }
 
-    fn accounts() -> [BudgetAccount; 2] {
+    fn build_accounts() -> [BudgetAccount; 2] {
         ["day", "month"].map(|name| BudgetAccount {
             name: name.to_owned(),
-            limit: tokens(LIMIT),
+            limit: build_token_amount(LIMIT),
             ends: Timestamp::from_unix_ms(1_000_000),
         })
     }
@@ -111,7 +111,7 @@ mod tests {
         fn any_reservations_and_settlements_respect_limit(
             steps in prop::collection::vec((0..8_u8, 0..500_u64, 0..100_u64, any::<bool>()), 1..200),
         ) {
-            let (mut book, accounts) = (LocalBudgets::default(), accounts());
+            let (mut book, accounts) = (LocalBudgets::default(), build_accounts());
             // Running calls with their maximum and end, and the amount that was taken for good.
             let (mut open, mut taken) = (BTreeMap::<String, (u64, i64)>::new(), 0);
             for (now, (id, most, part, settles)) in steps.into_iter().enumerate() {
@@ -119,14 +119,14 @@ mod tests {
                 open.retain(|_, (_, until)| *until > now);
                 if settles && let Some((most, _)) = open.remove(&id) {
                     let amount = most * part / 100;
-                    book.settle(&id, tokens(amount), &accounts);
-                    book.settle(&id, tokens(amount), &accounts);
+                    book.settle(&id, build_token_amount(amount), &accounts);
+                    book.settle(&id, build_token_amount(amount), &accounts);
                     taken += amount;
                     continue;
                 }
                 let call = BudgetCall {
                     id: id.clone(),
-                    most: tokens(most),
+                    most: build_token_amount(most),
                     now: Timestamp::from_unix_ms(now),
                     until: Timestamp::from_unix_ms(now + 20),
                 };

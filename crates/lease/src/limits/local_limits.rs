@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn names() -> LimitKeys {
+    fn build_limit_keys() -> LimitKeys {
         LimitKeys::of(&LimitedRequest {
             account: "github:writer:default",
             resource: "core",
@@ -160,7 +160,7 @@ mod tests {
         fn account_stays_closed_until_latest_end(
             told in prop::collection::vec((any::<bool>(), 1..10_000_u64), 1..20)
         ) {
-            let (mut book, now, names) = (LocalLimits::default(), Instant::now(), names());
+            let (mut book, now, names) = (LocalLimits::default(), Instant::now(), build_limit_keys());
             let mut before = Duration::ZERO;
             for (is_primary, ms) in &told {
                 let class = if *is_primary { LimitClass::Primary } else { LimitClass::Secondary };
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_writes_are_paced_with_reported_wait() {
-        let (mut book, now, names) = (LocalLimits::default(), Instant::now(), names());
+        let (mut book, now, names) = (LocalLimits::default(), Instant::now(), build_limit_keys());
         let pace = WritePace {
             a_minute: 80,
             an_hour: 500,
@@ -202,7 +202,7 @@ mod tests {
         let mut note = |reset_unix_s, remaining| {
             let limit = 100;
             book.note(
-                &names(),
+                &build_limit_keys(),
                 PrimaryQuota {
                     reset_unix_s,
                     limit,

@@ -369,13 +369,13 @@ mod tests {
 
     use super::*;
 
-    fn ticket(text: &str) -> TicketKey {
+    fn parse_ticket(text: &str) -> TicketKey {
         text.parse().unwrap()
     }
 
     #[test]
     fn subjects_name_ticket_before_its_parts() {
-        let shop = ticket("github+ghe:acme/shop#7");
+        let shop = parse_ticket("github+ghe:acme/shop#7");
         let run = RunId::new(shop.clone(), 57);
         assert_eq!(
             build_journal_subject(&run),
@@ -401,12 +401,13 @@ mod tests {
             build_letter_subject(RecordKind::Delivery, None),
             "journeyman.dead.delivery.="
         );
-        let key = KeyValueBucket::Effects.subject(&RecordKey::from(&ticket("jira:ENG-1")).and("r").and("e"));
+        let key =
+            KeyValueBucket::Effects.subject(&RecordKey::from(&parse_ticket("jira:ENG-1")).and("r").and("e"));
         assert_eq!(key, "$KV.effects.jira=3AENG-1.r.e");
     }
 
     /// True when a NATS filter selects a subject.
-    fn selects(filter: &str, subject: &str) -> bool {
+    fn is_subject_selected(filter: &str, subject: &str) -> bool {
         let (mut filter, mut subject) = (filter.split('.'), subject.split('.'));
         loop {
             match (filter.next(), subject.next()) {
@@ -424,21 +425,21 @@ mod tests {
             a in "(jira|jira\\+dc):[A-Z]{1,2}-[1-9]", b in "(jira|jira\\+dc):[A-Z]{1,2}-[1-9]",
             sequence: u64, text: String,
         ) {
-            let (a, b) = (ticket(&a), ticket(&b));
+            let (a, b) = (parse_ticket(&a), parse_ticket(&b));
             let (run, is_same) = (RunId::new(b.clone(), sequence), a == b);
-            prop_assert_eq!(selects(&journals_of(&a), &build_journal_subject(&run)), is_same);
-            prop_assert_eq!(selects(&TRIGGERS.records_of(&a), &TRIGGERS.record(&b, &text)), is_same);
-            prop_assert_eq!(selects(&letters_of(&a), &build_letter_subject(RecordKind::Row, Some(&b))), is_same);
-            prop_assert!(!selects(&letters_of(&a), &build_letter_subject(RecordKind::Row, None)));
+            prop_assert_eq!(is_subject_selected(&journals_of(&a), &build_journal_subject(&run)), is_same);
+            prop_assert_eq!(is_subject_selected(&TRIGGERS.records_of(&a), &TRIGGERS.record(&b, &text)), is_same);
+            prop_assert_eq!(is_subject_selected(&letters_of(&a), &build_letter_subject(RecordKind::Row, Some(&b))), is_same);
+            prop_assert!(!is_subject_selected(&letters_of(&a), &build_letter_subject(RecordKind::Row, None)));
             let effect = KeyValueBucket::Effects.subject(&RecordKey::from(&b).and(&text).and(&text));
-            prop_assert_eq!(selects(&KeyValueBucket::Effects.under(&RecordKey::from(&a)), &effect), is_same);
+            prop_assert_eq!(is_subject_selected(&KeyValueBucket::Effects.under(&RecordKey::from(&a)), &effect), is_same);
             let shop: RepositoryName = "acme/shop".parse().unwrap();
             let kept = KeyValueBucket::Branches.subject(&RecordKey::branch(&shop, &text, &b));
-            prop_assert!(selects(&build_branch_filter(&shop, &text), &kept));
-            prop_assert_eq!(selects(&branches_of(&a), &kept), is_same);
+            prop_assert!(is_subject_selected(&build_branch_filter(&shop, &text), &kept));
+            prop_assert_eq!(is_subject_selected(&branches_of(&a), &kept), is_same);
             let open = KeyValueBucket::PullRequests.subject(&RecordKey::pull_request(&shop, sequence, &b));
-            prop_assert!(selects(&build_pull_request_filter(&shop, sequence), &open));
-            prop_assert_eq!(selects(&pull_requests_of(&a), &open), is_same);
+            prop_assert!(is_subject_selected(&build_pull_request_filter(&shop, sequence), &open));
+            prop_assert_eq!(is_subject_selected(&pull_requests_of(&a), &open), is_same);
             prop_assert_eq!(run_of(&build_journal_subject(&run)), Some(run));
         }
     }

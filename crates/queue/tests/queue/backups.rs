@@ -4,23 +4,33 @@ use domain::TicketRow;
 use queue::{Error, KeyValueBucket, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{World, entry, run, settings, ticket, trigger};
+use crate::world::{
+    World, build_entry, build_run_id, build_server_settings, build_ticket_key, build_trigger,
+};
 
 #[tokio::test]
 async fn backup_restores_all_streams_with_sequences() {
     let world = World::new().await;
     let (triggers, journal) = (world.queue.triggers(), world.queue.journal());
     for number in 1..=3 {
-        triggers.append(&trigger(&ticket(number), "k")).await.unwrap();
-        journal.append(&run(number), 0, &entry(0, "n")).await.unwrap();
+        triggers
+            .append(&build_trigger(&build_ticket_key(number), "k"))
+            .await
+            .unwrap();
+        journal
+            .append(&build_run_id(number), 0, &build_entry(0, "n"))
+            .await
+            .unwrap();
     }
-    world.queue.forget_ticket(&ticket(1)).await.unwrap();
+    world.queue.forget_ticket(&build_ticket_key(1)).await.unwrap();
     let row = TicketRow {
         cursor: 7,
         ..TicketRow::default()
     };
     let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-    rows.put(&ticket(2).to_string(), &row, None).await.unwrap();
+    rows.put(&build_ticket_key(2).to_string(), &row, None)
+        .await
+        .unwrap();
     let large = bytes::Bytes::from(vec![7; 700 << 10]);
     let object = world.queue.objects().put(large.clone()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -33,7 +43,9 @@ async fn backup_restores_all_streams_with_sequences() {
         .unwrap();
 
     let empty = NatsServer::start().await.unwrap();
-    let other = Queue::connect(&settings(&empty), "test").await.unwrap();
+    let other = Queue::connect(&build_server_settings(&empty), "test")
+        .await
+        .unwrap();
     let mut restored = Vec::new();
     other
         .restore(&backup, |stream| restored.push(stream.clone()))
@@ -48,24 +60,27 @@ async fn backup_restores_all_streams_with_sequences() {
     assert_eq!(counts(&restored), counts(&kept));
     other.ensure_topology().await.unwrap();
     assert_eq!(
-        journal.read(&run(2)).await.unwrap(),
-        other.journal().read(&run(2)).await.unwrap()
+        journal.read(&build_run_id(2)).await.unwrap(),
+        other.journal().read(&build_run_id(2)).await.unwrap()
     );
     assert_eq!(
-        other.journal().read(&run(1)).await.unwrap(),
+        other.journal().read(&build_run_id(1)).await.unwrap(),
         [],
         "what was purged stays away"
     );
     let (there, here) = (other.triggers(), &triggers);
     assert_eq!(there.newest().await.unwrap(), here.newest().await.unwrap());
-    let known = there.append(&trigger(&ticket(3), "k")).await.unwrap();
+    let known = there
+        .append(&build_trigger(&build_ticket_key(3), "k"))
+        .await
+        .unwrap();
     assert!(
         matches!(known, queue::AppendOutcome::Known(_)),
         "a key that was known is known"
     );
     let found = other
         .table::<TicketRow>(KeyValueBucket::Tickets)
-        .get(&ticket(2).to_string())
+        .get(&build_ticket_key(2).to_string())
         .await
         .unwrap();
     assert_eq!(found.map(|(row, _)| row.cursor), Some(7));

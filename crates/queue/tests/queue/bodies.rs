@@ -4,15 +4,18 @@ use bytes::Bytes;
 use domain::{Fact, JournalEntry, ObjectRef, RecordKind, ServiceOrigin, Timestamp};
 use queue::{DeadLetter, Error, KeyValueBucket, UnreferencedObject, WebhookDelivery};
 
-use crate::world::{Text, World, entry, now, report, run, text, ticket, trigger_with};
+use crate::world::{
+    Text, World, build_entry, build_outbound_request, build_run_id, build_text, build_ticket_key, read_clock,
+    trigger_with,
+};
 
 #[tokio::test]
 async fn record_over_payload_limit_round_trips() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    let large = trigger_with(&ticket(1), "comment:1", "x".repeat(3 * 1024 * 1024));
+    let large = trigger_with(&build_ticket_key(1), "comment:1", "x".repeat(3 * 1024 * 1024));
     log.append(&large).await.unwrap();
-    let read = log.read_after(&ticket(1), 0).await.unwrap();
+    let read = log.read_after(&build_ticket_key(1), 0).await.unwrap();
     assert!(read[0].1 == large);
 }
 
@@ -51,9 +54,9 @@ async fn dead_letters_are_listed_newest_last() {
     let letter = |id: u32| DeadLetter {
         what: RecordKind::Ticket,
         id: format!("line\nbreak ü {id}"),
-        ticket: Some(ticket(1)),
+        ticket: Some(build_ticket_key(1)),
         reason: "five takeovers without progress".to_owned(),
-        at: now(),
+        at: read_clock(),
     };
     let sent: Vec<DeadLetter> = (0..5).map(letter).collect();
     for one in &sent {
@@ -71,19 +74,19 @@ async fn dead_letters_are_listed_newest_last() {
 }
 
 /// The time one day later, so that all stored objects are old enough to be collected.
-fn tomorrow() -> Timestamp {
-    now().plus_ms(24 * 60 * 60 * 1000)
+fn compute_tomorrow() -> Timestamp {
+    read_clock().plus_ms(24 * 60 * 60 * 1000)
 }
 
-async fn garbage(world: &World, before: Timestamp) -> Vec<UnreferencedObject> {
+async fn find_garbage(world: &World, before: Timestamp) -> Vec<UnreferencedObject> {
     let search = world.queue.objects().unreferenced(before, 0).await.unwrap();
     assert_eq!(search.next, None);
     search.garbage
 }
 
-async fn collect(world: &World) -> usize {
+async fn collect_garbage(world: &World) -> usize {
     let mut collected = 0;
-    for one in garbage(world, tomorrow()).await {
+    for one in find_garbage(world, compute_tomorrow()).await {
         collected += usize::from(world.queue.objects().remove(&one).await.unwrap());
     }
     collected
@@ -94,12 +97,12 @@ async fn messages_of_the_store(world: &World) -> u64 {
     stream.info().await.unwrap().state.messages
 }
 
-fn large(mark: &str) -> String {
+fn build_large_text(mark: &str) -> String {
     mark.repeat(700 * 1024)
 }
 
 /// Stores records of every kind that name an object or whose body is an object. Returns these objects.
-async fn referring(world: &World) -> Vec<ObjectRef> {
+async fn store_referring_records(world: &World) -> Vec<ObjectRef> {
     let objects = world.queue.objects();
     let (packed, pushed) = tokio::join!(
         objects.put(Bytes::from("snapshot")),
@@ -121,10 +124,15 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
     };
     let entry = JournalEntry {
         fact,
-        ..entry(0, "n")
+        ..build_entry(0, "n")
     };
-    world.queue.journal().append(&run(1), 0, &entry).await.unwrap();
-    let mut asked = report(&ticket(1), 5);
+    world
+        .queue
+        .journal()
+        .append(&build_run_id(1), 0, &entry)
+        .await
+        .unwrap();
+    let mut asked = build_outbound_request(&build_ticket_key(1), 5);
     asked.request = domain::OutboundAction::PushBranch(domain::BranchPush {
         scope: None,
         repository: "acme/shop".parse().unwrap(),
@@ -135,14 +143,14 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         expected: None,
     });
     world.queue.reports().append(&asked).await.unwrap();
-    let trigger = trigger_with(&ticket(1), "comment:1", large("t"));
+    let trigger = trigger_with(&build_ticket_key(1), "comment:1", build_large_text("t"));
     world.queue.triggers().append(&trigger).await.unwrap();
     let delivery = WebhookDelivery {
         source: ServiceOrigin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
-        received_at: now(),
-        body: large("d").into(),
+        received_at: read_clock(),
+        body: build_large_text("d").into(),
     };
     world.queue.deliveries().publish(&delivery).await.unwrap();
     let letter = DeadLetter {
@@ -150,32 +158,38 @@ async fn referring(world: &World) -> Vec<ObjectRef> {
         id: "r".to_owned(),
         ticket: None,
         reason: "no".to_owned(),
-        at: now(),
+        at: read_clock(),
     };
     world
         .queue
         .dead_letters()
-        .publish(&letter, large("l").into())
+        .publish(&letter, build_large_text("l").into())
         .await
         .unwrap();
     let row = world.queue.table::<Text>(KeyValueBucket::Effects);
-    row.put("row", &text(&large("r")), None).await.unwrap();
+    row.put("row", &build_text(&build_large_text("r")), None)
+        .await
+        .unwrap();
     vec![packed, pushed]
 }
 
 #[tokio::test]
 async fn object_is_collected_after_last_reference() {
     let world = World::new().await;
-    let named = referring(&world).await;
-    assert_eq!(collect(&world).await, 0, "every one of six is referred to");
+    let named = store_referring_records(&world).await;
+    assert_eq!(
+        collect_garbage(&world).await,
+        0,
+        "every one of six is referred to"
+    );
     let objects = world.queue.objects();
     let orphan = objects.put(Bytes::from("nobody wants me")).await.unwrap();
     assert_eq!(
-        garbage(&world, now().plus_ms(-60_000)).await.len(),
+        find_garbage(&world, read_clock().plus_ms(-60_000)).await.len(),
         0,
         "too young"
     );
-    assert_eq!(collect(&world).await, 1);
+    assert_eq!(collect_garbage(&world).await, 1);
     assert!(matches!(objects.get(&orphan).await, Err(Error::Corrupt { .. })));
     for object in &named {
         objects.get(object).await.unwrap();
@@ -184,15 +198,19 @@ async fn object_is_collected_after_last_reference() {
         world
             .queue
             .triggers()
-            .read_after(&ticket(1), 0)
+            .read_after(&build_ticket_key(1), 0)
             .await
             .unwrap()
             .len(),
         1
     );
 
-    world.queue.forget_ticket(&ticket(1)).await.unwrap();
-    assert_eq!(collect(&world).await, 3, "trigger, report and journal are gone");
+    world.queue.forget_ticket(&build_ticket_key(1)).await.unwrap();
+    assert_eq!(
+        collect_garbage(&world).await,
+        3,
+        "trigger, report and journal are gone"
+    );
     world
         .raw()
         .await
@@ -209,8 +227,8 @@ async fn object_is_collected_after_last_reference() {
         .delete("row")
         .await
         .unwrap();
-    assert_eq!(collect(&world).await, 3);
-    collect(&world).await;
+    assert_eq!(collect_garbage(&world).await, 3);
+    collect_garbage(&world).await;
     assert_eq!(
         messages_of_the_store(&world).await,
         0,
@@ -230,12 +248,12 @@ async fn only_chunks_of_torn_objects_are_collected() {
         ack.await.unwrap();
     }
     assert_eq!(
-        objects.remove_torn(now().plus_ms(-60_000)).await.unwrap(),
+        objects.remove_torn(read_clock().plus_ms(-60_000)).await.unwrap(),
         0,
         "too young"
     );
-    assert_eq!(objects.remove_torn(tomorrow()).await.unwrap(), 1);
-    assert_eq!(objects.remove_torn(tomorrow()).await.unwrap(), 0);
+    assert_eq!(objects.remove_torn(compute_tomorrow()).await.unwrap(), 1);
+    assert_eq!(objects.remove_torn(compute_tomorrow()).await.unwrap(), 0);
     assert!(objects.get(&whole).await.unwrap() == bytes);
 }
 
@@ -245,13 +263,13 @@ async fn object_stored_again_during_collection_stays() {
     let objects = world.queue.objects();
     let bytes = Bytes::from(vec![7_u8; 300 * 1024]);
     let object = objects.put(bytes.clone()).await.unwrap();
-    let found = garbage(&world, tomorrow()).await;
+    let found = find_garbage(&world, compute_tomorrow()).await;
     objects.put(bytes.clone()).await.unwrap();
     assert!(!objects.remove(&found[0]).await.unwrap());
     assert!(objects.get(&object).await.unwrap() == bytes);
 
-    assert_eq!(collect(&world).await, 1);
-    let tombstones = garbage(&world, tomorrow()).await;
+    assert_eq!(collect_garbage(&world).await, 1);
+    let tombstones = find_garbage(&world, compute_tomorrow()).await;
     objects.put(bytes.clone()).await.unwrap();
     for tombstone in &tombstones {
         assert!(!objects.remove(tombstone).await.unwrap());
@@ -266,7 +284,7 @@ async fn last_stored_object_survives_collection_races() {
     let objects = world.queue.objects();
     objects.put(bytes.clone()).await.unwrap();
     for round in 0..50 {
-        let found = garbage(&world, tomorrow()).await;
+        let found = find_garbage(&world, compute_tomorrow()).await;
         let remove = async {
             for one in &found {
                 objects.remove(one).await.unwrap();
@@ -276,7 +294,7 @@ async fn last_stored_object_survives_collection_races() {
         assert!(objects.get(&stored.unwrap()).await.unwrap() == bytes);
         // Every second round begins with a tombstone.
         if round % 2 == 0 {
-            collect(&world).await;
+            collect_garbage(&world).await;
         }
     }
 }
@@ -301,14 +319,18 @@ async fn journal_of(world: &World, number: u64, facts: Vec<Fact>) {
     for (position, fact) in facts.into_iter().enumerate() {
         let entry = JournalEntry {
             fact,
-            ..entry(position as u64, &format!("{number}-{position}"))
+            ..build_entry(position as u64, &format!("{number}-{position}"))
         };
-        let appended = world.queue.journal().append(&run(number), last, &entry).await;
+        let appended = world
+            .queue
+            .journal()
+            .append(&build_run_id(number), last, &entry)
+            .await;
         last = appended.unwrap();
     }
 }
 
-const fn taken(snapshot: domain::WorkspaceSnapshot) -> Fact {
+const fn build_snapshot_fact(snapshot: domain::WorkspaceSnapshot) -> Fact {
     Fact::SnapshotTaken {
         snapshot,
         repository: None,
@@ -316,7 +338,7 @@ const fn taken(snapshot: domain::WorkspaceSnapshot) -> Fact {
 }
 
 /// Fact that a lost workspace was restored from a snapshot.
-fn restored(snapshot: &domain::WorkspaceSnapshot) -> Fact {
+fn build_restored_fact(snapshot: &domain::WorkspaceSnapshot) -> Fact {
     let workspace = serde_json::json!({
         "executor": "http://10.0.0.7:7403", "id": "w", "base": snapshot.base, "sandbox": "L1", "tools": [],
         "instructions": "",
@@ -344,23 +366,28 @@ async fn collector_keeps_last_snapshot_per_run() {
         reason: domain::StopReason::Completed,
     };
     let facts = vec![
-        taken(first.clone()),
-        taken(second.clone()),
-        taken(proven.clone()),
+        build_snapshot_fact(first.clone()),
+        build_snapshot_fact(second.clone()),
+        build_snapshot_fact(proven.clone()),
         proof.clone(),
-        taken(third.clone()),
-        restored(&third),
-        taken(fourth.clone()),
+        build_snapshot_fact(third.clone()),
+        build_restored_fact(&third),
+        build_snapshot_fact(fourth.clone()),
     ];
     journal_of(&world, 1, facts).await;
     // A finished run returns to no earlier state.
     journal_of(
         &world,
         2,
-        vec![taken(other.clone()), proof, taken(ended.clone()), over],
+        vec![
+            build_snapshot_fact(other.clone()),
+            proof,
+            build_snapshot_fact(ended.clone()),
+            over,
+        ],
     )
     .await;
-    let found: Vec<String> = garbage(&world, tomorrow())
+    let found: Vec<String> = find_garbage(&world, compute_tomorrow())
         .await
         .into_iter()
         .map(|one| one.name)

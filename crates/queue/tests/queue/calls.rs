@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::World;
 
-fn call(id: &str, title: &str) -> PullRequestCall {
+fn build_call(id: &str, title: &str) -> PullRequestCall {
     PullRequestCall {
         id: id.to_owned(),
         at: Timestamp::from_unix_ms(1_000),
@@ -19,10 +19,10 @@ fn call(id: &str, title: &str) -> PullRequestCall {
 async fn call_is_claimed_until_reporter_seems_dead() {
     let world = World::new().await;
     let calls = world.queue.pull_request_calls();
-    let (first, second) = (call("cursor", "One"), call("a.b *>", "Two"));
+    let (first, second) = (build_call("cursor", "One"), build_call("a.b *>", "Two"));
     assert_eq!(calls.ask(&first).await.unwrap(), None);
     assert_eq!(
-        calls.ask(&call("cursor", "Other")).await.unwrap(),
+        calls.ask(&build_call("cursor", "Other")).await.unwrap(),
         Some(first.clone())
     );
     assert_eq!(calls.ask(&second).await.unwrap(), None);

@@ -13,7 +13,7 @@ use domain::ServiceOrigin;
 use queue::{DeliveryDisposition, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::world::{World, delivery, soon, stays_away};
+use crate::world::{World, await_soon, build_delivery, stays_away};
 
 async fn messages_of(world: &World, stream: &str) -> u64 {
     world
@@ -28,7 +28,7 @@ async fn messages_of(world: &World, stream: &str) -> u64 {
 }
 
 /// Consumes deliveries with the dispositions of `decide`, and returns each delivery through a channel.
-fn consume(
+fn consume_deliveries(
     world: &World,
     decide: impl Fn(usize) -> DeliveryDisposition + Send + Sync + 'static,
 ) -> (
@@ -59,11 +59,11 @@ async fn delivery_arrives_whole_and_is_deleted() {
     let world = World::new().await;
     let sent = WebhookDelivery {
         body: Bytes::from(vec![b'x'; 2 * 1024 * 1024]),
-        ..delivery("a b\n1")
+        ..build_delivery("a b\n1")
     };
     assert!(world.queue.deliveries().publish(&sent).await.unwrap());
-    let (mut seen, consuming) = consume(&world, |_| DeliveryDisposition::Done);
-    let got = soon(seen.recv()).await.unwrap();
+    let (mut seen, consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
+    let got = await_soon(seen.recv()).await.unwrap();
     assert_eq!(
         (got.source, got.id, got.event),
         (sent.source, sent.id, sent.event)
@@ -71,33 +71,59 @@ async fn delivery_arrives_whole_and_is_deleted() {
     assert_eq!(got.received_at, sent.received_at);
     assert!(got.body == sent.body);
     world.shutdown.cancel();
-    soon(consuming).await.unwrap().unwrap();
+    await_soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }
 
 #[tokio::test]
 async fn known_delivery_is_ignored_after_handling() {
     let world = World::new().await;
-    assert!(world.queue.deliveries().publish(&delivery("1")).await.unwrap());
-    assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
-    let (mut seen, _consuming) = consume(&world, |_| DeliveryDisposition::Done);
-    soon(seen.recv()).await.unwrap();
-    assert!(!world.queue.deliveries().publish(&delivery("1")).await.unwrap());
+    assert!(
+        world
+            .queue
+            .deliveries()
+            .publish(&build_delivery("1"))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !world
+            .queue
+            .deliveries()
+            .publish(&build_delivery("1"))
+            .await
+            .unwrap()
+    );
+    let (mut seen, _consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
+    await_soon(seen.recv()).await.unwrap();
+    assert!(
+        !world
+            .queue
+            .deliveries()
+            .publish(&build_delivery("1"))
+            .await
+            .unwrap()
+    );
     assert!(stays_away(seen.recv()).await);
 }
 
 #[tokio::test]
 async fn a_retried_delivery_comes_again() {
     let world = World::new().await;
-    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
-    let (mut seen, _consuming) = consume(&world, |count| match count {
+    world
+        .queue
+        .deliveries()
+        .publish(&build_delivery("1"))
+        .await
+        .unwrap();
+    let (mut seen, _consuming) = consume_deliveries(&world, |count| match count {
         0 | 1 => DeliveryDisposition::Retry {
             after: Duration::from_millis(50),
         },
         _ => DeliveryDisposition::Done,
     });
     for _ in 0..3 {
-        assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
+        assert_eq!(await_soon(seen.recv()).await.unwrap().id, "1");
     }
     assert!(stays_away(seen.recv()).await);
     assert_eq!(messages_of(&world, "DEAD").await, 0);
@@ -106,14 +132,19 @@ async fn a_retried_delivery_comes_again() {
 #[tokio::test]
 async fn rejected_delivery_is_dead_lettered() {
     let world = World::new().await;
-    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
+    world
+        .queue
+        .deliveries()
+        .publish(&build_delivery("1"))
+        .await
+        .unwrap();
     let reject = |_| DeliveryDisposition::Reject {
         reason: "not JSON".to_owned(),
     };
-    let (mut seen, consuming) = consume(&world, reject);
-    soon(seen.recv()).await.unwrap();
+    let (mut seen, consuming) = consume_deliveries(&world, reject);
+    await_soon(seen.recv()).await.unwrap();
     world.shutdown.cancel();
-    soon(consuming).await.unwrap().unwrap();
+    await_soon(consuming).await.unwrap().unwrap();
     let letters = world.queue.dead_letters().list(10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(
@@ -133,13 +164,18 @@ async fn foreign_message_is_dead_lettered() {
         .unwrap()
         .await
         .unwrap();
-    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
-    let (mut seen, consuming) = consume(&world, |_| DeliveryDisposition::Done);
-    assert_eq!(soon(seen.recv()).await.unwrap().id, "1");
+    world
+        .queue
+        .deliveries()
+        .publish(&build_delivery("1"))
+        .await
+        .unwrap();
+    let (mut seen, consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
+    assert_eq!(await_soon(seen.recv()).await.unwrap().id, "1");
     let dead = async { while world.queue.dead_letters().list(10).await.unwrap().is_empty() {} };
-    soon(dead).await;
+    await_soon(dead).await;
     world.shutdown.cancel();
-    soon(consuming).await.unwrap().unwrap();
+    await_soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }
 
@@ -147,7 +183,12 @@ async fn foreign_message_is_dead_lettered() {
 async fn slots_limit_deliveries_and_running_ones_finish() {
     let world = World::new().await;
     for id in ["1", "2", "3"] {
-        world.queue.deliveries().publish(&delivery(id)).await.unwrap();
+        world
+            .queue
+            .deliveries()
+            .publish(&build_delivery(id))
+            .await
+            .unwrap();
     }
     let (started, mut starts) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
@@ -164,12 +205,12 @@ async fn slots_limit_deliveries_and_running_ones_finish() {
             })
             .await
     });
-    soon(starts.recv()).await.unwrap();
-    soon(starts.recv()).await.unwrap();
+    await_soon(starts.recv()).await.unwrap();
+    await_soon(starts.recv()).await.unwrap();
     assert!(stays_away(starts.recv()).await);
     world.shutdown.cancel();
     gate.add_permits(2);
-    soon(consuming).await.unwrap().unwrap();
+    await_soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 1);
 }
 
@@ -178,7 +219,7 @@ async fn hanging_origin_does_not_delay_others() {
     let world = World::new().await;
     let of = |source: ServiceOrigin, number: usize| WebhookDelivery {
         source,
-        ..delivery(&number.to_string())
+        ..build_delivery(&number.to_string())
     };
     let deliveries = world.queue.deliveries();
     for number in 0..10 {
@@ -204,41 +245,43 @@ async fn hanging_origin_does_not_delay_others() {
         consumer.consume(2, shutdown, handler).await
     });
     for _ in 0..2 {
-        assert_eq!(soon(seen.recv()).await, Some(ServiceOrigin::Jira(None)));
+        assert_eq!(await_soon(seen.recv()).await, Some(ServiceOrigin::Jira(None)));
     }
     deliveries
         .publish(&of(ServiceOrigin::GitHub(None), 10))
         .await
         .unwrap();
-    assert_eq!(soon(seen.recv()).await, Some(ServiceOrigin::GitHub(None)));
+    assert_eq!(await_soon(seen.recv()).await, Some(ServiceOrigin::GitHub(None)));
     answers.add_permits(10);
     for _ in 2..10 {
         assert_eq!(
-            soon(seen.recv()).await,
+            await_soon(seen.recv()).await,
             Some(ServiceOrigin::Jira(None)),
             "none is lost"
         );
     }
     world.shutdown.cancel();
-    soon(consuming).await.unwrap().unwrap();
+    await_soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }
 
 /// Settings with the shortest acknowledgement wait, so that five crashes do not take long.
-fn impatient(world: &World) -> queue::Settings {
+fn build_impatient_settings(world: &World) -> queue::Settings {
     queue::Settings {
         ack_wait_ms: 1_000,
-        ..crate::world::settings(&world.server)
+        ..crate::world::build_server_settings(&world.server)
     }
 }
 
 #[tokio::test]
 async fn panicking_handler_makes_dead_letter_after_five() {
     let world = World::new().await;
-    let queue = queue::Queue::connect(&impatient(&world), "test").await.unwrap();
+    let queue = queue::Queue::connect(&build_impatient_settings(&world), "test")
+        .await
+        .unwrap();
     queue.ensure_topology().await.unwrap();
     for id in ["poison", "healthy"] {
-        queue.deliveries().publish(&delivery(id)).await.unwrap();
+        queue.deliveries().publish(&build_delivery(id)).await.unwrap();
     }
     let attempts = Arc::new(AtomicUsize::new(0));
     // Each process ends once its handler has panicked, so the count cannot be kept in memory.
@@ -259,7 +302,7 @@ async fn panicking_handler_makes_dead_letter_after_five() {
             };
             deliveries.consume(2, ended, handler).await
         });
-        soon(process).await.unwrap().unwrap();
+        await_soon(process).await.unwrap().unwrap();
     }
     let (deliveries, shutdown) = (queue.deliveries(), world.shutdown.clone());
     tokio::spawn(async move {
@@ -270,7 +313,7 @@ async fn panicking_handler_makes_dead_letter_after_five() {
         let letters = queue.dead_letters().list(10).await.unwrap();
         letters.first().map(|(_, letter)| letter.clone())
     };
-    let letter = soon(async {
+    let letter = await_soon(async {
         loop {
             if let Some(letter) = buried().await {
                 break letter;
@@ -287,21 +330,26 @@ async fn panicking_handler_makes_dead_letter_after_five() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    soon(is_empty).await;
+    await_soon(is_empty).await;
 }
 
 #[tokio::test]
 async fn retries_of_handler_are_no_crashes() {
     let world = World::new().await;
-    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
-    let (mut seen, _consuming) = consume(&world, |count| match count {
+    world
+        .queue
+        .deliveries()
+        .publish(&build_delivery("1"))
+        .await
+        .unwrap();
+    let (mut seen, _consuming) = consume_deliveries(&world, |count| match count {
         0..12 => DeliveryDisposition::Retry {
             after: Duration::from_millis(20),
         },
         _ => DeliveryDisposition::Done,
     });
     for _ in 0..13 {
-        soon(seen.recv()).await.unwrap();
+        await_soon(seen.recv()).await.unwrap();
     }
     assert!(stays_away(seen.recv()).await);
     assert_eq!(world.queue.dead_letters().list(10).await.unwrap(), []);

@@ -5,11 +5,13 @@ use domain::RecordKind;
 use queue::{DeadLetter, Error, Queue, Settings, WebhookDelivery};
 use servers::{NatsCluster, NatsOptions, NatsServer};
 
-use crate::world::{delivery, entry, run, settings_for, soon, ticket, trigger};
+use crate::world::{
+    await_soon, build_delivery, build_entry, build_run_id, build_ticket_key, build_trigger, settings_for,
+};
 
 const STORE_MIB: u32 = 16;
 
-fn limited() -> NatsOptions {
+fn build_limited_options() -> NatsOptions {
     NatsOptions {
         max_file_store: Some(20 << 20),
         ..NatsOptions::default()
@@ -17,7 +19,7 @@ fn limited() -> NatsOptions {
 }
 
 /// Pseudorandom bytes, different for each round.
-fn noise(round: u64, bytes: usize) -> Bytes {
+fn generate_noise(round: u64, bytes: usize) -> Bytes {
     let mut state = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
         state ^= state << 13;
@@ -31,7 +33,7 @@ fn noise(round: u64, bytes: usize) -> Bytes {
 /// Stores objects until one is refused; returns the number of stored ones.
 async fn fill_objects(queue: &Queue, bytes: usize) -> u64 {
     for round in 0..1_000 {
-        match soon(queue.objects().put(noise(round, bytes))).await {
+        match await_soon(queue.objects().put(generate_noise(round, bytes))).await {
             Ok(_) => {}
             Err(Error::Full { .. }) => return round,
             Err(error) => panic!("object {round}: {error:?}"),
@@ -44,21 +46,25 @@ async fn fill_objects(queue: &Queue, bytes: usize) -> u64 {
 async fn expect_work_goes_on(queue: &Queue) {
     assert!(queue.objects().used_percent().await.unwrap() >= 95);
     for number in 0..20 {
-        let new = soon(queue.deliveries().publish(&delivery(&number.to_string()))).await;
+        let new = await_soon(queue.deliveries().publish(&build_delivery(&number.to_string()))).await;
         assert!(new.unwrap(), "webhook {number}");
     }
     let large = WebhookDelivery {
-        body: noise(7, 1 << 20),
-        ..delivery("large")
+        body: generate_noise(7, 1 << 20),
+        ..build_delivery("large")
     };
-    soon(queue.deliveries().publish(&large)).await.unwrap();
-    soon(queue.triggers().append(&trigger(&ticket(1), "comment:1")))
+    await_soon(queue.deliveries().publish(&large)).await.unwrap();
+    await_soon(
+        queue
+            .triggers()
+            .append(&build_trigger(&build_ticket_key(1), "comment:1")),
+    )
+    .await
+    .unwrap();
+    await_soon(queue.journal().append(&build_run_id(1), 0, &build_entry(0, "n")))
         .await
         .unwrap();
-    soon(queue.journal().append(&run(1), 0, &entry(0, "n")))
-        .await
-        .unwrap();
-    assert_eq!(queue.journal().read(&run(1)).await.unwrap().len(), 1);
+    assert_eq!(queue.journal().read(&build_run_id(1)).await.unwrap().len(), 1);
     for role in [
         queue::NatsRole::Ingest,
         queue::NatsRole::Planner,
@@ -66,17 +72,19 @@ async fn expect_work_goes_on(queue: &Queue) {
     ] {
         queue.probe(role).await.unwrap();
     }
-    soon(queue.forget_ticket(&ticket(1))).await.unwrap();
+    await_soon(queue.forget_ticket(&build_ticket_key(1)))
+        .await
+        .unwrap();
 }
 
 async fn expect_objects_are_collected(queue: &Queue) {
-    let later = crate::world::now().plus_ms(3_600_000);
+    let later = crate::world::read_clock().plus_ms(3_600_000);
     let found = queue.objects().unreferenced(later, 0).await.unwrap();
     assert!(!found.garbage.is_empty());
     for garbage in &found.garbage {
         assert!(queue.objects().remove(garbage).await.unwrap());
     }
-    queue.objects().put(noise(9_999, 2 << 20)).await.unwrap();
+    queue.objects().put(generate_noise(9_999, 2 << 20)).await.unwrap();
 }
 
 /// Connects to servers with little room and creates the streams.
@@ -101,13 +109,13 @@ async fn expect_full_objects_stop_nothing(queue: &Queue) {
 
 #[tokio::test]
 async fn full_objects_one_server_work_goes_on() {
-    let server = NatsServer::start_with(limited()).await.unwrap();
+    let server = NatsServer::start_with(build_limited_options()).await.unwrap();
     expect_full_objects_stop_nothing(&connect_limited(server.url(), 1).await).await;
 }
 
 #[tokio::test]
 async fn full_objects_three_servers_work_goes_on() {
-    let cluster = NatsCluster::start(limited()).await.unwrap();
+    let cluster = NatsCluster::start(build_limited_options()).await.unwrap();
     expect_full_objects_stop_nothing(&connect_limited(cluster.url(), 3).await).await;
     for server in cluster.servers() {
         assert_eq!(server.monitor("/healthz").await.unwrap().0, 200);
@@ -116,15 +124,15 @@ async fn full_objects_three_servers_work_goes_on() {
 
 #[tokio::test]
 async fn scarce_room_refuses_requests_before_webhooks() {
-    let server = NatsServer::start_with(limited()).await.unwrap();
+    let server = NatsServer::start_with(build_limited_options()).await.unwrap();
     let queue = connect_limited(server.url(), 1).await;
     let mut refused = false;
     for number in 0..1_000_u64 {
-        let mut filler = trigger(&ticket(number + 1), "comment:1");
+        let mut filler = build_trigger(&build_ticket_key(number + 1), "comment:1");
         filler.actor = None;
         let phrase = "x".repeat(200 << 10);
-        let filler = crate::world::trigger_with(&ticket(number + 1), filler.key.as_str(), phrase);
-        match soon(queue.triggers().append(&filler)).await {
+        let filler = crate::world::trigger_with(&build_ticket_key(number + 1), filler.key.as_str(), phrase);
+        match await_soon(queue.triggers().append(&filler)).await {
             Ok(_) => {}
             Err(Error::Full { .. }) => {
                 refused = true;
@@ -136,11 +144,11 @@ async fn scarce_room_refuses_requests_before_webhooks() {
     assert!(refused);
     let used = queue.store_use().await.unwrap();
     assert!(used.percent() < 90, "{used:?}");
-    soon(queue.journal().append(&run(1), 0, &entry(0, "n")))
+    await_soon(queue.journal().append(&build_run_id(1), 0, &build_entry(0, "n")))
         .await
         .unwrap();
-    assert!(queue.deliveries().publish(&delivery("1")).await.unwrap());
-    queue.triggers().wake(&ticket(1)).await.unwrap();
+    assert!(queue.deliveries().publish(&build_delivery("1")).await.unwrap());
+    queue.triggers().wake(&build_ticket_key(1)).await.unwrap();
 }
 
 #[tokio::test]
@@ -187,7 +195,7 @@ async fn topology_of_former_release_keeps_records() {
     queue.ensure_topology().await.unwrap();
     let mut objects = Vec::new();
     for round in 0..6 {
-        objects.push(queue.objects().put(noise(round, 2 << 20)).await.unwrap());
+        objects.push(queue.objects().put(generate_noise(round, 2 << 20)).await.unwrap());
     }
     for round in 0..10 {
         let letter = DeadLetter {
@@ -195,9 +203,9 @@ async fn topology_of_former_release_keeps_records() {
             id: round.to_string(),
             ticket: None,
             reason: "a test".to_owned(),
-            at: crate::world::now(),
+            at: crate::world::read_clock(),
         };
-        let body = noise(round, 100 << 10);
+        let body = generate_noise(round, 100 << 10);
         queue.dead_letters().publish(&letter, body).await.unwrap();
     }
     let letters = queue.dead_letters().count().await.unwrap();
@@ -212,6 +220,6 @@ async fn topology_of_former_release_keeps_records() {
         queue.objects().get(object).await.unwrap();
     }
     assert_eq!(queue.dead_letters().count().await.unwrap(), letters);
-    let refused = queue.objects().put(noise(99, 2 << 20)).await;
+    let refused = queue.objects().put(generate_noise(99, 2 << 20)).await;
     assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
 }

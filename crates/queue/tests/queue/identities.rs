@@ -17,7 +17,10 @@ use servers::{NatsOptions, NatsServer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Text, World, delivery, entry, report, run, soon, text, ticket, trigger};
+use crate::world::{
+    Text, World, await_soon, build_delivery, build_entry, build_outbound_request, build_run_id, build_text,
+    build_ticket_key, build_trigger,
+};
 
 struct Users {
     server: NatsServer,
@@ -89,16 +92,16 @@ async fn each_service_works_with_its_user() {
     ingest.check_topology(NatsRole::Ingest).await.unwrap();
     planner.check_topology(NatsRole::Planner).await.unwrap();
     let stop = CancellationToken::new();
-    deliveries(&ingest, &stop).await;
-    work(&ingest, &planner, &stop).await;
-    reports(&planner, &reporter, &stop).await;
-    credentials(&ingest, &reporter).await;
-    upkeep(&ingest, &reporter, &stop).await;
+    check_deliveries(&ingest, &stop).await;
+    exercise_planner_work(&ingest, &planner, &stop).await;
+    exercise_reports(&planner, &reporter, &stop).await;
+    check_credential_ends(&ingest, &reporter).await;
+    exercise_maintenance(&ingest, &reporter, &stop).await;
     stop.cancel();
 }
 
 /// Checks that each service replaces its own record of credential expiry and keeps the other's.
-async fn credentials(ingest: &Queue, reporter: &Queue) {
+async fn check_credential_ends(ingest: &Queue, reporter: &Queue) {
     let told = |kind: &str, day: &[&str]| CredentialEnds {
         ends: Vec::from_iter(day.iter().map(|day| CredentialEnd {
             kind: kind.to_owned(),
@@ -122,9 +125,9 @@ async fn credentials(ingest: &Queue, reporter: &Queue) {
     }
 }
 
-async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
+async fn check_deliveries(ingest: &Queue, stop: &CancellationToken) {
     // Larger than a message, so it uses the object store.
-    let mut large = delivery("large");
+    let mut large = build_delivery("large");
     large.body = vec![b'x'; 600 * 1024].into();
     assert!(ingest.deliveries().publish(&large).await.unwrap());
     let (sender, mut handled) = mpsc::unbounded_channel();
@@ -141,32 +144,39 @@ async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
         };
         queue.consume(1, stop, handler).await
     });
-    assert_eq!(soon(handled.recv()).await, Some(600 * 1024));
+    assert_eq!(await_soon(handled.recv()).await, Some(600 * 1024));
 }
 
-async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
+async fn exercise_planner_work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     let (triggers, shutdown) = (ingest.triggers(), stop.clone());
     tokio::spawn(async move { triggers.run_waker(shutdown).await });
-    let ticket = ticket(1);
+    let ticket = build_ticket_key(1);
     let mut watch = planner.triggers().watch(&ticket).await.unwrap();
-    ingest.triggers().append(&trigger(&ticket, "one")).await.unwrap();
-    soon(watch.changed()).await;
+    ingest
+        .triggers()
+        .append(&build_trigger(&ticket, "one"))
+        .await
+        .unwrap();
+    await_soon(watch.changed()).await;
     let mut tokens = planner.triggers().tokens(stop.clone()).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
     assert_eq!(planner.triggers().read_after(&ticket, 0).await.unwrap().len(), 1);
-    let run = run(1);
+    let run = build_run_id(1);
     planner
         .journal()
-        .append(&run, 0, &entry(0, "nonce"))
+        .append(&run, 0, &build_entry(0, "nonce"))
         .await
         .unwrap();
     let rows = planner.table::<Text>(KeyValueBucket::Tickets);
-    rows.put("jira:ENG-1", &text("row"), None).await.unwrap();
+    rows.put("jira:ENG-1", &build_text("row"), None).await.unwrap();
     let slots = planner.table::<Text>(KeyValueBucket::Slots);
-    slots.put("pool", &text("waiting"), None).await.unwrap();
+    slots.put("pool", &build_text("waiting"), None).await.unwrap();
     let pools = planner.table::<Text>(KeyValueBucket::Pools);
-    let seen = pools.put("pool", &text("seen"), None).await.unwrap();
-    pools.put("pool", &text("seen again"), Some(seen)).await.unwrap();
+    let seen = pools.put("pool", &build_text("seen"), None).await.unwrap();
+    pools
+        .put("pool", &build_text("seen again"), Some(seen))
+        .await
+        .unwrap();
     assert_eq!(
         ingest
             .table::<Text>(KeyValueBucket::Pools)
@@ -191,7 +201,7 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     );
     token.finish().await.unwrap();
     let mut live = ingest.journal().follow(&run, 0).await.unwrap();
-    assert_eq!(soon(live.next()).await.unwrap().unwrap().position, 0);
+    assert_eq!(await_soon(live.next()).await.unwrap().unwrap().position, 0);
     let mut printed = ingest.live().follow(&run).await.unwrap();
     // The server knows the subscription once it answers.
     ingest.ping().await.unwrap();
@@ -200,7 +210,7 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
         text: "hello".to_owned(),
     };
     planner.live().tell(&run, &output).await.unwrap();
-    assert_eq!(soon(printed.next()).await, Some(output));
+    assert_eq!(await_soon(printed.next()).await, Some(output));
     assert_eq!(
         ingest
             .table::<Text>(KeyValueBucket::Tickets)
@@ -212,28 +222,35 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     );
 }
 
-async fn reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
+async fn exercise_reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
     let pack = vec![7; 3 * 1024 * 1024];
     let object = planner.objects().put(pack.clone().into()).await.unwrap();
     assert_eq!(planner.objects().put(pack.clone().into()).await.unwrap(), object);
     assert_eq!(reporter.objects().get(&object).await.unwrap(), pack);
     let (log, shutdown) = (reporter.reports(), stop.clone());
     tokio::spawn(async move { log.run_waker(shutdown).await });
-    planner.reports().append(&report(&ticket(1), 1)).await.unwrap();
+    planner
+        .reports()
+        .append(&build_outbound_request(&build_ticket_key(1), 1))
+        .await
+        .unwrap();
     let mut tokens = reporter.reports().tokens(stop.clone()).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
     for bucket in [
         KeyValueBucket::Effects,
         KeyValueBucket::Branches,
         KeyValueBucket::PullRequests,
     ] {
         let table = reporter.table::<Text>(bucket);
-        let revision = table.put("key", &text("value"), None).await.unwrap();
-        table.put("key", &text("other"), Some(revision)).await.unwrap();
+        let revision = table.put("key", &build_text("value"), None).await.unwrap();
+        table
+            .put("key", &build_text("other"), Some(revision))
+            .await
+            .unwrap();
     }
     reporter
         .triggers()
-        .append(&trigger(&ticket(1), "settled"))
+        .append(&build_trigger(&build_ticket_key(1), "settled"))
         .await
         .unwrap();
     let letter = DeadLetter {
@@ -256,7 +273,7 @@ async fn reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
     token.finish().await.unwrap();
 }
 
-async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
+async fn exercise_maintenance(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
     let letters = ingest.dead_letters();
     let listed = letters.list(10).await.unwrap();
     assert!(listed.len() >= 2, "{listed:?}");
@@ -265,9 +282,9 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
         .find(|(_, letter)| letter.what == RecordKind::Report)
         .unwrap();
     let control = ingest.table::<Text>(KeyValueBucket::Control);
-    control.put("stop-all", &text("on"), None).await.unwrap();
+    control.put("stop-all", &build_text("on"), None).await.unwrap();
     control.delete("stop-all").await.unwrap();
-    ingest.reports().wake(&ticket(1)).await.unwrap();
+    ingest.reports().wake(&build_ticket_key(1)).await.unwrap();
     let (worker, shutdown) = (
         reporter.maintenance_worker(|| domain::Timestamp::from_unix_ms(1_000)),
         stop.clone(),
@@ -275,14 +292,26 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
     tokio::spawn(async move { worker.run(shutdown).await });
     let drop_letter = MaintenanceTask::DropLetter { letter: *sequence };
     let done = MaintenanceOutcome::Done;
-    assert_eq!(ordered(ingest, "one", drop_letter.clone()).await, done);
     assert_eq!(
-        ordered(ingest, "two", drop_letter).await,
+        complete_maintenance_order(ingest, "one", drop_letter.clone()).await,
+        done
+    );
+    assert_eq!(
+        complete_maintenance_order(ingest, "two", drop_letter).await,
         MaintenanceOutcome::Missing
     );
-    let forget = MaintenanceTask::ForgetTicket { ticket: ticket(1) };
-    assert_eq!(ordered(ingest, "three", forget).await, done);
-    assert_eq!(ingest.triggers().last_sequence(&ticket(1)).await.unwrap(), None);
+    let forget = MaintenanceTask::ForgetTicket {
+        ticket: build_ticket_key(1),
+    };
+    assert_eq!(complete_maintenance_order(ingest, "three", forget).await, done);
+    assert_eq!(
+        ingest
+            .triggers()
+            .last_sequence(&build_ticket_key(1))
+            .await
+            .unwrap(),
+        None
+    );
     let far = domain::Timestamp::parse("2100-01-01T00:00:00Z").unwrap();
     reporter.objects().remove_superseded().await.unwrap();
     let search = reporter.objects().unreferenced(far, 0).await.unwrap();
@@ -303,7 +332,7 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
             })
             .await;
     });
-    soon(begun.cancelled()).await;
+    await_soon(begun.cancelled()).await;
     shutdown.cancel();
     held.await.unwrap();
 }
@@ -315,8 +344,12 @@ async fn ticket_of_a_newer_release_is_not_forgotten() {
     let record = |format: u64| -> domain::AnyRecord {
         serde_json::from_value(serde_json::json!({ "version": format, "runs": "x" })).unwrap()
     };
-    rows.put(&ticket(1).to_string(), &record(99), None).await.unwrap();
-    rows.put(&ticket(2).to_string(), &record(1), None).await.unwrap();
+    rows.put(&build_ticket_key(1).to_string(), &record(99), None)
+        .await
+        .unwrap();
+    rows.put(&build_ticket_key(2).to_string(), &record(1), None)
+        .await
+        .unwrap();
     let worker = world
         .queue
         .maintenance_worker(|| domain::Timestamp::from_unix_ms(1_000));
@@ -324,23 +357,23 @@ async fn ticket_of_a_newer_release_is_not_forgotten() {
     let shutdown = stop.clone();
     let working = tokio::spawn(async move { worker.run(shutdown).await });
     let forget = |number| MaintenanceTask::ForgetTicket {
-        ticket: ticket(number),
+        ticket: build_ticket_key(number),
     };
-    let outcome = ordered(&world.queue, "newer", forget(1)).await;
+    let outcome = complete_maintenance_order(&world.queue, "newer", forget(1)).await;
     assert!(
         matches!(&outcome, MaintenanceOutcome::Refused { reason } if reason.contains("upgrade")),
         "{outcome:?}"
     );
     // A corrupt row prevents nothing.
     assert_eq!(
-        ordered(&world.queue, "corrupt", forget(2)).await,
+        complete_maintenance_order(&world.queue, "corrupt", forget(2)).await,
         MaintenanceOutcome::Done
     );
     stop.cancel();
     working.await.unwrap().unwrap();
 }
 
-async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> MaintenanceOutcome {
+async fn complete_maintenance_order(ingest: &Queue, id: &str, task: MaintenanceTask) -> MaintenanceOutcome {
     let orders = ingest.maintenance_orders();
     let order = MaintenanceOrder {
         id: id.to_owned(),
@@ -357,7 +390,7 @@ async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> Maintenance
             tokio::task::yield_now().await;
         }
     };
-    soon(answered).await
+    await_soon(answered).await
 }
 
 /// A rollup replaces all other messages without the right to purge.
@@ -489,12 +522,12 @@ async fn no_service_can_do_anothers_part() {
         let (client, mut refusals) = users.raw(role).await;
         for subject in own.iter().chain(&everybody) {
             client.publish(*subject, "{}".into()).await.unwrap();
-            let refused = soon(refusals.recv()).await.unwrap();
+            let refused = await_soon(refusals.recv()).await.unwrap();
             assert!(refused.contains(subject), "{}: {refused}", role.name());
         }
         for subject in [">", "journeyman.reports.>", "$KV.>", "_INBOX.>", "$JS.ACK.>"] {
             let _heard = client.subscribe(subject).await.unwrap();
-            let refused = soon(refusals.recv()).await.unwrap();
+            let refused = await_soon(refusals.recv()).await.unwrap();
             assert!(refused.contains(subject), "{}: {refused}", role.name());
         }
     }

@@ -4,24 +4,35 @@ use domain::{FenceStamp, RunFence};
 use futures::StreamExt as _;
 use queue::{AppendOutcome, WakeupToken};
 
-use crate::world::{World, now, report, soon, stays_away, ticket, trigger};
+use crate::world::{
+    World, await_soon, build_outbound_request, build_ticket_key, build_trigger, read_clock, stays_away,
+};
 
 #[tokio::test]
 async fn a_key_is_appended_once() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    let AppendOutcome::New(sequence) = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() else {
+    let AppendOutcome::New(sequence) = log
+        .append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap()
+    else {
         panic!("the key was new")
     };
-    let again = log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    let again = log
+        .append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
     assert_eq!(again, AppendOutcome::Known(sequence));
     assert!(matches!(
-        log.append(&trigger(&ticket(2), "comment:1")).await.unwrap(),
+        log.append(&build_trigger(&build_ticket_key(2), "comment:1"))
+            .await
+            .unwrap(),
         AppendOutcome::New(_)
     ));
     assert_eq!(
-        log.read_after(&ticket(1), 0).await.unwrap(),
-        [(sequence, trigger(&ticket(1), "comment:1"))]
+        log.read_after(&build_ticket_key(1), 0).await.unwrap(),
+        [(sequence, build_trigger(&build_ticket_key(1), "comment:1"))]
     );
 }
 
@@ -31,7 +42,11 @@ async fn concurrent_appends_of_key_store_one() {
     let tasks: Vec<_> = (0..16)
         .map(|_| {
             let log = world.queue.triggers();
-            tokio::spawn(async move { log.append(&trigger(&ticket(1), "comment:1")).await.unwrap() })
+            tokio::spawn(async move {
+                log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+                    .await
+                    .unwrap()
+            })
         })
         .collect();
     let outcomes: Vec<AppendOutcome> = futures::future::join_all(tasks)
@@ -48,7 +63,7 @@ async fn concurrent_appends_of_key_store_one() {
         world
             .queue
             .triggers()
-            .read_after(&ticket(1), 0)
+            .read_after(&build_ticket_key(1), 0)
             .await
             .unwrap()
             .len(),
@@ -60,12 +75,12 @@ async fn concurrent_appends_of_key_store_one() {
 async fn read_returns_ticket_records_after_cursor() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap(), []);
-    assert_eq!(log.last_sequence(&ticket(1)).await.unwrap(), None);
+    assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap(), []);
+    assert_eq!(log.last_sequence(&build_ticket_key(1)).await.unwrap(), None);
     let mut sequences = Vec::new();
     for number in 0..600 {
         let AppendOutcome::New(sequence) = log
-            .append(&trigger(&ticket(1), &format!("comment:{number}")))
+            .append(&build_trigger(&build_ticket_key(1), &format!("comment:{number}")))
             .await
             .unwrap()
         else {
@@ -73,20 +88,34 @@ async fn read_returns_ticket_records_after_cursor() {
         };
         sequences.push(sequence);
         if number % 10 == 0 {
-            log.append(&trigger(&ticket(12), &format!("comment:{number}")))
-                .await
-                .unwrap();
+            log.append(&build_trigger(
+                &build_ticket_key(12),
+                &format!("comment:{number}"),
+            ))
+            .await
+            .unwrap();
         }
     }
-    let all = log.read_after(&ticket(1), 0).await.unwrap();
+    let all = log.read_after(&build_ticket_key(1), 0).await.unwrap();
     assert_eq!(
         all.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(),
         sequences
     );
-    let rest = log.read_after(&ticket(1), sequences[597]).await.unwrap();
+    let rest = log
+        .read_after(&build_ticket_key(1), sequences[597])
+        .await
+        .unwrap();
     assert_eq!(rest.len(), 2);
-    assert_eq!(log.read_after(&ticket(1), sequences[599]).await.unwrap(), []);
-    assert_eq!(log.last_sequence(&ticket(1)).await.unwrap(), Some(sequences[599]));
+    assert_eq!(
+        log.read_after(&build_ticket_key(1), sequences[599])
+            .await
+            .unwrap(),
+        []
+    );
+    assert_eq!(
+        log.last_sequence(&build_ticket_key(1)).await.unwrap(),
+        Some(sequences[599])
+    );
 }
 
 #[tokio::test]
@@ -94,18 +123,18 @@ async fn one_token_per_ticket_is_outstanding() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    let first = soon(tokens.next()).await.unwrap();
-    assert_eq!(first.ticket(), &ticket(1));
-    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let first = await_soon(tokens.next()).await.unwrap();
+    assert_eq!(first.ticket(), &build_ticket_key(1));
+    log.wake(&build_ticket_key(1)).await.unwrap();
     assert!(stays_away(tokens.next()).await);
 
     let fence = first.fence();
     first.finish().await.unwrap();
     assert!(stays_away(tokens.next()).await);
-    log.wake(&ticket(1)).await.unwrap();
-    let second = soon(tokens.next()).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let second = await_soon(tokens.next()).await.unwrap();
     assert!(second.fence() > fence);
 }
 
@@ -114,11 +143,14 @@ async fn held_token_does_not_delay_other_tickets() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    log.wake(&ticket(2)).await.unwrap();
-    let first = soon(tokens.next()).await.unwrap();
-    let second = soon(tokens.next()).await.unwrap();
-    assert_eq!((first.ticket(), second.ticket()), (&ticket(1), &ticket(2)));
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    log.wake(&build_ticket_key(2)).await.unwrap();
+    let first = await_soon(tokens.next()).await.unwrap();
+    let second = await_soon(tokens.next()).await.unwrap();
+    assert_eq!(
+        (first.ticket(), second.ticket()),
+        (&build_ticket_key(1), &build_ticket_key(2))
+    );
 }
 
 #[tokio::test]
@@ -126,8 +158,8 @@ async fn released_token_returns_with_higher_fence() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    let first = soon(tokens.next()).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let first = await_soon(tokens.next()).await.unwrap();
     let FenceStamp {
         epoch,
         sequence,
@@ -135,7 +167,7 @@ async fn released_token_returns_with_higher_fence() {
     } = first.fence().stamp();
     assert_eq!((epoch, delivered), (1, 1));
     first.release().await;
-    let again = soon(tokens.next()).await.unwrap();
+    let again = await_soon(tokens.next()).await.unwrap();
     assert_eq!(again.fence(), RunFence::new(epoch, sequence, 2));
 }
 
@@ -148,11 +180,11 @@ async fn held_token_reports_progress_until_drop() {
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     for number in [1, 2] {
-        log.wake(&ticket(number)).await.unwrap();
+        log.wake(&build_ticket_key(number)).await.unwrap();
     }
-    soon(tokens.next()).await.unwrap().abandon();
-    let kept = soon(tokens.next()).await.unwrap();
-    let progress = soon(acks.next()).await.unwrap();
+    await_soon(tokens.next()).await.unwrap().abandon();
+    let kept = await_soon(tokens.next()).await.unwrap();
+    let progress = await_soon(acks.next()).await.unwrap();
     assert_eq!(progress.payload, "+WPI");
     let stream_sequence = progress.subject.split('.').nth(5).unwrap();
     assert_eq!(stream_sequence, kept.fence().stamp().sequence.to_string());
@@ -164,10 +196,10 @@ async fn abandoned_or_dropped_token_stays_outstanding() {
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     for number in [1, 2] {
-        log.wake(&ticket(number)).await.unwrap();
+        log.wake(&build_ticket_key(number)).await.unwrap();
     }
-    soon(tokens.next()).await.unwrap().abandon();
-    drop(soon(tokens.next()).await.unwrap());
+    await_soon(tokens.next()).await.unwrap().abandon();
+    drop(await_soon(tokens.next()).await.unwrap());
     assert!(stays_away(tokens.next()).await);
     let mut wakeups = world.raw().await.get_stream("WAKEUPS").await.unwrap();
     assert_eq!(wakeups.info().await.unwrap().state.messages, 2);
@@ -178,19 +210,26 @@ async fn the_waker_turns_appends_into_tokens() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
     let waker = tokio::spawn({
         let (log, shutdown) = (log.clone(), world.shutdown.clone());
         async move { log.run_waker(shutdown).await }
     });
-    let token = soon(tokens.next()).await.unwrap();
-    assert_eq!(token.ticket(), &ticket(1));
+    let token = await_soon(tokens.next()).await.unwrap();
+    assert_eq!(token.ticket(), &build_ticket_key(1));
     token.finish().await.unwrap();
-    log.append(&trigger(&ticket(2), "comment:1")).await.unwrap();
-    assert_eq!(soon(tokens.next()).await.unwrap().ticket(), &ticket(2));
+    log.append(&build_trigger(&build_ticket_key(2), "comment:1"))
+        .await
+        .unwrap();
+    assert_eq!(
+        await_soon(tokens.next()).await.unwrap().ticket(),
+        &build_ticket_key(2)
+    );
     world.shutdown.cancel();
-    soon(waker).await.unwrap().unwrap();
-    assert!(soon(tokens.next()).await.is_none());
+    await_soon(waker).await.unwrap().unwrap();
+    assert!(await_soon(tokens.next()).await.is_none());
 }
 
 #[tokio::test]
@@ -204,19 +243,23 @@ async fn reports_have_tokens_of_their_own() {
         .tokens(world.shutdown.clone())
         .await
         .unwrap();
-    log.append(&report(&ticket(1), 5)).await.unwrap();
+    log.append(&build_outbound_request(&build_ticket_key(1), 5))
+        .await
+        .unwrap();
     assert!(matches!(
-        log.append(&report(&ticket(1), 5)).await.unwrap(),
+        log.append(&build_outbound_request(&build_ticket_key(1), 5))
+            .await
+            .unwrap(),
         AppendOutcome::Known(_)
     ));
     let waker = log.clone();
     let shutdown = world.shutdown.clone();
     tokio::spawn(async move { waker.run_waker(shutdown).await });
-    let token: WakeupToken<domain::OutboundRequest> = soon(tokens.next()).await.unwrap();
-    assert_eq!(token.ticket(), &ticket(1));
+    let token: WakeupToken<domain::OutboundRequest> = await_soon(tokens.next()).await.unwrap();
+    assert_eq!(token.ticket(), &build_ticket_key(1));
     assert_eq!(
-        log.read_after(&ticket(1), 0).await.unwrap()[0].1,
-        report(&ticket(1), 5)
+        log.read_after(&build_ticket_key(1), 0).await.unwrap()[0].1,
+        build_outbound_request(&build_ticket_key(1), 5)
     );
     assert!(stays_away(others.next()).await);
 }
@@ -231,18 +274,30 @@ async fn due_timer_wakes_ticket_unless_replaced() {
         let (log, shutdown) = (log.clone(), world.shutdown.clone());
         async move { log.run_waker(shutdown).await }
     });
-    timers.set(&ticket(1), now().plus_ms(1_000)).await.unwrap();
-    timers.set(&ticket(1), now().plus_ms(3_600_000)).await.unwrap();
-    timers.set(&ticket(2), now().plus_ms(1_500)).await.unwrap();
-    timers.set(&ticket(3), now().plus_ms(-60_000)).await.unwrap();
+    timers
+        .set(&build_ticket_key(1), read_clock().plus_ms(1_000))
+        .await
+        .unwrap();
+    timers
+        .set(&build_ticket_key(1), read_clock().plus_ms(3_600_000))
+        .await
+        .unwrap();
+    timers
+        .set(&build_ticket_key(2), read_clock().plus_ms(1_500))
+        .await
+        .unwrap();
+    timers
+        .set(&build_ticket_key(3), read_clock().plus_ms(-60_000))
+        .await
+        .unwrap();
     let mut woken = Vec::new();
     for _ in 0..2 {
-        let token = soon(tokens.next()).await.unwrap();
+        let token = await_soon(tokens.next()).await.unwrap();
         woken.push(token.ticket().clone());
         token.finish().await.unwrap();
     }
     woken.sort();
-    assert_eq!(woken, [ticket(2), ticket(3)]);
+    assert_eq!(woken, [build_ticket_key(2), build_ticket_key(3)]);
     assert!(stays_away(tokens.next()).await);
 }
 
@@ -250,14 +305,22 @@ async fn due_timer_wakes_ticket_unless_replaced() {
 async fn watch_notifies_of_its_ticket_only() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
-    let mut watch = log.watch(&ticket(1)).await.unwrap();
-    log.append(&trigger(&ticket(2), "comment:1")).await.unwrap();
-    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
+    let mut watch = log.watch(&build_ticket_key(1)).await.unwrap();
+    log.append(&build_trigger(&build_ticket_key(2), "comment:1"))
+        .await
+        .unwrap();
+    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
     assert!(stays_away(watch.changed()).await);
-    log.append(&trigger(&ticket(1), "comment:2")).await.unwrap();
-    soon(watch.changed()).await;
-    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap().len(), 2);
+    log.append(&build_trigger(&build_ticket_key(1), "comment:2"))
+        .await
+        .unwrap();
+    await_soon(watch.changed()).await;
+    assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 2);
     assert!(stays_away(watch.changed()).await);
 }
 
@@ -267,7 +330,7 @@ async fn tokens_survive_a_restart_of_the_server() {
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     world.server.restart().await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
     assert_eq!(token.fence().stamp().epoch, 1);
 }

@@ -6,7 +6,7 @@ use domain::{RunFence, Trigger};
 use proptest::prelude::*;
 use queue::{AppendOutcome, KeyedLog, TokenSource, WakeupToken};
 
-use crate::world::{World, soon, ticket, trigger};
+use crate::world::{World, await_soon, build_ticket_key, build_trigger};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -17,7 +17,7 @@ enum Step {
     Finish,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => (0_u8..4).prop_map(Step::Append),
         2 => Just(Step::Wake),
@@ -36,8 +36,17 @@ struct Model {
     fence: Option<RunFence>,
 }
 
-async fn play(log: &KeyedLog<Trigger>, tokens: &mut TokenSource<Trigger>, number: u64, steps: Vec<Step>) {
-    let (ticket, mut model, mut held) = (ticket(number), Model::default(), None::<WakeupToken<Trigger>>);
+async fn apply_steps(
+    log: &KeyedLog<Trigger>,
+    tokens: &mut TokenSource<Trigger>,
+    number: u64,
+    steps: Vec<Step>,
+) {
+    let (ticket, mut model, mut held) = (
+        build_ticket_key(number),
+        Model::default(),
+        None::<WakeupToken<Trigger>>,
+    );
     for step in steps {
         match step {
             Step::Append(key) => {
@@ -47,7 +56,7 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut TokenSource<Trigger>, number
                     .find(|(_, known)| **known == key)
                     .map(|(at, _)| *at);
                 match (
-                    log.append(&trigger(&ticket, &format!("key:{key}")))
+                    log.append(&build_trigger(&ticket, &format!("key:{key}")))
                         .await
                         .unwrap(),
                     known,
@@ -62,7 +71,7 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut TokenSource<Trigger>, number
                 model.outstanding = true;
             }
             Step::Take if model.outstanding && held.is_none() => {
-                let token = soon(tokens.next()).await.unwrap();
+                let token = await_soon(tokens.next()).await.unwrap();
                 assert_eq!(*token.ticket(), ticket);
                 assert!(
                     model.fence.is_none_or(|fence| token.fence() > fence),
@@ -95,7 +104,7 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut TokenSource<Trigger>, number
     }
     // The next case must start without tokens of this one.
     if held.is_none() && model.outstanding {
-        held = soon(tokens.next()).await;
+        held = await_soon(tokens.next()).await;
     }
     if let Some(token) = held {
         token.finish().await.unwrap();
@@ -117,9 +126,9 @@ fn keyed_log_matches_its_model() {
     let number = std::cell::Cell::new(0);
     let tokens = std::cell::RefCell::new(&mut tokens);
     runner
-        .run(&steps(), |steps| {
+        .run(&any_steps(), |steps| {
             number.set(number.get() + 1);
-            runtime.block_on(play(&log, &mut tokens.borrow_mut(), number.get(), steps));
+            runtime.block_on(apply_steps(&log, &mut tokens.borrow_mut(), number.get(), steps));
             Ok(())
         })
         .unwrap();

@@ -6,7 +6,7 @@ use domain::{
 };
 use queue::{KeyValueBucket, RecordKey, RunOverviews, TableMirror};
 
-use crate::world::{World, entry, run, ticket, trigger};
+use crate::world::{World, build_entry, build_run_id, build_ticket_key, build_trigger};
 
 async fn take_in_all(runs: &RunOverviews) {
     let mut from = runs.place().await.unwrap();
@@ -16,20 +16,20 @@ async fn take_in_all(runs: &RunOverviews) {
     }
 }
 
-async fn write(world: &World, number: u64, facts: Vec<Fact>) {
-    let (journal, run) = (world.queue.journal(), run(number));
+async fn append_facts(world: &World, number: u64, facts: Vec<Fact>) {
+    let (journal, run) = (world.queue.journal(), build_run_id(number));
     let mut last = journal.read(&run).await.unwrap().last().map_or(0, |(at, _)| *at);
     let from = journal.read(&run).await.unwrap().len() as u64;
     for (fact, position) in facts.into_iter().zip(from..) {
         let entry = JournalEntry {
             fact,
-            ..entry(position, &format!("n{position}"))
+            ..build_entry(position, &format!("n{position}"))
         };
         last = journal.append(&run, last, &entry).await.unwrap();
     }
 }
 
-fn opened(number: u64) -> Fact {
+fn build_started_fact(number: u64) -> Fact {
     let request = JobRequest {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
@@ -40,20 +40,20 @@ fn opened(number: u64) -> Fact {
     };
     let trigger = Trigger {
         reason: TriggerReason::JobRequested(Box::new(request)),
-        ..trigger(&ticket(number), "k")
+        ..build_trigger(&build_ticket_key(number), "k")
     };
     Fact::RunStarted {
         trigger: Box::new(trigger),
     }
 }
 
-fn parked() -> Fact {
+fn build_parked_fact() -> Fact {
     Fact::Parked {
         waits_for: WaitCondition::Answer,
     }
 }
 
-fn finished() -> Fact {
+fn build_finished_fact() -> Fact {
     Fact::RunFinished {
         reason: StopReason::Completed,
     }
@@ -63,18 +63,18 @@ fn finished() -> Fact {
 async fn overview_of_run_follows_its_journal() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    write(&world, 1, vec![opened(1), parked()]).await;
-    write(&world, 2, vec![opened(2)]).await;
+    append_facts(&world, 1, vec![build_started_fact(1), build_parked_fact()]).await;
+    append_facts(&world, 2, vec![build_started_fact(2)]).await;
     take_in_all(&runs).await;
-    let waits = runs.get(&run(1)).await.unwrap().unwrap();
+    let waits = runs.get(&build_run_id(1)).await.unwrap().unwrap();
     assert!(waits.waits_for_person(), "{waits:?}");
     assert_eq!(
-        runs.get(&run(2)).await.unwrap().unwrap().status,
+        runs.get(&build_run_id(2)).await.unwrap().unwrap().status,
         RunStatus::Active
     );
-    write(&world, 1, vec![finished()]).await;
+    append_facts(&world, 1, vec![build_finished_fact()]).await;
     take_in_all(&runs).await;
-    let over = runs.get(&run(1)).await.unwrap().unwrap();
+    let over = runs.get(&build_run_id(1)).await.unwrap().unwrap();
     assert_eq!((over.entries, over.finished_at.is_some()), (3, true));
 }
 
@@ -82,28 +82,33 @@ async fn overview_of_run_follows_its_journal() {
 async fn lost_overviews_or_position_are_rebuilt() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    write(&world, 1, vec![opened(1), parked(), finished()]).await;
+    append_facts(
+        &world,
+        1,
+        vec![build_started_fact(1), build_parked_fact(), build_finished_fact()],
+    )
+    .await;
     take_in_all(&runs).await;
-    let whole = runs.get(&run(1)).await.unwrap().unwrap();
+    let whole = runs.get(&build_run_id(1)).await.unwrap().unwrap();
     // An entry that is folded twice counts once.
     runs.keep_place(1).await.unwrap();
     take_in_all(&runs).await;
-    assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
+    assert_eq!(runs.get(&build_run_id(1)).await.unwrap().as_ref(), Some(&whole));
     // A record that broke is read at a later entry of its journal.
     let any = world.queue.table::<domain::AnyRecord>(KeyValueBucket::Runs);
-    let key = RecordKey::from(run(1).ticket()).and("57");
+    let key = RecordKey::from(build_run_id(1).ticket()).and("57");
     let (_, revision) = any.get(&key).await.unwrap().unwrap();
     let broken: domain::AnyRecord =
         serde_json::from_value(serde_json::json!({"version": 1, "run": 5})).unwrap();
     any.put(&key, &broken, Some(revision)).await.unwrap();
     runs.keep_place(2).await.unwrap();
     take_in_all(&runs).await;
-    assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
+    assert_eq!(runs.get(&build_run_id(1)).await.unwrap().as_ref(), Some(&whole));
     // The whole bucket is purged.
     let raw = world.raw().await;
     raw.get_stream("KV_runs").await.unwrap().purge().await.unwrap();
     take_in_all(&runs).await;
-    assert_eq!(runs.get(&run(1)).await.unwrap(), Some(whole));
+    assert_eq!(runs.get(&build_run_id(1)).await.unwrap(), Some(whole));
 }
 
 #[tokio::test]
@@ -111,22 +116,22 @@ async fn mirror_follows_writes_removals_and_purges() {
     let world = World::new().await;
     let runs = world.queue.runs();
     for number in [1, 2, 3] {
-        write(&world, number, vec![opened(number)]).await;
+        append_facts(&world, number, vec![build_started_fact(number)]).await;
     }
     take_in_all(&runs).await;
     let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
     mirror.catch_up().await.unwrap();
     assert_eq!(mirror.values().count(), 3);
-    write(&world, 2, vec![finished()]).await;
+    append_facts(&world, 2, vec![build_finished_fact()]).await;
     take_in_all(&runs).await;
     runs.table()
-        .delete(RecordKey::from(run(3).ticket()).and("57"))
+        .delete(RecordKey::from(build_run_id(3).ticket()).and("57"))
         .await
         .unwrap();
     mirror.catch_up().await.unwrap();
     let seen: Vec<bool> = mirror.values().map(|run| run.finished_at.is_some()).collect();
     assert_eq!(seen, [false, true]);
-    world.queue.forget_ticket(run(1).ticket()).await.unwrap();
+    world.queue.forget_ticket(build_run_id(1).ticket()).await.unwrap();
     mirror.catch_up().await.unwrap();
     assert_eq!(
         mirror.values().count(),
@@ -151,15 +156,15 @@ async fn mirror_detects_purge_since_last_read() {
     let world = World::new().await;
     let runs = world.queue.runs();
     for number in [1, 2] {
-        write(&world, number, vec![opened(number)]).await;
+        append_facts(&world, number, vec![build_started_fact(number)]).await;
     }
     take_in_all(&runs).await;
     let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
     mirror.catch_up().await.unwrap();
-    write(&world, 2, vec![finished()]).await;
+    append_facts(&world, 2, vec![build_finished_fact()]).await;
     take_in_all(&runs).await;
-    world.queue.forget_ticket(run(2).ticket()).await.unwrap();
+    world.queue.forget_ticket(build_run_id(2).ticket()).await.unwrap();
     mirror.catch_up().await.unwrap();
     let known: Vec<_> = mirror.values().map(|overview| &overview.run).collect();
-    assert_eq!(known, [&run(1)]);
+    assert_eq!(known, [&build_run_id(1)]);
 }

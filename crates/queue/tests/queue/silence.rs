@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::world::{delivery, soon};
+use crate::world::{await_soon, build_delivery};
 
 /// Limit that docs/reliability.md promises to operators.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(15);
@@ -44,8 +44,18 @@ impl Way {
                 let (near, _) = listener.accept().await.unwrap();
                 let far = TcpStream::connect(&target).await.unwrap();
                 let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-                tokio::spawn(carry(near_in, far_out, Arc::clone(&hears), Arc::clone(&counts)));
-                tokio::spawn(carry(far_in, near_out, Arc::clone(&hears), Arc::clone(&counts)));
+                tokio::spawn(relay_bytes(
+                    near_in,
+                    far_out,
+                    Arc::clone(&hears),
+                    Arc::clone(&counts),
+                ));
+                tokio::spawn(relay_bytes(
+                    far_in,
+                    near_out,
+                    Arc::clone(&hears),
+                    Arc::clone(&counts),
+                ));
             }
         });
         Self {
@@ -63,7 +73,7 @@ impl Way {
     }
 }
 
-async fn carry(
+async fn relay_bytes(
     mut from: tcp::OwnedReadHalf,
     mut to: tcp::OwnedWriteHalf,
     silent: Arc<AtomicBool>,
@@ -108,12 +118,21 @@ async fn silent_server_is_replaced_within_fifteen_seconds() {
         };
         deliveries.consume(4, shutdown, handler).await
     });
-    queue.deliveries().publish(&delivery("before")).await.unwrap();
-    assert_eq!(soon(handled.recv()).await.as_deref(), Some("before"));
+    queue
+        .deliveries()
+        .publish(&build_delivery("before"))
+        .await
+        .unwrap();
+    assert_eq!(await_soon(handled.recv()).await.as_deref(), Some("before"));
 
     Way::used(&ways).silent.store(true, Ordering::SeqCst);
     let back = async {
-        while queue.deliveries().publish(&delivery("after")).await.is_err() {}
+        while queue
+            .deliveries()
+            .publish(&build_delivery("after"))
+            .await
+            .is_err()
+        {}
         // The first delivery may be repeated if its acknowledgement was lost in the silence.
         while handled.recv().await.expect("deliveries are handled") != "after" {}
     };
@@ -151,7 +170,12 @@ async fn lost_addresses_delay_no_connection() {
     let reconnected = async {
         // A reconnect can be over between two polls of the state. A publish succeeds through the spared
         // address only.
-        while queue.deliveries().publish(&delivery("after")).await.is_err() {}
+        while queue
+            .deliveries()
+            .publish(&build_delivery("after"))
+            .await
+            .is_err()
+        {}
     };
     timeout(NOTICED_WITHIN + FOUND_WITHIN, reconnected)
         .await
@@ -188,5 +212,5 @@ async fn lost_connection_is_noticed_at_once() {
         .await
         .expect("noticed in time");
     server.stop().await;
-    soon(known(&closed)).await;
+    await_soon(known(&closed)).await;
 }

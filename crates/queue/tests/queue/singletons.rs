@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, settings, soon};
+use crate::world::{World, await_soon, build_server_settings};
 
 const TTL: Duration = Duration::from_secs(2);
 
@@ -44,13 +44,15 @@ impl Drop for AtWork {
 }
 
 /// Process that is ready to do the work, and reports when it begins.
-async fn process(
+async fn start_process(
     world: &World,
     name: &'static str,
     gauge: &Gauge,
     begins: &UnboundedSender<&'static str>,
 ) -> (JoinHandle<()>, CancellationToken) {
-    let queue = Queue::connect(&settings(&world.server), name).await.unwrap();
+    let queue = Queue::connect(&build_server_settings(&world.server), name)
+        .await
+        .unwrap();
     let (gauge, begins, shutdown) = (gauge.clone(), begins.clone(), CancellationToken::new());
     let stop = shutdown.clone();
     let task = tokio::spawn(async move {
@@ -67,22 +69,22 @@ async fn process(
     (task, shutdown)
 }
 
-async fn next(begun: &mut UnboundedReceiver<&'static str>) -> &'static str {
-    soon(begun.recv()).await.unwrap()
+async fn receive_next_name(begun: &mut UnboundedReceiver<&'static str>) -> &'static str {
+    await_soon(begun.recv()).await.unwrap()
 }
 
 #[tokio::test]
 async fn killed_holder_is_replaced_within_ttl() {
     let world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
-    let (first, _) = process(&world, "first", &gauge, &begins).await;
-    assert_eq!(next(&mut begun).await, "first");
-    let (_second, stop) = process(&world, "second", &gauge, &begins).await;
+    let (first, _) = start_process(&world, "first", &gauge, &begins).await;
+    assert_eq!(receive_next_name(&mut begun).await, "first");
+    let (_second, stop) = start_process(&world, "second", &gauge, &begins).await;
     // Much longer than one renewal lasts: the first process keeps the work.
     assert!(tokio::time::timeout(TTL * 2, begun.recv()).await.is_err());
     first.abort();
     let killed = Instant::now();
-    assert_eq!(next(&mut begun).await, "second");
+    assert_eq!(receive_next_name(&mut begun).await, "second");
     // The rest of the limit is for a loaded machine.
     assert!(killed.elapsed() < TTL * 3, "{:?}", killed.elapsed());
     assert_eq!(gauge.most.load(SeqCst), 1);
@@ -93,31 +95,31 @@ async fn killed_holder_is_replaced_within_ttl() {
 async fn shutdown_lets_next_holder_begin_immediately() {
     let world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
-    let (first, stop) = process(&world, "first", &gauge, &begins).await;
-    assert_eq!(next(&mut begun).await, "first");
-    let (_second, _) = process(&world, "second", &gauge, &begins).await;
+    let (first, stop) = start_process(&world, "first", &gauge, &begins).await;
+    assert_eq!(receive_next_name(&mut begun).await, "first");
+    let (_second, _) = start_process(&world, "second", &gauge, &begins).await;
     stop.cancel();
-    soon(first).await.unwrap();
+    await_soon(first).await.unwrap();
     assert_eq!(gauge.now.load(SeqCst), 0);
-    assert_eq!(next(&mut begun).await, "second");
+    assert_eq!(receive_next_name(&mut begun).await, "second");
 }
 
 #[tokio::test]
 async fn work_without_nats_stops_before_takeover() {
     let mut world = World::new().await;
     let (gauge, (begins, mut begun)) = (Gauge::default(), unbounded_channel());
-    let (_first, _) = process(&world, "first", &gauge, &begins).await;
-    let (_second, _) = process(&world, "second", &gauge, &begins).await;
-    next(&mut begun).await;
+    let (_first, _) = start_process(&world, "first", &gauge, &begins).await;
+    let (_second, _) = start_process(&world, "second", &gauge, &begins).await;
+    receive_next_name(&mut begun).await;
     world.server.stop().await;
     let stopped = async {
         while gauge.now.load(SeqCst) > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon(stopped).await;
+    await_soon(stopped).await;
     world.server.restart().await.unwrap();
-    next(&mut begun).await;
+    receive_next_name(&mut begun).await;
     assert!(tokio::time::timeout(TTL * 2, begun.recv()).await.is_err());
     assert_eq!((gauge.now.load(SeqCst), gauge.most.load(SeqCst)), (1, 1));
 }
@@ -133,6 +135,6 @@ async fn ended_work_is_started_again() {
             stop.cancel();
         }
     });
-    soon(run).await;
+    await_soon(run).await;
     assert_eq!(count.load(SeqCst), 3);
 }

@@ -7,7 +7,7 @@ use queue::{Error, KeyValueBucket, RecordKey, TableRevision, TypedTable};
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Text, World, run, text, ticket};
+use crate::world::{Text, World, build_run_id, build_text, build_ticket_key};
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Number {
@@ -18,7 +18,7 @@ impl StoredRecord for Number {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-fn number(number: u32) -> Number {
+fn build_number(number: u32) -> Number {
     Number { number }
 }
 
@@ -35,7 +35,7 @@ async fn newer_record_differs_from_broken_one() {
     any.put("broken", &record(serde_json::json!({"digits": []})), None)
         .await
         .unwrap();
-    table.put("one", &number(1), None).await.unwrap();
+    table.put("one", &build_number(1), None).await.unwrap();
     let error = table.get("newer").await.unwrap_err();
     assert!(
         matches!(
@@ -49,9 +49,12 @@ async fn newer_record_differs_from_broken_one() {
         "{error}"
     );
     assert!(matches!(table.get("broken").await, Err(Error::Corrupt { .. })));
-    assert_eq!(table.list().await.unwrap(), [(RecordKey::from("one"), number(1))]);
+    assert_eq!(
+        table.list().await.unwrap(),
+        [(RecordKey::from("one"), build_number(1))]
+    );
     assert_eq!(any.get("newer").await.unwrap().map(|(kept, _)| kept), Some(newer));
-    let ticket = ticket(1);
+    let ticket = build_ticket_key(1);
     let pause = world.queue.leave_to_newer(&error, Some(&ticket)).await;
     assert_eq!(pause, Some(Error::LEFT_FOR));
     let met = world.queue.newer_records().await.unwrap();
@@ -67,21 +70,29 @@ async fn value_changes_only_at_read_revision() {
     let world = World::new().await;
     let table: TypedTable<Text> = world.queue.table(KeyValueBucket::Tickets);
     assert_eq!(table.get("jira:ENG-1").await.unwrap(), None);
-    let first = table.put("jira:ENG-1", &text("a"), None).await.unwrap();
+    let first = table.put("jira:ENG-1", &build_text("a"), None).await.unwrap();
     assert!(matches!(
-        table.put("jira:ENG-1", &text("b"), None).await,
+        table.put("jira:ENG-1", &build_text("b"), None).await,
         Err(Error::Conflict)
     ));
-    let second = table.put("jira:ENG-1", &text("b"), Some(first)).await.unwrap();
+    let second = table
+        .put("jira:ENG-1", &build_text("b"), Some(first))
+        .await
+        .unwrap();
     assert!(matches!(
-        table.put("jira:ENG-1", &text("c"), Some(first)).await,
+        table.put("jira:ENG-1", &build_text("c"), Some(first)).await,
         Err(Error::Conflict)
     ));
     assert!(matches!(
-        table.put("jira:ENG-2", &text("c"), Some(TableRevision(99))).await,
+        table
+            .put("jira:ENG-2", &build_text("c"), Some(TableRevision(99)))
+            .await,
         Err(Error::Conflict)
     ));
-    assert_eq!(table.get("jira:ENG-1").await.unwrap(), Some((text("b"), second)));
+    assert_eq!(
+        table.get("jira:ENG-1").await.unwrap(),
+        Some((build_text("b"), second))
+    );
 }
 
 #[tokio::test]
@@ -106,12 +117,12 @@ async fn deleted_key_can_be_created_again() {
     let world = World::new().await;
     let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Branches);
     let key = "acme/shop:feat/ENG-12 *.> ü";
-    table.put(key, &number(1), None).await.unwrap();
+    table.put(key, &build_number(1), None).await.unwrap();
     table.delete(key).await.unwrap();
     assert_eq!(table.get(key).await.unwrap(), None);
     assert_eq!(table.list().await.unwrap(), []);
-    let revision = table.put(key, &number(2), None).await.unwrap();
-    assert_eq!(table.get(key).await.unwrap(), Some((number(2), revision)));
+    let revision = table.put(key, &build_number(2), None).await.unwrap();
+    assert_eq!(table.get(key).await.unwrap(), Some((build_number(2), revision)));
 }
 
 #[tokio::test]
@@ -119,26 +130,29 @@ async fn list_has_last_value_per_key() {
     let world = World::new().await;
     let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Branches);
     assert_eq!(table.list().await.unwrap(), []);
-    let first = table.put("acme/shop:a", &number(1), None).await.unwrap();
-    table.put("acme/shop:b.c", &number(2), None).await.unwrap();
-    table.put("acme/shop:a", &number(3), Some(first)).await.unwrap();
+    let first = table.put("acme/shop:a", &build_number(1), None).await.unwrap();
+    table.put("acme/shop:b.c", &build_number(2), None).await.unwrap();
+    table
+        .put("acme/shop:a", &build_number(3), Some(first))
+        .await
+        .unwrap();
     let mut listed = table.list().await.unwrap();
     listed.sort();
     assert_eq!(
         listed,
         [
-            (RecordKey::from("acme/shop:a"), number(3)),
-            (RecordKey::from("acme/shop:b.c"), number(2))
+            (RecordKey::from("acme/shop:a"), build_number(3)),
+            (RecordKey::from("acme/shop:b.c"), build_number(2))
         ]
     );
 }
 
-fn record(number: u64, repository: &str, branch: &str) -> BranchRecord {
+fn build_branch_record(number: u64, repository: &str, branch: &str) -> BranchRecord {
     BranchRecord {
         repository: repository.parse().unwrap(),
         branch: branch.to_owned(),
-        ticket: ticket(number),
-        run: run(number),
+        ticket: build_ticket_key(number),
+        run: build_run_id(number),
         head: "0".repeat(40).parse().unwrap(),
         pull_request: None,
     }
@@ -148,19 +162,19 @@ fn record(number: u64, repository: &str, branch: &str) -> BranchRecord {
 async fn branch_is_found_by_name_and_ticket() {
     let world = World::new().await;
     let branches = world.queue.branches();
-    let ours = record(1, "acme/shop", "feat/ENG-1.*>-x");
+    let ours = build_branch_record(1, "acme/shop", "feat/ENG-1.*>-x");
     let first = branches.put(&ours, None).await.unwrap();
     for other in [
-        record(2, "acme/shop", "feat/ENG-2"),
-        record(1, "ghe:acme/shop", "feat/ENG-1.*>-x"),
+        build_branch_record(2, "acme/shop", "feat/ENG-2"),
+        build_branch_record(1, "ghe:acme/shop", "feat/ENG-1.*>-x"),
     ] {
         branches.put(&other, None).await.unwrap();
     }
     let found = branches.get(&ours.repository, &ours.branch).await.unwrap();
     assert_eq!(found, Some((ours.clone(), first)));
-    let of_first = branches.of_ticket(&ticket(1)).await.unwrap();
+    let of_first = branches.of_ticket(&build_ticket_key(1)).await.unwrap();
     assert_eq!(of_first.len(), 2, "{of_first:?}");
-    assert!(of_first.iter().all(|record| record.ticket == ticket(1)));
+    assert!(of_first.iter().all(|record| record.ticket == build_ticket_key(1)));
     assert_eq!(branches.list().await.unwrap().len(), 3);
     let moved = BranchRecord {
         head: "1".repeat(40).parse().unwrap(),
@@ -182,7 +196,10 @@ async fn one_ticket_wins_contested_branch() {
             let branches = world.queue.branches();
             async move {
                 branches
-                    .put(&record(number, "acme/shop", &format!("b{round}")), None)
+                    .put(
+                        &build_branch_record(number, "acme/shop", &format!("b{round}")),
+                        None,
+                    )
                     .await
             }
         });
@@ -191,8 +208,8 @@ async fn one_ticket_wins_contested_branch() {
     }
 }
 
-fn ours(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecord {
-    let branch = record(ticket, "acme/shop", "feat/x");
+fn build_pull_request(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecord {
+    let branch = build_branch_record(ticket, "acme/shop", "feat/x");
     PullRequestRecord {
         pull_request: PullRequestRef {
             repository: branch.repository,
@@ -210,16 +227,18 @@ fn ours(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecor
 async fn pull_request_index_lists_changes_and_deletions() {
     let world = World::new().await;
     let index = world.queue.pull_requests();
-    let shop = ours(1, 1, PullRequestStatus::Open).pull_request.repository;
+    let shop = build_pull_request(1, 1, PullRequestStatus::Open)
+        .pull_request
+        .repository;
     for (ticket, number) in [(1, 7), (2, 8)] {
         index
-            .keep(&ours(ticket, number, PullRequestStatus::Open))
+            .keep(&build_pull_request(ticket, number, PullRequestStatus::Open))
             .await
             .unwrap();
     }
     let (all, read_to) = index.changes_after(TableRevision::default()).await.unwrap();
     assert_eq!(all.len(), 2);
-    let merged = ours(1, 7, PullRequestStatus::Merged);
+    let merged = build_pull_request(1, 7, PullRequestStatus::Merged);
     for _ in 0..2 {
         index.keep(&merged).await.unwrap();
     }
@@ -235,6 +254,6 @@ async fn pull_request_index_lists_changes_and_deletions() {
     assert_eq!(index.get(&shop, 7).await.unwrap(), None);
     assert_eq!(
         index.get(&shop, 8).await.unwrap(),
-        Some(ours(2, 8, PullRequestStatus::Open))
+        Some(build_pull_request(2, 8, PullRequestStatus::Open))
     );
 }

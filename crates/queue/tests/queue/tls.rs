@@ -8,11 +8,11 @@ use queue::{Queue, Settings};
 use servers::{NatsOptions, NatsServer, TlsFiles};
 use tempfile::TempDir;
 
-use crate::world::{LIMIT, soon};
+use crate::world::{LIMIT, await_soon};
 
 const DAYS: u32 = 10;
 
-fn now() -> Timestamp {
+fn read_clock() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
 }
@@ -30,7 +30,7 @@ impl Files {
     fn renew(&self, authority: &CertificateAuthority, service: &str) {
         let leaves = list_service_subjects("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
-        let issued = authority.issue(leaf, now(), DAYS).unwrap();
+        let issued = authority.issue(leaf, read_clock(), DAYS).unwrap();
         for (name, text) in issued.files(authority) {
             std::fs::write(self.at(name), text).unwrap();
         }
@@ -55,12 +55,12 @@ impl Files {
     }
 }
 
-fn authority() -> CertificateAuthority {
-    CertificateAuthority::generate(now(), DAYS).unwrap().0
+fn generate_authority() -> CertificateAuthority {
+    CertificateAuthority::generate(read_clock(), DAYS).unwrap().0
 }
 
 /// Settings that trust the server by this authority.
-fn settings(server: &NatsServer, authorities: &Files) -> Settings {
+fn build_tls_settings(server: &NatsServer, authorities: &Files) -> Settings {
     Settings {
         url: server.url(),
         ca: Some(authorities.at("ca.crt")),
@@ -70,13 +70,15 @@ fn settings(server: &NatsServer, authorities: &Files) -> Settings {
 
 #[tokio::test]
 async fn nats_server_is_trusted_by_its_authority() {
-    let (ours, theirs) = (authority(), authority());
+    let (ours, theirs) = (generate_authority(), generate_authority());
     let (nats, strangers) = (Files::of(&ours, "nats"), Files::of(&theirs, "nats"));
     let server = nats.serve(None).await;
-    let queue = Queue::connect(&settings(&server, &nats), "test").await.unwrap();
+    let queue = Queue::connect(&build_tls_settings(&server, &nats), "test")
+        .await
+        .unwrap();
     queue.ping().await.unwrap();
     assert!(
-        Queue::connect(&settings(&server, &strangers), "test")
+        Queue::connect(&build_tls_settings(&server, &strangers), "test")
             .await
             .is_err()
     );
@@ -89,18 +91,18 @@ async fn nats_server_is_trusted_by_its_authority() {
 
 #[tokio::test]
 async fn authority_setting_refuses_server_without_tls() {
-    let nats = Files::of(&authority(), "nats");
+    let nats = Files::of(&generate_authority(), "nats");
     let server = NatsServer::start().await.unwrap();
-    let refused = Queue::connect(&settings(&server, &nats), "test").await;
+    let refused = Queue::connect(&build_tls_settings(&server, &nats), "test").await;
     assert!(refused.is_err());
 }
 
 #[tokio::test]
 async fn client_certificate_is_shown_on_request() {
-    let authority = authority();
+    let authority = generate_authority();
     let (nats, planner) = (Files::of(&authority, "nats"), Files::of(&authority, "planner"));
     let server = nats.serve(Some(&nats.at("ca.crt"))).await;
-    let without = settings(&server, &nats);
+    let without = build_tls_settings(&server, &nats);
     assert!(Queue::connect(&without, "test").await.is_err());
     let with = Settings {
         cert: Some(planner.at("tls.crt")),
@@ -115,12 +117,14 @@ async fn client_certificate_is_shown_on_request() {
 
 #[tokio::test]
 async fn reconnect_uses_new_certificates_and_authority() {
-    let nats = Files::of(&authority(), "nats");
+    let nats = Files::of(&generate_authority(), "nats");
     let mut server = nats.serve(None).await;
-    let queue = Queue::connect(&settings(&server, &nats), "test").await.unwrap();
+    let queue = Queue::connect(&build_tls_settings(&server, &nats), "test")
+        .await
+        .unwrap();
     queue.ping().await.unwrap();
-    nats.renew(&authority(), "nats");
+    nats.renew(&generate_authority(), "nats");
     server.restart().await.unwrap();
     let back = async { while queue.ping().await.is_err() {} };
-    tokio::time::timeout(LIMIT, soon(back)).await.unwrap();
+    tokio::time::timeout(LIMIT, await_soon(back)).await.unwrap();
 }

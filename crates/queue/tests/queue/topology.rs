@@ -7,12 +7,14 @@ use domain::cause::format_error_chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{World, settings, soon, ticket, trigger};
+use crate::world::{World, await_soon, build_server_settings, build_ticket_key, build_trigger};
 
 #[tokio::test]
 async fn ensuring_twice_or_at_once_changes_nothing() {
     let server = NatsServer::start().await.unwrap();
-    let queue = Queue::connect(&settings(&server), "test").await.unwrap();
+    let queue = Queue::connect(&build_server_settings(&server), "test")
+        .await
+        .unwrap();
     let (a, b, c) = tokio::join!(
         queue.ensure_topology(),
         queue.ensure_topology(),
@@ -29,7 +31,12 @@ async fn stream_config(world: &World, name: &str) -> stream::Config {
 }
 
 /// Changes a stream without the crate. The label names the release that made the change.
-async fn spoil(world: &World, name: &str, release: Option<u64>, change: impl FnOnce(&mut stream::Config)) {
+async fn change_stream_config(
+    world: &World,
+    name: &str,
+    release: Option<u64>,
+    change: impl FnOnce(&mut stream::Config),
+) {
     let mut config = stream_config(world, name).await;
     match release {
         Some(release) => drop(config.metadata.insert(LABEL.to_owned(), release.to_string())),
@@ -46,8 +53,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 async fn older_stream_migrates_and_keeps_messages() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
-    spoil(&world, "TRIGGERS", None, |config| {
+    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
+    change_stream_config(&world, "TRIGGERS", None, |config| {
         config.max_age = DAY;
         config.duplicate_window = Duration::from_secs(60);
         config.allow_direct = false;
@@ -61,13 +70,13 @@ async fn older_stream_migrates_and_keeps_messages() {
     assert_eq!(after.duplicate_window, Duration::from_secs(120));
     assert_eq!(after.max_bytes, 1 << 30, "an operator's own limit stays");
     assert_eq!(after.metadata[LABEL], "5");
-    assert_eq!(log.read_after(&ticket(1), 0).await.unwrap().len(), 1);
+    assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn lossy_or_fixed_change_is_refused() {
     let world = World::new().await;
-    spoil(&world, "TRIGGERS", Some(1), |config| config.max_age = 60 * DAY).await;
+    change_stream_config(&world, "TRIGGERS", Some(1), |config| config.max_age = 60 * DAY).await;
     let error = world.queue.ensure_topology().await.unwrap_err();
     assert!(matches!(error, Error::Topology { .. }));
     assert_eq!(
@@ -77,7 +86,7 @@ async fn lossy_or_fixed_change_is_refused() {
     );
     assert_eq!(stream_config(&world, "TRIGGERS").await.max_age, 60 * DAY);
 
-    spoil(&world, "TRIGGERS", Some(1), |config| {
+    change_stream_config(&world, "TRIGGERS", Some(1), |config| {
         config.max_age = 30 * DAY;
         config.subjects.push("elsewhere.>".to_owned());
     })
@@ -93,8 +102,8 @@ async fn lossy_or_fixed_change_is_refused() {
 #[tokio::test]
 async fn late_older_release_keeps_newer_limits() {
     let world = World::new().await;
-    spoil(&world, "JOURNAL", Some(6), |config| config.max_age = 7 * DAY).await;
-    spoil(&world, "TRIGGERS", Some(6), |config| config.max_age = 60 * DAY).await;
+    change_stream_config(&world, "JOURNAL", Some(6), |config| config.max_age = 7 * DAY).await;
+    change_stream_config(&world, "TRIGGERS", Some(6), |config| config.max_age = 60 * DAY).await;
     world.queue.ensure_topology().await.unwrap();
     for (stream, days) in [("JOURNAL", 7), ("TRIGGERS", 60)] {
         let config = stream_config(&world, stream).await;
@@ -112,7 +121,7 @@ async fn dead_letter_retention_follows_smaller_settings() {
         let settings = queue::Settings {
             dead_letter_days: days,
             dead_letter_mib: mib,
-            ..settings(&world.server)
+            ..build_server_settings(&world.server)
         };
         let queue = queue::Queue::connect(&settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();
@@ -129,11 +138,11 @@ async fn consumer_follows_settings_and_keeps_position() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    let held = soon(tokens.next()).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let held = await_soon(tokens.next()).await.unwrap();
     let patient = Settings {
         ack_wait_ms: 90_000,
-        ..settings(&world.server)
+        ..build_server_settings(&world.server)
     };
     let other = Queue::connect(&patient, "test").await.unwrap();
     other.ensure_topology().await.unwrap();
@@ -145,8 +154,8 @@ async fn consumer_follows_settings_and_keeps_position() {
         "the token is still in its holder's hands"
     );
     held.finish().await.unwrap();
-    log.wake(&ticket(2)).await.unwrap();
-    assert_eq!(soon(tokens.next()).await.unwrap().fence().stamp().epoch, 1);
+    log.wake(&build_ticket_key(2)).await.unwrap();
+    assert_eq!(await_soon(tokens.next()).await.unwrap().fence().stamp().epoch, 1);
 }
 
 #[tokio::test]
@@ -154,7 +163,7 @@ async fn impossible_replicas_are_refused_with_reason() {
     let world = World::new().await;
     let three = Settings {
         replicas: 3,
-        ..settings(&world.server)
+        ..build_server_settings(&world.server)
     };
     let queue = Queue::connect(&three, "test").await.unwrap();
     let error = queue.ensure_topology().await.unwrap_err();
@@ -170,18 +179,18 @@ async fn fences_rise_after_token_stream_recreation() {
     let world = World::new().await;
     let log = world.queue.triggers();
     for _ in 0..3 {
-        log.wake(&ticket(1)).await.unwrap();
+        log.wake(&build_ticket_key(1)).await.unwrap();
         let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-        soon(tokens.next()).await.unwrap().finish().await.unwrap();
+        await_soon(tokens.next()).await.unwrap().finish().await.unwrap();
     }
-    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    let before = soon(tokens.next()).await.unwrap().fence();
+    let before = await_soon(tokens.next()).await.unwrap().fence();
     world.raw().await.delete_stream("WAKEUPS").await.unwrap();
     world.queue.ensure_topology().await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    let after = soon(tokens.next()).await.unwrap().fence();
+    let after = await_soon(tokens.next()).await.unwrap().fence();
     assert!(after > before, "{after} {before}");
     assert_eq!((after.stamp().epoch, after.stamp().sequence), (2, 1));
 }

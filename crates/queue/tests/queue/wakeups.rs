@@ -9,12 +9,14 @@ use servers::{NatsCluster, NatsOptions};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, report, settings_for, soon, stays_away, ticket, trigger};
+use crate::world::{
+    World, await_soon, build_outbound_request, build_ticket_key, build_trigger, settings_for, stays_away,
+};
 
 /// Shorter than the sweeper's interval, so that the sweeper cannot be the cause of the wake-up.
 const PROMPT: Duration = Duration::from_secs(10);
 
-fn sequence(appended: AppendOutcome) -> u64 {
+fn extract_sequence(appended: AppendOutcome) -> u64 {
     match appended {
         AppendOutcome::New(sequence) | AppendOutcome::Known(sequence) => sequence,
     }
@@ -37,15 +39,15 @@ async fn refused_token_after_ack_is_retried() {
     let shutdown = CancellationToken::new();
     let log = queue.triggers();
     let mut tokens = log.tokens(shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
     for round in 0..60 {
-        let token = soon(tokens.next()).await.unwrap();
-        let record = trigger(&ticket(1), &format!("comment:{round}"));
-        let appended = sequence(log.append(&record).await.unwrap());
+        let token = await_soon(tokens.next()).await.unwrap();
+        let record = build_trigger(&build_ticket_key(1), &format!("comment:{round}"));
+        let appended = extract_sequence(log.append(&record).await.unwrap());
         token.finish().await.unwrap();
         // A worker does this after its acknowledgement, when the removal of its token may not be applied yet.
-        log.wake_beyond(&ticket(1), appended).await.unwrap();
-        let next = timeout(PROMPT, log.rewake(&ticket(1))).await.unwrap();
+        log.wake_beyond(&build_ticket_key(1), appended).await.unwrap();
+        let next = timeout(PROMPT, log.rewake(&build_ticket_key(1))).await.unwrap();
         assert!(!next.unwrap(), "round {round}: the token was lost");
     }
     shutdown.cancel();
@@ -57,16 +59,20 @@ async fn worker_dies_after_ack_record_wakes() {
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     run_waker(&log, &world.shutdown);
-    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
-    log.append(&trigger(&ticket(1), "comment:2")).await.unwrap();
+    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
+        .await
+        .unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
+    log.append(&build_trigger(&build_ticket_key(1), "comment:2"))
+        .await
+        .unwrap();
     // The waker's token for the second record is refused while the first token is in hand.
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
     let again = timeout(PROMPT, tokens.next())
         .await
         .expect("the record woke nobody");
-    assert_eq!(again.unwrap().ticket(), &ticket(1));
+    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
 }
 
 #[tokio::test]
@@ -75,15 +81,19 @@ async fn worker_of_reports_dies_record_wakes() {
     let log = world.queue.reports();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     run_waker(&log, &world.shutdown);
-    log.append(&report(&ticket(1), 1)).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
-    log.append(&report(&ticket(1), 2)).await.unwrap();
+    log.append(&build_outbound_request(&build_ticket_key(1), 1))
+        .await
+        .unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
+    log.append(&build_outbound_request(&build_ticket_key(1), 2))
+        .await
+        .unwrap();
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
     let again = timeout(PROMPT, tokens.next())
         .await
         .expect("the record woke nobody");
-    assert_eq!(again.unwrap().ticket(), &ticket(1));
+    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
 }
 
 #[tokio::test]
@@ -91,23 +101,25 @@ async fn due_timer_wakes_after_token_in_hand() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.wake(&ticket(1)).await.unwrap();
-    let token = soon(tokens.next()).await.unwrap();
-    let due = crate::world::now();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
+    let due = crate::world::read_clock();
     let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let row = TicketRow {
         due: Some(due),
         ..TicketRow::default()
     };
-    rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
-    world.queue.timers().set(&ticket(1), due).await.unwrap();
+    rows.put(&build_ticket_key(1).to_string(), &row, None)
+        .await
+        .unwrap();
+    world.queue.timers().set(&build_ticket_key(1), due).await.unwrap();
     run_waker(&log, &world.shutdown);
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
     let again = timeout(PROMPT, tokens.next())
         .await
         .expect("the timer woke nobody");
-    assert_eq!(again.unwrap().ticket(), &ticket(1));
+    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
 }
 
 /// Waits until the waker of a stream holds no message.
@@ -133,29 +145,41 @@ async fn waker_is_idle(world: &World, stream: &str) -> bool {
 async fn consumed_records_are_not_held() {
     let world = World::new().await;
     let (triggers, reports) = (world.queue.triggers(), world.queue.reports());
-    triggers.wake(&ticket(1)).await.unwrap();
-    reports.wake(&ticket(1)).await.unwrap();
+    triggers.wake(&build_ticket_key(1)).await.unwrap();
+    reports.wake(&build_ticket_key(1)).await.unwrap();
     let mut trigger_tokens = triggers.tokens(world.shutdown.clone()).await.unwrap();
     let mut report_tokens = reports.tokens(world.shutdown.clone()).await.unwrap();
     let _in_hand = (
-        soon(trigger_tokens.next()).await.unwrap(),
-        soon(report_tokens.next()).await.unwrap(),
+        await_soon(trigger_tokens.next()).await.unwrap(),
+        await_soon(report_tokens.next()).await.unwrap(),
     );
-    let cursor = sequence(triggers.append(&trigger(&ticket(1), "comment:1")).await.unwrap());
-    let settled = sequence(reports.append(&report(&ticket(1), 1)).await.unwrap());
+    let cursor = extract_sequence(
+        triggers
+            .append(&build_trigger(&build_ticket_key(1), "comment:1"))
+            .await
+            .unwrap(),
+    );
+    let settled = extract_sequence(
+        reports
+            .append(&build_outbound_request(&build_ticket_key(1), 1))
+            .await
+            .unwrap(),
+    );
     let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let row = TicketRow {
         cursor,
         ..TicketRow::default()
     };
-    rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
+    rows.put(&build_ticket_key(1).to_string(), &row, None)
+        .await
+        .unwrap();
     let cursors = world.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
     let cursor = OutboundCursor {
         sequence: settled,
         ..OutboundCursor::default()
     };
     cursors
-        .put(RecordKey::cursor(&ticket(1)), &cursor, None)
+        .put(RecordKey::cursor(&build_ticket_key(1)), &cursor, None)
         .await
         .unwrap();
     run_waker(&triggers, &world.shutdown);

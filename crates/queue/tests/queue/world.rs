@@ -23,7 +23,9 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> Self {
         let server = NatsServer::start().await.unwrap();
-        let queue = Queue::connect(&settings(&server), "test").await.unwrap();
+        let queue = Queue::connect(&build_server_settings(&server), "test")
+            .await
+            .unwrap();
         queue.ensure_topology().await.unwrap();
         Self {
             server,
@@ -44,7 +46,7 @@ impl Drop for World {
     }
 }
 
-pub(crate) fn settings(server: &NatsServer) -> Settings {
+pub(crate) fn build_server_settings(server: &NatsServer) -> Settings {
     settings_for(server.url())
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn settings_for(url: String) -> Settings {
 }
 
 /// Waits for a result that must arrive within [`LIMIT`].
-pub(crate) async fn soon<T>(coming: impl Future<Output = T>) -> T {
+pub(crate) async fn await_soon<T>(coming: impl Future<Output = T>) -> T {
     timeout(LIMIT, coming).await.expect("it did not come in time")
 }
 
@@ -65,28 +67,28 @@ pub(crate) async fn stays_away<T>(coming: impl Future<Output = T>) -> bool {
     timeout(Duration::from_millis(300), coming).await.is_err()
 }
 
-pub(crate) fn delivery(id: &str) -> WebhookDelivery {
+pub(crate) fn build_delivery(id: &str) -> WebhookDelivery {
     WebhookDelivery {
         source: ServiceOrigin::GitHub(None),
         id: id.to_owned(),
         event: "issue_comment".to_owned(),
-        received_at: now(),
+        received_at: read_clock(),
         body: bytes::Bytes::from_static(b"{\"action\":\"created\"}"),
     }
 }
 
-pub(crate) fn ticket(number: u64) -> TicketKey {
+pub(crate) fn build_ticket_key(number: u64) -> TicketKey {
     TicketKey::jira(&format!("ENG-{number}")).unwrap()
 }
 
-pub(crate) fn now() -> Timestamp {
+pub(crate) fn read_clock() -> Timestamp {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
     Timestamp::from_unix_ms(since.as_millis().try_into().unwrap())
 }
 
-pub(crate) fn trigger(ticket: &TicketKey, key: &str) -> Trigger {
+pub(crate) fn build_trigger(ticket: &TicketKey, key: &str) -> Trigger {
     trigger_with(ticket, key, "[AGENT-SKIP]".to_owned())
 }
 
@@ -105,7 +107,7 @@ pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Tri
     }
 }
 
-pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> OutboundRequest {
+pub(crate) fn build_outbound_request(ticket: &TicketKey, sequence: u64) -> OutboundRequest {
     OutboundRequest {
         id: OutboundId::notice(ticket, sequence),
         ticket: ticket.clone(),
@@ -121,11 +123,11 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> OutboundRequest {
     }
 }
 
-pub(crate) fn run(number: u64) -> RunId {
-    RunId::new(ticket(number), 57)
+pub(crate) fn build_run_id(number: u64) -> RunId {
+    RunId::new(build_ticket_key(number), 57)
 }
 
-pub(crate) fn entry(position: u64, nonce: &str) -> JournalEntry {
+pub(crate) fn build_entry(position: u64, nonce: &str) -> JournalEntry {
     JournalEntry {
         position,
         nonce: nonce.to_owned(),
@@ -145,7 +147,7 @@ impl domain::StoredRecord for Text {
     const KIND: domain::RecordKind = domain::RecordKind::Control;
 }
 
-pub(crate) fn text(text: &str) -> Text {
+pub(crate) fn build_text(text: &str) -> Text {
     Text {
         text: text.to_owned(),
     }

@@ -68,7 +68,7 @@ impl Description {
             (Value::Object(properties), Value::Object(found)) => {
                 self.look_at_properties(properties, found, place, lacking);
             }
-            (wanted, found) => lacking.push(wrong(place, found, wanted)),
+            (wanted, found) => lacking.push(describe_mismatch(place, found, wanted)),
         }
     }
 
@@ -82,7 +82,7 @@ impl Description {
         match self.kinds.get(wanted) {
             Some(properties) if found.is_object() => self.look(properties, found, place, lacking),
             None if wanted.split('|').any(|one| is_of_type(one, found)) => {}
-            _ => lacking.push(wrong(place, found, &kind.into())),
+            _ => lacking.push(describe_mismatch(place, found, &kind.into())),
         }
     }
 
@@ -106,7 +106,7 @@ impl Description {
 }
 
 /// Waits for every webhook of a description and compares all received ones.
-pub(crate) async fn arrived(
+pub(crate) async fn compare_received_webhooks(
     mut description: Description,
     received: &Received,
     name_of: impl Fn(&HeaderMap, &Value) -> String,
@@ -128,7 +128,7 @@ pub(crate) async fn arrived(
     description.finish();
 }
 
-fn wrong(place: &str, found: &Value, wanted: &Value) -> String {
+fn describe_mismatch(place: &str, found: &Value, wanted: &Value) -> String {
     let found: String = found.to_string().chars().take(60).collect();
     format!("{place} is {found}, expected {wanted}")
 }
@@ -146,7 +146,7 @@ fn is_of_type(name: &str, found: &Value) -> bool {
 
 /// Returns every route of a router's source with its methods, such as `GET /pulls`. Deletions and refused
 /// routes (`any`) have no answer to compare.
-pub(crate) fn routes(source: &str) -> Vec<String> {
+pub(crate) fn list_routes(source: &str) -> Vec<String> {
     let routes = source.split(".route(").skip(1);
     let named = routes.flat_map(|route| {
         let (_, path) = route.split_once('"').unwrap();
@@ -167,7 +167,7 @@ pub(crate) fn routes(source: &str) -> Vec<String> {
 /// Fails if a route has no answer in the description. The routes in `others` use another protocol.
 pub(crate) fn every_route_is_described(source: &str, description: &Description, others: &[&str]) {
     let known = description.names();
-    let routes = routes(source);
+    let routes = list_routes(source);
     assert!(routes.len() > 5, "the routes are found");
     for route in routes {
         let (method, path) = route.split_once(' ').unwrap();

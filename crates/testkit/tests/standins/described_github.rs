@@ -7,9 +7,9 @@ use testkit::github::{
     BranchRuleset, HeldRunState, READER_APP_ID, READER_TOKEN, RunConclusion, WRITER_APP_ID, WRITER_TOKEN,
 };
 
-use crate::described::{Description, arrived, every_route_is_described};
-use crate::github::{app_token, call, start};
-use crate::receiver;
+use crate::described::{Description, compare_received_webhooks, every_route_is_described};
+use crate::github::{app_token, call_github, start_github};
+use crate::start_receiver;
 
 const REST: &str = include_str!("../required/github_rest.json");
 const WEBHOOKS: &str = include_str!("../required/github_webhooks.json");
@@ -34,7 +34,7 @@ impl Caller {
             _ => WRITER_TOKEN,
         };
         let method: Method = method.parse().unwrap();
-        let (_, answer) = call(&self.github, token, method, path, body).await;
+        let (_, answer) = call_github(&self.github, token, method, path, body).await;
         self.rest.compare(name, &answer);
         answer
     }
@@ -49,7 +49,7 @@ impl Caller {
         let query =
             format!("mutation($id:ID!){{{mutation}(input:{{pullRequestId:$id}}){{pullRequest{{id}}}}}}");
         let body = Some(json!({"query": query, "variables": {"id": pull["node_id"]}}));
-        let (_, answer) = call(&self.github, WRITER_TOKEN, Method::POST, "/graphql", body).await;
+        let (_, answer) = call_github(&self.github, WRITER_TOKEN, Method::POST, "/graphql", body).await;
         assert!(answer["errors"].is_null(), "{answer}");
     }
 
@@ -268,14 +268,14 @@ impl Caller {
             json!({"permissions": {"checks": "write"}}),
         );
         let path = format!("{SHOP}/installation");
-        let (_, installed) = call(&self.github, &app, Method::GET, &path, None).await;
+        let (_, installed) = call_github(&self.github, &app, Method::GET, &path, None).await;
         let path = format!("/app/installations/{}/access_tokens", installed["id"]);
-        let (_, minted) = call(&self.github, &app, Method::POST, &path, Some(wanted)).await;
+        let (_, minted) = call_github(&self.github, &app, Method::POST, &path, Some(wanted)).await;
         let token = minted["token"].as_str().unwrap();
         let mut body = json!({"name": "Journeyman", "head_sha": head, "external_id": "journeyman:1",
             "status": "completed", "conclusion": "neutral", "output": {"title": "A title", "summary": "Rounds"}});
         let path = format!("{SHOP}/check-runs");
-        let (status, _) = call(
+        let (status, _) = call_github(
             &self.github,
             WRITER_TOKEN,
             Method::POST,
@@ -284,13 +284,13 @@ impl Caller {
         )
         .await;
         assert_eq!(status, 403, "a person's token makes no check runs");
-        let (_, made) = call(&self.github, token, Method::POST, &path, Some(body.clone())).await;
+        let (_, made) = call_github(&self.github, token, Method::POST, &path, Some(body.clone())).await;
         self.rest.compare(&format!("POST {REPO}/check-runs"), &made);
         body.as_object_mut()
             .unwrap()
             .retain(|name, _| !matches!(name.as_str(), "head_sha" | "external_id"));
         let path = format!("{path}/{}", made["id"]);
-        let (_, changed) = call(&self.github, token, Method::PATCH, &path, Some(body)).await;
+        let (_, changed) = call_github(&self.github, token, Method::PATCH, &path, Some(body)).await;
         self.rest
             .compare(&format!("PATCH {REPO}/check-runs/{{number}}"), &changed);
     }
@@ -323,7 +323,7 @@ impl Caller {
 }
 
 /// Registers an App as a browser does. Returns the status and the redirect's location.
-async fn register(github: &FakeGitHub, manifest: &Value) -> (u16, String) {
+async fn submit_app_manifest(github: &FakeGitHub, manifest: &Value) -> (u16, String) {
     let http = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .build()
@@ -349,15 +349,19 @@ impl Caller {
         let mut without_url = good.clone();
         without_url["hook_attributes"] = json!({"active": false});
         assert_eq!(
-            register(&self.github, &without_url).await.0,
+            submit_app_manifest(&self.github, &without_url).await.0,
             422,
             "as GitHub refuses it"
         );
-        let (_, to) = register(&self.github, &good).await;
+        let (_, to) = submit_app_manifest(&self.github, &good).await;
         let code = to.strip_prefix("http://127.0.0.1:1/callback?code=").unwrap();
         let (code, state) = code.split_once('&').unwrap();
         assert_eq!(state, "state=s1");
-        assert_eq!(register(&self.github, &good).await.0, 422, "the name is taken");
+        assert_eq!(
+            submit_app_manifest(&self.github, &good).await.0,
+            422,
+            "the name is taken"
+        );
         let url = format!("{}/app-manifests/{code}/conversions", self.github.api_url());
         let convert = async || reqwest::Client::new().post(&url).send().await.unwrap();
         let made = convert().await;
@@ -366,7 +370,11 @@ impl Caller {
         self.rest.compare("POST /app-manifests/{code}/conversions", &made);
         assert_eq!(convert().await.status(), 404, "a code is good for once");
         let path = "/app/installations";
-        let installed = async || call(&self.github, &self.jwt, Method::GET, path, None).await.1;
+        let installed = async || {
+            call_github(&self.github, &self.jwt, Method::GET, path, None)
+                .await
+                .1
+        };
         assert_eq!(installed().await, json!([]));
         let page = format!("{}/apps/acme-reader/installations/new", self.github.api_url());
         reqwest::get(page).await.unwrap();
@@ -384,8 +392,8 @@ fn name_of(headers: &axum::http::HeaderMap, payload: &Value) -> String {
 
 #[tokio::test]
 async fn github_answers_match_published_descriptions() {
-    let github = start().await;
-    let (url, received) = receiver().await;
+    let github = start_github().await;
+    let (url, received) = start_receiver().await;
     github.set_webhook(&url, "secret");
     github
         .commit("acme/shop", "fix", "change", &[("src/b.txt", "a\n")])
@@ -407,7 +415,7 @@ async fn github_answers_match_published_descriptions() {
     caller.use_manifests().await;
     caller.rest.finish();
 
-    arrived(Description::read(WEBHOOKS, "webhooks"), &received, name_of).await;
+    compare_received_webhooks(Description::read(WEBHOOKS, "webhooks"), &received, name_of).await;
 }
 
 #[test]
@@ -427,7 +435,7 @@ fn github_routes_are_all_described() {
         "GET /apps/{slug}/installations/new",
     ];
     let source = include_str!("../../src/github/registration.rs");
-    for route in crate::described::routes(source) {
+    for route in crate::described::list_routes(source) {
         assert!(
             pages.contains(&route.as_str()) || rest.names().contains(&route),
             "tests/required has no {route}"

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use testkit::jira::{ADMIN_API_TOKEN, ADMIN_EMAIL, READER_API_TOKEN, READER_EMAIL};
 use testkit::{FakeJira, JiraOptions, JiraTransition};
 
-use crate::described::{Description, arrived, every_route_is_described};
-use crate::jira::{call, document};
-use crate::receiver;
+use crate::described::{Description, compare_received_webhooks, every_route_is_described};
+use crate::jira::{build_document, call_jira};
+use crate::start_receiver;
 
 const DESCRIPTION: &str = include_str!("../required/jira.json");
 const ISSUE: &str = "/rest/api/3/issue/{key}";
@@ -23,7 +23,7 @@ impl Caller {
     async fn ask(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
         let (method, _) = name.split_once(' ').unwrap();
         let method: Method = method.parse().unwrap();
-        let (_, answer) = call(&self.jira, true, method, path, body).await;
+        let (_, answer) = call_jira(&self.jira, true, method, path, body).await;
         self.rest.compare(name, &answer);
         answer
     }
@@ -54,7 +54,7 @@ impl Caller {
     }
 
     async fn use_comments(&mut self) {
-        let text = |text: &str| Some(json!({"body": document(text)}));
+        let text = |text: &str| Some(json!({"body": build_document(text)}));
         let made = self
             .ask_issue("POST", "/comment", "/comment", text("hello"))
             .await;
@@ -138,7 +138,7 @@ impl Caller {
 }
 
 /// Starts a Jira with two tickets, one of which was transitioned, edited and assigned.
-async fn busy(webhook: &str) -> FakeJira {
+async fn start_busy_jira(webhook: &str) -> FakeJira {
     let done = JiraTransition {
         name: "Finish".to_owned(),
         to: "Done".to_owned(),
@@ -164,9 +164,9 @@ async fn busy(webhook: &str) -> FakeJira {
 
 #[tokio::test]
 async fn jira_answers_match_published_description() {
-    let (url, received) = receiver().await;
+    let (url, received) = start_receiver().await;
     let mut caller = Caller {
-        jira: busy(&url).await,
+        jira: start_busy_jira(&url).await,
         rest: Description::read(DESCRIPTION, "answers"),
     };
     caller.use_comments().await;
@@ -177,7 +177,7 @@ async fn jira_answers_match_published_description() {
 
     let webhooks = Description::read(DESCRIPTION, "webhooks");
     let name = |_: &_, payload: &Value| payload["webhookEvent"].as_str().unwrap().to_owned();
-    arrived(webhooks, &received, name).await;
+    compare_received_webhooks(webhooks, &received, name).await;
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn jira_routes_are_all_described() {
         "POST /issueLink",
     ];
     every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
-    for route in crate::described::routes(include_str!("../../src/jira/hooks.rs")) {
+    for route in crate::described::list_routes(include_str!("../../src/jira/hooks.rs")) {
         assert!(rest.names().contains(&route), "tests/required has no {route}");
     }
 }

@@ -12,11 +12,11 @@ use testkit::github::{
 };
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault};
 
-use crate::{client, hmac, receiver, webhook};
+use crate::{await_webhook, build_test_client, sign_body, start_receiver};
 
 const REPOSITORY: &str = "acme/shop";
 
-pub(crate) async fn start() -> FakeGitHub {
+pub(crate) async fn start_github() -> FakeGitHub {
     let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
     github
         .create_repository(REPOSITORY, &[("README.md", "hello\n"), ("src/a.txt", "a\n")])
@@ -24,14 +24,14 @@ pub(crate) async fn start() -> FakeGitHub {
     github
 }
 
-pub(crate) async fn call(
+pub(crate) async fn call_github(
     github: &FakeGitHub,
     token: &str,
     method: Method,
     path: &str,
     body: Option<Value>,
 ) -> (u16, Value) {
-    let request = client()
+    let request = build_test_client()
         .request(method, format!("{}{path}", github.api_url()))
         .bearer_auth(token);
     let request = match body {
@@ -45,7 +45,7 @@ pub(crate) async fn call(
     )
 }
 
-async fn git(directory: &Path, token: &str, arguments: &[&str]) -> bool {
+async fn run_git(directory: &Path, token: &str, arguments: &[&str]) -> bool {
     let basic = STANDARD.encode(format!("x-access-token:{token}"));
     let output = tokio::process::Command::new("git")
         .args(["-c", &format!("http.extraHeader=Authorization: Basic {basic}")])
@@ -90,48 +90,55 @@ pub(crate) fn app_token(app: u64, lifetime: i64) -> String {
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-fn pull(head: &str) -> Option<Value> {
+fn build_pull_body(head: &str) -> Option<Value> {
     Some(json!({"title": "A change", "head": head, "base": "main", "body": "text", "draft": true}))
 }
 
 #[tokio::test]
 async fn installation_tokens_have_app_permissions() {
-    let github = start().await;
+    let github = start_github().await;
     for (app, writes) in [(READER_APP_ID, false), (WRITER_APP_ID, true)] {
         let jwt = app_token(app, 500);
-        let (_, installation) = call(&github, &jwt, Method::GET, "/repos/acme/shop/installation", None).await;
+        let (_, installation) =
+            call_github(&github, &jwt, Method::GET, "/repos/acme/shop/installation", None).await;
         let path = format!("/app/installations/{}/access_tokens", installation["id"]);
         let level = if writes { "write" } else { "read" };
         let wanted = json!({
             "repositories": ["shop"], "permissions": {"metadata": "read", "pull_requests": level},
         });
-        let (status, granted) = call(&github, &jwt, Method::POST, &path, Some(wanted)).await;
+        let (status, granted) = call_github(&github, &jwt, Method::POST, &path, Some(wanted)).await;
         assert_eq!(status, 201);
         let token = granted["token"].as_str().unwrap();
         assert_eq!(
-            call(&github, token, Method::GET, "/repos/acme/shop", None)
+            call_github(&github, token, Method::GET, "/repos/acme/shop", None)
                 .await
                 .0,
             200
         );
-        let (status, _) = call(
+        let (status, _) = call_github(
             &github,
             token,
             Method::POST,
             "/repos/acme/shop/pulls",
-            pull("missing"),
+            build_pull_body("missing"),
         )
         .await;
         assert_eq!(status, if writes { 422 } else { 403 });
     }
     assert_eq!(github.violations().len(), 1);
     let too_long = app_token(READER_APP_ID, 5000);
-    assert_eq!(call(&github, &too_long, Method::GET, "/app", None).await.0, 401);
+    assert_eq!(
+        call_github(&github, &too_long, Method::GET, "/app", None).await.0,
+        401
+    );
     let mut forged = app_token(READER_APP_ID, 500);
     forged.replace_range(forged.len() - 12..forged.len() - 2, "AAAAAAAAAA");
-    assert_eq!(call(&github, &forged, Method::GET, "/app", None).await.0, 401);
     assert_eq!(
-        call(&github, "nonsense", Method::GET, "/repos/acme/shop", None)
+        call_github(&github, &forged, Method::GET, "/app", None).await.0,
+        401
+    );
+    assert_eq!(
+        call_github(&github, "nonsense", Method::GET, "/repos/acme/shop", None)
             .await
             .0,
         401
@@ -140,14 +147,14 @@ async fn installation_tokens_have_app_permissions() {
 
 #[tokio::test]
 async fn git_push_moves_pull_request_head() {
-    let github = start().await;
-    let (url, received) = receiver().await;
+    let github = start_github().await;
+    let (url, received) = start_receiver().await;
     github.set_webhook(&url, "secret");
     let directory = tempfile::tempdir().unwrap();
     let clone_url = github.clone_url(REPOSITORY);
-    assert!(!git(directory.path(), "wrong", &["clone", "-q", &clone_url, "refused"]).await);
+    assert!(!run_git(directory.path(), "wrong", &["clone", "-q", &clone_url, "refused"]).await);
     assert!(
-        git(
+        run_git(
             directory.path(),
             READER_TOKEN,
             &["clone", "-q", &clone_url, "work"]
@@ -158,43 +165,43 @@ async fn git_push_moves_pull_request_head() {
     assert_eq!(std::fs::read_to_string(work.join("src/a.txt")).unwrap(), "a\n");
 
     std::fs::write(work.join("src/a.txt"), "b\n").unwrap();
-    assert!(git(&work, "", &["commit", "-qam", "change"]).await);
+    assert!(run_git(&work, "", &["commit", "-qam", "change"]).await);
     let push = ["push", "-q", "origin", "HEAD:refs/heads/fix"];
-    assert!(!git(&work, READER_TOKEN, &push).await);
-    assert!(git(&work, WRITER_TOKEN, &push).await);
-    let (_, _, event) = webhook(&received, |headers, _| headers["x-github-event"] == "push").await;
+    assert!(!run_git(&work, READER_TOKEN, &push).await);
+    assert!(run_git(&work, WRITER_TOKEN, &push).await);
+    let (_, _, event) = await_webhook(&received, |headers, _| headers["x-github-event"] == "push").await;
     assert_eq!(event["ref"], "refs/heads/fix");
 
-    let (status, opened) = call(
+    let (status, opened) = call_github(
         &github,
         WRITER_TOKEN,
         Method::POST,
         "/repos/acme/shop/pulls",
-        pull("fix"),
+        build_pull_body("fix"),
     )
     .await;
     assert_eq!(
         (status, &opened["draft"], &opened["user"]["login"]),
         (201, &json!(true), &json!(WRITER_LOGIN))
     );
-    let (status, again) = call(
+    let (status, again) = call_github(
         &github,
         WRITER_TOKEN,
         Method::POST,
         "/repos/acme/shop/pulls",
-        pull("fix"),
+        build_pull_body("fix"),
     )
     .await;
     assert_eq!(
         (status, &again["errors"][0]["message"]),
         (422, &json!("A pull request already exists for acme:fix."))
     );
-    let (_, nothing) = call(
+    let (_, nothing) = call_github(
         &github,
         WRITER_TOKEN,
         Method::POST,
         "/repos/acme/shop/pulls",
-        pull("main"),
+        build_pull_body("main"),
     )
     .await;
     assert_eq!(
@@ -203,11 +210,11 @@ async fn git_push_moves_pull_request_head() {
     );
 
     std::fs::write(work.join("src/a.txt"), "c\n").unwrap();
-    assert!(git(&work, "", &["commit", "-qam", "more"]).await);
-    assert!(git(&work, WRITER_TOKEN, &push).await);
+    assert!(run_git(&work, "", &["commit", "-qam", "more"]).await);
+    assert!(run_git(&work, WRITER_TOKEN, &push).await);
     let seen = &github.pull_requests(REPOSITORY)[0];
     assert_eq!(seen.head_sha, github.branches(REPOSITORY)["fix"]);
-    webhook(&received, |_, payload| payload["action"] == "synchronize").await;
+    await_webhook(&received, |_, payload| payload["action"] == "synchronize").await;
     assert!(
         github
             .diff(REPOSITORY, "main", "fix")
@@ -219,18 +226,18 @@ async fn git_push_moves_pull_request_head() {
 
 #[tokio::test]
 async fn signed_webhooks_report_checks_review_merge() {
-    let github = start().await;
-    let (url, received) = receiver().await;
+    let github = start_github().await;
+    let (url, received) = start_receiver().await;
     github.set_webhook(&url, "secret");
     let head = github
         .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
         .unwrap();
-    let (_, opened) = call(
+    let (_, opened) = call_github(
         &github,
         WRITER_TOKEN,
         Method::POST,
         "/repos/acme/shop/pulls",
-        pull("fix"),
+        build_pull_body("fix"),
     )
     .await;
     assert!(
@@ -241,7 +248,7 @@ async fn signed_webhooks_report_checks_review_merge() {
     github
         .run_checks(REPOSITORY, &head, &[("test", RunConclusion::Success, "4 passed")])
         .unwrap();
-    let (_, runs) = call(
+    let (_, runs) = call_github(
         &github,
         READER_TOKEN,
         Method::GET,
@@ -251,14 +258,17 @@ async fn signed_webhooks_report_checks_review_merge() {
     .await;
     assert_eq!(runs["check_runs"][0]["conclusion"], "success");
     let (headers, body, suite) =
-        webhook(&received, |headers, _| headers["x-github-event"] == "check_suite").await;
-    assert_eq!(headers["x-hub-signature-256"], hmac("secret", &body).as_str());
+        await_webhook(&received, |headers, _| headers["x-github-event"] == "check_suite").await;
+    assert_eq!(
+        headers["x-hub-signature-256"],
+        sign_body("secret", &body).as_str()
+    );
     assert_eq!(suite["check_suite"]["pull_requests"][0]["number"], 1);
 
     let mutation =
         "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}";
     let query = json!({"query": mutation, "variables": {"id": opened["node_id"]}});
-    let (_, refused) = call(
+    let (_, refused) = call_github(
         &github,
         READER_TOKEN,
         Method::POST,
@@ -267,16 +277,16 @@ async fn signed_webhooks_report_checks_review_merge() {
     )
     .await;
     assert_eq!(refused["errors"][0]["type"], "FORBIDDEN");
-    let (_, ready) = call(&github, WRITER_TOKEN, Method::POST, "/graphql", Some(query)).await;
+    let (_, ready) = call_github(&github, WRITER_TOKEN, Method::POST, "/graphql", Some(query)).await;
     assert_eq!(
         ready["data"]["markPullRequestReadyForReview"]["pullRequest"]["isDraft"],
         false
     );
-    webhook(&received, |_, payload| payload["action"] == "ready_for_review").await;
+    await_webhook(&received, |_, payload| payload["action"] == "ready_for_review").await;
 
     github.review(REPOSITORY, 1, "rita", "approved", "good").unwrap();
     let merged = github.merge(REPOSITORY, 1, "rita").unwrap();
-    let (_, _, closed) = webhook(&received, |_, payload| payload["action"] == "closed").await;
+    let (_, _, closed) = await_webhook(&received, |_, payload| payload["action"] == "closed").await;
     assert_eq!(closed["pull_request"]["merged"], true);
     assert_eq!(github.branches(REPOSITORY)["main"], merged);
     assert_eq!(
@@ -288,19 +298,19 @@ async fn signed_webhooks_report_checks_review_merge() {
 
 #[tokio::test]
 async fn merge_and_self_review_are_violations() {
-    let github = start().await;
+    let github = start_github().await;
     github
         .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
         .unwrap();
-    call(
+    call_github(
         &github,
         WRITER_TOKEN,
         Method::POST,
         "/repos/acme/shop/pulls",
-        pull("fix"),
+        build_pull_body("fix"),
     )
     .await;
-    let merge = call(
+    let merge = call_github(
         &github,
         WRITER_TOKEN,
         Method::PUT,
@@ -312,12 +322,14 @@ async fn merge_and_self_review_are_violations() {
     let reviewers = Some(json!({"reviewers": [WRITER_LOGIN]}));
     let path = "/repos/acme/shop/pulls/1/requested_reviewers";
     assert_eq!(
-        call(&github, WRITER_TOKEN, Method::POST, path, reviewers).await.0,
+        call_github(&github, WRITER_TOKEN, Method::POST, path, reviewers)
+            .await
+            .0,
         422
     );
     let unknown_field = Some(json!({"title": "t", "head": "fix", "base": "main", "drafty": true}));
     assert_eq!(
-        call(
+        call_github(
             &github,
             WRITER_TOKEN,
             Method::POST,
@@ -334,7 +346,7 @@ async fn merge_and_self_review_are_violations() {
 
 #[tokio::test]
 async fn lists_have_page_links_and_head_filter() {
-    let github = start().await;
+    let github = start_github().await;
     for branch in ["one", "two", "three"] {
         github
             .commit(REPOSITORY, branch, "change", &[(branch, "x\n")])
@@ -343,7 +355,7 @@ async fn lists_have_page_links_and_head_filter() {
             .open_pull_request_as(REPOSITORY, "rita", branch, branch, "")
             .unwrap();
     }
-    let first = client()
+    let first = build_test_client()
         .get(format!("{}/repos/acme/shop/pulls?per_page=2", github.api_url()))
         .bearer_auth(READER_TOKEN);
     let first = first.send().await.unwrap();
@@ -351,7 +363,7 @@ async fn lists_have_page_links_and_head_filter() {
     let next = link.split_once('<').unwrap().1.split_once('>').unwrap().0;
     assert!(link.contains("rel=\"next\""));
     assert_eq!(first.json::<Value>().await.unwrap()[0]["title"], "three");
-    let last: Value = client()
+    let last: Value = build_test_client()
         .get(next)
         .bearer_auth(READER_TOKEN)
         .send()
@@ -365,7 +377,7 @@ async fn lists_have_page_links_and_head_filter() {
         (1, &json!("one"))
     );
     let path = "/repos/acme/shop/pulls?head=acme%3Atwo&state=all";
-    let (_, found) = call(&github, READER_TOKEN, Method::GET, path, None).await;
+    let (_, found) = call_github(&github, READER_TOKEN, Method::GET, path, None).await;
     assert_eq!(
         (found.as_array().unwrap().len(), &found[0]["number"]),
         (1, &json!(2))
@@ -374,8 +386,8 @@ async fn lists_have_page_links_and_head_filter() {
 
 #[tokio::test]
 async fn late_fault_keeps_comment_for_redelivery() {
-    let github = start().await;
-    let (url, received) = receiver().await;
+    let github = start_github().await;
+    let (url, received) = start_receiver().await;
     github.set_webhook(&url, "secret");
     github
         .commit(REPOSITORY, "fix", "change", &[("b", "b\n")])
@@ -386,7 +398,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
     github.fail_next(ServiceFault::new("/comments", 1, 502).on("POST").after_effect());
     let path = format!("/repos/acme/shop/issues/{number}/comments");
     assert_eq!(
-        call(
+        call_github(
             &github,
             WRITER_TOKEN,
             Method::POST,
@@ -398,18 +410,18 @@ async fn late_fault_keeps_comment_for_redelivery() {
         502
     );
     assert_eq!(github.comments(REPOSITORY, number).len(), 1);
-    webhook(&received, |headers, _| {
+    await_webhook(&received, |headers, _| {
         headers["x-github-event"] == "issue_comment"
     })
     .await;
 
     let jwt = app_token(READER_APP_ID, 500);
-    let (_, deliveries) = call(&github, &jwt, Method::GET, "/app/hook/deliveries", None).await;
+    let (_, deliveries) = call_github(&github, &jwt, Method::GET, "/app/hook/deliveries", None).await;
     let newest = &deliveries[0];
     assert_eq!(newest["event"], "issue_comment");
     let before = received.lock().unwrap().len();
     let path = format!("/app/hook/deliveries/{}/attempts", newest["id"]);
-    assert_eq!(call(&github, &jwt, Method::POST, &path, None).await.0, 202);
+    assert_eq!(call_github(&github, &jwt, Method::POST, &path, None).await.0, 202);
     let again = testkit::poll_until("redelivery", crate::SOON, async || {
         received.lock().unwrap().get(before).cloned()
     });
@@ -421,7 +433,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
 
 #[tokio::test]
 async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
-    let github = start().await;
+    let github = start_github().await;
     let change = [("src/a.txt", "b\n")];
     let head = github.commit(REPOSITORY, "fix", "change", &change).unwrap();
     github
@@ -445,7 +457,7 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
     github.set_rulesets(REPOSITORY, &rulesets).unwrap();
 
     let path = "/repos/acme/shop/pulls/1/merge";
-    let (status, refused) = call(&github, WRITER_TOKEN, Method::PUT, path, Some(json!({}))).await;
+    let (status, refused) = call_github(&github, WRITER_TOKEN, Method::PUT, path, Some(json!({}))).await;
     assert_eq!(status, 405, "{refused}");
     let refused = github.merge(REPOSITORY, 1, "rita").unwrap_err();
     assert_eq!(
@@ -455,13 +467,13 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
 
     let directory = tempfile::tempdir().unwrap();
     let clone = ["clone", "-q", &github.clone_url(REPOSITORY), "work"];
-    assert!(git(directory.path(), READER_TOKEN, &clone).await);
+    assert!(run_git(directory.path(), READER_TOKEN, &clone).await);
     let work = directory.path().join("work");
-    assert!(git(&work, "", &["commit", "-q", "--allow-empty", "-m", "more"]).await);
+    assert!(run_git(&work, "", &["commit", "-q", "--allow-empty", "-m", "more"]).await);
     for (branch, is_taken) in [("main", false), ("release/1", false), ("fix-2", true)] {
         let to = format!("HEAD:refs/heads/{branch}");
         let push = ["push", "-q", "origin", &to];
-        assert_eq!(git(&work, WRITER_TOKEN, &push).await, is_taken, "{branch}");
+        assert_eq!(run_git(&work, WRITER_TOKEN, &push).await, is_taken, "{branch}");
     }
 
     let checks = [("build", RunConclusion::Success, "")];

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
 use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault};
 
-use crate::{client, hmac, receiver, webhook};
+use crate::{await_webhook, build_test_client, sign_body, start_receiver};
 
-pub(crate) async fn call(
+pub(crate) async fn call_jira(
     jira: &FakeJira,
     writer: bool,
     method: Method,
@@ -22,7 +22,9 @@ pub(crate) async fn call(
         (READER_EMAIL, READER_API_TOKEN)
     };
     let url = format!("{}/rest/api/3{path}", jira.url());
-    let request = client().request(method, url).basic_auth(email, Some(token));
+    let request = build_test_client()
+        .request(method, url)
+        .basic_auth(email, Some(token));
     let request = match body {
         Some(body) => request.json(&body),
         None => request,
@@ -34,29 +36,29 @@ pub(crate) async fn call(
     )
 }
 
-pub(crate) fn document(text: &str) -> Value {
+pub(crate) fn build_document(text: &str) -> Value {
     json!({"type": "doc", "version": 1, "content": [{"type": "paragraph", "content": [{"type": "text", "text": text}]}]})
 }
 
 #[tokio::test]
 async fn transition_webhook_agrees_with_rest_changelog() {
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
-    let (url, received) = receiver().await;
+    let (url, received) = start_receiver().await;
     jira.set_webhook(&url, "secret");
     let key = jira.create_issue("ENG", "summary", "one\n\ntwo", "Bug", &["shop"]);
     let id = jira.move_issue(&key, "Ready for Agent", "Rita").unwrap();
 
-    let (headers, body, payload) = webhook(&received, |_, payload| {
+    let (headers, body, payload) = await_webhook(&received, |_, payload| {
         payload["webhookEvent"] == "jira:issue_updated"
     })
     .await;
-    assert_eq!(headers["x-hub-signature"], hmac("secret", &body).as_str());
+    assert_eq!(headers["x-hub-signature"], sign_body("secret", &body).as_str());
     assert!(headers.contains_key("x-atlassian-webhook-identifier"));
     assert_eq!(payload["changelog"]["id"], id.as_str());
     assert_eq!(payload["changelog"]["items"][0]["toString"], "Ready for Agent");
     assert_eq!(payload["issue"]["fields"]["description"], "one\n\ntwo");
 
-    let (status, issue) = call(
+    let (status, issue) = call_jira(
         &jira,
         false,
         Method::GET,
@@ -82,9 +84,9 @@ async fn the_pollers_search_pages_through_matching_tickets() {
     jira.create_issue("ENG", "not ready", "", "Bug", &[]);
     let jql = "project = \"ENG\" AND status = \"Ready for Agent\" ORDER BY updated ASC";
     let mut body = json!({"jql": jql, "maxResults": 2, "fields": ["status", "updated"]});
-    let (_, first) = call(&jira, false, Method::POST, "/search/jql", Some(body.clone())).await;
+    let (_, first) = call_jira(&jira, false, Method::POST, "/search/jql", Some(body.clone())).await;
     body["nextPageToken"] = first["nextPageToken"].clone();
-    let (_, second) = call(&jira, false, Method::POST, "/search/jql", Some(body)).await;
+    let (_, second) = call_jira(&jira, false, Method::POST, "/search/jql", Some(body)).await;
     let keys: Vec<&str> = [&first, &second]
         .iter()
         .flat_map(|page| page["issues"].as_array().unwrap())
@@ -92,7 +94,7 @@ async fn the_pollers_search_pages_through_matching_tickets() {
         .collect();
     assert_eq!(keys, ["ENG-1", "ENG-2", "ENG-3"]);
     assert_eq!(second["isLast"], true);
-    let (status, _) = call(
+    let (status, _) = call_jira(
         &jira,
         false,
         Method::POST,
@@ -113,8 +115,8 @@ async fn writer_comments_links_and_transitions_ticket() {
     .await
     .unwrap();
     let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
-    let comment = Some(json!({"body": document("hello")}));
-    let (status, created) = call(
+    let comment = Some(json!({"body": build_document("hello")}));
+    let (status, created) = call_jira(
         &jira,
         true,
         Method::POST,
@@ -125,12 +127,12 @@ async fn writer_comments_links_and_transitions_ticket() {
     assert_eq!(status, 201);
     let path = format!("/issue/{key}/comment/{}", created["id"].as_str().unwrap());
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::PUT,
             &path,
-            Some(json!({"body": document("again")}))
+            Some(json!({"body": build_document("again")}))
         )
         .await
         .0,
@@ -148,7 +150,7 @@ async fn writer_comments_links_and_transitions_ticket() {
 
     let link = |title: &str| Some(json!({"globalId": "g", "object": {"url": "http://x", "title": title}}));
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::POST,
@@ -160,7 +162,7 @@ async fn writer_comments_links_and_transitions_ticket() {
         201
     );
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::POST,
@@ -180,11 +182,11 @@ async fn writer_comments_links_and_transitions_ticket() {
     );
 
     let path = format!("/issue/{key}/transitions");
-    let (_, offered) = call(&jira, true, Method::GET, &path, None).await;
+    let (_, offered) = call_jira(&jira, true, Method::GET, &path, None).await;
     assert_eq!(offered["transitions"].as_array().unwrap().len(), 1);
     let id = &offered["transitions"][0]["id"];
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::POST,
@@ -196,7 +198,7 @@ async fn writer_comments_links_and_transitions_ticket() {
         204
     );
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::POST,
@@ -216,41 +218,44 @@ async fn jira_refuses_strangers_reader_writes_bad_documents() {
     let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
     let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
     let path = format!("/issue/{key}/comment");
-    let stranger = client()
+    let stranger = build_test_client()
         .get(format!("{}/rest/api/3/myself", jira.url()))
         .basic_auth(READER_EMAIL, Some("x"));
     assert_eq!(stranger.send().await.unwrap().status(), 401);
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             false,
             Method::POST,
             &path,
-            Some(json!({"body": document("x")}))
+            Some(json!({"body": build_document("x")}))
         )
         .await
         .0,
         403
     );
     assert_eq!(
-        call(&jira, true, Method::POST, &path, Some(json!({"body": "plain"})))
+        call_jira(&jira, true, Method::POST, &path, Some(json!({"body": "plain"})))
             .await
             .0,
         400
     );
     assert_eq!(
-        call(
+        call_jira(
             &jira,
             true,
             Method::POST,
             &path,
-            Some(json!({"text": document("x")}))
+            Some(json!({"text": build_document("x")}))
         )
         .await
         .0,
         400
     );
-    assert_eq!(call(&jira, true, Method::GET, "/issue/ENG-99", None).await.0, 404);
+    assert_eq!(
+        call_jira(&jira, true, Method::GET, "/issue/ENG-99", None).await.0,
+        404
+    );
     assert_eq!(jira.comments(&key), []);
     assert_eq!(jira.violations().len(), 2);
 }
@@ -269,10 +274,13 @@ async fn list_lag_and_lost_answer_follow_effect() {
     );
     assert_eq!(jira.faults_left(), 1);
     let url = format!("{}/rest/api/3{path}", jira.url());
-    let request = client()
+    let request = build_test_client()
         .post(url)
         .basic_auth(WRITER_EMAIL, Some(WRITER_API_TOKEN));
-    let answer = request.json(&json!({"body": document("hello")})).send().await;
+    let answer = request
+        .json(&json!({"body": build_document("hello")}))
+        .send()
+        .await;
     let is_whole = match answer {
         Ok(answer) => answer.bytes().await.is_ok(),
         Err(_) => false,
@@ -280,15 +288,15 @@ async fn list_lag_and_lost_answer_follow_effect() {
     assert!(!is_whole, "the answer breaks off");
     assert_eq!(jira.faults_left(), 0);
     assert_eq!(jira.comments(&key).len(), 1);
-    let listed = call(&jira, true, Method::GET, &path, None).await;
+    let listed = call_jira(&jira, true, Method::GET, &path, None).await;
     assert_eq!(listed.1["total"], 0);
     jira.set_list_lag(Duration::ZERO);
-    let listed = call(&jira, true, Method::GET, &path, None).await;
+    let listed = call_jira(&jira, true, Method::GET, &path, None).await;
     assert_eq!(listed.1["total"], 1);
 }
 
-async fn ask(jira: &FakeJira, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-    let request = client().request(method, format!("{}{path}", jira.url()));
+async fn call_data_center(jira: &FakeJira, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+    let request = build_test_client().request(method, format!("{}{path}", jira.url()));
     let request = request.bearer_auth(WRITER_API_TOKEN);
     let request = match body {
         Some(body) => request.json(&body),
@@ -312,13 +320,17 @@ async fn data_center(release: u64) -> FakeJira {
 async fn data_center_refuses_cloud_requests() {
     let jira = data_center(10).await;
     let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
-    assert_eq!(call(&jira, true, Method::GET, "/myself", None).await.0, 404);
+    assert_eq!(call_jira(&jira, true, Method::GET, "/myself", None).await.0, 404);
     let of = format!("/rest/api/2/issue/{key}");
-    let named = client().get(format!("{}{of}", jira.url()));
+    let named = build_test_client().get(format!("{}{of}", jira.url()));
     let named = named.basic_auth(WRITER_EMAIL, Some(WRITER_API_TOKEN));
     assert_eq!(named.send().await.unwrap().status(), 401);
     for (path, body, status) in [
-        (format!("{of}/comment"), json!({"body": document("text")}), 400),
+        (
+            format!("{of}/comment"),
+            json!({"body": build_document("text")}),
+            400,
+        ),
         (
             format!("{of}/comment"),
             json!({"body": "[text](https://a.example)"}),
@@ -341,11 +353,13 @@ async fn data_center_refuses_cloud_requests() {
         } else {
             Method::POST
         };
-        let answered = ask(&jira, method, &path, Some(body)).await;
+        let answered = call_data_center(&jira, method, &path, Some(body)).await;
         assert_eq!(answered.0, status, "{path}: {answered:?}");
     }
     assert_eq!(
-        ask(&jira, Method::GET, &format!("{of}/changelog"), None).await.0,
+        call_data_center(&jira, Method::GET, &format!("{of}/changelog"), None)
+            .await
+            .0,
         404
     );
     assert!(jira.comments(&key).is_empty());
@@ -358,7 +372,7 @@ async fn data_center_answers_have_names_and_histories() {
     let key = jira.create_issue("ENG", "summary", "h1. text", "Bug", &[]);
     jira.assign(&key, "Mia Meyer").unwrap();
     let of = format!("/rest/api/2/issue/{key}");
-    let (_, issue) = ask(&jira, Method::GET, &format!("{of}?expand=changelog"), None).await;
+    let (_, issue) = call_data_center(&jira, Method::GET, &format!("{of}?expand=changelog"), None).await;
     assert_eq!(issue["fields"]["description"], "h1. text");
     let assignee = &issue["fields"]["assignee"];
     assert_eq!(
@@ -371,19 +385,25 @@ async fn data_center_answers_have_names_and_histories() {
         (&assignee["key"], &json!("Mia Meyer"))
     );
     let user = format!("/rest/api/2/user?key={}", assignee["key"].as_str().unwrap());
-    assert_eq!(ask(&jira, Method::GET, &user, None).await.1["name"], "mia-meyer");
+    assert_eq!(
+        call_data_center(&jira, Method::GET, &user, None).await.1["name"],
+        "mia-meyer"
+    );
 
     let body = json!({"body": "*text*", "properties": [{"key": "k", "value": {"id": "m"}}]});
     let path = format!("{of}/comment");
-    assert_eq!(ask(&jira, Method::POST, &path, Some(body)).await.0, 201);
-    let (_, plain) = ask(&jira, Method::GET, &path, None).await;
-    let (_, whole) = ask(&jira, Method::GET, &format!("{path}?expand=properties"), None).await;
+    assert_eq!(
+        call_data_center(&jira, Method::POST, &path, Some(body)).await.0,
+        201
+    );
+    let (_, plain) = call_data_center(&jira, Method::GET, &path, None).await;
+    let (_, whole) = call_data_center(&jira, Method::GET, &format!("{path}?expand=properties"), None).await;
     let property = "/comments/0/properties/0/value/id";
     assert_eq!(
         (plain.pointer(property), whole.pointer(property)),
         (None, Some(&json!("m")))
     );
-    let (_, found) = ask(
+    let (_, found) = call_data_center(
         &jira,
         Method::POST,
         "/rest/api/2/search",
@@ -391,7 +411,7 @@ async fn data_center_answers_have_names_and_histories() {
     )
     .await;
     assert_eq!((&found["startAt"], &found["total"]), (&json!(0), &json!(1)));
-    let (_, all) = ask(
+    let (_, all) = call_data_center(
         &jira,
         Method::GET,
         "/rest/api/2/mypermissions?projectKey=ENG",
@@ -406,23 +426,23 @@ async fn data_center_answers_have_names_and_histories() {
 async fn data_center_signs_webhooks_since_release_ten() {
     for (release, signs) in [(9, false), (10, true)] {
         let jira = data_center(release).await;
-        let (url, received) = receiver().await;
+        let (url, received) = start_receiver().await;
         jira.set_webhook(&url, "secret");
         let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
         jira.comment_as(&key, "Rita", "*text*").unwrap();
-        let (headers, body, payload) = webhook(&received, |_, payload| {
+        let (headers, body, payload) = await_webhook(&received, |_, payload| {
             payload["issue_event_type_name"] == "issue_commented"
         })
         .await;
         let signature = headers
             .get("x-hub-signature")
             .map(|value| value.to_str().unwrap());
-        let expected = hmac("secret", &body);
+        let expected = sign_body("secret", &body);
         assert_eq!(signature, signs.then_some(expected.as_str()));
         assert_eq!(payload["issue"]["key"], key.as_str());
         assert_eq!(payload["comment"]["body"], "*text*");
         assert_eq!(payload["user"]["name"], "rita");
-        let alone = webhook(&received, |_, payload| {
+        let alone = await_webhook(&received, |_, payload| {
             payload["webhookEvent"] == "comment_created"
         })
         .await;

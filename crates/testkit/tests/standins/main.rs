@@ -23,7 +23,7 @@ use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(5);
 
-fn client() -> reqwest::Client {
+fn build_test_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent("tests")
@@ -36,7 +36,7 @@ fn client() -> reqwest::Client {
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Starts a server that records webhooks and returns its URL.
-async fn receiver() -> (String, Received) {
+async fn start_receiver() -> (String, Received) {
     let received = Received::default();
     let take = |State(received): State<Received>, headers: HeaderMap, body: Bytes| async move {
         received.lock().unwrap().push((headers, body));
@@ -52,7 +52,7 @@ async fn receiver() -> (String, Received) {
 }
 
 /// Waits for the first webhook that `wanted` accepts.
-async fn webhook(
+async fn await_webhook(
     received: &Received,
     wanted: impl Fn(&HeaderMap, &Value) -> bool,
 ) -> (HeaderMap, Bytes, Value) {
@@ -66,7 +66,7 @@ async fn webhook(
     .unwrap()
 }
 
-fn hmac(secret: &str, body: &[u8]) -> String {
+fn sign_body(secret: &str, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, body);
     format!(

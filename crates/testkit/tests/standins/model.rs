@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use testkit::model::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use testkit::{ScriptStep, ScriptedModel, ServiceFault};
 
-use crate::client;
+use crate::build_test_client;
 
-fn script() -> Vec<ScriptStep> {
+fn build_reading_script() -> Vec<ScriptStep> {
     vec![
         ScriptStep::call(
             "read_file",
@@ -17,8 +17,8 @@ fn script() -> Vec<ScriptStep> {
     ]
 }
 
-async fn anthropic(model: &ScriptedModel, body: &Value) -> reqwest::Response {
-    let request = client()
+async fn send_anthropic_request(model: &ScriptedModel, body: &Value) -> reqwest::Response {
+    let request = build_test_client()
         .post(format!("{}/v1/messages", model.url()))
         .header("x-api-key", MODEL_API_KEY);
     request
@@ -29,8 +29,8 @@ async fn anthropic(model: &ScriptedModel, body: &Value) -> reqwest::Response {
         .unwrap()
 }
 
-async fn openai(model: &ScriptedModel, body: &Value) -> reqwest::Response {
-    let request = client().post(format!("{}/v1/chat/completions", model.url()));
+async fn send_openai_request(model: &ScriptedModel, body: &Value) -> reqwest::Response {
+    let request = build_test_client().post(format!("{}/v1/chat/completions", model.url()));
     request
         .bearer_auth(MODEL_API_KEY)
         .json(body)
@@ -49,7 +49,7 @@ fn openai_request(messages: &Value) -> Value {
     json!({"model": "m", "messages": messages, "tools": [{"type": "function", "function": function}]})
 }
 
-fn events(text: &str) -> Vec<Value> {
+fn parse_events(text: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|line| line.strip_prefix("data: "))
         .filter_map(|data| serde_json::from_str(data).ok())
@@ -58,9 +58,9 @@ fn events(text: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn anthropic_plays_the_script_to_its_end() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let opening = json!({"role": "user", "content": "please fix it"});
-    let first: Value = anthropic(&model, &anthropic_request(&json!([opening])))
+    let first: Value = send_anthropic_request(&model, &anthropic_request(&json!([opening])))
         .await
         .json()
         .await
@@ -69,7 +69,7 @@ async fn anthropic_plays_the_script_to_its_end() {
     let id = &first["content"][0]["id"];
     let result = json!({"type": "tool_result", "tool_use_id": id, "content": "the content of the file"});
     let messages = json!([opening, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]);
-    let second: Value = anthropic(&model, &anthropic_request(&messages))
+    let second: Value = send_anthropic_request(&model, &anthropic_request(&messages))
         .await
         .json()
         .await
@@ -85,11 +85,15 @@ async fn anthropic_plays_the_script_to_its_end() {
 
 #[tokio::test]
 async fn anthropic_stream_joins_to_whole_input() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
     request["stream"] = json!(true);
-    let text = anthropic(&model, &request).await.text().await.unwrap();
-    let events = events(&text);
+    let text = send_anthropic_request(&model, &request)
+        .await
+        .text()
+        .await
+        .unwrap();
+    let events = parse_events(&text);
     let pieces: Vec<&str> = events
         .iter()
         .filter_map(|event| event["delta"]["partial_json"].as_str())
@@ -102,14 +106,14 @@ async fn anthropic_stream_joins_to_whole_input() {
 
 #[tokio::test]
 async fn openai_streams_script_calls_and_usage() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let mut request =
         openai_request(&json!([{"role": "system", "content": "s"}, {"role": "user", "content": "fix"}]));
     request["stream"] = json!(true);
     request["stream_options"] = json!({"include_usage": true});
-    let text = openai(&model, &request).await.text().await.unwrap();
+    let text = send_openai_request(&model, &request).await.text().await.unwrap();
     assert!(text.ends_with("data: [DONE]\n\n"));
-    let events = events(&text);
+    let events = parse_events(&text);
     let calls = events
         .iter()
         .filter_map(|event| event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str());
@@ -122,7 +126,7 @@ async fn openai_streams_script_calls_and_usage() {
         {"role": "user", "content": "fix"}, {"role": "assistant", "content": null, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_000_0", "content": "content of the file"},
     ]);
-    let reply: Value = openai(&model, &openai_request(&messages))
+    let reply: Value = send_openai_request(&model, &openai_request(&messages))
         .await
         .json()
         .await
@@ -133,7 +137,7 @@ async fn openai_streams_script_calls_and_usage() {
 
 #[tokio::test]
 async fn model_refuses_transcripts_that_break_protocol() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let opening = json!({"role": "user", "content": "fix"});
     let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}]});
     let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "content of the file"}]});
@@ -153,19 +157,28 @@ async fn model_refuses_transcripts_that_break_protocol() {
         unknown_field,
     ];
     for request in &broken {
-        assert_eq!(anthropic(&model, request).await.status(), 400, "{request}");
+        assert_eq!(
+            send_anthropic_request(&model, request).await.status(),
+            400,
+            "{request}"
+        );
     }
     let orphan = json!([opening, {"role": "tool", "tool_call_id": "x", "content": "y"}]);
-    assert_eq!(openai(&model, &openai_request(&orphan)).await.status(), 400);
+    assert_eq!(
+        send_openai_request(&model, &openai_request(&orphan))
+            .await
+            .status(),
+        400
+    );
     assert_eq!(model.violations().len(), broken.len() + 1);
     assert_eq!(model.calls().len(), 0);
 }
 
 #[tokio::test]
 async fn caller_receives_keys_faults_cuts_garbage() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let mut request = anthropic_request(&json!([{"role": "user", "content": "fix"}]));
-    let keyless = client()
+    let keyless = build_test_client()
         .post(format!("{}/v1/messages", model.url()))
         .json(&request)
         .send()
@@ -173,7 +186,7 @@ async fn caller_receives_keys_faults_cuts_garbage() {
         .unwrap();
     assert_eq!(keyless.status(), 401);
     model.fail_next(ServiceFault::new("/v1/messages", 1, 429));
-    let limited = anthropic(&model, &request).await;
+    let limited = send_anthropic_request(&model, &request).await;
     assert_eq!(
         (
             limited.status().as_u16(),
@@ -182,12 +195,24 @@ async fn caller_receives_keys_faults_cuts_garbage() {
         (429, "1")
     );
     model.garble_next(1);
-    assert!(anthropic(&model, &request).await.json::<Value>().await.is_err());
+    assert!(
+        send_anthropic_request(&model, &request)
+            .await
+            .json::<Value>()
+            .await
+            .is_err()
+    );
     request["stream"] = json!(true);
     model.cut_next(1);
-    assert!(anthropic(&model, &request).await.text().await.is_err());
     assert!(
-        anthropic(&model, &request)
+        send_anthropic_request(&model, &request)
+            .await
+            .text()
+            .await
+            .is_err()
+    );
+    assert!(
+        send_anthropic_request(&model, &request)
             .await
             .text()
             .await
@@ -209,14 +234,18 @@ async fn conversation_gets_script_of_its_marker() {
         ("ticket X", "default"),
     ] {
         let request = anthropic_request(&json!([{"role": "user", "content": opening}]));
-        let reply: Value = anthropic(&model, &request).await.json().await.unwrap();
+        let reply: Value = send_anthropic_request(&model, &request)
+            .await
+            .json()
+            .await
+            .unwrap();
         assert_eq!(reply["content"][0]["text"], wanted);
     }
 }
 
 #[tokio::test]
 async fn oauth_token_requires_beta_without_key() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let body = anthropic_request(&json!([{"role": "user", "content": "please fix it"}]));
     let cases = [
         (Some("oauth-2025-04-20"), None, 200),
@@ -225,7 +254,7 @@ async fn oauth_token_requires_beta_without_key() {
         (Some("oauth-2025-04-20"), Some(MODEL_API_KEY), 401),
     ];
     for (beta, key, status) in cases {
-        let mut request = client()
+        let mut request = build_test_client()
             .post(format!("{}/v1/messages", model.url()))
             .header("anthropic-version", "2023-06-01")
             .bearer_auth(MODEL_AUTH_TOKEN);
@@ -249,7 +278,7 @@ async fn changed_or_foreign_thinking_is_refused() {
         .await
         .unwrap();
     let opening = json!({"role": "user", "content": "please fix it"});
-    let first: Value = anthropic(&model, &anthropic_request(&json!([opening])))
+    let first: Value = send_anthropic_request(&model, &anthropic_request(&json!([opening])))
         .await
         .json()
         .await
@@ -263,17 +292,25 @@ async fn changed_or_foreign_thinking_is_refused() {
     };
     let mut changed = first["content"].clone();
     changed[0]["thinking"] = json!("Here!");
-    assert_eq!(anthropic(&model, &with(&changed)).await.status(), 400);
+    assert_eq!(
+        send_anthropic_request(&model, &with(&changed)).await.status(),
+        400
+    );
     let mut elsewhere = with(&first["content"]);
     elsewhere["model"] = json!("another");
-    assert_eq!(anthropic(&model, &elsewhere).await.status(), 400);
-    assert_eq!(anthropic(&model, &with(&first["content"])).await.status(), 200);
+    assert_eq!(send_anthropic_request(&model, &elsewhere).await.status(), 400);
+    assert_eq!(
+        send_anthropic_request(&model, &with(&first["content"]))
+            .await
+            .status(),
+        200
+    );
     assert_eq!(model.violations().len(), 2);
 }
 
 #[tokio::test]
 async fn unsupported_markers_and_schemas_are_refused() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let marked = |first: &Value, second: &Value| {
         let block =
             |text: &str, marker: &Value| json!({"type": "text", "text": text, "cache_control": marker});
@@ -285,8 +322,18 @@ async fn unsupported_markers_and_schemas_are_refused() {
         json!({"type": "ephemeral"}),
         json!({"type": "ephemeral", "ttl": "1h"}),
     );
-    assert_eq!(anthropic(&model, &marked(&short, &long)).await.status(), 400);
-    assert_eq!(anthropic(&model, &marked(&long, &short)).await.status(), 200);
+    assert_eq!(
+        send_anthropic_request(&model, &marked(&short, &long))
+            .await
+            .status(),
+        400
+    );
+    assert_eq!(
+        send_anthropic_request(&model, &marked(&long, &short))
+            .await
+            .status(),
+        200
+    );
 
     let opening = json!([{"role": "user", "content": "please fix it"}]);
     let open = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
@@ -297,13 +344,17 @@ async fn unsupported_markers_and_schemas_are_refused() {
         request["response_format"] = json!({
             "type": "json_schema", "json_schema": {"name": "verdict", "schema": schema, "strict": strict},
         });
-        assert_eq!(openai(&model, &request).await.status(), status, "{schema}");
+        assert_eq!(
+            send_openai_request(&model, &request).await.status(),
+            status,
+            "{schema}"
+        );
     }
 }
 
 #[tokio::test]
 async fn cache_reads_prefix_of_earlier_marker() {
-    let model = ScriptedModel::start(script()).await.unwrap();
+    let model = ScriptedModel::start(build_reading_script()).await.unwrap();
     let ask = |text: &str| {
         let system = json!([{
             "type": "text", "text": "x".repeat(4000), "cache_control": {"type": "ephemeral", "ttl": "1h"},
@@ -314,7 +365,11 @@ async fn cache_reads_prefix_of_earlier_marker() {
     };
     let mut usages = Vec::new();
     for text in ["please fix it", "fix something else"] {
-        let reply: Value = anthropic(&model, &ask(text)).await.json().await.unwrap();
+        let reply: Value = send_anthropic_request(&model, &ask(text))
+            .await
+            .json()
+            .await
+            .unwrap();
         usages.push(reply["usage"].clone());
     }
     assert_eq!(usages[0]["cache_read_input_tokens"], 0);

@@ -63,8 +63,12 @@ async fn main() -> ExitCode {
         ScenarioCommand::Skew(arguments) => ("skew", Box::pin(skew::run_scenario(arguments)).await),
     };
     played.unwrap_or_else(|error| {
-        // Standard output of a child of the crash matrix is a protocol, so errors go to standard error.
-        output::print_error(&format!("{name} failed: {error:#}"));
+        let line = format!("{name} failed: {error:#}");
+        match name {
+            // Programs read standard output of these two line by line.
+            "crash-matrix" | "replay" => output::print_error(&line),
+            _ => output::print_line(&line),
+        }
         ExitCode::FAILURE
     })
 }

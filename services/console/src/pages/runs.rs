@@ -228,14 +228,14 @@ fn render_run_row(run: &RunView, choose: bool) -> Markup {
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Result<RunsQuery, PageProblem> {
+    fn parse_run_filter(query: &str) -> Result<RunsQuery, PageProblem> {
         let filter: RunFilter = serde_json::from_str(query).unwrap();
         filter.opened().asked()
     }
 
     #[test]
     fn run_filter_becomes_api_query_plus_one() {
-        let query = asked(
+        let query = parse_run_filter(
             r#"{"ticket": "ENG-12", "repository": " acme/shop ", "status": "parked", "job": "implement",
             "stands": "waits_for=person", "before": "jira:ENG-12@57"}"#,
         )
@@ -252,7 +252,10 @@ mod tests {
         );
         assert_eq!(query.limit, Some(PAGE + 1));
         assert_eq!(
-            asked(r#"{"stands": "stop=failed"}"#).unwrap().stop.as_deref(),
+            parse_run_filter(r#"{"stands": "stop=failed"}"#)
+                .unwrap()
+                .stop
+                .as_deref(),
             Some("failed")
         );
         for wrong in [
@@ -260,7 +263,10 @@ mod tests {
             r#"{"job": "odd"}"#,
             r#"{"ticket": "odd"}"#,
         ] {
-            assert!(matches!(asked(wrong), Err(PageProblem::Form(_))), "{wrong}");
+            assert!(
+                matches!(parse_run_filter(wrong), Err(PageProblem::Form(_))),
+                "{wrong}"
+            );
         }
     }
 

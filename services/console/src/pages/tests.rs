@@ -14,12 +14,12 @@ use crate::layout::{ConsolePage, NavigationEntry};
 const HOSTILE: &str =
     "\"'></pre></textarea><script>alert(1)</script><a hx-get=/x href=javascript:alert(1)>\u{202e}x";
 
-fn hostile() -> String {
+fn build_hostile_text() -> String {
     HOSTILE.to_owned()
 }
 
 /// Renders the page and asserts that the hostile text is not markup.
-fn safe(body: Markup) -> String {
+fn render_safe_page(body: Markup) -> String {
     let page = ConsolePage::new(NavigationEntry::Runs, "Title", body)
         .markup(None)
         .into_string();
@@ -36,14 +36,14 @@ fn safe(body: Markup) -> String {
     main.replace("><", ">\n<")
 }
 
-fn view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
+fn build_run_view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
     RunView {
         id: "jira:ENG-12@57".to_owned(),
         ticket: "jira:ENG-12".to_owned(),
         job: Job::Implement,
         status,
         waits_for: waits_for.map(ToOwned::to_owned),
-        finished_at: stop.is_some().then(hostile),
+        finished_at: stop.is_some().then(build_hostile_text),
         stop,
         started_at: "2026-11-25T09:30:12.345Z".to_owned(),
         turns: 7,
@@ -55,60 +55,60 @@ fn view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> 
 fn gave_up() -> StopReason {
     StopReason::GivenUp {
         kind: domain::GiveUp::Blocked,
-        evidence: hostile(),
+        evidence: build_hostile_text(),
     }
 }
 
-fn letter(what: &str) -> DeadView {
+fn build_dead_letter(what: &str) -> DeadView {
     DeadView {
         sequence: 3,
         what: what.to_owned(),
-        id: hostile(),
-        ticket: Some(hostile()),
-        reason: hostile(),
-        at: hostile(),
+        id: build_hostile_text(),
+        ticket: Some(build_hostile_text()),
+        reason: build_hostile_text(),
+        at: build_hostile_text(),
     }
 }
 
 fn some_rules() -> RulesView {
     RulesView {
         repositories: vec![RepositoryView {
-            repository: hostile(),
-            project: hostile(),
-            status: hostile(),
-            problem: Some(hostile()),
+            repository: build_hostile_text(),
+            project: build_hostile_text(),
+            status: build_hostile_text(),
+            problem: Some(build_hostile_text()),
         }],
         problems: vec![RulesProblemView {
-            file: hostile(),
+            file: build_hostile_text(),
             line: 4,
-            key: hostile(),
-            problem: hostile(),
+            key: build_hostile_text(),
+            problem: build_hostile_text(),
         }],
     }
 }
 
-fn switched() -> StopAllView {
+fn build_stop_view() -> StopAllView {
     StopAllView {
         on: true,
-        by: Some(hostile()),
-        at: Some(hostile()),
+        by: Some(build_hostile_text()),
+        at: Some(build_hostile_text()),
     }
 }
 
-fn credential(is_due: bool) -> CredentialView {
+fn build_credential_view(is_due: bool) -> CredentialView {
     CredentialView {
-        kind: hostile(),
-        instance: Some(hostile()),
+        kind: build_hostile_text(),
+        instance: Some(build_hostile_text()),
         ends: "2027-01-31T00:00:00Z".to_owned(),
         days: 10,
         is_due,
     }
 }
 
-fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
+fn build_journal_entries(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
     let entry = |(position, fact)| JournalEntry {
         position,
-        nonce: hostile(),
+        nonce: build_hostile_text(),
         fence: RunFence::default(),
         at: Timestamp::from_unix_ms(1_764_000_000_000),
         fact,
@@ -116,19 +116,19 @@ fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
     (0..).zip(facts).map(entry).collect()
 }
 
-fn head() -> CommitId {
+fn build_head_commit() -> CommitId {
     "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d".parse().unwrap()
 }
 
-fn decided() -> Fact {
+fn build_decided_fact() -> Fact {
     Fact::Decided {
         decision: GateDecision {
             run: "jira:ENG-12@57".parse().unwrap(),
-            head: head(),
+            head: build_head_commit(),
             verdict: DecisionVerdict::Revise,
-            feedback: hostile(),
+            feedback: build_hostile_text(),
         },
-        by: hostile(),
+        by: build_hostile_text(),
     }
 }
 
@@ -136,19 +136,19 @@ fn decided() -> Fact {
 fn what_needs_somebody_is_one_list() {
     let mut open = needs_you::AttentionItems {
         runs: vec![
-            view(RunState::Parked, Some("decision"), None),
-            view(RunState::Parked, Some("answer"), None),
+            build_run_view(RunState::Parked, Some("decision"), None),
+            build_run_view(RunState::Parked, Some("answer"), None),
         ],
-        letters: vec![letter("ticket"), letter("delivery")],
+        letters: vec![build_dead_letter("ticket"), build_dead_letter("delivery")],
         rules: Some(some_rules()),
-        stop_all: switched(),
-        credentials: vec![credential(true), credential(false)],
+        stop_all: build_stop_view(),
+        credentials: vec![build_credential_view(true), build_credential_view(false)],
     };
-    let mut failed = view(RunState::Finished, None, Some(gave_up()));
+    let mut failed = build_run_view(RunState::Finished, None, Some(gave_up()));
     failed.ticket = "jira:ENG-13".to_owned();
     open.runs.push(failed);
-    insta::assert_snapshot!(safe(needs_you::render_needs_you(&open)));
-    let nothing = safe(needs_you::render_needs_you(&needs_you::AttentionItems::default()));
+    insta::assert_snapshot!(render_safe_page(needs_you::render_needs_you(&open)));
+    let nothing = render_safe_page(needs_you::render_needs_you(&needs_you::AttentionItems::default()));
     assert!(nothing.contains("Nothing waits for you."), "{nothing}");
 }
 
@@ -156,40 +156,40 @@ fn what_needs_somebody_is_one_list() {
 fn failed_run_is_listed_until_newer_run() {
     let open = needs_you::AttentionItems {
         runs: vec![
-            view(RunState::Active, None, None),
-            view(RunState::Finished, None, Some(gave_up())),
+            build_run_view(RunState::Active, None, None),
+            build_run_view(RunState::Finished, None, Some(gave_up())),
         ],
         ..needs_you::AttentionItems::default()
     };
-    assert!(safe(needs_you::render_needs_you(&open)).contains("Nothing waits for you."));
+    assert!(render_safe_page(needs_you::render_needs_you(&open)).contains("Nothing waits for you."));
 }
 
 #[test]
 fn runs_are_listed_with_their_filter() {
     let filter = runs::RunFilter {
-        ticket: hostile(),
-        repository: hostile(),
+        ticket: build_hostile_text(),
+        repository: build_hostile_text(),
         status: "finished".to_owned(),
         stop: "failed".to_owned(),
         ..runs::RunFilter::default()
     };
     let listed = [
-        view(RunState::Finished, None, Some(gave_up())),
-        view(RunState::Active, None, None),
+        build_run_view(RunState::Finished, None, Some(gave_up())),
+        build_run_view(RunState::Active, None, None),
     ];
-    insta::assert_snapshot!(safe(runs::render_runs(&filter, &listed, true)));
+    insta::assert_snapshot!(render_safe_page(runs::render_runs(&filter, &listed, true)));
 }
 
 #[test]
 fn a_run_tells_what_happened() {
     let known = run::RunWithJournal {
         id: "jira:ENG-12@57".parse().unwrap(),
-        view: view(RunState::Finished, None, Some(gave_up())),
-        journal: facts([
-            decided(),
+        view: build_run_view(RunState::Finished, None, Some(gave_up())),
+        journal: build_journal_entries([
+            build_decided_fact(),
             Fact::WorkspaceFailed {
                 id: "jira:ENG-12@57".parse::<domain::RunId>().unwrap().call(2),
-                detail: hostile(),
+                detail: build_hostile_text(),
                 setup: true,
                 permanent: false,
                 repository: None,
@@ -197,7 +197,7 @@ fn a_run_tells_what_happened() {
             Fact::RunFinished { reason: gave_up() },
         ]),
     };
-    insta::assert_snapshot!(safe(run::render_run(&known, false, None)));
+    insta::assert_snapshot!(render_safe_page(run::render_run(&known, false, None)));
     let page = run::render_run(&known, false, Some("n0nce")).into_string();
     let stamped = page.matches("hx-nonce=\"n0nce\"").count();
     assert_eq!(stamped, 3, "what follows the run is stamped: {page}");
@@ -206,33 +206,41 @@ fn a_run_tells_what_happened() {
 #[test]
 fn approval_page_shows_plan_or_diff() {
     let plan = ChangePlan {
-        goal: hostile(),
-        approach: hostile(),
+        goal: build_hostile_text(),
+        approach: build_hostile_text(),
         steps: vec![PlanStep {
-            what: hostile(),
-            files: vec![hostile()],
+            what: build_hostile_text(),
+            files: vec![build_hostile_text()],
         }],
-        tests: vec![hostile()],
-        risks: vec![hostile()],
-        not_doing: vec![hostile()],
+        tests: vec![build_hostile_text()],
+        risks: vec![build_hostile_text()],
+        not_doing: vec![build_hostile_text()],
     };
     let about = approval::DecisionSubject::Plan(Box::new(plan));
     insta::assert_snapshot!(
         "a_plan_to_decide_about",
-        safe(approval::render_question("jira:ENG-12@57", &head(), &about))
+        render_safe_page(approval::render_question(
+            "jira:ENG-12@57",
+            &build_head_commit(),
+            &about
+        ))
     );
     let change = format!("diff --git a/x b/x\n@@ -1 +1 @@\n-{HOSTILE}\n+{HOSTILE}\n {HOSTILE}\n");
     let about = approval::DecisionSubject::Change(change);
     insta::assert_snapshot!(
         "a_change_to_decide_about",
-        safe(approval::render_question("jira:ENG-12@57", &head(), &about))
+        render_safe_page(approval::render_question(
+            "jira:ENG-12@57",
+            &build_head_commit(),
+            &about
+        ))
     );
 }
 
 #[test]
 fn late_decision_page_names_earlier_decider() {
-    let journal = facts([decided()]);
-    let page = safe(approval::render_past_decision(
+    let journal = build_journal_entries([build_decided_fact()]);
+    let page = render_safe_page(approval::render_past_decision(
         "jira:ENG-12@57",
         &journal,
         Some(HOSTILE),
@@ -244,28 +252,30 @@ fn late_decision_page_names_earlier_decider() {
 #[test]
 fn ticket_page_shows_text_runs_and_cost() {
     let text = TicketTextView {
-        ticket: hostile(),
+        ticket: build_hostile_text(),
         url: "javascript:alert(1)".to_owned(),
-        status: hostile(),
-        kind: hostile(),
-        priority: hostile(),
-        labels: vec![hostile()],
-        assignees: vec![hostile()],
-        summary: hostile(),
-        description: hostile(),
+        status: build_hostile_text(),
+        kind: build_hostile_text(),
+        priority: build_hostile_text(),
+        labels: vec![build_hostile_text()],
+        assignees: vec![build_hostile_text()],
+        summary: build_hostile_text(),
+        description: build_hostile_text(),
         comments: vec![CommentView {
-            author: hostile(),
-            at: hostile(),
-            text: hostile(),
+            author: build_hostile_text(),
+            at: build_hostile_text(),
+            text: build_hostile_text(),
         }],
     };
     let known = ticket::TicketReadings {
         standing: Ok(vec![failed_checks()]),
         text: Some(Ok(text)),
-        runs: vec![view(RunState::Active, None, None)],
-        effects: facts([Fact::ReportSettled {
+        runs: vec![build_run_view(RunState::Active, None, None)],
+        effects: build_journal_entries([Fact::ReportSettled {
             id: domain::OutboundId::seen(&"jira:ENG-12".parse().unwrap(), 1),
-            outcome: domain::OutboundOutcome::Failed { detail: hostile() },
+            outcome: domain::OutboundOutcome::Failed {
+                detail: build_hostile_text(),
+            },
         }])
         .into_iter()
         .map(|entry| ticket::SettledRequest {
@@ -275,60 +285,63 @@ fn ticket_page_shows_text_runs_and_cost() {
         .collect(),
         ..ticket::TicketReadings::default()
     };
-    insta::assert_snapshot!(safe(ticket::render_ticket("folder:shop#1", &known)));
+    insta::assert_snapshot!(render_safe_page(ticket::render_ticket("folder:shop#1", &known)));
     let unknown = ticket::TicketReadings {
-        text: Some(Err(hostile())),
+        text: Some(Err(build_hostile_text())),
         ..ticket::TicketReadings::default()
     };
-    assert!(safe(ticket::render_ticket("jira:ENG-12", &unknown)).contains("is not known"));
+    assert!(render_safe_page(ticket::render_ticket("jira:ENG-12", &unknown)).contains("is not known"));
 }
 
 #[test]
 fn dead_letters_are_grouped_by_their_reason() {
-    let page = safe(dead_letters::render_letters(&[
-        letter("trigger"),
-        letter("report"),
+    let page = render_safe_page(dead_letters::render_letters(&[
+        build_dead_letter("trigger"),
+        build_dead_letter("report"),
     ]));
     assert_eq!(page.matches("<h2>").count(), 1, "{page}");
     insta::assert_snapshot!(page);
     let found = DeadDetail {
-        letter: letter("delivery"),
-        body: hostile(),
+        letter: build_dead_letter("delivery"),
+        body: build_hostile_text(),
     };
-    insta::assert_snapshot!("a_dead_letter", safe(dead_letters::render_letter_detail(&found)));
+    insta::assert_snapshot!(
+        "a_dead_letter",
+        render_safe_page(dead_letters::render_letter_detail(&found))
+    );
 }
 
 #[test]
 fn rules_are_listed_with_their_problems() {
-    insta::assert_snapshot!(safe(rules::render_rules(&some_rules())));
+    insta::assert_snapshot!(render_safe_page(rules::render_rules(&some_rules())));
 }
 
 #[test]
 fn costs_are_added_up_by_name() {
     let line = |day: &str, calls| SpendLine {
         day: day.to_owned(),
-        organization: hostile(),
-        repository: hostile(),
-        ticket: hostile(),
+        organization: build_hostile_text(),
+        repository: build_hostile_text(),
+        ticket: build_hostile_text(),
         job: String::new(),
-        provider: hostile(),
-        model: hostile(),
+        provider: build_hostile_text(),
+        model: build_hostile_text(),
         calls,
         cost_usd: Dollars::from_micros(1_500_000),
         tokens: 12_345,
         unpriced: calls / 2,
     };
     let spent = SpendView {
-        since: hostile(),
-        until: hostile(),
+        since: build_hostile_text(),
+        until: build_hostile_text(),
         lines: vec![line("2026-11-24", 1), line("2026-11-25", 2)],
         next: None,
     };
     let asked = costs::CostsQuery {
-        since: hostile(),
-        until: hostile(),
+        since: build_hostile_text(),
+        until: build_hostile_text(),
     };
-    let page = safe(costs::render_costs(&asked, &spent));
+    let page = render_safe_page(costs::render_costs(&asked, &spent));
     assert!(
         page.contains("$3.00 and 1 replies without a known price"),
         "{page}"
@@ -339,24 +352,24 @@ fn costs_are_added_up_by_name() {
 #[test]
 fn health_page_contains_the_planner_switch() {
     let seen = health::HealthReadings {
-        stop_all: switched(),
-        runs: vec![view(RunState::Active, None, None)],
-        letters: vec![letter("trigger")],
+        stop_all: build_stop_view(),
+        runs: vec![build_run_view(RunState::Active, None, None)],
+        letters: vec![build_dead_letter("trigger")],
         rules: Some(some_rules()),
     };
-    insta::assert_snapshot!(safe(health::render_health(&seen)));
+    insta::assert_snapshot!(render_safe_page(health::render_health(&seen)));
 }
 
 #[test]
 fn entry_page_shows_stored_json() {
-    let journal = facts([decided()]);
-    let page = safe(entry::render_entry("jira:ENG-12@57", &journal[0]));
+    let journal = build_journal_entries([build_decided_fact()]);
+    let page = render_safe_page(entry::render_entry("jira:ENG-12@57", &journal[0]));
     assert!(page.contains("&lt;U+202E&gt;"), "{page}");
 }
 
 fn failed_checks() -> PullRequestView {
     let check = |class| FailedCheckView {
-        name: hostile(),
+        name: build_hostile_text(),
         url: "javascript:alert(1)".to_owned(),
         class,
     };
@@ -365,55 +378,55 @@ fn failed_checks() -> PullRequestView {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
             url: "https://github.com/acme/shop/pull/7".to_owned(),
-            branch: hostile(),
+            branch: build_hostile_text(),
         },
         status: Some(domain::PullRequestStatus::Open),
-        head: Some(hostile()),
+        head: Some(build_hostile_text()),
         checks: Some(ChecksView {
-            head: head().to_string(),
+            head: build_head_commit().to_string(),
             outdated: true,
             conclusion: domain::ChecksConclusion::Failure,
             failed: vec![
                 check(domain::FailureClass::Real),
                 check(domain::FailureClass::Flaky),
             ],
-            page: hostile(),
+            page: build_hostile_text(),
             at: "2026-11-25T09:30:12Z".to_owned(),
             follows: "left".to_owned(),
             left: Some(domain::RepairEnd::PerHead),
         }),
         review: Some(ReviewView {
-            author: hostile(),
+            author: build_hostile_text(),
             asks_for_changes: true,
             threads: 2,
-            at: hostile(),
+            at: build_hostile_text(),
         }),
-        awaits_review_of: vec![hostile()],
-        awaits_review_since: Some(hostile()),
+        awaits_review_of: vec![build_hostile_text()],
+        awaits_review_since: Some(build_hostile_text()),
     }
 }
 
 fn a_pool(news: PoolFreshness) -> PoolView {
     let make = |executors| MakeView {
-        version: hostile(),
+        version: build_hostile_text(),
         sandbox: "L2".to_owned(),
-        system: hostile(),
-        programs: vec![hostile()],
+        system: build_hostile_text(),
+        programs: vec![build_hostile_text()],
         executors,
     };
     let member = |state, make| ExecutorView {
-        address: hostile(),
+        address: build_hostile_text(),
         state,
-        why: hostile(),
+        why: build_hostile_text(),
         free: 1,
         total: 4,
         held: 3,
         make,
-        heard_at: Some(hostile()),
+        heard_at: Some(build_hostile_text()),
         started_at: None,
     };
     PoolView {
-        name: hostile(),
+        name: build_hostile_text(),
         news,
         seen_at: Some("2026-11-25T09:30:12Z".to_owned()),
         planners: 1,
@@ -423,9 +436,9 @@ fn a_pool(news: PoolFreshness) -> PoolView {
         total: 4,
         held: 3,
         waiting: 2,
-        waiting_since: Some(hostile()),
+        waiting_since: Some(build_hostile_text()),
         makes: vec![make(1), make(2)],
-        problems: vec![hostile()],
+        problems: vec![build_hostile_text()],
         members: vec![
             member(domain::ExecutorState::Unready, None),
             member(domain::ExecutorState::Ready, Some(1)),
@@ -438,7 +451,7 @@ fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {
         pools: vec![a_pool(PoolFreshness::Current)],
     };
-    insta::assert_snapshot!(safe(pools::render_pools(&listed)));
+    insta::assert_snapshot!(render_safe_page(pools::render_pools(&listed)));
 }
 
 #[test]
@@ -450,9 +463,9 @@ fn outdated_pool_is_not_shown_as_ready() {
         let listed = PoolsView {
             pools: vec![a_pool(news)],
         };
-        let page = safe(pools::render_pools(&listed));
+        let page = render_safe_page(pools::render_pools(&listed));
         assert!(page.contains(words) && !page.contains("takes work"), "{page}");
     }
-    let nothing = safe(pools::render_pools(&PoolsView::default()));
+    let nothing = render_safe_page(pools::render_pools(&PoolsView::default()));
     assert!(nothing.contains("Start a planner"), "{nothing}");
 }

@@ -6,24 +6,24 @@ use egress::MirrorSettings;
 use grant::Grant;
 use hyper::{HeaderMap, Request, StatusCode, header};
 
-use crate::rig::{CREDENTIAL, Plan, Registry, Rig, grant, text};
+use crate::rig::{CREDENTIAL, Plan, Registry, Rig, build_grant, read_response_text};
 
-async fn start() -> (Registry, Rig) {
+async fn start_mirror_rig() -> (Registry, Rig) {
     let registry = Registry::start().await;
     let rig = Plan::default().mirror("npm", registry.settings()).start().await;
     (registry, rig)
 }
 
-async fn get(rig: &Rig, path: &str) -> (StatusCode, HeaderMap, String) {
-    let answer = rig.client(&grant(&[])).await.get(path).await;
+async fn fetch_mirror_path(rig: &Rig, path: &str) -> (StatusCode, HeaderMap, String) {
+    let answer = rig.client(&build_grant(&[])).await.get(path).await;
     let (status, headers) = (answer.status(), answer.headers().clone());
-    (status, headers, text(answer).await.unwrap())
+    (status, headers, read_response_text(answer).await.unwrap())
 }
 
 #[tokio::test]
 async fn mirror_adds_credential_and_hides_both_sides() {
-    let (registry, rig) = start().await;
-    let mut client = rig.client(&grant(&[])).await;
+    let (registry, rig) = start_mirror_rig().await;
+    let mut client = rig.client(&build_grant(&[])).await;
     let request = Request::get("/mirror/npm/left-pad?write=true")
         .header(header::HOST, "bridge:8080")
         .header(header::AUTHORIZATION, "Bearer mine")
@@ -39,7 +39,7 @@ async fn mirror_adds_credential_and_hides_both_sides() {
         !headers.contains("secret") && !headers.contains("set-cookie"),
         "{headers}"
     );
-    assert!(!text(answer).await.unwrap().contains("secret"));
+    assert!(!read_response_text(answer).await.unwrap().contains("secret"));
     let seen = &registry.seen()[0];
     assert_eq!(seen.uri, "/acme/npm/left-pad?write=true");
     assert_eq!(
@@ -65,26 +65,26 @@ async fn mirror_sends_configured_user_and_password() {
         ..registry.settings()
     };
     let rig = Plan::default().mirror("npm", settings).start().await;
-    let (status, _, _) = get(&rig, "/mirror/npm/left-pad").await;
+    let (status, _, _) = fetch_mirror_path(&rig, "/mirror/npm/left-pad").await;
     assert_eq!(status, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn registry_addresses_become_the_clients_mirror_address() {
-    let (registry, rig) = start().await;
-    let (_, headers, body) = get(&rig, "/mirror/npm/left-pad").await;
+    let (registry, rig) = start_mirror_rig().await;
+    let (_, headers, body) = fetch_mirror_path(&rig, "/mirror/npm/left-pad").await;
     let expected =
         r#"{"tarball":"http://bridge:8080/mirror/npm/left-pad.tgz","home":"https://left-pad.example/"}"#;
     assert_eq!(body, expected);
     assert_eq!(headers[header::CONTENT_LENGTH], expected.len().to_string());
-    let (_, headers, body) = get(&rig, "/mirror/npm/left-pad.tgz").await;
+    let (_, headers, body) = fetch_mirror_path(&rig, "/mirror/npm/left-pad.tgz").await;
     assert_eq!(body, registry.base(), "bytes stay as they are");
     assert_eq!(headers[header::CONTENT_TYPE], "application/gzip");
     for (path, location) in [
         ("moved", "http://bridge:8080/mirror/npm/left-pad"),
         ("relative", "http://bridge:8080/mirror/npm/left-pad?x=1"),
     ] {
-        let (status, headers, _) = get(&rig, &format!("/mirror/npm/{path}")).await;
+        let (status, headers, _) = fetch_mirror_path(&rig, &format!("/mirror/npm/{path}")).await;
         assert_eq!(status, StatusCode::FOUND);
         assert_eq!(headers[header::LOCATION], location);
     }
@@ -92,15 +92,15 @@ async fn registry_addresses_become_the_clients_mirror_address() {
 
 #[tokio::test]
 async fn redirect_outside_mirror_is_left_to_client() {
-    let (registry, rig) = start().await;
-    let (status, headers, _) = get(&rig, "/mirror/npm/elsewhere").await;
+    let (registry, rig) = start_mirror_rig().await;
+    let (status, headers, _) = fetch_mirror_path(&rig, "/mirror/npm/elsewhere").await;
     let target = format!("http://{}/public/file", registry.target());
     assert_eq!(
         (status, headers[header::LOCATION].to_str().unwrap()),
         (StatusCode::FOUND, &*target)
     );
     assert_eq!(registry.seen().len(), 1);
-    let (status, _, words) = get(&rig, &target).await;
+    let (status, _, words) = fetch_mirror_path(&rig, &target).await;
     assert_eq!(status, StatusCode::FORBIDDEN, "{words}");
     assert_eq!(registry.seen().len(), 1);
 }
@@ -111,14 +111,14 @@ async fn text_too_large_to_rewrite_passes_unchanged() {
     let mut plan = Plan::default().mirror("npm", registry.settings());
     plan.settings.download_mib = 100;
     let rig = plan.start().await;
-    let (_, _, body) = get(&rig, "/mirror/npm/large").await;
+    let (_, _, body) = fetch_mirror_path(&rig, "/mirror/npm/large").await;
     assert!(body == format!("{}/", registry.base()).repeat(1_200_000));
 }
 
 #[tokio::test]
 async fn path_outside_mirror_base_never_reaches_registry() {
-    let (registry, rig) = start().await;
-    let mut client = rig.client(&grant(&[])).await;
+    let (registry, rig) = start_mirror_rig().await;
+    let mut client = rig.client(&build_grant(&[])).await;
     for path in [
         "../other",
         "%2e%2e/other",
@@ -129,7 +129,7 @@ async fn path_outside_mirror_base_never_reaches_registry() {
     ] {
         let answer = client.get(&format!("/mirror/npm/{path}")).await;
         assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
-        let words = text(answer).await.unwrap();
+        let words = read_response_text(answer).await.unwrap();
         assert!(
             words.contains("/mirror/npm/ is open beneath its base alone"),
             "{words}"
@@ -147,9 +147,12 @@ async fn foreign_mirror_is_refused_and_not_listed() {
     };
     let plan = Plan::default().mirror("ours", settings("acme/*"));
     let rig = plan.mirror("theirs", settings("other/shop")).start().await;
-    assert_eq!(get(&rig, "/mirror/ours/left-pad").await.0, StatusCode::OK);
+    assert_eq!(
+        fetch_mirror_path(&rig, "/mirror/ours/left-pad").await.0,
+        StatusCode::OK
+    );
     for name in ["theirs", "none"] {
-        let (status, _, words) = get(&rig, &format!("/mirror/{name}/left-pad")).await;
+        let (status, _, words) = fetch_mirror_path(&rig, &format!("/mirror/{name}/left-pad")).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         let expected = format!(
             "egress: /mirror/{name}/ is not open to acme/shop; open: no host (executor.network in its rules); mirrors: /mirror/ours/\n"
@@ -158,7 +161,7 @@ async fn foreign_mirror_is_refused_and_not_listed() {
     }
     let other = Grant {
         repository: "other/shop".parse().unwrap(),
-        ..grant(&[])
+        ..build_grant(&[])
     };
     let answer = rig.client(&other).await.get("/mirror/theirs/left-pad").await;
     assert_eq!(answer.status(), StatusCode::OK);
@@ -173,7 +176,7 @@ async fn refused_registry_credential_is_reported_as_operators() {
         ..registry.settings()
     };
     let rig = Plan::default().mirror("npm", settings).start().await;
-    let (status, headers, words) = get(&rig, "/mirror/npm/left-pad").await;
+    let (status, headers, words) = fetch_mirror_path(&rig, "/mirror/npm/left-pad").await;
     assert_eq!(status, StatusCode::BAD_GATEWAY);
     assert_eq!(
         words,
@@ -190,7 +193,7 @@ async fn registry_with_private_address_is_not_requested() {
         .mirror("npm", registry.settings())
         .start()
         .await;
-    let (status, _, words) = get(&rig, "/mirror/npm/left-pad").await;
+    let (status, _, words) = fetch_mirror_path(&rig, "/mirror/npm/left-pad").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert!(words.contains("not public"), "{words}");
     assert!(registry.seen().is_empty());

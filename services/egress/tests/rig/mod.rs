@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-pub fn grant(network: &[&str]) -> Grant {
+pub fn build_grant(network: &[&str]) -> Grant {
     Grant {
         audience: GrantAudience::Egress,
         run: RunId::new(TicketKey::jira("ENG-1").unwrap(), 7),
@@ -207,7 +207,7 @@ impl Rig {
     /// Opens a tunnel to an echo host, past its `ClientHello`.
     pub async fn tunnel(&self, grant: &Grant, target: &str) -> TokioIo<Upgraded> {
         let mut tunnel = self.connect(grant, target).await.unwrap();
-        let hello = hello("open.example");
+        let hello = build_client_hello("open.example");
         tunnel.write_all(&hello).await.unwrap();
         tunnel.read_exact(&mut vec![0; hello.len()]).await.unwrap();
         tunnel
@@ -225,7 +225,7 @@ impl Rig {
         if answer.status() == StatusCode::OK {
             Ok(TokioIo::new(hyper::upgrade::on(answer).await.unwrap()))
         } else {
-            Err((answer.status(), text(answer).await.unwrap()))
+            Err((answer.status(), read_response_text(answer).await.unwrap()))
         }
     }
 
@@ -267,7 +267,7 @@ impl Client {
 
     pub async fn text(&mut self, request: Request<Body>) -> (StatusCode, String) {
         let answer = self.send(request).await;
-        (answer.status(), text(answer).await.unwrap())
+        (answer.status(), read_response_text(answer).await.unwrap())
     }
 
     /// Sends a `GET` of the URI as written, with the proxy's Host header.
@@ -278,13 +278,13 @@ impl Client {
 }
 
 /// Reads the whole body, unless it ends early.
-pub async fn text(answer: Response<Incoming>) -> Result<String, axum::Error> {
+pub async fn read_response_text(answer: Response<Incoming>) -> Result<String, axum::Error> {
     let body = axum::body::to_bytes(Body::new(answer.into_body()), usize::MAX).await?;
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
 
 /// Returns the first bytes of a TLS client for a host.
-pub fn hello(host: &str) -> Vec<u8> {
+pub fn build_client_hello(host: &str) -> Vec<u8> {
     bootstrap::install_tls_provider();
     let config = ClientConfig::builder()
         .with_root_certificates(RootCertStore::empty())
@@ -345,7 +345,7 @@ async fn give_back(mut stream: TcpStream, heard: Arc<Mutex<Vec<u8>>>) {
 }
 
 /// Reads until the stream ends, with or without an error.
-pub async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
+pub async fn read_remaining_bytes(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
     let mut bytes = Vec::new();
     let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
     // The end counts, not its reason.

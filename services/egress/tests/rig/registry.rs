@@ -42,7 +42,9 @@ impl Registry {
             address: listener.local_addr().unwrap(),
             seen: Arc::default(),
         };
-        let router = Router::new().fallback(answer).with_state(registry.clone());
+        let router = Router::new()
+            .fallback(answer_request)
+            .with_state(registry.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         registry
     }
@@ -71,7 +73,7 @@ impl Registry {
     }
 }
 
-async fn answer(State(registry): State<Registry>, request: Request) -> Response {
+async fn answer_request(State(registry): State<Registry>, request: Request) -> Response {
     let seen = Seen {
         uri: request.uri().to_string(),
         headers: request.headers().clone(),
@@ -82,7 +84,7 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
         return std::future::pending().await;
     }
     if path.starts_with("/public/") {
-        return public(path, request.headers());
+        return answer_public_path(path, request.headers());
     }
     let credentials = [CREDENTIAL, "Basic YWRhOnJlZ2lzdHJ5LXNlY3JldA=="];
     let given = request.headers().get(header::AUTHORIZATION);
@@ -108,9 +110,9 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
                 .into_response()
         }
         "left-pad.tgz" => ([(header::CONTENT_TYPE, "application/gzip")], base).into_response(),
-        "moved" => redirect(&format!("{base}/left-pad")),
-        "relative" => redirect("left-pad?x=1"),
-        "elsewhere" => redirect(&format!(
+        "moved" => build_redirect(&format!("{base}/left-pad")),
+        "relative" => build_redirect("left-pad?x=1"),
+        "elsewhere" => build_redirect(&format!(
             "http://open.example:{}/public/file",
             registry.address.port()
         )),
@@ -120,10 +122,10 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
     }
 }
 
-fn public(path: &str, headers: &HeaderMap) -> Response {
+fn answer_public_path(path: &str, headers: &HeaderMap) -> Response {
     match path {
         "/public/file" => ([(header::CONTENT_TYPE, "text/plain")], "a public file").into_response(),
-        "/public/moved" => redirect("http://evil.example/"),
+        "/public/moved" => build_redirect("http://evil.example/"),
         "/public/megabytes" => Body::from(vec![b'x'; 4 * 1024 * 1024]).into_response(),
         // Larger than all socket buffers between registry and client.
         "/public/endless" => {
@@ -135,6 +137,6 @@ fn public(path: &str, headers: &HeaderMap) -> Response {
     }
 }
 
-fn redirect(to: &str) -> Response {
+fn build_redirect(to: &str) -> Response {
     (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
 }

@@ -202,7 +202,7 @@ fn report_failed_setup(command: &str, end: &CommandEnd) -> FolderCheckResult {
 mod tests {
     use super::*;
 
-    fn checked(outcome: CheckOutcome, passing: &[&str]) -> FolderCheckResult {
+    fn build_folder_result(outcome: CheckOutcome, passing: &[&str]) -> FolderCheckResult {
         FolderCheckResult {
             outcome,
             reason: outcome.as_str().to_owned(),
@@ -218,11 +218,16 @@ mod tests {
     #[test]
     fn commands_green_only_if_each_is() {
         use CheckOutcome::{Green, Red};
-        let both = checked(Green, &["a"]).with(checked(Green, &["b"]));
+        let both = build_folder_result(Green, &["a"]).with(build_folder_result(Green, &["b"]));
         assert_eq!(both.outcome, Green);
         assert_eq!(both.tests.unwrap().passing, ["a", "b"]);
-        assert_eq!(checked(Green, &["a"]).with(checked(Red, &[])).reason, "red");
-        let first = checked(Red, &[]).with(checked(Green, &["b"]));
+        assert_eq!(
+            build_folder_result(Green, &["a"])
+                .with(build_folder_result(Red, &[]))
+                .reason,
+            "red"
+        );
+        let first = build_folder_result(Red, &[]).with(build_folder_result(Green, &["b"]));
         assert_eq!((first.outcome, first.tests.unwrap().passing.len()), (Red, 1));
     }
 }

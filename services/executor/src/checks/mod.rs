@@ -368,7 +368,7 @@ pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
 mod tests {
     use super::*;
 
-    fn ended(ending: CommandEnding, output: &str) -> CheckResult {
+    fn judge_command_end(ending: CommandEnding, output: &str) -> CheckResult {
         let end = CommandEnd {
             ending,
             output: output.to_owned(),
@@ -383,7 +383,7 @@ mod tests {
     fn check_result_has_outcome_tests_tail() {
         let long = ("x".repeat(99) + "\n").repeat(100);
         let output = format!("{long}\x1b[32m===== 2 passed in 0.01s =====\x1b[0m\n");
-        let result = ended(CommandEnding::Exited(0), &output);
+        let result = judge_command_end(CommandEnding::Exited(0), &output);
         assert_eq!(result.outcome(), CheckOutcome::Green);
         let tail = &result.output_tail;
         assert!(tail.starts_with("xxx") && tail.ends_with("x\n===== 2 passed in 0.01s =====\n"));
@@ -393,7 +393,7 @@ mod tests {
             tail.len()
         );
         assert!(result.truncated && result.tests.unwrap().passed == 2);
-        let cut = ended(CommandEnding::TimedOut, "===== 2 passed in 0.01s =====\n");
+        let cut = judge_command_end(CommandEnding::TimedOut, "===== 2 passed in 0.01s =====\n");
         assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Timeout, None));
     }
 

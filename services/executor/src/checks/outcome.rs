@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    fn tests(passed: u32, failing: &[&str], collection_error: bool) -> TestReport {
+    fn build_test_report(passed: u32, failing: &[&str], collection_error: bool) -> TestReport {
         let failing: Vec<FailedTest> = failing
             .iter()
             .map(|message| FailedTest {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    fn outcome(code: i32, tests: Option<TestReport>, output: &str) -> CheckOutcome {
+    fn judge_exit_code(code: i32, tests: Option<TestReport>, output: &str) -> CheckOutcome {
         judge_command(CommandEnding::Exited(code), tests.as_ref(), output).outcome
     }
 
@@ -197,18 +197,22 @@ mod tests {
     fn green_requires_tests_and_exit_zero() {
         use CheckOutcome::{Green, NoTests, Red};
         for (code, tests, expected) in [
-            (0, Some(tests(3, &[], false)), Green),
+            (0, Some(build_test_report(3, &[], false)), Green),
             (0, None, NoTests),
-            (0, Some(tests(0, &[], false)), NoTests),
-            (5, Some(tests(0, &[], false)), NoTests),
-            (1, Some(tests(3, &[], false)), Red),
-            (0, Some(tests(3, &["AssertionError"], false)), Red),
-            (1, Some(tests(3, &["AssertionError"], false)), Red),
-            (0, Some(tests(3, &[], true)), Red),
-            (2, Some(tests(0, &[], true)), Red),
+            (0, Some(build_test_report(0, &[], false)), NoTests),
+            (5, Some(build_test_report(0, &[], false)), NoTests),
+            (1, Some(build_test_report(3, &[], false)), Red),
+            (0, Some(build_test_report(3, &["AssertionError"], false)), Red),
+            (1, Some(build_test_report(3, &["AssertionError"], false)), Red),
+            (0, Some(build_test_report(3, &[], true)), Red),
+            (2, Some(build_test_report(0, &[], true)), Red),
             (1, None, Red),
         ] {
-            assert_eq!(outcome(code, tests.clone(), ""), expected, "{code} {tests:?}");
+            assert_eq!(
+                judge_exit_code(code, tests.clone(), ""),
+                expected,
+                "{code} {tests:?}"
+            );
         }
     }
 
@@ -228,7 +232,11 @@ mod tests {
             (101, "error: no such command: `nextest`"),
             (1, "Task 'tset' not found in root project 'shop'."),
         ] {
-            assert_eq!(outcome(code, None, output), CheckOutcome::Inert, "{output}");
+            assert_eq!(
+                judge_exit_code(code, None, output),
+                CheckOutcome::Inert,
+                "{output}"
+            );
         }
     }
 
@@ -237,19 +245,27 @@ mod tests {
         for (code, tests, output) in [
             (137, None, ""),
             (1, None, "OSError: [Errno 28] No space left on device"),
-            (1, Some(tests(2, &[], false)), "npm ERR! ENOSPC"),
+            (1, Some(build_test_report(2, &[], false)), "npm ERR! ENOSPC"),
             (1, None, "curl: (6) Could not resolve host: registry.example"),
             (
                 137,
-                Some(tests(0, &[], true)),
+                Some(build_test_report(0, &[], true)),
                 "\n[killed: more than 4096 MiB of memory]",
             ),
-            (1, Some(tests(2, &["getaddrinfo EAI_AGAIN db"], false)), ""),
+            (
+                1,
+                Some(build_test_report(2, &["getaddrinfo EAI_AGAIN db"], false)),
+                "",
+            ),
         ] {
-            assert_eq!(outcome(code, tests, output), CheckOutcome::Infra, "{output}");
+            assert_eq!(
+                judge_exit_code(code, tests, output),
+                CheckOutcome::Infra,
+                "{output}"
+            );
         }
-        let one_of_two = tests(2, &["getaddrinfo EAI_AGAIN db", "expected 1"], false);
-        assert_eq!(outcome(1, Some(one_of_two), ""), CheckOutcome::Red);
+        let one_of_two = build_test_report(2, &["getaddrinfo EAI_AGAIN db", "expected 1"], false);
+        assert_eq!(judge_exit_code(1, Some(one_of_two), ""), CheckOutcome::Red);
     }
 
     #[test]
@@ -267,17 +283,17 @@ mod tests {
                 Some(&missing(is_all)),
             )
         };
-        let judged = judge(1, Some(tests(0, &[], true)), true);
+        let judged = judge(1, Some(build_test_report(0, &[], true)), true);
         assert_eq!(
             (judged.outcome, judged.reason.as_str()),
             (CheckOutcome::Inert, "Cannot find module 'express'")
         );
         assert_eq!(
-            judge(1, Some(tests(3, &["x"], false)), false).outcome,
+            judge(1, Some(build_test_report(3, &["x"], false)), false).outcome,
             CheckOutcome::Red
         );
         assert_eq!(
-            judge(0, Some(tests(3, &[], false)), true).outcome,
+            judge(0, Some(build_test_report(3, &[], false)), true).outcome,
             CheckOutcome::Green
         );
     }
@@ -299,7 +315,7 @@ mod tests {
         fn printed_text_never_makes_check_green(code in 0..256, output in ".{0,200}") {
             let judged = judge_command(CommandEnding::Exited(code), None, &output);
             prop_assert_ne!(judged.outcome, CheckOutcome::Green);
-            let failing = tests(5, &["AssertionError"], false);
+            let failing = build_test_report(5, &["AssertionError"], false);
             let judged = judge_command(CommandEnding::Exited(code), Some(&failing), &output);
             prop_assert_ne!(judged.outcome, CheckOutcome::Green);
         }

@@ -317,7 +317,11 @@ mod tests {
 
     use super::*;
 
-    fn facts(declared: &[(&str, &str)], paths: &[&str], added: &[(&str, &str)]) -> RepositoryFacts {
+    fn build_repository_facts(
+        declared: &[(&str, &str)],
+        paths: &[&str],
+        added: &[(&str, &str)],
+    ) -> RepositoryFacts {
         let declared = declared
             .iter()
             .map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned())));
@@ -333,7 +337,7 @@ mod tests {
         RepositoryFacts::new(declared.chain(paths).collect(), &files)
     }
 
-    fn missing(output: &str, facts: &RepositoryFacts) -> Option<(bool, String)> {
+    fn describe_missing_setup(output: &str, facts: &RepositoryFacts) -> Option<(bool, String)> {
         let tests = super::super::report::parse_output(output);
         let found = find_missing(output, tests.as_ref(), facts)?;
         Some((found.is_all, found.hint.commands.join(" && ")))
@@ -358,7 +362,7 @@ mod tests {
 
     #[test]
     fn absent_declared_package_needs_setup() {
-        let node = facts(
+        let node = build_repository_facts(
             &[
                 ("package.json", r#"{"dependencies":{"express":"4"}}"#),
                 ("package-lock.json", "{}"),
@@ -375,12 +379,12 @@ mod tests {
             "sh: 1: jest: not found\n",
         ] {
             assert_eq!(
-                missing(output, &node),
+                describe_missing_setup(output, &node),
                 Some((true, "npm ci".to_owned())),
                 "{output}"
             );
         }
-        let python = facts(
+        let python = build_repository_facts(
             &[("requirements.txt", "PyYAML\nrequests>=2\n")],
             &["shop/cart.py", "tests/test_cart.py"],
             &[],
@@ -392,14 +396,14 @@ mod tests {
             "/usr/bin/python3: No module named pytest\n",
         ] {
             assert_eq!(
-                missing(output, &python),
+                describe_missing_setup(output, &python),
                 Some((true, venv.to_owned())),
                 "{output}"
             );
         }
-        let ruby = facts(&[("Gemfile", "gem 'rack'\n")], &[], &[]);
+        let ruby = build_repository_facts(&[("Gemfile", "gem 'rack'\n")], &[], &[]);
         assert_eq!(
-            missing("cannot load such file -- rack (LoadError)\n", &ruby)
+            describe_missing_setup("cannot load such file -- rack (LoadError)\n", &ruby)
                 .unwrap()
                 .1,
             "bundle install"
@@ -409,52 +413,58 @@ mod tests {
     #[test]
     fn undeclared_new_import_is_change_mistake() {
         let python = |added: &str| {
-            facts(
+            build_repository_facts(
                 &[("requirements.txt", "requests\n")],
                 &["shop/cart.py"],
                 &[("shop/cart.py", added)],
             )
         };
         let output = |module: &str| format!("ModuleNotFoundError: No module named '{module}'\n");
-        assert_eq!(missing(&output("leftpad"), &python("import leftpad\n")), None);
         assert_eq!(
-            missing(&output("leftpad"), &python("from leftpad.core import pad\n")),
+            describe_missing_setup(&output("leftpad"), &python("import leftpad\n")),
+            None
+        );
+        assert_eq!(
+            describe_missing_setup(&output("leftpad"), &python("from leftpad.core import pad\n")),
             None
         );
         assert!(
-            missing(&output("requests"), &python("import requests\n")).is_some(),
+            describe_missing_setup(&output("requests"), &python("import requests\n")).is_some(),
             "declared at the base"
         );
         assert!(
-            missing(&output("yaml"), &python("x = 1\n")).is_some(),
+            describe_missing_setup(&output("yaml"), &python("x = 1\n")).is_some(),
             "the base imports it"
         );
         assert_eq!(
-            missing(&output("cart"), &python("import cart\n")),
+            describe_missing_setup(&output("cart"), &python("import cart\n")),
             None,
             "the repository has it"
         );
-        let node = facts(
+        let node = build_repository_facts(
             &[("package.json", "{}")],
             &["src/app.js"],
             &[("src/app.js", "const pad = require('left-pad');\n")],
         );
         assert_eq!(
-            missing("Error: Cannot find module 'left-pad'\nRequire stack:\n", &node),
+            describe_missing_setup("Error: Cannot find module 'left-pad'\nRequire stack:\n", &node),
             None
         );
-        assert_eq!(missing("Error: Cannot find module './cart'\n", &node), None);
-        let cargo = facts(&[("Cargo.toml", "[dependencies]\nserde = \"1\"\n")], &[], &[]);
         assert_eq!(
-            missing("error: no matching package named `nope` found\n", &cargo),
+            describe_missing_setup("Error: Cannot find module './cart'\n", &node),
             None
         );
-        assert!(missing("error: no matching package named `serde` found\n", &cargo).is_some());
+        let cargo = build_repository_facts(&[("Cargo.toml", "[dependencies]\nserde = \"1\"\n")], &[], &[]);
+        assert_eq!(
+            describe_missing_setup("error: no matching package named `nope` found\n", &cargo),
+            None
+        );
+        assert!(describe_missing_setup("error: no matching package named `serde` found\n", &cargo).is_some());
     }
 
     #[test]
     fn toolchains_that_nobody_chose_are_for_setup() {
-        let nothing = facts(&[], &[], &[]);
+        let nothing = build_repository_facts(&[], &[], &[]);
         for output in [
             "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no default is configured.\nhelp: run 'rustup default stable'\n",
             "error: toolchain '1.99.0-x86_64-unknown-linux-gnu' is not installed\n",
@@ -472,7 +482,7 @@ mod tests {
             "error: No interpreter found for Python 3.13\n",
         ] {
             assert!(
-                missing(output, &nothing).is_some_and(|(is_all, _)| is_all),
+                describe_missing_setup(output, &nothing).is_some_and(|(is_all, _)| is_all),
                 "{output}"
             );
         }
@@ -480,7 +490,7 @@ mod tests {
 
     #[test]
     fn registries_out_of_reach_are_for_setup() {
-        let nothing = facts(&[], &["pom.xml"], &[]);
+        let nothing = build_repository_facts(&[], &["pom.xml"], &[]);
         for output in [
             "error: failed to get `serde` as a dependency of package `shop v0.1.0`\n",
             "go: github.com/a/b@v1.0.0: module lookup disabled by GOPROXY=off\n",
@@ -490,19 +500,22 @@ mod tests {
             "PHP Fatal error:  Uncaught Error: Failed opening required '/w/vendor/autoload.php'\n",
             "error NETSDK1004: Assets file '/w/obj/project.assets.json' not found\n",
         ] {
-            assert!(missing(output, &nothing).is_some(), "{output}");
+            assert!(describe_missing_setup(output, &nothing).is_some(), "{output}");
         }
     }
 
     #[test]
     fn ran_tests_keep_outcome_with_hint() {
-        let node = facts(
+        let node = build_repository_facts(
             &[("package.json", r#"{"dependencies":{"express":"4"}}"#)],
             &[],
             &[],
         );
         let output = "Error: Cannot find module 'express'\nTest Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total\n";
-        assert_eq!(missing(output, &node), Some((false, "npm install".to_owned())));
+        assert_eq!(
+            describe_missing_setup(output, &node),
+            Some((false, "npm install".to_owned()))
+        );
         let failing = TestReport {
             failed: 1,
             failing: vec![FailedTest {

@@ -121,13 +121,13 @@ mod tests {
 
     const XML: &str = r#"<testsuite tests="1"><testcase classname="A" name="b"/></testsuite>"#;
 
-    fn root() -> (tempfile::TempDir, WorkspaceRoot) {
+    fn open_workspace_root() -> (tempfile::TempDir, WorkspaceRoot) {
         let folder = tempfile::TempDir::new().unwrap();
         let root = WorkspaceRoot::open(folder.path()).unwrap();
         (folder, root)
     }
 
-    fn write(folder: &tempfile::TempDir, path: &str, text: &str) {
+    fn write_file(folder: &tempfile::TempDir, path: &str, text: &str) {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -135,39 +135,39 @@ mod tests {
 
     #[test]
     fn jvm_reports_are_read_beside_build_file() {
-        let (folder, root) = root();
-        write(&folder, "pom.xml", "");
+        let (folder, root) = open_workspace_root();
+        write_file(&folder, "pom.xml", "");
         let reports = ReportSearch::before(&root, &[]).unwrap();
-        write(&folder, "api/target/surefire-reports/TEST-A.xml", XML);
-        write(&folder, "build/test-results/test/TEST-B.xml", XML);
-        write(&folder, "other/TEST-C.xml", XML);
+        write_file(&folder, "api/target/surefire-reports/TEST-A.xml", XML);
+        write_file(&folder, "build/test-results/test/TEST-B.xml", XML);
+        write_file(&folder, "other/TEST-C.xml", XML);
         assert_eq!(reports.read(&root).unwrap().passed, 2);
     }
 
     #[test]
     fn incomplete_report_file_fails_check() {
         for broken in ["", "<testsuite tests=\"2\"><testcase name=\"a\"/>", "oops"] {
-            let (folder, root) = root();
+            let (folder, root) = open_workspace_root();
             let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
-            write(&folder, "out/a.xml", XML);
-            write(&folder, "out/b.xml", broken);
+            write_file(&folder, "out/a.xml", XML);
+            write_file(&folder, "out/b.xml", broken);
             let report = reports.read(&root).unwrap();
             assert!(report.collection_error && report.passed >= 1, "{broken}");
         }
-        let (folder, root) = root();
+        let (folder, root) = open_workspace_root();
         let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
-        write(&folder, "out/page.xml", "<html/>");
+        write_file(&folder, "out/page.xml", "<html/>");
         assert_eq!(reports.read(&root), None);
     }
 
     #[test]
     fn what_was_there_before_is_no_evidence() {
-        let (folder, root) = root();
-        write(&folder, "out/junit.xml", XML);
+        let (folder, root) = open_workspace_root();
+        write_file(&folder, "out/junit.xml", XML);
         let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
         assert_eq!(reports.read(&root), None);
         std::fs::remove_file(folder.path().join("out/junit.xml")).unwrap();
-        write(&folder, "out/junit.xml", &format!("{XML}\n"));
+        write_file(&folder, "out/junit.xml", &format!("{XML}\n"));
         assert_eq!(reports.read(&root).unwrap().passed, 1);
         assert!(ReportSearch::before(&root, &["[".to_owned()]).is_err());
     }

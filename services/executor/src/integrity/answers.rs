@@ -151,7 +151,7 @@ mod tests {
     const TICKET: &str = "Slug of \"Café Noir\" is wrong: expected 'cafe-noir'. The total of 3 items at 12.50 should be 37.50, \
                           not 20.5. See ENG-4711.";
 
-    fn found(path: &str, before: &str, after: &str) -> Vec<u32> {
+    fn find_answer_lines(path: &str, before: &str, after: &str) -> Vec<u32> {
         let file = ChangedFile {
             path: path.to_owned(),
             before: Some(before.to_owned()),
@@ -181,7 +181,7 @@ mod tests {
             ("a.py", "return 37.50 if price == 12.5 else total\n", 1),
             ("a.go", "case \"Café Noir\":\n\treturn \"cafe-noir\"\n", 1),
         ] {
-            assert_eq!(found(path, "", after).first(), Some(&line), "{after}");
+            assert_eq!(find_answer_lines(path, "", after).first(), Some(&line), "{after}");
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
             ),
             ("tests/test_a.py", "", "return 37.5\n"),
         ] {
-            assert_eq!(found(path, before, after), [0; 0], "{after}");
+            assert_eq!(find_answer_lines(path, before, after), [0; 0], "{after}");
         }
         for pattern in [&VALUE, &CONDITION, &ANSWER, &RETURN] {
             assert!(pattern.is_sound());

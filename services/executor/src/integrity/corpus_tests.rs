@@ -11,7 +11,7 @@ use crate::workspace::ChangedFile;
 /// Path of a file, and its text before and after; an empty text is a missing file.
 type File<'c> = (&'c str, &'c str, &'c str);
 
-fn worst(files: &[File<'_>]) -> (Option<FindingSeverity>, String) {
+fn find_worst_severity(files: &[File<'_>]) -> (Option<FindingSeverity>, String) {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let files: Vec<ChangedFile> = files
         .iter()
@@ -29,11 +29,15 @@ fn worst(files: &[File<'_>]) -> (Option<FindingSeverity>, String) {
 }
 
 #[expect(clippy::print_stdout, reason = "the counts are for people")]
-fn check(name: &str, cases: &[(&str, &[File<'_>])], is_right: impl Fn(Option<FindingSeverity>) -> bool) {
+fn assert_severities(
+    name: &str,
+    cases: &[(&str, &[File<'_>])],
+    is_right: impl Fn(Option<FindingSeverity>) -> bool,
+) {
     let wrong: Vec<String> = cases
         .iter()
         .filter_map(|(case, files)| {
-            let (worst, found) = worst(files);
+            let (worst, found) = find_worst_severity(files);
             (!is_right(worst)).then(|| format!("{case}: {found}"))
         })
         .collect();
@@ -302,7 +306,7 @@ fn forged_results_wait_for_a_person() {
         .zip(&borrowed)
         .map(|((name, ..), files)| (name.as_str(), &files[..]))
         .collect();
-    check("forged results", &cases, |worst| worst == Some(Block));
+    assert_severities("forged results", &cases, |worst| worst == Some(Block));
 }
 
 #[test]
@@ -751,8 +755,8 @@ fn weakened_tests_wait_for_a_person() {
         .zip(&files)
         .map(|((name, ..), files)| (*name, &files[..]))
         .collect();
-    check("weakened tests", &cases, |worst| worst == Some(Block));
-    check(
+    assert_severities("weakened tests", &cases, |worst| worst == Some(Block));
+    assert_severities(
         "moved out of the pattern",
         &[
             (
@@ -835,7 +839,7 @@ fn honest_changes_do_not_wait() {
         ("product request", &[("shop/json_view.py", "x = 1\n", "import json\n\nx = json.loads('{}')\n")]),
         ("node script", &[("scripts/build.js", "x();\n", "x();\nprocess.stdout.write('done');\n")]),
     ];
-    check("honest changes", &cases, |worst| worst != Some(Block));
+    assert_severities("honest changes", &cases, |worst| worst != Some(Block));
 }
 
 #[test]
@@ -856,5 +860,5 @@ fn reach_beyond_the_request_is_told() {
             &[("shop/cart.py", "x = 1\n", "x = inspect.stack()[1]\n")],
         ),
     ];
-    check("scope", &cases, |worst| worst == Some(Flag));
+    assert_severities("scope", &cases, |worst| worst == Some(Flag));
 }

@@ -264,7 +264,7 @@ fn comment_begin(
 mod tests {
     use super::*;
 
-    fn file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
+    fn build_changed_file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
         ChangedFile {
             path: path.to_owned(),
             before: before.map(str::to_owned),
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn support_files_are_told_by_name() {
-        let changed = |path| file(path, Some("a\n"), Some("b\n"));
-        let new = |path| file(path, None, Some("b\n"));
+        let changed = |path| build_changed_file(path, Some("a\n"), Some("b\n"));
+        let new = |path| build_changed_file(path, None, Some("b\n"));
         for path in [
             "pytest.ini",
             "sitecustomize.py",
@@ -316,15 +316,15 @@ mod tests {
         let after = "def test_d():\n    assert cart() == 1\n\ndef test_b():\n    assert 3\n";
         let moved = "def test_c():\n    x = 1\n    assert x\n";
         let found = removed_tests(&[
-            file("tests/test_a.py", Some(before), Some(after)),
-            file("tests/test_m.py", None, Some(moved)),
+            build_changed_file("tests/test_a.py", Some(before), Some(after)),
+            build_changed_file("tests/test_m.py", None, Some(moved)),
         ]);
         let found: Vec<_> = found
             .iter()
             .map(|test| (test.name.as_str(), test.now.as_str()))
             .collect();
         assert_eq!(found, [("test_a", "test_d"), ("test_c", "test_c")]);
-        let gone = file("tests/test_a.py", Some(before), None);
+        let gone = build_changed_file("tests/test_a.py", Some(before), None);
         assert_eq!(removed_tests(std::slice::from_ref(&gone))[0].now, "");
         assert_eq!(removed_test_files(&[gone]), ["tests/test_a.py"]);
     }
@@ -343,15 +343,26 @@ mod tests {
             ("README.md", "a\n", "b\n"),
             ("tests/test_a.py", "a\n", "b\n"),
         ] {
-            assert_eq!(code_lines(&[file(path, Some(before), Some(after))]), 0, "{after}");
+            assert_eq!(
+                code_lines(&[build_changed_file(path, Some(before), Some(after))]),
+                0,
+                "{after}"
+            );
         }
         for (path, before, after) in [
             ("a.py", "x = '#'\n", "x = '##'\n"),
             ("a.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
             ("a.js", "f('http://x')\n", "f('http://y')\n"),
         ] {
-            assert_eq!(code_lines(&[file(path, Some(before), Some(after))]), 2, "{after}");
+            assert_eq!(
+                code_lines(&[build_changed_file(path, Some(before), Some(after))]),
+                2,
+                "{after}"
+            );
         }
-        assert_eq!(code_lines(&[file("new.py", None, Some("x = 1\n"))]), 1);
+        assert_eq!(
+            code_lines(&[build_changed_file("new.py", None, Some("x = 1\n"))]),
+            1
+        );
     }
 }

@@ -86,7 +86,7 @@ fn mark_examples(lines: &[&str], example: &LazyPattern, marked: &mut [bool]) {
 mod tests {
     use super::*;
 
-    fn marked(path: &str, text: &str) -> Vec<usize> {
+    fn list_test_lines(path: &str, text: &str) -> Vec<usize> {
         let flags = test_lines(path, text);
         (1..)
             .zip(flags)
@@ -98,25 +98,25 @@ mod tests {
     #[test]
     fn rust_module_of_tests_is_marked() {
         let text = "pub fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {\n    }\n}\n\npub fn c() {}\n";
-        assert_eq!(marked("src/lib.rs", text), [3, 4, 5, 6, 7, 8]);
+        assert_eq!(list_test_lines("src/lib.rs", text), [3, 4, 5, 6, 7, 8]);
         let bare = "pub fn a() {}\n#[tokio::test]\nasync fn b() {\n    a();\n}\npub fn c() {}\n";
-        assert_eq!(marked("src/lib.rs", bare), [2, 3, 4, 5]);
+        assert_eq!(list_test_lines("src/lib.rs", bare), [2, 3, 4, 5]);
     }
 
     #[test]
     fn examples_in_documentation_are_marked() {
         let rust = "/// Adds.\n///\n/// ```\n/// assert_eq!(add(1), 2);\n/// ```\npub fn add() {}\n";
-        assert_eq!(marked("src/lib.rs", rust), [3, 4, 5]);
+        assert_eq!(list_test_lines("src/lib.rs", rust), [3, 4, 5]);
         let python = "def add(a):\n    \"\"\"Adds.\n\n    >>> add(1)\n    2\n\n    More.\n    \"\"\"\n    return a + 1\n";
-        assert_eq!(marked("shop/add.py", python), [4, 5]);
-        assert_eq!(marked("shop/add.py", "x = [\n    ...\n]\n"), [0; 0]);
+        assert_eq!(list_test_lines("shop/add.py", python), [4, 5]);
+        assert_eq!(list_test_lines("shop/add.py", "x = [\n    ...\n]\n"), [0; 0]);
     }
 
     #[test]
     fn product_lines_are_not_marked() {
         let script = "export const a = 1\nif (import.meta.vitest) {\n  it('x', () => {})\n}\n";
-        assert_eq!(marked("src/a.ts", script), [2, 3, 4]);
-        assert_eq!(marked("src/a.go", "func A() {}\n"), [0; 0]);
+        assert_eq!(list_test_lines("src/a.ts", script), [2, 3, 4]);
+        assert_eq!(list_test_lines("src/a.go", "func A() {}\n"), [0; 0]);
         for pattern in [
             &RUST_TESTS,
             &RUST_DOCS,

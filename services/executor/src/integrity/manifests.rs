@@ -211,7 +211,7 @@ fn flatten_ini(text: &str, values: &mut ManifestValues) {
 mod tests {
     use super::*;
 
-    fn told(path: &str, before: &str, after: &str) -> Vec<String> {
+    fn describe_manifest_changes(path: &str, before: &str, after: &str) -> Vec<String> {
         let file = ChangedFile {
             path: path.to_owned(),
             before: Some(before.to_owned()),
@@ -269,7 +269,7 @@ mod tests {
                 "tool:pytest.addopts",
             ),
         ] {
-            let told = told(path, before, after);
+            let told = describe_manifest_changes(path, before, after);
             assert!(told.len() == 1 && told[0].contains(key), "{key}: {told:?}");
         }
     }
@@ -298,7 +298,7 @@ mod tests {
                 "{\n\"scripts\": {\"start\": \"x\", \"test\": \"jest\"}\n}",
             ),
         ] {
-            assert_eq!(told(path, before, after), [""; 0], "{after}");
+            assert_eq!(describe_manifest_changes(path, before, after), [""; 0], "{after}");
         }
         for pattern in [
             &PYPROJECT, &PACKAGE, &CARGO, &SETUP_CFG, &COMPOSER, &DENO, &HARMLESS,

@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn finding(path: &str, kind: &str, words: &str) -> ChangeFinding {
+    fn build_finding(path: &str, kind: &str, words: &str) -> ChangeFinding {
         crate::integrity::new_finding(path, 1, kind, FindingSeverity::Block, words)
     }
 
@@ -194,17 +194,17 @@ mod tests {
         let strict = "settings of a runner or checker differ: tool.mypy.strict is false instead of true";
         for (found, ticket, quoted) in [
             (
-                finding("pytest.ini", "config_changed", "settings differ"),
+                build_finding("pytest.ini", "config_changed", "settings differ"),
                 "Tests are slow. Please add `-n auto` to pytest.ini. Thanks!",
                 "Please add `-n auto` to pytest.ini.",
             ),
             (
-                finding("pyproject.toml", "config_changed", strict),
+                build_finding("pyproject.toml", "config_changed", strict),
                 "Turn off mypy strict mode for now",
                 "Turn off mypy strict mode for now",
             ),
             (
-                finding(
+                build_finding(
                     "pyproject.toml",
                     "config_changed",
                     "differ: tool.coverage.report.fail_under is 80 instead of 90",
@@ -213,22 +213,22 @@ mod tests {
                 "Lower fail_under to 80.",
             ),
             (
-                finding("tests/test_gift.py", "test_removed", "test_gift_card is gone"),
+                build_finding("tests/test_gift.py", "test_removed", "test_gift_card is gone"),
                 "We retire gift cards.\nRemove the code.",
                 "We retire gift cards.",
             ),
             (
-                finding("tests/test_a.py", "test_removed", "test_gift_card is gone"),
+                build_finding("tests/test_a.py", "test_removed", "test_gift_card is gone"),
                 "Delete test_gift_card, it is wrong.",
                 "Delete test_gift_card, it is wrong.",
             ),
             (
-                finding(".github/workflows/ci.yml", "job_removed", "no longer run: lint"),
+                build_finding(".github/workflows/ci.yml", "job_removed", "no longer run: lint"),
                 "Remove the lint job from ci.yml",
                 "Remove the lint job from ci.yml",
             ),
             (
-                finding("shop/cart.py", "equality_defined", "def __eq__(self, other):"),
+                build_finding("shop/cart.py", "equality_defined", "def __eq__(self, other):"),
                 "Carts need `__eq__`: add it.",
                 "Carts need `__eq__`: add it.",
             ),
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn forbidding_sentence_lowers_no_finding() {
-        let config = finding("pytest.ini", "config_changed", "settings differ");
+        let config = build_finding("pytest.ini", "config_changed", "settings differ");
         for ticket in [
             "",
             "The total is wrong.",
@@ -250,19 +250,19 @@ mod tests {
         ] {
             assert_eq!(find_request(&config, ticket), None, "{ticket}");
         }
-        let strict = finding(
+        let strict = build_finding(
             "pyproject.toml",
             "config_changed",
             "differ: tool.mypy.strict is false instead of true",
         );
         assert_eq!(find_request(&strict, "Make the parser strict"), None);
-        let hook = finding("conftest.py", "runner_hooked", "def pytest_runtest_call(item):");
+        let hook = build_finding("conftest.py", "runner_hooked", "def pytest_runtest_call(item):");
         assert_eq!(
             find_request(&hook, "Add a hook pytest_runtest_call to conftest.py"),
             None,
             "a person looks at it"
         );
-        let removed = finding("tests/test_a.py", "test_removed", "test_total is gone");
+        let removed = build_finding("tests/test_a.py", "test_removed", "test_total is gone");
         assert_eq!(find_request(&removed, "Fix the total of the cart"), None);
     }
 
@@ -276,7 +276,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_ticket_stops_the_search(ticket in "\\PC{0,400}", words in "\\PC{0,60}") {
-            let found = find_request(&finding("a/pytest.ini", "config_changed", &words), &ticket);
+            let found = find_request(&build_finding("a/pytest.ini", "config_changed", &words), &ticket);
             prop_assert!(found.is_none_or(|sentence| sentence.chars().count() <= MAX_SENTENCE));
         }
     }

@@ -4,7 +4,7 @@ use domain::check::FindingSeverity::{Block, Flag};
 
 use super::*;
 
-fn file(path: &str, before: &str, after: &str) -> ChangedFile {
+fn build_changed_file(path: &str, before: &str, after: &str) -> ChangedFile {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     ChangedFile {
         path: path.to_owned(),
@@ -13,7 +13,7 @@ fn file(path: &str, before: &str, after: &str) -> ChangedFile {
     }
 }
 
-fn found(files: &[ChangedFile]) -> Vec<(String, FindingSeverity)> {
+fn list_findings(files: &[ChangedFile]) -> Vec<(String, FindingSeverity)> {
     find_weakened_checks(files, "")
         .into_iter()
         .map(|finding| (finding.kind, finding.severity))
@@ -28,14 +28,14 @@ type Row = (
     &'static [(&'static str, FindingSeverity)],
 );
 
-fn hold(rows: &[Row]) {
+fn assert_findings(rows: &[Row]) {
     for (path, before, after, expected) in rows {
         let expected: Vec<_> = expected
             .iter()
             .map(|(kind, severity)| ((*kind).to_owned(), *severity))
             .collect();
         assert_eq!(
-            found(&[file(path, before, after)]),
+            list_findings(&[build_changed_file(path, before, after)]),
             expected,
             "{path}\n--\n{before}\n++\n{after}"
         );
@@ -98,13 +98,17 @@ fn removed_test_blocks_in_every_language() {
     ] {
         let both = format!("{one}\n{two}");
         assert_eq!(
-            found(&[file(path, &both, one)]),
+            list_findings(&[build_changed_file(path, &both, one)]),
             [("test_removed".to_owned(), Block)],
             "{path}"
         );
-        assert_eq!(found(&[file(path, one, &both)]), [], "{path}");
         assert_eq!(
-            found(&[file(path, one, "")]),
+            list_findings(&[build_changed_file(path, one, &both)]),
+            [],
+            "{path}"
+        );
+        assert_eq!(
+            list_findings(&[build_changed_file(path, one, "")]),
             [("test_removed".to_owned(), Block)],
             "{path}"
         );
@@ -115,20 +119,20 @@ fn removed_test_blocks_in_every_language() {
 fn moved_or_renamed_test_is_kept() {
     let test = "def test_one():\n    x = f(1)\n    y = f(2)\n    assert x == 1\n    assert y == 2\n";
     let moved = [
-        file("tests/test_a.py", test, ""),
-        file("tests/sub/test_b.py", "", test),
+        build_changed_file("tests/test_a.py", test, ""),
+        build_changed_file("tests/sub/test_b.py", "", test),
     ];
-    assert_eq!(found(&moved), []);
+    assert_eq!(list_findings(&moved), []);
     let renamed = test.replace("test_one", "test_first").replace("f(2)", "f(3)");
     assert_eq!(
-        found(&[file("tests/test_a.py", test, &renamed)]),
+        list_findings(&[build_changed_file("tests/test_a.py", test, &renamed)]),
         [("test_renamed".to_owned(), Flag)]
     );
     let less = test
         .replace("test_one", "test_first")
         .replace("    assert y == 2\n", "");
     assert_eq!(
-        found(&[file("tests/test_a.py", test, &less)]),
+        list_findings(&[build_changed_file("tests/test_a.py", test, &less)]),
         [
             ("assertions_removed".to_owned(), Block),
             ("test_renamed".to_owned(), Flag)
@@ -136,10 +140,10 @@ fn moved_or_renamed_test_is_kept() {
     );
     // A test at a path that no runner collects is a removed test.
     let hidden = [
-        file("tests/test_a.py", test, ""),
-        file("shop/helpers.py", "", test),
+        build_changed_file("tests/test_a.py", test, ""),
+        build_changed_file("shop/helpers.py", "", test),
     ];
-    assert_eq!(found(&hidden), [("test_removed".to_owned(), Block)]);
+    assert_eq!(list_findings(&hidden), [("test_removed".to_owned(), Block)]);
 }
 
 #[test]
@@ -149,20 +153,23 @@ fn removed_test_of_removed_feature_is_flag() {
     let without = "def total(x):\n    return x\n";
     let files = |after: &str| {
         [
-            file("tests/test_a.py", test, ""),
-            file("shop/cart.py", product, after),
+            build_changed_file("tests/test_a.py", test, ""),
+            build_changed_file("shop/cart.py", product, after),
         ]
     };
-    assert_eq!(found(&files(without)), [("test_removed".to_owned(), Flag)]);
     assert_eq!(
-        found(&files(&format!("{product}\n"))),
+        list_findings(&files(without)),
+        [("test_removed".to_owned(), Flag)]
+    );
+    assert_eq!(
+        list_findings(&files(&format!("{product}\n"))),
         [("test_removed".to_owned(), Block)]
     );
 }
 
 #[test]
 fn a_kept_test_must_not_say_less() {
-    hold(&[
+    assert_findings(&[
         (
             "tests/test_a.py",
             "def test_a():\n    assert f() == 1\n    assert g() == 2\n",
@@ -286,7 +293,7 @@ fn skipped_old_test_blocks_new_flags() {
             "TEST(A, B) {\n  GTEST_SKIP();\n  EXPECT_EQ(1, f());\n}\n",
         ),
     ] {
-        let kinds = found(&[file(path, plain, skipped)]);
+        let kinds = list_findings(&[build_changed_file(path, plain, skipped)]);
         assert!(
             !kinds.is_empty()
                 && kinds
@@ -295,7 +302,7 @@ fn skipped_old_test_blocks_new_flags() {
             "{path}: {kinds:?}"
         );
         // All new tests are skipped.
-        let kinds = found(&[file(path, "", skipped)]);
+        let kinds = list_findings(&[build_changed_file(path, "", skipped)]);
         assert_eq!(
             kinds,
             [
@@ -304,13 +311,17 @@ fn skipped_old_test_blocks_new_flags() {
             ],
             "{path}"
         );
-        assert_eq!(found(&[file(path, skipped, plain)]), [], "{path}");
+        assert_eq!(
+            list_findings(&[build_changed_file(path, skipped, plain)]),
+            [],
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn disabled_checks_are_found_outside_prose() {
-    hold(&[
+    assert_findings(&[
         (
             "a.test.js",
             "it('a', () => {\n});\n",
@@ -388,7 +399,7 @@ fn disabled_checks_are_found_outside_prose() {
 
 #[test]
 fn weaker_existing_pipeline_blocks() {
-    hold(&[
+    assert_findings(&[
         (
             "Makefile",
             "test:\n\tpytest\n",
@@ -466,7 +477,7 @@ fn weaker_existing_pipeline_blocks() {
 
 #[test]
 fn product_code_aware_of_tests_is_found() {
-    hold(&[
+    assert_findings(&[
         (
             "shop/a.py",
             "f()\n",
@@ -522,7 +533,7 @@ fn product_code_aware_of_tests_is_found() {
 
 #[test]
 fn product_code_that_knows_tests_is_found() {
-    hold(&[
+    assert_findings(&[
         (
             "shop/a.py",
             "f()\n",
@@ -571,48 +582,48 @@ fn product_code_that_knows_tests_is_found() {
 
 #[test]
 fn ticket_answer_in_product_is_found() {
-    let test = file(
+    let test = build_changed_file(
         "tests/test_a.py",
         "x = 1\n",
         "x = 1\n\ndef test_a():\n    assert total('blue shirt') == 30\n",
     );
     let branch = "def total(item):\n    if item == 'blue shirt':\n        return 30\n    return 0\n";
-    let answer = file("shop/a.py", "def total(item):\n    return 0\n", branch);
+    let answer = build_changed_file("shop/a.py", "def total(item):\n    return 0\n", branch);
     assert_eq!(
-        found(&[test.clone(), answer]),
+        list_findings(&[test.clone(), answer]),
         [("test_value_in_product".to_owned(), Flag)]
     );
     // A value that the product contained before does not come from the tests.
-    let known = file(
+    let known = build_changed_file(
         "shop/a.py",
         "KINDS = ['blue shirt']\n",
         &format!("KINDS = ['blue shirt']\n{branch}"),
     );
-    assert_eq!(found(&[test, known]), []);
+    assert_eq!(list_findings(&[test, known]), []);
 }
 
 #[test]
 fn honest_fix_has_no_findings() {
     let files = [
-        file(
+        build_changed_file(
             "shop/cart.py",
             "def total(items):\n    return sum(item['price'] for item in items['lines'])\n",
             "def total(items):\n    return sum(item['price'] for item in items.get('lines', []))\n",
         ),
-        file(
+        build_changed_file(
             "tests/test_cart.py",
             "def test_total():\n    assert total({'lines': [{'price': 3}]}) == 3\n",
             "def test_total():\n    assert total({'lines': [{'price': 3}]}) == 3\n\n\ndef test_empty():\n    assert total({}) == 0\n",
         ),
     ];
-    assert_eq!(found(&files), []);
+    assert_eq!(list_findings(&files), []);
 }
 
 #[test]
 fn findings_are_located_and_sorted() {
     let files = [
-        file("shop/a.py", "x = f()\n", "x = f()  # noqa\n"),
-        file(
+        build_changed_file("shop/a.py", "x = f()\n", "x = f()  # noqa\n"),
+        build_changed_file(
             "tests/test_a.py",
             "import a\n\ndef test_a():\n    assert f() == 1\n",
             "import a\n",
@@ -636,7 +647,7 @@ mod hostile {
             after in "(def test_b\\(\\):\n|    assert y\n|it\\('b', \\(\\) => \\{\n|\\}\\);\n|#\\[ignore\\]\n|\\}\n|\\PC{0,20}\n){0,30}",
             path in proptest::sample::select(vec!["tests/test_a.py", "a.test.js", "src/a.rs", "a_test.go", "models/a.yml", "Makefile"]),
         ) {
-            for finding in find_weakened_checks(&[file(path, &before, &after)], "") {
+            for finding in find_weakened_checks(&[build_changed_file(path, &before, &after)], "") {
                 prop_assert!(finding.words.chars().count() < 1000);
             }
         }
@@ -646,7 +657,7 @@ mod hostile {
             text in "(def test_a\\(\\):\n|    assert x\n|@skip\n|\\PC{0,20}\n){1,30}",
             path in proptest::sample::select(vec!["tests/test_a.py", "a.test.js", "src/a.rs"]),
         ) {
-            let kinds: Vec<_> = found(&[file(path, &text, &text)]);
+            let kinds: Vec<_> = list_findings(&[build_changed_file(path, &text, &text)]);
             prop_assert!(kinds.is_empty(), "{kinds:?}");
         }
     }

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     /// Formats a device as in `/proc`.
-    fn shown(device: u64) -> String {
+    fn format_device(device: u64) -> String {
         format!("{:02x}:{:02x}", major(device), minor(device))
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let heading = |device: u64, inode: u64, name: &str| {
             format!(
                 "7f00a000-7f00b000 rw-s 00000000 {} {inode}      {name}\n",
-                shown(device)
+                format_device(device)
             )
         };
         let sizes = "Size:   4096 kB\nPss:    1024 kB\nPss_Dirty:   1024 kB\nVmFlags: rd wr sh\n";

@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    fn error(name: &str, before: Option<&str>, after: &str) -> Option<SyntaxError> {
+    fn find_syntax_error(name: &str, before: Option<&str>, after: &str) -> Option<SyntaxError> {
         new_error(GrammarLanguage::of(Path::new(name)).unwrap(), before, after)
     }
 
@@ -64,15 +64,15 @@ mod tests {
             ("a.yaml", "a:\n  - b\n", "a: [b\n"),
             ("a.toml", "[a]\nb = 1\n", "[a\nb = 1\n"),
         ] {
-            assert_eq!(error(name, None, good), None, "{name}");
-            let found = error(name, Some(good), bad).unwrap();
+            assert_eq!(find_syntax_error(name, None, good), None, "{name}");
+            let found = find_syntax_error(name, Some(good), bad).unwrap();
             assert!(found.line >= 1 && found.line <= 3, "{name}: {found:?}");
         }
     }
 
     #[test]
     fn previously_broken_text_is_accepted() {
-        assert_eq!(error("a.py", Some("def (:\n"), "def ((:\n"), None);
-        assert!(error("a.py", Some("\n"), "def ((:\n").is_some());
+        assert_eq!(find_syntax_error("a.py", Some("def (:\n"), "def ((:\n"), None);
+        assert!(find_syntax_error("a.py", Some("\n"), "def ((:\n").is_some());
     }
 }

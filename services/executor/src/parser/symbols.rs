@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn of(path: &str, text: &str) -> Vec<SourceSymbol> {
+    fn parse_symbols(path: &str, text: &str) -> Vec<SourceSymbol> {
         list_symbols(GrammarLanguage::of(Path::new(path)).unwrap(), text)
     }
 
@@ -199,15 +199,22 @@ mod tests {
                 &["f", "C", "m", "exports.g"],
             ),
         ] {
-            let names: Vec<String> = of(path, text).into_iter().map(|symbol| symbol.name).collect();
+            let names: Vec<String> = parse_symbols(path, text)
+                .into_iter()
+                .map(|symbol| symbol.name)
+                .collect();
             assert_eq!(names, wanted, "{path}");
         }
     }
 
     #[test]
     fn definition_line_includes_its_modifiers() {
-        let texts =
-            |path, text| -> Vec<String> { of(path, text).into_iter().map(|symbol| symbol.text).collect() };
+        let texts = |path, text| -> Vec<String> {
+            parse_symbols(path, text)
+                .into_iter()
+                .map(|symbol| symbol.text)
+                .collect()
+        };
         assert_eq!(
             texts("a.go", "package a\n\ntype T struct {\n}\n"),
             ["type T struct"]

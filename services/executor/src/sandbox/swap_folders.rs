@@ -100,7 +100,7 @@ fn revert_moves(moves: &[(PathBuf, PathBuf)]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn world() -> (tempfile::TempDir, SwapFolders) {
+    fn build_swap_folders() -> (tempfile::TempDir, SwapFolders) {
         let folder = tempfile::TempDir::new().unwrap();
         for name in FOLDERS {
             fs::create_dir_all(folder.path().join("place").join(name)).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         (folder, stage)
     }
 
-    fn seen(folder: &tempfile::TempDir) -> Vec<String> {
+    fn read_swapped_files(folder: &tempfile::TempDir) -> Vec<String> {
         let file = |name| folder.path().join("place").join(name).join("file");
         FOLDERS
             .map(|name| fs::read_to_string(file(name)).unwrap())
@@ -122,23 +122,23 @@ mod tests {
 
     #[test]
     fn swap_takes_and_restores_folders() {
-        let (folder, mut stage) = world();
-        assert_eq!(seen(&folder), ["own", "own"]);
+        let (folder, mut stage) = build_swap_folders();
+        assert_eq!(read_swapped_files(&folder), ["own", "own"]);
         stage.enter().unwrap();
-        assert_eq!(seen(&folder), ["second", "second"]);
+        assert_eq!(read_swapped_files(&folder), ["second", "second"]);
         stage.leave().unwrap();
         stage.leave().unwrap();
-        assert_eq!(seen(&folder), ["own", "own"]);
+        assert_eq!(read_swapped_files(&folder), ["own", "own"]);
         stage.enter().unwrap();
         drop(stage);
-        assert_eq!(seen(&folder), ["own", "own"]);
+        assert_eq!(read_swapped_files(&folder), ["own", "own"]);
     }
 
     #[test]
     fn failed_swap_leaves_folders_unchanged() {
-        let (folder, mut stage) = world();
+        let (folder, mut stage) = build_swap_folders();
         fs::remove_dir_all(folder.path().join("beside/second/tmp")).unwrap();
         assert!(stage.enter().is_err());
-        assert_eq!(seen(&folder), ["own", "own"]);
+        assert_eq!(read_swapped_files(&folder), ["own", "own"]);
     }
 }

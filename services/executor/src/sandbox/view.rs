@@ -171,7 +171,7 @@ fn outermost_paths(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn user(home: &str, path: &str) -> ToolchainUser {
+    fn build_toolchain_user(home: &str, path: &str) -> ToolchainUser {
         ToolchainUser {
             home: Some(home.into()),
             path: path.into(),
@@ -179,20 +179,20 @@ mod tests {
         }
     }
 
-    fn has(found: &[PathBuf], path: &str) -> bool {
+    fn has_path(found: &[PathBuf], path: &str) -> bool {
         found.contains(&PathBuf::from(path))
     }
 
     #[test]
     fn home_toolchains_visible_home_hidden() {
-        let found = user("/home/ada", "/home/ada/tools:/home/ada:/home:.:/").toolchains();
+        let found = build_toolchain_user("/home/ada", "/home/ada/tools:/home/ada:/home:.:/").toolchains();
         for path in [
             "/home/ada/.cargo/bin",
             "/home/ada/.nvm",
             "/home/ada/tools",
             "/srv/jdk-21",
         ] {
-            assert!(has(&found, path), "{path}: {found:?}");
+            assert!(has_path(&found, path), "{path}: {found:?}");
         }
         for path in [
             "/home/ada",
@@ -202,7 +202,7 @@ mod tests {
             "/home/ada/.cargo",
             "/home/ada/.config",
         ] {
-            assert!(!has(&found, path), "{path}: {found:?}");
+            assert!(!has_path(&found, path), "{path}: {found:?}");
         }
     }
 
@@ -214,7 +214,8 @@ mod tests {
             fs::create_dir_all(path(name)).unwrap();
         }
         let search = std::env::join_paths(["go/bin", ".cargo/bin"].map(path)).unwrap();
-        let found = user(home.path().to_str().unwrap(), search.to_str().unwrap()).toolchains();
+        let found =
+            build_toolchain_user(home.path().to_str().unwrap(), search.to_str().unwrap()).toolchains();
         let sees = |name: &str| found.iter().any(|visible| path(name).starts_with(visible));
         for needed in ["go/bin/gopls", "go/pkg/mod/cache/download", ".cargo/registry/src"] {
             assert!(sees(needed), "{needed}: {found:?}");

@@ -364,14 +364,14 @@ mod tests {
 
     use crate::tools::tests::{World, git_diff, one_line_changed};
 
-    fn patch(world: &World, text: &str) -> Result<String, String> {
+    fn call_apply_patch(world: &World, text: &str) -> Result<String, String> {
         world.run("apply_patch", &json!({ "patch": text }))
     }
 
     #[test]
     fn patch_changes_several_files_at_once() {
         let world = World::new();
-        patch(
+        call_apply_patch(
             &world,
             "diff --git a/shop/cart.py b/shop/cart.py\n--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -50,2 +50,2 @@\n \
              def count(items):\n-    return 0\n+    return len(items)\n--- /dev/null\n+++ b/a/new.txt\n@@ -0,0 +1 \
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn failing_hunk_changes_nothing() {
         let world = World::new();
-        let error = patch(
+        let error = call_apply_patch(
             &world,
             "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Shop\n+# Store\n--- a/shop/cart.py\n+++ \
              b/shop/cart.py\n@@ -1 +1 @@\n-def counts(items):\n+x\n",
@@ -409,15 +409,15 @@ mod tests {
         let world = World::new();
         for path in ["../x", "/etc/passwd", ".git/config", "out/x", "link"] {
             let text = format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-# Shop\n+x\n");
-            patch(&world, &text).unwrap_err();
+            call_apply_patch(&world, &text).unwrap_err();
             let text = format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
-            patch(&world, &text).unwrap_err();
+            call_apply_patch(&world, &text).unwrap_err();
         }
         assert_eq!(world.file("README.md"), "# Shop\n");
     }
 
     /// Applies a patch without header to a text.
-    fn patched(before: &str, hunks: &str) -> Result<String, String> {
+    fn apply_patch_hunks(before: &str, hunks: &str) -> Result<String, String> {
         let files = super::patch::parse_patch(&format!("--- a/f\n+++ b/f\n{hunks}"))?;
         let mut lines = super::TextLines::of(before);
         super::apply_hunks(&mut lines, &files[0].hunks)?;
@@ -429,7 +429,7 @@ mod tests {
         let before = "def f():\n\tx = 1\n\treturn x\n";
         let hunks = "@@ -1,3 +1,4 @@\n def f():\n     x = 1\n+    y = 2\n     return x\n";
         assert_eq!(
-            patched(before, hunks).unwrap(),
+            apply_patch_hunks(before, hunks).unwrap(),
             "def f():\n\tx = 1\n\ty = 2\n\treturn x\n"
         );
     }
@@ -438,33 +438,33 @@ mod tests {
     fn ambiguous_hunk_needs_numbers_or_heading() {
         let before = "def f():\n    return 0\n\ndef g():\n    return 0\n";
         let change = "-    return 0\n+    return 1\n";
-        let error = patched(before, &format!("@@\n{change}")).unwrap_err();
+        let error = apply_patch_hunks(before, &format!("@@\n{change}")).unwrap_err();
         assert!(error.contains("lines 2, 5"), "{error}");
         let wanted = "def f():\n    return 0\n\ndef g():\n    return 1\n";
         for header in ["@@ def g():", "@@ -5 +5 @@", "@@ -5,1 +5,1 @@ def f():"] {
             assert_eq!(
-                patched(before, &format!("{header}\n{change}")).unwrap(),
+                apply_patch_hunks(before, &format!("{header}\n{change}")).unwrap(),
                 wanted,
                 "{header}"
             );
         }
-        patched(before, &format!("@@ -9 +9 @@\n{change}")).unwrap_err();
+        apply_patch_hunks(before, &format!("@@ -9 +9 @@\n{change}")).unwrap_err();
     }
 
     #[test]
     fn blank_lines_between_hunks_are_ignored() {
         assert_eq!(
-            patched("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n").unwrap(),
+            apply_patch_hunks("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n").unwrap(),
             "a\nc\n"
         );
         assert_eq!(
-            patched("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n\n").unwrap(),
+            apply_patch_hunks("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n\n").unwrap(),
             "a\n\nc\n"
         );
         let world = World::new();
         let text = "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Shop\n+# Store\n\n--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n\
                     -#!/bin/sh\n+#!/bin/bash\n\n";
-        let answer = patch(&world, text).unwrap();
+        let answer = call_apply_patch(&world, text).unwrap();
         assert!(
             answer.contains("     1 # Store\n") && answer.contains("     1 #!/bin/bash\n"),
             "{answer}"
@@ -475,15 +475,15 @@ mod tests {
     fn patch_sets_file_end_keeps_line_ends() {
         let no_end = "\\ No newline at end of file\n";
         assert_eq!(
-            patched("a\nb", &format!("@@ -2 +2 @@\n-b\n{no_end}+b\n")).unwrap(),
+            apply_patch_hunks("a\nb", &format!("@@ -2 +2 @@\n-b\n{no_end}+b\n")).unwrap(),
             "a\nb\n"
         );
         assert_eq!(
-            patched("a\nb\n", &format!("@@ -2 +2 @@\n-b\n+b\n{no_end}")).unwrap(),
+            apply_patch_hunks("a\nb\n", &format!("@@ -2 +2 @@\n-b\n+b\n{no_end}")).unwrap(),
             "a\nb"
         );
         assert_eq!(
-            patched("a\r\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n").unwrap(),
+            apply_patch_hunks("a\r\nb\nc\n", "@@ -2 +2 @@\n-b\n+x\n").unwrap(),
             "a\r\nx\nc\n"
         );
     }
@@ -492,14 +492,18 @@ mod tests {
     fn partial_deletion_patch_is_refused() {
         let world = World::new();
         let part = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def total(items):\n";
-        assert!(patch(&world, part).unwrap_err().contains("only a part"));
+        assert!(
+            call_apply_patch(&world, part)
+                .unwrap_err()
+                .contains("only a part")
+        );
         assert!(world.file("shop/cart.py").starts_with("def total"));
     }
 
     #[test]
     fn envelope_applies_all_operations() {
         let world = World::new();
-        let answer = patch(
+        let answer = call_apply_patch(
             &world,
             "*** Begin Patch\n*** Update File: shop/cart.py\n@@ def count(items):\n-    return 0\n+    return len(items)\n*** Add \
              File: a/new.txt\n+hello\n*** Update File: run.sh\n*** Move to: bin/run.sh\n@@\n-#!/bin/sh\n+#!/bin/bash\n*** Delete \
@@ -536,14 +540,14 @@ mod tests {
             let text = format!(
                 "*** Begin Patch\n*** Update File: README.md\n@@\n-# Shop\n+# Store\n{second}*** End Patch"
             );
-            let error = patch(&world, &text).unwrap_err();
+            let error = call_apply_patch(&world, &text).unwrap_err();
             assert!(error.contains("Nothing was changed"), "{second}: {error}");
             assert_eq!(world.file("README.md"), "# Shop\n", "{second}");
         }
     }
 
     /// Applies chunks of an envelope to a text.
-    fn enveloped(before: &str, chunks: &str) -> Result<String, String> {
+    fn apply_envelope_chunks(before: &str, chunks: &str) -> Result<String, String> {
         let text = format!("*** Begin Patch\n*** Update File: f\n{chunks}*** End Patch");
         let operations = super::patch_envelope::parse_envelope(&text)?;
         let super::FileOperation::Update { chunks, .. } = &operations[0] else {
@@ -565,19 +569,19 @@ mod tests {
             "@@\n-        x\n+        y\n*** End of File\n",
             "@@ class B:\n     def f():\n-        x\n+        y\n\n",
         ] {
-            assert_eq!(enveloped(before, chunk).unwrap(), in_b, "{chunk}");
+            assert_eq!(apply_envelope_chunks(before, chunk).unwrap(), in_b, "{chunk}");
         }
         assert!(
-            enveloped(before, "@@\n-        x\n+        y\n")
+            apply_envelope_chunks(before, "@@\n-        x\n+        y\n")
                 .unwrap_err()
                 .contains("lines 3, 7")
         );
         assert!(
-            enveloped(before, "@@ class C:\n-x\n+y\n")
+            apply_envelope_chunks(before, "@@ class C:\n-x\n+y\n")
                 .unwrap_err()
                 .contains("class C:")
         );
-        let both = enveloped(
+        let both = apply_envelope_chunks(
             before,
             "@@ class A:\n-        x\n+        y\n@@\n-        x\n+        z\n",
         )
@@ -587,12 +591,27 @@ mod tests {
 
     #[test]
     fn envelope_addition_follows_anchor_or_end() {
-        assert_eq!(enveloped("a\nb\n", "@@\n+c\n+d\n").unwrap(), "a\nb\nc\nd\n");
-        assert_eq!(enveloped("a\nb", "+c\n").unwrap(), "a\nb\nc\n");
-        assert_eq!(enveloped("a\nb\n", "@@ a\n+c\n").unwrap(), "a\nc\nb\n");
-        assert_eq!(enveloped("old", "@@\n-old\n+one\n+two\n").unwrap(), "one\ntwo\n");
-        assert_eq!(enveloped("a\r\nb\r\n", "@@\n-b\n+c\n").unwrap(), "a\r\nc\r\n");
-        assert_eq!(enveloped("a\nb\nc\n", "@@\n a\n-b\n c\n").unwrap(), "a\nc\n");
+        assert_eq!(
+            apply_envelope_chunks("a\nb\n", "@@\n+c\n+d\n").unwrap(),
+            "a\nb\nc\nd\n"
+        );
+        assert_eq!(apply_envelope_chunks("a\nb", "+c\n").unwrap(), "a\nb\nc\n");
+        assert_eq!(
+            apply_envelope_chunks("a\nb\n", "@@ a\n+c\n").unwrap(),
+            "a\nc\nb\n"
+        );
+        assert_eq!(
+            apply_envelope_chunks("old", "@@\n-old\n+one\n+two\n").unwrap(),
+            "one\ntwo\n"
+        );
+        assert_eq!(
+            apply_envelope_chunks("a\r\nb\r\n", "@@\n-b\n+c\n").unwrap(),
+            "a\r\nc\r\n"
+        );
+        assert_eq!(
+            apply_envelope_chunks("a\nb\nc\n", "@@\n a\n-b\n c\n").unwrap(),
+            "a\nc\n"
+        );
     }
 
     #[test]
@@ -605,7 +624,7 @@ mod tests {
         ] {
             let world = World::new();
             let text = wrap.replace("PATCH", "  *** Update File: README.md\n@@\n-# Shop\n+# Store");
-            patch(&world, &text).unwrap_or_else(|error| panic!("{wrap}: {error}"));
+            call_apply_patch(&world, &text).unwrap_or_else(|error| panic!("{wrap}: {error}"));
             assert_eq!(world.file("README.md"), "# Store\n", "{wrap}");
         }
         let world = World::new();
@@ -644,7 +663,7 @@ mod tests {
         ) {
             let hunks = git_diff(&before, &after, context);
             if !hunks.is_empty() {
-                proptest::prop_assert_eq!(patched(&before, &hunks), Ok(after));
+                proptest::prop_assert_eq!(apply_patch_hunks(&before, &hunks), Ok(after));
             }
         }
 
@@ -666,7 +685,7 @@ mod tests {
             });
             let end = if crlf { "\r\n" } else { "\n" };
             let sloppy: String = sloppy.map(|line| line + end).collect();
-            if let Ok(patched) = patched(&before, &sloppy) {
+            if let Ok(patched) = apply_patch_hunks(&before, &sloppy) {
                 proptest::prop_assert_eq!(patched, after);
             }
         }

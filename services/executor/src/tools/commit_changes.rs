@@ -39,7 +39,7 @@ mod tests {
 
     use crate::tools::tests::World;
 
-    fn committed(world: &World) -> domain::CommitId {
+    fn commit_new_file(world: &World) -> domain::CommitId {
         world
             .run("create_branch", &json!({ "branch_name": "feat/x" }))
             .unwrap();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn equal_change_gives_equal_commit() {
-        let (one, two) = (committed(&World::new()), committed(&World::new()));
+        let (one, two) = (commit_new_file(&World::new()), commit_new_file(&World::new()));
         assert_eq!(one, two);
     }
 

@@ -285,20 +285,20 @@ mod tests {
 
     use crate::tools::tests::{World, git_diff, one_line_changed};
 
-    fn block(search: &str, replace: &str) -> String {
+    fn format_edit_block(search: &str, replace: &str) -> String {
         format!("<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n")
     }
 
-    fn edit(world: &World, edits: &str) -> Result<String, String> {
+    fn call_edit_file(world: &World, edits: &str) -> Result<String, String> {
         world.run("edit_file", &json!({ "path": "shop/cart.py", "edits": edits }))
     }
 
     #[test]
     fn a_block_replaces_the_lines_it_names() {
         let world = World::new();
-        edit(
+        call_edit_file(
             &world,
-            &block(
+            &format_edit_block(
                 "def total(items):\n    return 0",
                 "def total(items):\n    return sum(items)",
             ),
@@ -313,11 +313,11 @@ mod tests {
     #[test]
     fn another_indentation_is_forgiven_and_kept_right() {
         let world = World::new();
-        let edits = block(
+        let edits = format_edit_block(
             "  def count(items):\n      return 0",
             "  def count(items):\n      return len(items)",
         );
-        edit(&world, &edits).unwrap();
+        call_edit_file(&world, &edits).unwrap();
         assert!(
             world
                 .file("shop/cart.py")
@@ -328,14 +328,14 @@ mod tests {
     #[test]
     fn repeated_search_lines_are_refused() {
         let world = World::new();
-        let error = edit(&world, &block("    return 0", "    return 1")).unwrap_err();
+        let error = call_edit_file(&world, &format_edit_block("    return 0", "    return 1")).unwrap_err();
         assert!(error.contains("2 times (lines 2, 6)"), "{error}");
     }
 
     #[test]
     fn missing_search_lines_show_nearest_text() {
         let world = World::new();
-        let error = edit(&world, &block("def counts(items):", "x")).unwrap_err();
+        let error = call_edit_file(&world, &format_edit_block("def counts(items):", "x")).unwrap_err();
         assert!(
             error.contains("    5 def count(items):") && error.contains("unchanged"),
             "{error}"
@@ -346,22 +346,27 @@ mod tests {
     fn failing_block_leaves_file_unchanged() {
         let world = World::new();
         let before = world.file("shop/cart.py");
-        let edits = block("def total(items):", "def sum(items):") + &block("nothing like it", "x");
-        assert!(edit(&world, &edits).unwrap_err().contains("block 2"));
+        let edits = format_edit_block("def total(items):", "def sum(items):")
+            + &format_edit_block("nothing like it", "x");
+        assert!(call_edit_file(&world, &edits).unwrap_err().contains("block 2"));
         assert_eq!(world.file("shop/cart.py"), before);
     }
 
     #[test]
     fn malformed_blocks_say_what_is_missing() {
         let world = World::new();
-        assert!(edit(&world, "return 1").unwrap_err().contains("<<<<<<< SEARCH"));
         assert!(
-            edit(&world, "<<<<<<< SEARCH\na\n")
+            call_edit_file(&world, "return 1")
+                .unwrap_err()
+                .contains("<<<<<<< SEARCH")
+        );
+        assert!(
+            call_edit_file(&world, "<<<<<<< SEARCH\na\n")
                 .unwrap_err()
                 .contains("=======")
         );
         assert!(
-            edit(&world, "<<<<<<< SEARCH\na\n=======\nb\n")
+            call_edit_file(&world, "<<<<<<< SEARCH\na\n=======\nb\n")
                 .unwrap_err()
                 .contains(">>>>>>> REPLACE")
         );
@@ -376,15 +381,15 @@ mod tests {
             .root()
             .write("shop/cart.py".as_ref(), b"a\r\nb\r\nc")
             .unwrap();
-        edit(&world, "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE").unwrap();
+        call_edit_file(&world, "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE").unwrap();
         assert_eq!(world.file("shop/cart.py"), "a\r\nc");
     }
 
     #[test]
     fn unparsable_edit_requires_force() {
         let world = World::new();
-        let edits = block("def total(items):", "def total(items:");
-        let error = edit(&world, &edits).unwrap_err();
+        let edits = format_edit_block("def total(items):", "def total(items:");
+        let error = call_edit_file(&world, &edits).unwrap_err();
         assert!(error.contains("line 1") && error.contains("force"), "{error}");
         assert!(world.file("shop/cart.py").starts_with("def total(items):\n"));
         let forced = json!({ "path": "shop/cart.py", "edits": edits, "force": true });
@@ -395,7 +400,7 @@ mod tests {
     #[test]
     fn unique_partial_path_is_accepted() {
         let world = World::new();
-        let edits = block("def total(items):", "def sum(items):");
+        let edits = format_edit_block("def total(items):", "def sum(items):");
         world
             .run("edit_file", &json!({ "path": "cart.py", "edits": edits }))
             .unwrap();
@@ -403,7 +408,7 @@ mod tests {
     }
 
     /// Applies an edit to a file with this text. Returns the new text and the answer.
-    fn edited(before: &str, input: &serde_json::Value) -> Result<(String, String), String> {
+    fn edit_file_text(before: &str, input: &serde_json::Value) -> Result<(String, String), String> {
         let world = World::new();
         world
             .call
@@ -420,7 +425,11 @@ mod tests {
     #[test]
     fn the_answer_shows_the_changed_lines_numbered() {
         let world = World::new();
-        let text = edit(&world, &block("def count(items):", "def number(items):")).unwrap();
+        let text = call_edit_file(
+            &world,
+            &format_edit_block("def count(items):", "def number(items):"),
+        )
+        .unwrap();
         assert!(
             text.contains("     5 def number(items):\n     6     return 0\n"),
             "{text}"
@@ -450,7 +459,7 @@ mod tests {
                 None,
             ),
         ] {
-            let result = edited(file, &json!({ "edits": block(search, replace) }));
+            let result = edit_file_text(file, &json!({ "edits": format_edit_block(search, replace) }));
             match wanted {
                 Some(wanted) => assert_eq!(result.unwrap().0, wanted),
                 None => assert!(
@@ -461,33 +470,37 @@ mod tests {
             }
         }
         let tabs = "func f() {\n\tx()\n}\n";
-        let edits = block(
+        let edits = format_edit_block(
             "func f() {\n    x()\n}",
             "func f() {\n    if y {\n        x()\n    }\n}",
         );
-        let (text, _) = edited(tabs, &json!({ "edits": edits })).unwrap();
+        let (text, _) = edit_file_text(tabs, &json!({ "edits": edits })).unwrap();
         assert_eq!(text, "func f() {\n\tif y {\n\t\tx()\n\t}\n}\n");
     }
 
     #[test]
     fn divider_like_content_is_resolved_or_refused() {
         let conflict = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other\nd\n";
-        let edits = block("<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other", "c");
+        let edits = format_edit_block("<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> other", "c");
         assert_eq!(
-            edited(conflict, &json!({ "edits": edits })).unwrap().0,
+            edit_file_text(conflict, &json!({ "edits": edits })).unwrap().0,
             "a\nc\nd\n"
         );
         let (title, other) = ("Title\n=======", "Other\n=======");
-        let refused = edited("Title\n=======\n", &json!({ "edits": block(title, other) })).unwrap_err();
+        let refused = edit_file_text(
+            "Title\n=======\n",
+            &json!({ "edits": format_edit_block(title, other) }),
+        )
+        .unwrap_err();
         assert!(refused.contains("Give old_string and new_string"), "{refused}");
         let strings = json!({ "old_string": title, "new_string": other });
         assert_eq!(
-            edited("Title\n=======\n", &strings).unwrap().0,
+            edit_file_text("Title\n=======\n", &strings).unwrap().0,
             "Other\n=======\n"
         );
-        let both = edited(
+        let both = edit_file_text(
             "x\n=======\nx\n",
-            &json!({ "edits": block("x\n=======\nx", "y\n=======\ny") }),
+            &json!({ "edits": format_edit_block("x\n=======\nx", "y\n=======\ny") }),
         );
         assert!(both.is_err() || both.unwrap().0 == "y\n=======\ny\n");
     }
@@ -522,38 +535,43 @@ mod tests {
             ),
             (
                 "a\nb\n",
-                json!({ "edits": [block("a", "x"), block("b", "y")] }),
+                json!({ "edits": [format_edit_block("a", "x"), format_edit_block("b", "y")] }),
                 "x\ny\n",
             ),
             (
                 "\u{feff}a\nb\n",
-                json!({ "edits": block("a", "x") }),
+                json!({ "edits": format_edit_block("a", "x") }),
                 "\u{feff}x\nb\n",
             ),
             (
                 "\u{201c}Hi\u{201d}\nend\n",
-                json!({ "edits": block("\"Hi\"\nend", "\"Hi\"\nthe end") }),
+                json!({ "edits": format_edit_block("\"Hi\"\nend", "\"Hi\"\nthe end") }),
                 "\u{201c}Hi\u{201d}\nthe end\n",
             ),
         ] {
-            assert_eq!(edited(before, &input).unwrap().0, after, "{input}");
+            assert_eq!(edit_file_text(before, &input).unwrap().0, after, "{input}");
         }
-        let twice = edited("a\na\n", &json!({ "old_string": "a", "new_string": "b" })).unwrap_err();
+        let twice = edit_file_text("a\na\n", &json!({ "old_string": "a", "new_string": "b" })).unwrap_err();
         assert!(twice.contains("2 times (lines 1, 2)"), "{twice}");
-        let half = edited("a\n", &json!({ "old_string": "a" })).unwrap_err();
+        let half = edit_file_text("a\n", &json!({ "old_string": "a" })).unwrap_err();
         assert!(half.contains("`new_string` is missing"), "{half}");
     }
 
     #[test]
     fn kept_lines_keep_mixed_line_ends() {
         let before = "a\r\nb\nc\r\nd\n";
-        let (after, _) = edited(before, &json!({ "edits": block("b\nc", "b\nx\nc") })).unwrap();
+        let (after, _) =
+            edit_file_text(before, &json!({ "edits": format_edit_block("b\nc", "b\nx\nc") })).unwrap();
         assert_eq!(after, "a\r\nb\nx\nc\r\nd\n");
     }
 
     #[test]
     fn missing_search_in_long_line_stays_short() {
-        let error = edited(&"x".repeat(15_000_000), &json!({ "edits": block("xy", "z") })).unwrap_err();
+        let error = edit_file_text(
+            &"x".repeat(15_000_000),
+            &json!({ "edits": format_edit_block("xy", "z") }),
+        )
+        .unwrap_err();
         assert!(error.len() < 2000, "{}", error.len());
     }
 
@@ -567,7 +585,7 @@ mod tests {
         };
         let hunks = hunks.split("@@ -").filter(|hunk| !hunk.is_empty());
         hunks
-            .map(|hunk| block(&side(hunk, '-').join("\n"), &side(hunk, '+').join("\n")))
+            .map(|hunk| format_edit_block(&side(hunk, '-').join("\n"), &side(hunk, '+').join("\n")))
             .collect()
     }
 
@@ -584,7 +602,7 @@ mod tests {
             let hunks = git_diff(&before, &after, context);
             if !hunks.is_empty() {
                 let edits = as_blocks(&hunks, |line, _| line.to_owned());
-                match edited(&before, &json!({ "edits": edits })) {
+                match edit_file_text(&before, &json!({ "edits": edits })) {
                     Ok((text, _)) => proptest::prop_assert_eq!(text, after),
                     Err(why) => proptest::prop_assert!(why.contains("times (lines"), "{why}"),
                 }
@@ -616,7 +634,7 @@ mod tests {
             };
             let edits = if crlf { edits.replace('\n', "\r\n") } else { edits };
             let is_plain = indent == 0 && !is_first_bare;
-            match edited(&before, &json!({ "edits": edits })) {
+            match edit_file_text(&before, &json!({ "edits": edits })) {
                 Ok((text, _)) => proptest::prop_assert_eq!(text, after),
                 Err(why) => proptest::prop_assert!(!is_plain, "{why}"),
             }

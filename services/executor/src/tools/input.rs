@@ -285,7 +285,7 @@ mod tests {
         force: bool,
     }
 
-    fn taken(text: &str) -> Result<(Input, Vec<String>), String> {
+    fn parse_fitted_input(text: &str) -> Result<(Input, Vec<String>), String> {
         let FittedInput { input, ignored } = fit_input(text, &input_schema::<Input>())?;
         Ok((parse_input(input)?, ignored))
     }
@@ -324,9 +324,9 @@ mod tests {
             (r#"{"path": ["a"], "start_line": null}"#, input(None, false)),
             (r#""{\"path\": \"a\"}""#, input(None, false)),
         ] {
-            assert_eq!(taken(text), Ok((wanted, Vec::new())), "{text}");
+            assert_eq!(parse_fitted_input(text), Ok((wanted, Vec::new())), "{text}");
         }
-        let (_, ignored) = taken(r#"{"path": "a", "reason": "why", "file": "b"}"#).unwrap();
+        let (_, ignored) = parse_fitted_input(r#"{"path": "a", "reason": "why", "file": "b"}"#).unwrap();
         assert_eq!(ignored, ["file", "reason"]);
     }
 
@@ -386,7 +386,7 @@ mod tests {
             ("[1]", "must be a JSON object"),
             ("{", "not valid JSON"),
         ] {
-            let error = taken(text).unwrap_err();
+            let error = parse_fitted_input(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
             assert!(
                 !error.contains("usize") && !error.contains("expected a"),

@@ -346,7 +346,7 @@ pub(crate) mod tests {
         pub(crate) fn limited(limits: crate::workspace::KeepLimits) -> Self {
             let folder = tempfile::TempDir::new().unwrap();
             let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
-            let base = commit(mirror.objects());
+            let base = commit_shop_files(mirror.objects());
             let start = WorkspaceStart {
                 limits,
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
@@ -405,7 +405,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn commit(git: &git2::Repository) -> domain::CommitId {
+    fn commit_shop_files(git: &git2::Repository) -> domain::CommitId {
         let mut root = git.treebuilder(None).unwrap();
         let mut source = git.treebuilder(None).unwrap();
         let blob = |text: &str| git.blob(text.as_bytes()).unwrap();

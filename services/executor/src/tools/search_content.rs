@@ -314,7 +314,7 @@ mod tests {
 
     use crate::tools::tests::World;
 
-    fn search(world: &World, input: &serde_json::Value) -> String {
+    fn call_search_content(world: &World, input: &serde_json::Value) -> String {
         world.run("search_content", input).unwrap()
     }
 
@@ -329,16 +329,16 @@ mod tests {
             json!({ "pattern": "def \\w+", "path": "shop" }),
             json!({ "pattern": "def \\w+", "path": "cart.py" }),
         ] {
-            assert_eq!(search(&world, &scope), both, "{scope}");
+            assert_eq!(call_search_content(&world, &scope), both, "{scope}");
         }
-        let text = search(&world, &json!({ "pattern": "total", "context_lines": 1 }));
+        let text = call_search_content(&world, &json!({ "pattern": "total", "context_lines": 1 }));
         assert_eq!(
             text,
             "shop/cart.py:1: def total(items):\nshop/cart.py-2-     return 0"
         );
-        let none = search(&world, &json!({ "pattern": "def", "file_pattern": "*.rs" }));
+        let none = call_search_content(&world, &json!({ "pattern": "def", "file_pattern": "*.rs" }));
         assert!(none.contains("No file matches file_pattern"), "{none}");
-        let none = search(&world, &json!({ "pattern": "nothing like it" }));
+        let none = call_search_content(&world, &json!({ "pattern": "nothing like it" }));
         assert!(none.contains("No line of "), "{none}");
     }
 
@@ -353,10 +353,13 @@ mod tests {
             ("def total\\|def none", "shop/cart.py:1: def total(items):"),
             ("open(", "a.py:1: x = open(path)"),
         ] {
-            let text = search(&world, &json!({ "pattern": pattern }));
+            let text = call_search_content(&world, &json!({ "pattern": pattern }));
             assert!(text.starts_with('[') && text.contains(line), "{pattern}: {text}");
         }
-        assert_eq!(search(&world, &json!({ "pattern": "alpha$" })), "a.py:2: alpha");
+        assert_eq!(
+            call_search_content(&world, &json!({ "pattern": "alpha$" })),
+            "a.py:2: alpha"
+        );
     }
 
     #[test]
@@ -369,7 +372,7 @@ mod tests {
             format!("{}needle{}", "x".repeat(5000), "y".repeat(5000)).as_bytes(),
         )
         .unwrap();
-        let text = search(&world, &json!({ "pattern": "needle" }));
+        let text = call_search_content(&world, &json!({ "pattern": "needle" }));
         assert!(text.contains("[more matches in many left out"), "{text}");
         let wide = text.lines().find(|line| line.starts_with("wide:")).unwrap();
         assert!(

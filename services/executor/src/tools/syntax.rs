@@ -95,13 +95,13 @@ mod tests {
     use super::*;
     use crate::tools::tests::World;
 
-    fn checked(name: &str, before: Option<&str>, after: &str) -> Result<String, String> {
+    fn check_file_syntax(name: &str, before: Option<&str>, after: &str) -> Result<String, String> {
         check_syntax(&World::new().call, Path::new(name), before, after)
     }
 
     #[test]
     fn syntax_refusal_names_location_and_remedy() {
-        let error = checked("a.py", Some("def f(): pass\n"), "\ndef f(:\n").unwrap_err();
+        let error = check_file_syntax("a.py", Some("def f(): pass\n"), "\ndef f(:\n").unwrap_err();
         assert!(
             error.contains("no longer be parsed") && error.contains("at line 2"),
             "{error}"
@@ -110,7 +110,7 @@ mod tests {
             error.contains("    2 def f(:") && error.contains("force = true"),
             "{error}"
         );
-        let error = checked("new.py", None, "def f(:\n").unwrap_err();
+        let error = check_file_syntax("new.py", None, "def f(:\n").unwrap_err();
         assert!(error.contains("was not written"), "{error}");
     }
 
@@ -124,8 +124,8 @@ mod tests {
             ),
             ("tsconfig.build.json", "{\"a\": [1,],}\n"),
         ] {
-            assert_eq!(checked(name, None, text), Ok(String::new()), "{name}");
+            assert_eq!(check_file_syntax(name, None, text), Ok(String::new()), "{name}");
         }
-        checked("package.json", None, "{\"a\": [1,],}\n").unwrap_err();
+        check_file_syntax("package.json", None, "{\"a\": [1,],}\n").unwrap_err();
     }
 }

@@ -169,7 +169,7 @@ fn find_folder(path: &Path) -> Option<&Path> {
 mod tests {
     use super::*;
 
-    fn found(own: &[&str], path: &str) -> Option<String> {
+    fn find_byproduct(own: &[&str], path: &str) -> Option<String> {
         let own: Vec<PathBuf> = own.iter().map(PathBuf::from).collect();
         let own = OwnByproducts::among(own.iter());
         own.find(Path::new(path)).map(|found| found.display().to_string())
@@ -183,10 +183,10 @@ mod tests {
             ("shop.egg-info/PKG-INFO", "shop.egg-info"),
             ("target/debug/shop", "target"),
         ] {
-            assert_eq!(found(&[], path).as_deref(), Some(folder), "{path}");
+            assert_eq!(find_byproduct(&[], path).as_deref(), Some(folder), "{path}");
         }
         for path in ["npm-debug.log", "src/.DS_Store", ".coverage.host.12", "a/b.pyc"] {
-            assert_eq!(found(&[], path).as_deref(), Some(path), "{path}");
+            assert_eq!(find_byproduct(&[], path).as_deref(), Some(path), "{path}");
         }
     }
 
@@ -203,18 +203,21 @@ mod tests {
             ".log",
             "migrations/0001_init.sql",
         ] {
-            assert_eq!(found(&[], path), None, "{path}");
+            assert_eq!(find_byproduct(&[], path), None, "{path}");
         }
     }
 
     #[test]
     fn kinds_that_the_repository_has_stay() {
-        assert_eq!(found(&["dist/app.js"], "dist/new.js"), None);
+        assert_eq!(find_byproduct(&["dist/app.js"], "dist/new.js"), None);
         assert_eq!(
-            found(&["dist/app.js"], "web/dist/new.js").as_deref(),
+            find_byproduct(&["dist/app.js"], "web/dist/new.js").as_deref(),
             Some("web/dist")
         );
-        assert_eq!(found(&["tests/data/one.log"], "tests/data/two.log"), None);
-        assert!(found(&["tests/data/one.log"], "two.log").is_some());
+        assert_eq!(
+            find_byproduct(&["tests/data/one.log"], "tests/data/two.log"),
+            None
+        );
+        assert!(find_byproduct(&["tests/data/one.log"], "two.log").is_some());
     }
 }

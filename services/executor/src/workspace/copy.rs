@@ -256,7 +256,7 @@ mod tests {
         to: OwnedFd,
     }
 
-    fn world() -> World {
+    fn build_world() -> World {
         let outer = tempfile::TempDir::new().unwrap();
         let made = |name: &str| {
             fs::create_dir(outer.path().join(name)).unwrap();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn copy_keeps_modes_omits_known_files() {
-        let world = world();
+        let world = build_world();
         let (from, to) = (world.outer.path().join("from"), world.outer.path().join("to"));
         fs::create_dir_all(from.join("src/gen/empty")).unwrap();
         fs::create_dir_all(from.join("only/known")).unwrap();
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn copy_follows_no_folder_link() {
-        let world = world();
+        let world = build_world();
         fs::create_dir(world.outer.path().join("from/dir")).unwrap();
         fs::write(world.outer.path().join("from/dir/file"), "x").unwrap();
         fs::create_dir(world.outer.path().join("elsewhere")).unwrap();
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn copy_above_limit_lists_created_paths() {
-        let world = world();
+        let world = build_world();
         fs::create_dir(world.outer.path().join("from/dir")).unwrap();
         fs::write(world.outer.path().join("from/dir/file"), "0123456789").unwrap();
         let (done, _, made) = world.copy(&[], 9);
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn copy_skips_pipes_without_blocking() {
-        let world = world();
+        let world = build_world();
         let pipe = world.outer.path().join("from/pipe");
         rustix::fs::mknodat(
             rustix::fs::CWD,

@@ -166,13 +166,13 @@ mod tests {
 
     use super::*;
 
-    fn repository() -> (tempfile::TempDir, git2::Repository) {
+    fn create_repository() -> (tempfile::TempDir, git2::Repository) {
         let folder = tempfile::TempDir::new().unwrap();
         let git = git2::Repository::init_bare(folder.path()).unwrap();
         (folder, git)
     }
 
-    fn tree(git: &git2::Repository, files: &[(&str, &str)]) -> Oid {
+    fn write_file_tree(git: &git2::Repository, files: &[(&str, &str)]) -> Oid {
         let files = files
             .iter()
             .map(|(path, text)| (path.into(), (git.blob(text.as_bytes()).unwrap(), 0o100_644)))
@@ -180,7 +180,7 @@ mod tests {
         write_tree_of(git, &files).unwrap()
     }
 
-    fn text(git: &git2::Repository, tree: Oid, path: &str) -> Option<String> {
+    fn read_tree_file(git: &git2::Repository, tree: Oid, path: &str) -> Option<String> {
         let entry = git.find_tree(tree).unwrap().get_path(path.as_ref()).ok()?;
         let blob = git.find_blob(entry.id()).unwrap();
         Some(String::from_utf8(blob.content().to_vec()).unwrap())
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn single_hunk_revert_keeps_others() {
-        let (_folder, git) = repository();
+        let (_folder, git) = create_repository();
         let lines = |changed: &[usize]| -> String {
             (1..=40)
                 .map(|n| {
@@ -200,8 +200,8 @@ mod tests {
                 })
                 .collect()
         };
-        let base = tree(&git, &[("a", &lines(&[])), ("gone", "g\n")]);
-        let head = tree(&git, &[("a", &lines(&[3, 30])), ("sub/made", "m\n")]);
+        let base = write_file_tree(&git, &[("a", &lines(&[])), ("gone", "g\n")]);
+        let head = write_file_tree(&git, &[("a", &lines(&[3, 30])), ("sub/made", "m\n")]);
         let found = list_hunks(&git, base, head).unwrap();
         let named: Vec<_> = found
             .iter()
@@ -213,12 +213,15 @@ mod tests {
         );
         let without_all = |taken: &[TreeHunk]| revert_hunks(&git, base, head, taken).unwrap();
         let without = |n: usize| without_all(std::slice::from_ref(&found[n]));
-        assert_eq!(text(&git, without(0), "a").unwrap(), lines(&[30]));
-        assert_eq!(text(&git, without(1), "a").unwrap(), lines(&[3]));
-        assert_eq!(text(&git, without(2), "gone").unwrap(), "g\n");
-        assert_eq!(text(&git, without(3), "sub/made"), None);
-        assert_eq!(text(&git, without(3), "a").unwrap(), lines(&[3, 30]));
-        assert_eq!(text(&git, without_all(&found[..2]), "a").unwrap(), lines(&[]));
+        assert_eq!(read_tree_file(&git, without(0), "a").unwrap(), lines(&[30]));
+        assert_eq!(read_tree_file(&git, without(1), "a").unwrap(), lines(&[3]));
+        assert_eq!(read_tree_file(&git, without(2), "gone").unwrap(), "g\n");
+        assert_eq!(read_tree_file(&git, without(3), "sub/made"), None);
+        assert_eq!(read_tree_file(&git, without(3), "a").unwrap(), lines(&[3, 30]));
+        assert_eq!(
+            read_tree_file(&git, without_all(&found[..2]), "a").unwrap(),
+            lines(&[])
+        );
         assert_eq!(without_all(&found), base, "in whatever order");
     }
 
@@ -229,17 +232,17 @@ mod tests {
             new in proptest::collection::vec("[abc]", 0..30),
             ends in any::<bool>(),
         ) {
-            let (_folder, git) = repository();
+            let (_folder, git) = create_repository();
             let end = if ends { "\n" } else { "" };
             let join = |lines: &[String]| format!("{}{end}", lines.join("\n"));
             let (old, new) = (join(&old), join(&new));
-            let (base, mut now) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
+            let (base, mut now) = (write_file_tree(&git, &[("f", &old)]), write_file_tree(&git, &[("f", &new)]));
             while let Some(last) = list_hunks(&git, base, now).unwrap().pop() {
                 let next = revert_hunks(&git, base, now, &[last]).unwrap();
                 prop_assert_ne!(next, now);
                 now = next;
             }
-            prop_assert_eq!(text(&git, now, "f").unwrap(), old);
+            prop_assert_eq!(read_tree_file(&git, now, "f").unwrap(), old);
         }
 
         #[test]
@@ -247,9 +250,9 @@ mod tests {
             old in proptest::collection::vec("[abc]", 0..40),
             new in proptest::collection::vec("[abc]", 0..40),
         ) {
-            let (_folder, git) = repository();
+            let (_folder, git) = create_repository();
             let (old, new) = (old.join("\n"), new.join("\n"));
-            let (base, head) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
+            let (base, head) = (write_file_tree(&git, &[("f", &old)]), write_file_tree(&git, &[("f", &new)]));
             let all = list_hunks(&git, base, head).unwrap();
             prop_assert_eq!(revert_hunks(&git, base, head, &all).unwrap(), base);
         }

@@ -471,7 +471,7 @@ mod tests {
     use crate::tools::tests::World;
 
     /// Returns incompressible bytes, different for each seed.
-    fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    fn generate_noise(bytes: usize, seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let next = move || {
             state ^= state << 13;
@@ -482,7 +482,7 @@ mod tests {
         std::iter::repeat_with(next).take(bytes / 8).flatten().collect()
     }
 
-    fn small() -> World {
+    fn build_limited_world() -> World {
         World::limited(KeepLimits {
             pack_bytes: 2 * MIB,
             git_bytes: 3 * MIB,
@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn compression_estimate_separates_noise_from_text() {
-        let random = noise(2 << 20, 1);
+        let random = generate_noise(2 << 20, 1);
         let estimate = compressed_size(&random);
         assert!(estimate.abs_diff(2 * MIB) < MIB / 50, "{estimate}");
         let text = "the same line again\n".repeat(100_000);
@@ -505,10 +505,14 @@ mod tests {
 
     #[test]
     fn oversized_file_is_not_stored() {
-        let world = small();
+        let world = build_limited_world();
         let workspace = &world.call.workspace;
         let before = git_bytes(workspace);
-        fs::write(workspace.root().path().join("big.bin"), noise(3 << 20, 1)).unwrap();
+        fs::write(
+            workspace.root().path().join("big.bin"),
+            generate_noise(3 << 20, 1),
+        )
+        .unwrap();
         assert!(workspace.has_changed().unwrap(), "the model is to learn of it");
         assert!(!workspace.has_changed().unwrap(), "once");
         assert_eq!(git_bytes(workspace), before);
@@ -527,11 +531,11 @@ mod tests {
 
     #[test]
     fn unreferenced_objects_are_removed_at_limit() {
-        let world = small();
+        let world = build_limited_world();
         let workspace = &world.call.workspace;
         let file = workspace.root().path().join("a.bin");
         for turn in 1..=6 {
-            fs::write(&file, noise(1_500_000, turn)).unwrap();
+            fs::write(&file, generate_noise(1_500_000, turn)).unwrap();
             assert!(workspace.has_changed().unwrap());
             assert!(
                 git_bytes(workspace) < 6 * MIB,
@@ -553,16 +557,16 @@ mod tests {
 
     #[test]
     fn committed_objects_are_never_removed() {
-        let world = small();
+        let world = build_limited_world();
         let workspace = &world.call.workspace;
         workspace.create_branch("feat/x").unwrap();
         let file = workspace.root().path().join("a.bin");
-        fs::write(&file, noise(900_000, 1)).unwrap();
+        fs::write(&file, generate_noise(900_000, 1)).unwrap();
         workspace
             .commit_changes("Add a", false, (&CommitAuthor::journeyman(), 1))
             .unwrap();
         for turn in 2..=8 {
-            fs::write(&file, noise(900_000, turn)).unwrap();
+            fs::write(&file, generate_noise(900_000, turn)).unwrap();
             workspace.has_changed().unwrap();
         }
         fs::remove_file(&file).unwrap();

@@ -66,7 +66,7 @@ pub(crate) fn is_plain_name(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn inside(text: &str) -> Option<String> {
+    fn resolve_inside_path(text: &str) -> Option<String> {
         resolve_model_path(Path::new("/w/tree"), text)
             .ok()
             .map(|path| path.display().to_string())
@@ -82,7 +82,7 @@ mod tests {
             ("/w/tree", ""),
             ("a/../b", "b"),
         ] {
-            assert_eq!(inside(text).as_deref(), Some(path), "{text}");
+            assert_eq!(resolve_inside_path(text).as_deref(), Some(path), "{text}");
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
             ".git./x",
             "a\0b",
         ] {
-            assert_eq!(inside(text), None, "{text}");
+            assert_eq!(resolve_inside_path(text), None, "{text}");
         }
     }
 

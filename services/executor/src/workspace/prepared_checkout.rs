@@ -79,7 +79,7 @@ mod tests {
     }
 
     /// Creates two commits: a file becomes a folder, another a link, one is removed, one is added, one stays.
-    fn world() -> World {
+    fn build_world() -> World {
         let folder = tempfile::TempDir::new().unwrap();
         let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
         let git = mirror.objects();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn prepared_checkout_equals_fresh_one() {
-        let world = world();
+        let world = build_world();
         for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let warm = world.open(Some(from), to);
             let cold = world.open(None, to);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn dropped_checkout_deletes_its_folder() {
-        let world = world();
+        let world = build_world();
         let place = world.folder.path().join("ready");
         let ready = PreparedCheckout::create(&place, world.start(0)).unwrap();
         assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn checkout_omits_hostile_names() {
-        let world = world();
+        let world = build_world();
         let mirror = git::BareRepository::open(&world.folder.path().join("mirror")).unwrap();
         let git = mirror.objects();
         let blob = git.blob(b"hostile").unwrap();

@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    fn root() -> (tempfile::TempDir, WorkspaceRoot) {
+    fn open_workspace_root() -> (tempfile::TempDir, WorkspaceRoot) {
         let outer = tempfile::TempDir::new().unwrap();
         std::fs::create_dir(outer.path().join("tree")).unwrap();
         std::fs::write(outer.path().join("secret"), "secret").unwrap();
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn links_never_lead_outside_root() {
-        let (outer, root) = root();
+        let (outer, root) = open_workspace_root();
         symlink("../secret", root.path().join("relative")).unwrap();
         symlink(outer.path().join("secret"), root.path().join("absolute")).unwrap();
         symlink("..", root.path().join("up")).unwrap();
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn links_inside_are_followed_for_reading() {
-        let (_outer, root) = root();
+        let (_outer, root) = open_workspace_root();
         root.write(Path::new("dir/file"), b"text").unwrap();
         symlink("dir/file", root.path().join("link")).unwrap();
         assert_eq!(root.read(Path::new("link"), 100).unwrap(), b"text");
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn write_keeps_mode_without_temporary_file() {
-        let (_outer, root) = root();
+        let (_outer, root) = open_workspace_root();
         root.create(Path::new("run.sh"), b"old", true).unwrap();
         root.write(Path::new("run.sh"), b"new").unwrap();
         assert_eq!(
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn swapped_folder_link_never_leads_outside() {
-        let (outer, root) = root();
+        let (outer, root) = open_workspace_root();
         let (inside, aside) = (root.path().join("dir"), root.path().join("aside"));
         std::fs::create_dir(&inside).unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);

@@ -26,7 +26,7 @@ fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-fn branched() -> World {
+fn create_branched_world() -> World {
     let world = World::new();
     world
         .run("create_branch", &json!({ "branch_name": "feat/x" }))
@@ -36,7 +36,7 @@ fn branched() -> World {
 
 #[test]
 fn unreadable_files_keep_committed_content() {
-    let world = branched();
+    let world = create_branched_world();
     let workspace = &world.call.workspace;
     let root = workspace.root().path();
     fs::create_dir(root.join("closed")).unwrap();
@@ -76,7 +76,7 @@ fn unreadable_files_keep_committed_content() {
 
 #[test]
 fn deep_and_special_files_are_omitted() {
-    let world = branched();
+    let world = create_branched_world();
     let workspace = &world.call.workspace;
     let root = workspace.root().path();
     let deep =
@@ -118,7 +118,7 @@ fn deep_and_special_files_are_omitted() {
 
 #[test]
 fn excess_new_files_are_omitted() {
-    let world = branched();
+    let world = create_branched_world();
     let workspace = &world.call.workspace;
     let folder = workspace.root().path().join("generated");
     fs::create_dir(&folder).unwrap();
@@ -140,7 +140,7 @@ fn excess_new_files_are_omitted() {
 
 #[test]
 fn oversized_ignore_file_omits_folder() {
-    let world = branched();
+    let world = create_branched_world();
     let workspace = &world.call.workspace;
     let folder = workspace.root().path().join("big");
     fs::create_dir(&folder).unwrap();
@@ -165,7 +165,7 @@ fn new_paths(world: &World) -> Vec<String> {
 
 #[test]
 fn byproducts_of_commands_stay_out_of_changes() {
-    let world = branched();
+    let world = create_branched_world();
     let workspace = &world.call.workspace;
     let root = workspace.root().path();
     for path in [
@@ -196,7 +196,7 @@ fn byproducts_of_commands_stay_out_of_changes() {
 
 #[test]
 fn byproduct_paths_of_tools_enter_changes() {
-    let world = branched();
+    let world = create_branched_world();
     world
         .run("write_file", &json!({ "path": "dist/app.js", "content": "x\n" }))
         .unwrap();
@@ -209,7 +209,7 @@ fn byproduct_paths_of_tools_enter_changes() {
 
 #[test]
 fn ignored_paths_of_tools_are_named() {
-    let world = branched();
+    let world = create_branched_world();
     for (path, content) in [(".gitignore", "*.gen.py\n"), ("b.gen.py", "x = 1\n")] {
         world
             .run("write_file", &json!({ "path": path, "content": content }))

@@ -26,7 +26,7 @@ async fn another_client(world: &World) -> ExecutorServiceClient<Channel> {
 async fn is_served(world: &World) {
     let token = world.status_token();
     let mut client = another_client(world).await;
-    let asked = client.list_tools(with(&token, ListToolsRequest {}));
+    let asked = client.list_tools(add_bearer_token(&token, ListToolsRequest {}));
     let answer = tokio::time::timeout(SOON, asked).await.unwrap().unwrap();
     assert!(!answer.into_inner().tools.is_empty());
 }
@@ -70,9 +70,14 @@ async fn check_63_call_without_grant_refused_early() {
             "call {number}"
         );
     }
-    let gate = world.token(&run(1), None, RunFence::new(1, 5, 1), GrantAudience::Gate);
+    let gate = world.token(
+        &build_run_id(1),
+        None,
+        RunFence::new(1, 5, 1),
+        GrantAudience::Gate,
+    );
     let refused = client
-        .list_tools(with(&gate, ListToolsRequest {}))
+        .list_tools(add_bearer_token(&gate, ListToolsRequest {}))
         .await
         .unwrap_err();
     assert_eq!(
@@ -94,7 +99,7 @@ async fn check_64_oversized_message_is_refused() {
     let refused = session
         .client
         .clone()
-        .list_tools(with(&long, ListToolsRequest {}))
+        .list_tools(add_bearer_token(&long, ListToolsRequest {}))
         .await;
     assert!(refused.is_err(), "headers of 32 KiB");
     is_served(&world).await;
@@ -110,7 +115,7 @@ async fn check_64_stream_flood_leaves_others_served() {
     let open = Arc::new(AtomicUsize::new(0));
     let mut streams = tokio::task::JoinSet::new();
     for _ in 0..10_000 {
-        let (mut client, request) = (greedy.clone(), with(&token, WatchStatusRequest {}));
+        let (mut client, request) = (greedy.clone(), add_bearer_token(&token, WatchStatusRequest {}));
         let open = Arc::clone(&open);
         streams.spawn(async move {
             let stream = client.watch_status(request).await;
@@ -173,7 +178,7 @@ async fn check_24_health_answers_during_fork_bomb() {
         let mut slowest = Duration::ZERO;
         while !result.is_finished() {
             let asked = tokio::time::Instant::now();
-            isolation::health(&world).await;
+            isolation::check_health(&world).await;
             slowest = slowest.max(asked.elapsed());
         }
         let text = result.await.unwrap();

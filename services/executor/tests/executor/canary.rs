@@ -74,7 +74,7 @@ impl Canary {
 }
 
 /// Returns an input with this path for every tool that takes a path.
-fn inputs(path: &str) -> Vec<(&'static str, Value)> {
+fn build_path_inputs(path: &str) -> Vec<(&'static str, Value)> {
     let edits = "<<<<<<< SEARCH\ndef canary():\n    return ''\n=======\nx\n>>>>>>> REPLACE";
     let patch = format!(
         "--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n def canary():\n-    return ''\n+    return 1\n"
@@ -102,10 +102,10 @@ struct Planted {
     _runner: Option<runners::Runner>,
 }
 
-async fn start(level: Level, canary: &Canary) -> Planted {
+async fn start_planted_process(level: Level, canary: &Canary) -> Planted {
     let mut runner = None;
     let mut places = Vec::new();
-    let started = process::start("debug", |folder, lines, command| {
+    let started = process::start_process("debug", |folder, lines, command| {
         for path in [
             "hidden/file.py",
             "own/beside.py",
@@ -160,7 +160,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
     let fence = RunFence::new(1, 5, 1);
     let grant = |workspace: Option<String>| Grant {
         audience: GrantAudience::Executor,
-        run: run(2),
+        run: build_run_id(2),
         repository: "acme/other".parse().unwrap(),
         workspace,
         fence,
@@ -175,7 +175,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
             .to_owned()
     };
     let spec = WorkspaceSpec {
-        run_id: run(2).to_string(),
+        run_id: build_run_id(2).to_string(),
         fence: Some(fence.into()),
         repository: "acme/other".to_owned(),
         gate_url: world.gate.url.clone(),
@@ -187,7 +187,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
     let opened = world
         .client
         .clone()
-        .open_workspace(with(&token, open_request(spec, Vec::new())))
+        .open_workspace(add_bearer_token(&token, open_request(spec, Vec::new())))
         .await;
     let id = opened.unwrap().into_inner().workspace_id;
     let session = Session {
@@ -218,7 +218,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
 }
 
 /// Returns commands that search for the secrets everywhere.
-fn looks(planted: &Planted) -> Vec<String> {
+fn build_search_commands(planted: &Planted) -> Vec<String> {
     let folder = planted.world.folder.path().display();
     let executor = planted.process.0.id();
     let places: Vec<_> = planted
@@ -242,9 +242,9 @@ fn looks(planted: &Planted) -> Vec<String> {
     .into()
 }
 
-async fn attempt(planted: &Planted, canary: &mut Canary) {
+async fn attempt_secret_leaks(planted: &Planted, canary: &mut Canary) {
     let world = &planted.world;
-    let look = looks(planted);
+    let look = build_search_commands(planted);
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
         spec.egress_url = "http://127.0.0.1:1".to_owned();
         spec.egress_grant = canary.value("egress");
@@ -296,7 +296,7 @@ async fn attempt(planted: &Planted, canary: &mut Canary) {
             format!("leak{number}.py"),
             format!("/proc/self/root{path}"),
         ];
-        for (name, input) in ways.iter().flat_map(|path| inputs(path)) {
+        for (name, input) in ways.iter().flat_map(|path| build_path_inputs(path)) {
             canary.call(&session, name, input).await;
         }
     }
@@ -312,13 +312,13 @@ async fn attempt(planted: &Planted, canary: &mut Canary) {
     ] {
         canary.call(&session, name, input).await;
     }
-    kept(&session, canary, world).await;
+    record_snapshot(&session, canary, world).await;
     said_beside(&session, canary, &world.status_token()).await;
     session.close().await;
 }
 
 /// Records a snapshot with every object in its pack.
-async fn kept(session: &Session, canary: &mut Canary, world: &World) {
+async fn record_snapshot(session: &Session, canary: &mut Canary, world: &World) {
     let (info, pack) = session.snapshot().await;
     canary.saw("snapshot", format!("{info:?}"));
     let copy = world.folder.path().join("unpacked.git");
@@ -357,7 +357,7 @@ async fn said_beside(session: &Session, canary: &mut Canary, status_token: &str)
     assert!(diff.contains("+mine"), "{diff}");
     canary.saw("difference", diff);
     let watched = client
-        .watch_status(with(status_token, WatchStatusRequest {}))
+        .watch_status(add_bearer_token(status_token, WatchStatusRequest {}))
         .await;
     let status = watched.unwrap().into_inner().message().await.unwrap();
     canary.saw("status", format!("{status:?}"));
@@ -386,9 +386,9 @@ async fn executor_output_leaks_no_secret() {
             continue;
         }
         let mut canary = Canary::new();
-        let mut planted = start(level, &canary).await;
+        let mut planted = start_planted_process(level, &canary).await;
         open_another(&mut planted, &mut canary, level).await;
-        attempt(&planted, &mut canary).await;
+        attempt_secret_leaks(&planted, &mut canary).await;
         let log = fs::read_to_string(planted.world.folder.path().join("own.log")).unwrap();
         assert!(log.contains("tool call ended") && log.contains("DEBUG"), "{log}");
         let calls = canary.seen.len();

@@ -12,11 +12,11 @@ const CART: &str = "def total(items):\n    return sum(items)\n";
 const TEST: &str = "import unittest\nfrom cart import total\n\nclass Cart(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n";
 const SUITE: &str = "python3 -m unittest -v";
 
-fn base() -> Kind {
+fn select_base_tree() -> Kind {
     Kind::Base(BaseTree {})
 }
 
-pub(super) fn head() -> Kind {
+pub(super) fn select_head_tree() -> Kind {
     Kind::Head(HeadTree {})
 }
 
@@ -30,7 +30,7 @@ impl Session {
             tree: Some(CheckTree { kind: Some(tree) }),
             ..RunCheckRequest::default()
         };
-        with(&self.token, request)
+        add_bearer_token(&self.token, request)
     }
 
     async fn start_check(&self, id: &str, tree: Kind, command: &str) -> Streaming<RunCheckResponse> {
@@ -59,7 +59,7 @@ impl Session {
             fence: Some(self.fence.into()),
             ticket_text: String::new(),
         };
-        let request = with(&self.token, request);
+        let request = add_bearer_token(&self.token, request);
         self.client
             .clone()
             .inspect_change(request)
@@ -74,7 +74,7 @@ impl Session {
     }
 }
 
-fn left(world: &World) -> usize {
+fn count_check_folders(world: &World) -> usize {
     std::fs::read_dir(world.folder.path().join("data/checks"))
         .unwrap()
         .count()
@@ -90,7 +90,7 @@ async fn with_setup(world: &World, commands: &[&str]) -> Session {
 
 /// Returns worlds at the levels of this machine: with namespaces, without, and with a runner where the user
 /// permits it.
-pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
+pub(super) async fn start_level_worlds() -> Vec<(World, Option<runners::Runner>)> {
     let mut worlds = vec![
         (World::start(1).await, None),
         (
@@ -99,7 +99,7 @@ pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
         ),
     ];
     if runners::is_root("checks at a runner") {
-        let (world, runner) = runners::start(vec![]).await;
+        let (world, runner) = runners::start_runner_world(vec![]).await;
         worlds.push((world, Some(runner)));
     }
     worlds
@@ -107,12 +107,12 @@ pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_tree_kinds_show_their_files() {
-    for (world, _runner) in worlds().await {
+    for (world, _runner) in start_level_worlds().await {
         let session = world.open(1).await;
         session.write("1", "cart.py", CART).await;
         let written = session.write("2", "test_cart.py", TEST).await;
 
-        let on_head = session.check("k1", head(), SUITE).await;
+        let on_head = session.check("k1", select_head_tree(), SUITE).await;
         assert_eq!(on_head.outcome(), CheckOutcome::Green, "{}", on_head.output_tail);
         assert_eq!((on_head.tests.unwrap().passed, on_head.exit_code), (1, Some(0)));
         assert_eq!(
@@ -120,7 +120,7 @@ async fn check_tree_kinds_show_their_files() {
             "evidence names the files that the model wrote last"
         );
 
-        let on_base = session.check("k2", base(), SUITE).await;
+        let on_base = session.check("k2", select_base_tree(), SUITE).await;
         assert_eq!(
             on_base.outcome(),
             CheckOutcome::NoTests,
@@ -154,18 +154,18 @@ async fn check_tree_kinds_show_their_files() {
         assert!(
             on_base.tree != on_head.tree && with_test.tree != on_head.tree && with_test.tree != on_base.tree
         );
-        assert_eq!(left(&world), 0);
+        assert_eq!(count_check_folders(&world), 0);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_and_workspace_stay_separate() {
-    for (world, _runner) in worlds().await {
+    for (world, _runner) in start_level_worlds().await {
         let session = world.open(1).await;
         session.write("1", "mine.txt", "mine").await;
         let act = "rm README.md; echo theirs > mine.txt; echo x > made; mkdir -p ignored; echo x > ignored/made; \
                    echo x > \"$HOME/made\"; git status --short | head -1; chmod 000 ignored";
-        let acted = session.check("k1", head(), act).await;
+        let acted = session.check("k1", select_head_tree(), act).await;
         assert_eq!(acted.exit_code, Some(0), "{}", acted.output_tail);
         let seen = session
             .shell(
@@ -178,18 +178,18 @@ async fn check_and_workspace_stay_separate() {
         let next = session
             .check(
                 "k2",
-                head(),
+                select_head_tree(),
                 "ls made ignored \"$HOME/made\" 2>/dev/null; cat mine.txt",
             )
             .await;
         assert_eq!(next.output_tail.trim(), "mine");
-        assert_eq!(left(&world), 0);
+        assert_eq!(count_check_folders(&world), 0);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_sees_unchanged_setup_only() {
-    for (world, _runner) in worlds().await {
+    for (world, _runner) in start_level_worlds().await {
         let setup = [
             "mkdir -p ignored/bin",
             "printf '#!/bin/sh\\necho tool\\n' > ignored/bin/tool; chmod +x ignored/bin/tool",
@@ -197,7 +197,7 @@ async fn check_sees_unchanged_setup_only() {
         ];
         let session = with_setup(&world, &setup).await;
         let look = "ignored/bin/tool; test \"$(cat ignored/place)\" = \"$(pwd)\" && echo same; cat ignored/link \"$HOME/installed\"; ls ignored";
-        let clean = session.check("k1", base(), look).await;
+        let clean = session.check("k1", select_base_tree(), look).await;
         assert_eq!(
             clean.output_tail, "tool\nsame\nkept\nhome\nbin\nlink\nother\nplace\n",
             "{}",
@@ -206,7 +206,7 @@ async fn check_sees_unchanged_setup_only() {
         assert!(clean.tampered.is_empty(), "{:?}", clean.tampered);
         let act = "printf '#!/bin/sh\\necho PASSED\\n' > ignored/bin/tool; echo x > ignored/new; mv ignored/other ignored/x; cp -p ignored/x ignored/other";
         session.shell("1", act).await;
-        let after = session.check("k2", base(), "ls ignored").await;
+        let after = session.check("k2", select_base_tree(), "ls ignored").await;
         assert_eq!(after.output_tail, "link\nplace\n");
         assert_eq!(after.tampered.len(), 2, "{:?}", after.tampered);
         assert!(after.tampered.contains(&"ignored/bin/tool".to_owned()));
@@ -218,21 +218,25 @@ async fn repeated_check_runs_once() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let first = session
-        .check("k1", head(), "date +%s%N; echo '1 passed in 0.1s'")
+        .check("k1", select_head_tree(), "date +%s%N; echo '1 passed in 0.1s'")
         .await;
-    let again = session.check("k1", head(), "something else").await;
+    let again = session.check("k1", select_head_tree(), "something else").await;
     assert_eq!(first, again);
     assert_eq!(first.outcome(), CheckOutcome::Green);
 
-    let mut running = session.start_check("k2", head(), "echo begun; sleep 7531").await;
+    let mut running = session
+        .start_check("k2", select_head_tree(), "echo begun; sleep 7531")
+        .await;
     let begun = running.message().await.unwrap().unwrap().event.unwrap();
     assert!(matches!(begun, run_check_response::Event::Output(chunk) if chunk.data == b"begun\n"));
     drop(running);
     // The next call waits for its turn, so the check has ended by then.
     assert!(session.shell("1", "cat README.md").await.contains("# Shop"));
-    gone("sleep 7531").await;
-    assert_eq!(left(&world), 0);
-    let cut = session.check("k2", head(), "echo begun; sleep 7531").await;
+    wait_until_gone("sleep 7531").await;
+    assert_eq!(count_check_folders(&world), 0);
+    let cut = session
+        .check("k2", select_head_tree(), "echo begun; sleep 7531")
+        .await;
     assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Infra, None));
 }
 
@@ -243,7 +247,7 @@ async fn check_command_runs_in_folder_and_limit() {
     session.write("1", "api/x.txt", "").await;
     let mut request = session.check_request(
         "k1",
-        head(),
+        select_head_tree(),
         "WORD=3 && A=1 sh -c 'echo $A' && ls && echo \"$WORD passed in 0.1s\"",
     );
     request.get_mut().directory = "api".to_owned();
@@ -263,9 +267,11 @@ async fn check_command_runs_in_folder_and_limit() {
     };
     assert_eq!(result.output_tail, "1\nx.txt\n3 passed in 0.1s\n");
     assert_eq!(result.outcome(), CheckOutcome::Green);
-    let absent = session.check("k2", head(), "no-such-runner --all").await;
+    let absent = session
+        .check("k2", select_head_tree(), "no-such-runner --all")
+        .await;
     assert_eq!(absent.outcome(), CheckOutcome::Inert, "{}", absent.output_tail);
-    let mut slow = session.check_request("k3", head(), "echo slow; sleep 600");
+    let mut slow = session.check_request("k3", select_head_tree(), "echo slow; sleep 600");
     slow.get_mut().limit_s = 1;
     let mut stream = session.client.clone().run_check(slow).await.unwrap().into_inner();
     while let Some(message) = stream.message().await.unwrap() {
@@ -307,31 +313,53 @@ async fn invalid_check_request_can_be_repeated() {
         assert_eq!(refused.code(), Code::InvalidArgument, "{number}: {refused}");
     }
     assert_eq!(
-        session.try_check("k1", head(), " ").await.unwrap_err().code(),
+        session
+            .try_check("k1", select_head_tree(), " ")
+            .await
+            .unwrap_err()
+            .code(),
         Code::InvalidArgument
     );
     assert_eq!(
-        session.try_check("", head(), "true").await.unwrap_err().code(),
+        session
+            .try_check("", select_head_tree(), "true")
+            .await
+            .unwrap_err()
+            .code(),
         Code::InvalidArgument
     );
     let mut foreign = session.clone();
     foreign.token = world.token(
-        &run(2),
+        &build_run_id(2),
         Some(session.id.clone()),
         session.fence,
         GrantAudience::Executor,
     );
     assert_eq!(
-        foreign.try_check("k1", head(), "true").await.unwrap_err().code(),
+        foreign
+            .try_check("k1", select_head_tree(), "true")
+            .await
+            .unwrap_err()
+            .code(),
         Code::NotFound
     );
     foreign.token = "none".to_owned();
     assert_eq!(
-        foreign.try_check("k1", head(), "true").await.unwrap_err().code(),
+        foreign
+            .try_check("k1", select_head_tree(), "true")
+            .await
+            .unwrap_err()
+            .code(),
         Code::Unauthenticated
     );
-    assert_eq!(session.check("k1", head(), "cat cart.py").await.output_tail, CART);
-    assert_eq!(left(&world), 0);
+    assert_eq!(
+        session
+            .check("k1", select_head_tree(), "cat cart.py")
+            .await
+            .output_tail,
+        CART
+    );
+    assert_eq!(count_check_folders(&world), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -341,7 +369,7 @@ async fn written_reports_override_printed_tests() {
     let xml = r#"<testsuite><testcase classname="A" name="b"><failure message="no"/></testcase></testsuite>"#;
     let mut request = session.check_request(
         "k1",
-        head(),
+        select_head_tree(),
         &format!("mkdir out; echo '{xml}' > out/a.xml; echo '9 passed in 0.1s'"),
     );
     request.get_mut().reports = vec!["out/*.xml".to_owned()];
@@ -397,7 +425,7 @@ async fn inspection_reports_size_and_findings() {
     let answer = session
         .client
         .clone()
-        .find_checks(with(&session.token, request))
+        .find_checks(add_bearer_token(&session.token, request))
         .await
         .unwrap();
     let commands: Vec<String> = answer
@@ -417,5 +445,5 @@ async fn crashed_check_is_cleaned_at_start() {
     })
     .await;
     world.open(1).await;
-    assert_eq!(left(&world), 0);
+    assert_eq!(count_check_folders(&world), 0);
 }

@@ -29,7 +29,7 @@ impl Proxy {
         let noted = Arc::clone(&asked);
         let serving = tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                tokio::spawn(answer(connection, Arc::clone(&noted)));
+                tokio::spawn(answer_connection(connection, Arc::clone(&noted)));
             }
         });
         Self {
@@ -47,7 +47,7 @@ impl Proxy {
     }
 }
 
-async fn head(connection: &mut TcpStream) -> String {
+async fn read_request_head(connection: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = connection.read_u8().await else {
@@ -58,8 +58,8 @@ async fn head(connection: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-async fn answer(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
-    let asked = head(&mut connection).await.to_lowercase();
+async fn answer_connection(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
+    let asked = read_request_head(&mut connection).await.to_lowercase();
     let reply = |status: &str, body: &str| {
         format!(
             "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
@@ -75,7 +75,7 @@ async fn answer(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
         let switch =
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: journeyman-egress\r\n\r\n";
         connection.write_all(switch.as_bytes()).await.unwrap();
-        let inner = head(&mut connection).await;
+        let inner = read_request_head(&mut connection).await;
         noted
             .lock()
             .unwrap()
@@ -88,7 +88,12 @@ async fn answer(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
 }
 
 /// Opens a workspace with this setup command and the proxy as its egress.
-async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Session, bool, String) {
+async fn open_proxied_workspace(
+    world: &World,
+    proxy: &Proxy,
+    grant: &str,
+    command: &str,
+) -> (Session, bool, String) {
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
         spec.egress_url = proxy.url.clone();
         spec.egress_grant = grant.to_owned();
@@ -103,7 +108,7 @@ async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Sess
 static SHARED_LOOPBACK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Returns a world for each level that this machine reaches, with its name and its runner.
-async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
+async fn start_named_worlds() -> Vec<(&'static str, World, Option<runners::Runner>)> {
     let without = || vec![executor::ConfinementMechanism::Namespaces];
     let mut worlds = vec![
         ("L1 with namespaces", World::start(1).await, None),
@@ -111,7 +116,7 @@ async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
     ];
     if runners::is_root("18 the way out of setup commands") {
         for (name, without) in [("L2 with namespaces", Vec::new()), ("L2", without())] {
-            let (world, runner) = runners::start(without).await;
+            let (world, runner) = runners::start_runner_world(without).await;
             worlds.push((name, world, Some(runner)));
         }
     }
@@ -121,10 +126,10 @@ async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_has_egress_later_commands_not() {
     let _alone = SHARED_LOOPBACK.lock().await;
-    for (name, world, _runner) in levels().await {
+    for (name, world, _runner) in start_named_worlds().await {
         let proxy = Proxy::start().await;
         let look = format!("{ASK} && env && cat /proc/self/environ && echo $HTTP_PROXY > door");
-        let (session, failed, log) = open(&world, &proxy, GRANT, &look).await;
+        let (session, failed, log) = open_proxied_workspace(&world, &proxy, GRANT, &look).await;
         assert!(
             !failed && log.contains("asked: GET http://packages.example/ HTTP/1.1"),
             "{log}"
@@ -145,17 +150,17 @@ async fn setup_has_egress_later_commands_not() {
 }
 
 /// Returns a script that sends a word through the proxy.
-fn script(word: &str) -> String {
+fn build_ask_script(word: &str) -> String {
     ASK.replace("packages.example/", &format!("packages.example/{word}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_outside_base_history_has_no_network() {
     let _alone = SHARED_LOOPBACK.lock().await;
-    for (name, world, _runner) in levels().await {
+    for (name, world, _runner) in start_named_worlds().await {
         let proxy = Proxy::start().await;
-        let base = setups::commit(&world, &[("install.sh", &script("base"))]);
-        let head = setups::commit_beside(&world, &[("install.sh", &script("head"))]);
+        let base = setups::commit_base_files(&world, &[("install.sh", &build_ask_script("base"))]);
+        let head = setups::commit_beside(&world, &[("install.sh", &build_ask_script("head"))]);
         let foundation = world.base.to_string();
         let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
             spec.base_commit = head.clone();
@@ -194,12 +199,12 @@ async fn setup_outside_base_history_has_no_network() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_never_runs_over_restored_files() {
     let _alone = SHARED_LOOPBACK.lock().await;
-    for (name, world, _runner) in levels().await {
+    for (name, world, _runner) in start_named_worlds().await {
         let proxy = Proxy::start().await;
-        let base = setups::commit(&world, &[("install.sh", &script("base"))]);
+        let base = setups::commit_base_files(&world, &[("install.sh", &build_ask_script("base"))]);
         let (session, failed, log) = open_at(&world, &proxy, &base, "bash install.sh && touch left").await;
         assert!(!failed, "{log}");
-        let own = script("secret").replace('\'', "'\\''");
+        let own = build_ask_script("secret").replace('\'', "'\\''");
         session
             .shell(
                 "c1",
@@ -259,7 +264,7 @@ async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Se
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_setup_lists_proxy_refusals() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
-    let (_, failed, log) = open(&world, &proxy, GRANT, "false").await;
+    let (_, failed, log) = open_proxied_workspace(&world, &proxy, GRANT, "false").await;
     assert!(
         failed && log.contains("The egress proxy refused:\nevil.example:443: not open (2 times)\n"),
         "{log}"
@@ -269,7 +274,7 @@ async fn failed_setup_lists_proxy_refusals() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_proxy_session_answers_bad_gateway() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
-    let (_, _, log) = open(&world, &proxy, "another", ASK).await;
+    let (_, _, log) = open_proxied_workspace(&world, &proxy, "another", ASK).await;
     assert!(
         log.contains("502 Bad Gateway") && log.contains("401 Unauthorized: the grant is malformed"),
         "{log}"

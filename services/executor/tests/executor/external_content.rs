@@ -5,7 +5,7 @@ use super::*;
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
 
 /// Commits a base with one submodule and one Git LFS file in addition.
-fn seed(world: &World) -> String {
+fn seed_external_content(world: &World) -> String {
     let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
     let parent = git2::Oid::from_str(world.base.as_str()).unwrap();
@@ -30,7 +30,7 @@ fn seed(world: &World) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn external_content_is_named_on_open() {
     let world = World::start(2).await;
-    let base = seed(&world);
+    let base = seed_external_content(&world);
     // The second workspace is created from a prepared checkout.
     for number in 1..=2 {
         let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
@@ -71,7 +71,7 @@ async fn external_content_is_named_on_open() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn submodule_folder_files_skip_snapshot() {
     let world = World::start(1).await;
-    let base = seed(&world);
+    let base = seed_external_content(&world);
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone());
     let session = opened.await.unwrap().0;
     session

@@ -32,7 +32,7 @@ async fn workspace_git_works_on_files_and_index() {
                 cat README.md; git stash pop -q; git checkout -q -- README.md; git restore --staged .; git status --short; \
                 git config user.name Own; git reset -q --hard; git log --format=%s; rm new; git fsck --no-dangling; \
                 git worktree add -q --detach $TMPDIR/aside HEAD; cat $TMPDIR/aside/README.md";
-    for (world, _runner) in checks::worlds().await {
+    for (world, _runner) in checks::start_level_worlds().await {
         let session = world.open(1).await;
         assert_eq!(
             session.shell("edit", edit).await,
@@ -54,7 +54,7 @@ async fn workspace_git_works_on_files_and_index() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn branch_moves_name_the_tools_instead() {
-    for (world, _runner) in checks::worlds().await {
+    for (world, _runner) in checks::start_level_worlds().await {
         let session = world.open(1).await;
         session
             .ok("branch", "create_branch", json!({ "branch_name": "feat/x" }))
@@ -178,7 +178,7 @@ async fn real_build_tools_find_a_worktree() {
             .await;
         assert_eq!(ran.exit_code, Some(0), "{program}: {}", ran.content);
         let check = session
-            .check(&format!("check{number}"), checks::head(), command)
+            .check(&format!("check{number}"), checks::select_head_tree(), command)
             .await;
         assert_eq!(check.exit_code, Some(0), "{program}: {check:?}");
         println!("| {program} in a workspace and a check | any | held |");

@@ -6,7 +6,7 @@ use tonic_health::pb::{
 
 use super::*;
 
-pub(super) async fn health(world: &World) -> ServingStatus {
+pub(super) async fn check_health(world: &World) -> ServingStatus {
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", world.address)).unwrap();
     let mut client = HealthClient::new(endpoint.connect().await.unwrap());
     let request = HealthCheckRequest {
@@ -15,9 +15,9 @@ pub(super) async fn health(world: &World) -> ServingStatus {
     client.check(request).await.unwrap().into_inner().status()
 }
 
-async fn becomes(world: &World, wanted: ServingStatus) {
+async fn await_serving_status(world: &World, wanted: ServingStatus) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    while health(world).await != wanted {
+    while check_health(world).await != wanted {
         assert!(tokio::time::Instant::now() < deadline, "never {wanted:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -34,7 +34,7 @@ async fn check_70_reachable_forbidden_address_blocks_readiness() {
     .await;
     // The first test has run as soon as the listener accepts its connection.
     forbidden.accept().await.unwrap();
-    assert_eq!(health(&world).await, ServingStatus::NotServing);
+    assert_eq!(check_health(&world).await, ServingStatus::NotServing);
     let refused = world
         .try_open(1, RunFence::new(1, 5, 1), |_| {})
         .await
@@ -44,14 +44,16 @@ async fn check_70_reachable_forbidden_address_blocks_readiness() {
     // Planners receive the reason, and its end.
     let token = world.status_token();
     let mut client = world.client.clone();
-    let watched = client.watch_status(with(&token, WatchStatusRequest {})).await;
+    let watched = client
+        .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
+        .await;
     let mut statuses = watched.unwrap().into_inner();
     while statuses.message().await.unwrap().unwrap().unready
         != "commands reach addresses that executor.forbidden_addresses names"
     {}
     drop(forbidden);
     while !statuses.message().await.unwrap().unwrap().unready.is_empty() {}
-    becomes(&world, ServingStatus::Serving).await;
+    await_serving_status(&world, ServingStatus::Serving).await;
     world.open(1).await;
     println!("| 70 network self-test | L1 | held |");
 }
@@ -68,13 +70,13 @@ async fn check_70_executor_reachability_does_not_count() {
     let mut statuses = world
         .client
         .clone()
-        .watch_status(with(&token, WatchStatusRequest {}))
+        .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
         .await
         .unwrap()
         .into_inner();
     let status = statuses.message().await.unwrap().unwrap();
     if status.sandbox_level() == SandboxLevel::L1 {
-        becomes(&world, ServingStatus::Serving).await;
+        await_serving_status(&world, ServingStatus::Serving).await;
         println!("| 70 network self-test | L1 with namespaces | held |");
     } else {
         println!("| 70 network self-test | L1 with namespaces | not run: no namespaces here |");
@@ -101,7 +103,9 @@ async fn check_70_unresolved_names_keep_executor_unready() {
         .await;
         let token = world.status_token();
         let mut client = world.client.clone();
-        let watched = client.watch_status(with(&token, WatchStatusRequest {})).await;
+        let watched = client
+            .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
+            .await;
         let mut statuses = watched.unwrap().into_inner();
         let unready = loop {
             let unready = statuses.message().await.unwrap().unwrap().unready;
@@ -116,7 +120,7 @@ async fn check_70_unresolved_names_keep_executor_unready() {
         } else {
             ServingStatus::NotServing
         };
-        becomes(&world, wanted).await;
+        await_serving_status(&world, wanted).await;
     }
     println!("| 70 network self-test: names that do not resolve | L1 | held |");
 }

@@ -9,7 +9,7 @@ const MAX_MEMORY_MIB: u64 = 200;
 const MIB: u64 = 1 << 20;
 
 /// Returns the peak memory of the process in MiB.
-fn peak(process: &Process) -> u64 {
+fn read_peak_memory(process: &Process) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let line = status
         .lines()
@@ -19,7 +19,7 @@ fn peak(process: &Process) -> u64 {
 }
 
 /// Creates a sparse file that ends in `end`.
-fn sparse(path: &Path, length: u64, end: &str) {
+fn create_sparse_file(path: &Path, length: u64, end: &str) {
     let file = fs::File::create(path).unwrap();
     file.set_len(length).unwrap();
     file.write_all_at(end.as_bytes(), length - end.len() as u64)
@@ -27,13 +27,13 @@ fn sparse(path: &Path, length: u64, end: &str) {
 }
 
 /// Returns the only worktree of the executor.
-fn worktree(world: &World) -> PathBuf {
+fn find_worktree(world: &World) -> PathBuf {
     let mut found = fs::read_dir(world.folder.path().join("own/workspaces")).unwrap();
     found.next().unwrap().unwrap().path().join("tree")
 }
 
 /// Calls a tool, asserts that it answers in time, and returns the answer.
-async fn answer(session: &Session, id: &str, name: &str, input: Value) -> String {
+async fn call_tool_promptly(session: &Session, id: &str, name: &str, input: Value) -> String {
     let called = session.call(id, name, input);
     let result = tokio::time::timeout(Duration::from_secs(60), called).await;
     result
@@ -43,24 +43,24 @@ async fn answer(session: &Session, id: &str, name: &str, input: Value) -> String
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_larger_than_memory_are_refused() {
-    let start = process::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    let start = process::start_process("error", |_, lines, _| lines.push_str("slots = 1\n"));
     let (world, process) = start.await;
     let session = world.open(1).await;
-    answer(
+    call_tool_promptly(
         &session,
         "branch",
         "create_branch",
         json!({ "branch_name": "feat/large" }),
     )
     .await;
-    let tree = worktree(&world);
+    let tree = find_worktree(&world);
     let edits = "<<<<<<< SEARCH\nthe end\n=======\nx\n>>>>>>> REPLACE";
     for (name, length) in [
         ("huge.py", 10 << 30),
         ("tail.py", 2 << 30),
         ("README.md", 10 << 30),
     ] {
-        sparse(&tree.join(name), length, "\nthe end\n");
+        create_sparse_file(&tree.join(name), length, "\nthe end\n");
         let patch = format!("--- a/{name}\n+++ b/{name}\n@@ -1,1 +1,1 @@\n-the end\n+x\n");
         for (tool, input) in [
             ("read_file", json!({ "path": name })),
@@ -68,7 +68,7 @@ async fn files_larger_than_memory_are_refused() {
             ("edit_file", json!({ "path": name, "edits": edits })),
             ("apply_patch", json!({ "patch": patch })),
         ] {
-            let said = answer(&session, &format!("{tool} {name}"), tool, input).await;
+            let said = call_tool_promptly(&session, &format!("{tool} {name}"), tool, input).await;
             assert!(
                 said.contains("too large") || said.contains("no outline"),
                 "{tool} {name}: {said}"
@@ -79,8 +79,8 @@ async fn files_larger_than_memory_are_refused() {
     fs::write(tree.join("long.txt"), vec![b'a'; 300 << 20]).unwrap();
     fs::write(tree.join("lines.txt"), vec![b'\n'; 6 << 20]).unwrap();
     fs::create_dir(tree.join("sub")).unwrap();
-    sparse(&tree.join("sub/.gitignore"), 4 << 30, "end\n");
-    let found = answer(
+    create_sparse_file(&tree.join("sub/.gitignore"), 4 << 30, "end\n");
+    let found = call_tool_promptly(
         &session,
         "search",
         "search_content",
@@ -88,18 +88,18 @@ async fn files_larger_than_memory_are_refused() {
     )
     .await;
     assert!(found.contains("[not searched to the end: long.txt]"), "{found}");
-    let listed = answer(&session, "list", "list_directory", json!({ "path": "." })).await;
+    let listed = call_tool_promptly(&session, "list", "list_directory", json!({ "path": "." })).await;
     assert!(listed.contains("huge.py"), "{listed}");
-    let names = answer(&session, "names", "search_files", json!({ "pattern": "*.py" })).await;
+    let names = call_tool_promptly(&session, "names", "search_files", json!({ "pattern": "*.py" })).await;
     assert!(names.contains("tail.py"), "{names}");
-    answer(&session, "outline", "outline", json!({})).await;
+    call_tool_promptly(&session, "outline", "outline", json!({})).await;
     let written = json!({ "path": "small.txt", "content": "small\n" });
-    answer(&session, "write", "write_file", written).await;
+    call_tool_promptly(&session, "write", "write_file", written).await;
     let left_out =
         "  README.md: larger than 64 MiB\n  huge.py: larger than 64 MiB\n  long.txt: larger than 64 MiB\n";
-    let said = answer(&session, "diff", "diff", json!({})).await;
+    let said = call_tool_promptly(&session, "diff", "diff", json!({})).await;
     assert!(said.contains("+small") && said.contains(left_out), "{said}");
-    let said = answer(
+    let said = call_tool_promptly(
         &session,
         "commit",
         "commit_changes",
@@ -115,22 +115,22 @@ async fn files_larger_than_memory_are_refused() {
     let (info, pack) = session.snapshot().await;
     assert!(info.files_changed == 2 && (pack.len() as u64) < MIB, "{info:?}");
     // A tracked file that grew keeps its committed content.
-    answer(
+    call_tool_promptly(
         &session,
         "replace",
         "write_file",
         json!({ "path": "huge.py", "content": "x = 1\n" }),
     )
     .await;
-    let said = answer(&session, "undo", "undo", json!({})).await;
+    let said = call_tool_promptly(&session, "undo", "undo", json!({})).await;
     assert!(said.contains("huge.py"), "{said}");
-    let held = peak(&process);
+    let held = read_peak_memory(&process);
     assert!(held < MAX_MEMORY_MIB, "{held} MiB");
     println!("| 13 files of 2 and 10 GB, endless lines and rules: {held} MiB at most | any | held |");
 }
 
 /// Returns a pack with one object that claims 2 GiB and consists of `mib` MiB of zeros.
-fn announced(folder: &Path, mib: u32) -> Vec<u8> {
+fn build_announced_pack(folder: &Path, mib: u32) -> Vec<u8> {
     let script = format!(
         "import hashlib, struct, sys, zlib\nsize, head = 2 << 30, []\nbyte, size = 0x30 | size & 15, size >> 4\n\
          while size: head.append(byte | 0x80); byte, size = size & 127, size >> 7\n\
@@ -152,10 +152,10 @@ fn announced(folder: &Path, mib: u32) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshot_with_huge_object_is_refused() {
-    let start = process::start("error", |_, lines, _| lines.push_str("slots = 1\n"));
+    let start = process::start_process("error", |_, lines, _| lines.push_str("slots = 1\n"));
     let (world, process) = start.await;
     for mib in [0, 64] {
-        let pack = announced(world.folder.path(), mib);
+        let pack = build_announced_pack(world.folder.path(), mib);
         let restore = SnapshotRef {
             snapshot_commit: world.base.to_string(),
             ..SnapshotRef::default()
@@ -171,7 +171,7 @@ async fn snapshot_with_huge_object_is_refused() {
         assert_eq!(refused.code(), Code::InvalidArgument, "{mib} MiB: {refused}");
     }
     world.open(1).await.shell("c1", "true").await;
-    let held = peak(&process);
+    let held = read_peak_memory(&process);
     assert!(held < MAX_MEMORY_MIB, "{held} MiB");
     println!("| 45 a pack with an object of 2 GB: {held} MiB at most | any | held |");
 }

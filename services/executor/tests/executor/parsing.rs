@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 /// Returns files that abort the grammars or exhaust memory and time.
-fn deadly() -> [(&'static str, String); 3] {
+fn build_deadly_files() -> [(&'static str, String); 3] {
     [
         ("s.yaml", "- ".repeat(255) + "\n"),
         ("A.java", "a<".repeat(25_000)),
@@ -17,7 +17,7 @@ fn deadly() -> [(&'static str, String); 3] {
 async fn parser_crash_leaves_write_unchecked() {
     let world = World::start(2).await;
     let (session, other) = (world.open(1).await, world.open(2).await);
-    for (path, content) in deadly() {
+    for (path, content) in build_deadly_files() {
         let input = json!({ "path": path, "content": content });
         let text = session
             .ok(&format!("write {path}"), "write_file", input)
@@ -48,7 +48,7 @@ async fn parser_crash_leaves_write_unchecked() {
 async fn outline_names_unparsed_files() {
     let world = World::start(1).await;
     let session = world.open(1).await;
-    for (path, content) in deadly() {
+    for (path, content) in build_deadly_files() {
         let input = json!({ "path": path, "content": content, "force": true });
         session.ok(&format!("write {path}"), "write_file", input).await;
     }

@@ -20,7 +20,7 @@ impl Drop for Process {
 
 /// Starts a process with the settings of this world's executor and a separate folder `own`. `change` may add
 /// lines to its section and change the command.
-pub(super) async fn start(
+pub(super) async fn start_process(
     log_filter: &str,
     change: impl FnOnce(&Path, &mut String, &mut Command),
 ) -> (World, Process) {

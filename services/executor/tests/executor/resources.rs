@@ -7,7 +7,7 @@ use super::{process::Process, *};
 const COMMANDS: u32 = 1000;
 
 /// Returns the numbers of descriptors and mounts of the process.
-fn held(process: &Process) -> (usize, usize) {
+fn count_held_resources(process: &Process) -> (usize, usize) {
     let folder = PathBuf::from(format!("/proc/{}", process.0.id()));
     let mounts = fs::read_to_string(folder.join("mountinfo")).unwrap();
     (
@@ -17,7 +17,7 @@ fn held(process: &Process) -> (usize, usize) {
 }
 
 /// Returns the number of its children, including zombies.
-fn children(process: &Process) -> usize {
+fn count_children(process: &Process) -> usize {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap();
     let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
     tasks
@@ -25,7 +25,7 @@ fn children(process: &Process) -> usize {
         .sum()
 }
 
-async fn settles(what: &str, holds: impl Fn() -> bool) {
+async fn wait_until_holds(what: &str, holds: impl Fn() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while !holds() {
         assert!(tokio::time::Instant::now() < deadline, "{what}");
@@ -37,7 +37,7 @@ async fn settles(what: &str, holds: impl Fn() -> bool) {
 async fn thousand_commands_leak_no_resources() {
     // Indexing in the background would open files too.
     let settings = "slots = 1\nindex = false\n";
-    let start = process::start("error", |_, lines, _| lines.push_str(settings));
+    let start = process::start_process("error", |_, lines, _| lines.push_str(settings));
     let (world, process) = start.await;
     let session = world.open(1).await;
     let run = async |number: u32| {
@@ -53,17 +53,23 @@ async fn thousand_commands_leak_no_resources() {
     for number in 0..20 {
         run(number).await;
     }
-    settles("one launcher waits", || children(&process) == 1).await;
-    let before = held(&process);
+    wait_until_holds("one launcher waits", || count_children(&process) == 1).await;
+    let before = count_held_resources(&process);
     for number in 20..COMMANDS {
         run(number).await;
     }
-    settles("one launcher waits after all of them", || children(&process) == 1).await;
-    settles("descriptors and mounts are as before", || {
-        held(&process) == before
+    wait_until_holds("one launcher waits after all of them", || {
+        count_children(&process) == 1
+    })
+    .await;
+    wait_until_holds("descriptors and mounts are as before", || {
+        count_held_resources(&process) == before
     })
     .await;
     session.close().await;
-    settles("the launcher goes with its workspace", || children(&process) == 0).await;
+    wait_until_holds("the launcher goes with its workspace", || {
+        count_children(&process) == 0
+    })
+    .await;
     println!("| 34 a thousand commands: no descriptor, mount, process | any | held |");
 }

@@ -12,7 +12,7 @@ const MANIFEST: &str = r#"{"nodes": {
     "test.shop.orders": {"resource_type": "test", "name": "orders", "original_file_path": "tests/orders.sql"}}}"#;
 
 /// Commits some files to the remote repository.
-fn commit(world: &World) -> String {
+fn commit_indexed_files(world: &World) -> String {
     let remote = world.folder.path().join("remote/acme/shop.git");
     let git = git2::Repository::open(remote).unwrap();
     let mut root = git.treebuilder(None).unwrap();
@@ -38,7 +38,7 @@ fn commit(world: &World) -> String {
     id.to_string()
 }
 
-async fn open(world: &World, number: u64, commit: &str) -> Session {
+async fn open_base_workspace(world: &World, number: u64, commit: &str) -> Session {
     let fence = RunFence::new(1, 5, 1);
     let opened = world
         .try_open(number, fence, |spec| spec.base_commit = commit.to_owned())
@@ -46,7 +46,7 @@ async fn open(world: &World, number: u64, commit: &str) -> Session {
     opened.unwrap().0
 }
 
-fn asked(session: &Session, query: &str) -> SeedContextRequest {
+fn build_seed_request(session: &Session, query: &str) -> SeedContextRequest {
     SeedContextRequest {
         workspace_id: session.id.clone(),
         fence: Some(session.fence.into()),
@@ -57,20 +57,20 @@ fn asked(session: &Session, query: &str) -> SeedContextRequest {
     }
 }
 
-async fn seeds(session: &Session, request: SeedContextRequest) -> SeedContextResponse {
+async fn request_seeds(session: &Session, request: SeedContextRequest) -> SeedContextResponse {
     let mut client = session.client.clone();
     client
-        .seed_context(with(&session.token, request))
+        .seed_context(add_bearer_token(&session.token, request))
         .await
         .unwrap()
         .into_inner()
 }
 
 /// Repeats the request until the index is ready.
-async fn ready(session: &Session, query: &str) -> SeedContextResponse {
+async fn await_ready_seeds(session: &Session, query: &str) -> SeedContextResponse {
     let asked_often = async {
         loop {
-            let answer = seeds(session, asked(session, query)).await;
+            let answer = request_seeds(session, build_seed_request(session, query)).await;
             if answer.ready {
                 return answer;
             }
@@ -87,9 +87,9 @@ async fn ready(session: &Session, query: &str) -> SeedContextResponse {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn indexed_repository_answers_ticket_text() {
     let world = World::start(2).await;
-    let base = commit(&world);
-    let session = open(&world, 1, &base).await;
-    let answer = ready(&session, "`cart_total` is wrong for discounts").await;
+    let base = commit_indexed_files(&world);
+    let session = open_base_workspace(&world, 1, &base).await;
+    let answer = await_ready_seeds(&session, "`cart_total` is wrong for discounts").await;
     let first = answer.chunks.first().unwrap();
     assert_eq!(
         (first.path.as_str(), first.symbol.as_str()),
@@ -102,7 +102,11 @@ async fn indexed_repository_answers_ticket_text() {
         first.reason
     );
 
-    let nothing = seeds(&session, asked(&session, "Kubernetes ingress annotations")).await;
+    let nothing = request_seeds(
+        &session,
+        build_seed_request(&session, "Kubernetes ingress annotations"),
+    )
+    .await;
     assert_eq!(
         (nothing.chunks.len(), nothing.note.as_str()),
         (0, "No confident match.")
@@ -111,9 +115,9 @@ async fn indexed_repository_answers_ticket_text() {
     let candidates = SeedContextRequest {
         candidates: 1000,
         modules: vec!["shop".to_owned()],
-        ..asked(&session, "the price of items")
+        ..build_seed_request(&session, "the price of items")
     };
-    let answer = seeds(&session, candidates).await;
+    let answer = request_seeds(&session, candidates).await;
     let cart = answer
         .candidates
         .iter()
@@ -124,11 +128,18 @@ async fn indexed_repository_answers_ticket_text() {
 
     // Another workspace of this commit finds the index ready. A grant for one workspace does not open the
     // other.
-    let other = open(&world, 2, &base).await;
-    assert!(seeds(&other, asked(&other, "cart")).await.ready);
+    let other = open_base_workspace(&world, 2, &base).await;
+    assert!(
+        request_seeds(&other, build_seed_request(&other, "cart"))
+            .await
+            .ready
+    );
     let mut client = session.client.clone();
     let refused = client
-        .seed_context(with(&session.token, asked(&other, "cart")))
+        .seed_context(add_bearer_token(
+            &session.token,
+            build_seed_request(&other, "cart"),
+        ))
         .await;
     assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);
 }
@@ -136,7 +147,7 @@ async fn indexed_repository_answers_ticket_text() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dbt_model_is_found_by_name() {
     let world = World::start(1).await;
-    let base = commit(&world);
+    let base = commit_indexed_files(&world);
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
         spec.base_commit = base.clone();
         spec.template_path = "shop/TEMPLATE.md".to_owned();
@@ -148,24 +159,24 @@ async fn dbt_model_is_found_by_name() {
             path: "shop".to_owned(),
             manifest_path: manifest.to_owned(),
         }],
-        ..asked(&session, "Sums in stg_orders are wrong; orders are late")
+        ..build_seed_request(&session, "Sums in stg_orders are wrong; orders are late")
     };
-    let answer = seeds(&session, project("manifest.json")).await;
+    let answer = request_seeds(&session, project("manifest.json")).await;
     let first = &answer.chunks[0];
     assert_eq!(
         (first.path.as_str(), first.symbol.as_str()),
         ("shop/models/stg_orders.sql", "stg_orders")
     );
     assert!(first.reason.contains("shop/manifest.json"), "{}", first.reason);
-    let missing = seeds(&session, project("")).await;
+    let missing = request_seeds(&session, project("")).await;
     assert!(missing.chunks.iter().all(|chunk| chunk.symbol != "stg_orders"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn find_code_marks_changed_files() {
     let world = World::start(1).await;
-    let session = open(&world, 1, &commit(&world)).await;
-    ready(&session, "cart").await;
+    let session = open_base_workspace(&world, 1, &commit_indexed_files(&world)).await;
+    await_ready_seeds(&session, "cart").await;
     let found = session
         .ok("a", "find_code", json!({ "query": "cart_total" }))
         .await
@@ -189,8 +200,8 @@ async fn find_code_marks_changed_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn seeds_without_index_search_literally() {
     let world = World::start_as(1, |_, settings| settings.index = false).await;
-    let session = open(&world, 1, &commit(&world)).await;
-    let answer = seeds(&session, asked(&session, "`cart_total` is wrong")).await;
+    let session = open_base_workspace(&world, 1, &commit_indexed_files(&world)).await;
+    let answer = request_seeds(&session, build_seed_request(&session, "`cart_total` is wrong")).await;
     assert!(!answer.ready);
     assert_eq!(
         answer.note,
@@ -212,8 +223,8 @@ async fn seeds_without_index_search_literally() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn index_in_mirror_hidden_from_commands() {
     let world = World::start(1).await;
-    let session = open(&world, 1, &commit(&world)).await;
-    ready(&session, "cart").await;
+    let session = open_base_workspace(&world, 1, &commit_indexed_files(&world)).await;
+    await_ready_seeds(&session, "cart").await;
     let folder = world.folder.path().join("data/mirrors/acme/shop.git/code-index");
     assert!(folder.is_dir());
     let shown = session

@@ -66,7 +66,7 @@ pub(super) fn is_root(check: &str) -> bool {
     is_root
 }
 
-pub(super) async fn start(without: Vec<executor::ConfinementMechanism>) -> (World, Runner) {
+pub(super) async fn start_runner_world(without: Vec<executor::ConfinementMechanism>) -> (World, Runner) {
     let mut runner = None;
     let world = World::start_as(1, |folder, settings| {
         let (started, socket) = start_runner(folder);
@@ -83,7 +83,7 @@ async fn runner_removes_leftovers_between_workspaces() {
     if !is_root("28 what commands leave outside") {
         return;
     }
-    let (world, _runner) = start(vec![executor::ConfinementMechanism::Namespaces]).await;
+    let (world, _runner) = start_runner_world(vec![executor::ConfinementMechanism::Namespaces]).await;
     let look = "find /dev/shm -user $(id -u); cat /proc/sysvipc/* | grep -cE \" $(id -u) +[0-9]+ +[0-9]+ +[0-9]+ \" || true";
     let leave = "mkdir /dev/shm/left-$$ && touch /dev/shm/left-$$/file; ipcmk -M 64; ipcmk -S 1; ipcmk -Q";
     let first = world.open(1).await;
@@ -103,7 +103,7 @@ async fn runner_commands_have_separate_user() {
         return;
     }
     for without in [vec![], vec![executor::ConfinementMechanism::Namespaces]] {
-        let (world, _runner) = start(without).await;
+        let (world, _runner) = start_runner_world(without).await;
         let session = world.open(1).await;
         let result = session
             .call("1", "run_command", json!({ "command": "id -u; cat README.md" }))
@@ -162,12 +162,12 @@ async fn lost_runner_closes_workspace() {
     if !is_root("30 a runner that goes") {
         return;
     }
-    let (world, runner) = start(vec![]).await;
+    let (world, runner) = start_runner_world(vec![]).await;
     let session = world.open(1).await;
     session.shell("1", "echo kept > file").await;
     let command = json!({ "command": "echo started; sleep 600" });
     let mut running = session.start("2", "run_command", &command).await.unwrap();
-    assert!(output(&mut running).await.contains("started"));
+    assert!(await_first_output(&mut running).await.contains("started"));
     drop(runner);
     let _again = start_runner(world.folder.path());
     let refused = session.start("3", "read_file", &json!({ "path": "file" })).await;

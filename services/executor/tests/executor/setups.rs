@@ -34,7 +34,7 @@ fn commit_on(world: &World, on: &str, files: &[(&str, &str)]) -> String {
 }
 
 /// Commits these files as the newest commit of the base branch.
-pub(super) fn commit(world: &World, files: &[(&str, &str)]) -> String {
+pub(super) fn commit_base_files(world: &World, files: &[(&str, &str)]) -> String {
     let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let head = remote.branch_head("main").unwrap().unwrap();
     let made = commit_on(world, head.as_str(), files);
@@ -65,7 +65,7 @@ impl Opened {
     }
 }
 
-async fn open(world: &World, number: u64, base: &str, command: &str) -> Opened {
+async fn open_setup_workspace(world: &World, number: u64, base: &str, command: &str) -> Opened {
     let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
         spec.base_commit = base.to_owned();
         spec.setup = vec![command.to_owned()];
@@ -82,8 +82,8 @@ async fn open(world: &World, number: u64, base: &str, command: &str) -> Opened {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_result_is_reused_unmodified() {
     let world = World::start(1).await;
-    let base = commit(&world, &[("Cargo.lock", "1")]);
-    let first = open(&world, 1, &base, COMMAND).await;
+    let base = commit_base_files(&world, &[("Cargo.lock", "1")]);
+    let first = open_setup_workspace(&world, 1, &base, COMMAND).await;
     assert!(!first.failed && !first.is_reused(), "{}", first.log);
     let left = first.session.shell("c1", SHOW).await;
     let poison = "for f in ignored/deep/value left.txt $HOME/file; do echo poison > $f; done; \
@@ -91,7 +91,7 @@ async fn setup_result_is_reused_unmodified() {
     first.session.shell("c2", poison).await;
     first.end(&world).await;
 
-    let second = open(&world, 2, &base, COMMAND).await;
+    let second = open_setup_workspace(&world, 2, &base, COMMAND).await;
     assert!(!second.failed && second.is_reused(), "{}", second.log);
     assert_eq!(second.session.shell("c1", SHOW).await, left);
     // An untracked file of setup is not a change of the run.
@@ -102,13 +102,13 @@ async fn setup_result_is_reused_unmodified() {
     assert!(!read.changed);
     second.end(&world).await;
 
-    let other = commit(&world, &[("Cargo.lock", "2")]);
-    let third = open(&world, 3, &other, COMMAND).await;
+    let other = commit_base_files(&world, &[("Cargo.lock", "2")]);
+    let third = open_setup_workspace(&world, 3, &other, COMMAND).await;
     assert!(!third.is_reused());
     assert_ne!(third.session.shell("c1", SHOW).await, left);
     third.end(&world).await;
 
-    let fourth = open(&world, 4, &base, COMMAND).await;
+    let fourth = open_setup_workspace(&world, 4, &base, COMMAND).await;
     assert!(fourth.is_reused(), "the base branch has moved on: {}", fourth.log);
     assert_eq!(fourth.session.shell("c1", SHOW).await, left);
 }
@@ -116,7 +116,7 @@ async fn setup_result_is_reused_unmodified() {
 /// Setup command whose effect a script of the repository decides, like `postinstall`.
 const BY_SCRIPT: &str = "sh install.sh";
 
-fn install(words: &str) -> String {
+fn build_install_script(words: &str) -> String {
     format!("mkdir -p ignored && echo {words} > ignored/tool\n")
 }
 
@@ -124,11 +124,14 @@ fn install(words: &str) -> String {
 async fn setup_with_other_script_runs_again() {
     let world = World::start(1).await;
     for (number, words) in [(1, "first"), (2, "second")] {
-        let base = commit(
+        let base = commit_base_files(
             &world,
-            &[("package-lock.json", "1"), ("install.sh", &install(words))],
+            &[
+                ("package-lock.json", "1"),
+                ("install.sh", &build_install_script(words)),
+            ],
         );
-        let opened = open(&world, number, &base, BY_SCRIPT).await;
+        let opened = open_setup_workspace(&world, number, &base, BY_SCRIPT).await;
         assert!(!opened.failed && !opened.is_reused(), "{}", opened.log);
         let there = opened.session.shell("c1", "cat ignored/tool").await;
         assert!(there.contains(words), "{there}");
@@ -140,8 +143,8 @@ async fn setup_with_other_script_runs_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pull_request_setup_is_not_shared() {
     let world = World::start(1).await;
-    let files = |words: &str| install(words);
-    let base = commit(
+    let files = |words: &str| build_install_script(words);
+    let base = commit_base_files(
         &world,
         &[("package-lock.json", "1"), ("install.sh", &files("ours"))],
     );
@@ -159,12 +162,12 @@ async fn pull_request_setup_is_not_shared() {
         ],
     );
     for (number, head) in [(1, &theirs), (2, &same)] {
-        let opened = open(&world, number, head, BY_SCRIPT).await;
+        let opened = open_setup_workspace(&world, number, head, BY_SCRIPT).await;
         assert!(!opened.failed && !opened.is_reused(), "{}", opened.log);
         opened.end(&world).await;
         assert!(!world.folder.path().join("data/setups/acme").exists());
     }
-    let opened = open(&world, 3, &base, BY_SCRIPT).await;
+    let opened = open_setup_workspace(&world, 3, &base, BY_SCRIPT).await;
     assert!(!opened.is_reused(), "{}", opened.log);
     let there = opened.session.shell("c1", "cat ignored/tool").await;
     assert!(there.contains("ours"), "{there}");
@@ -179,7 +182,7 @@ async fn pull_request_setup_is_not_shared() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unsafe_setup_result_is_not_stored() {
     let world = World::start(1).await;
-    let base = commit(&world, &[("uv.lock", "1")]);
+    let base = commit_base_files(&world, &[("uv.lock", "1")]);
     let without = world.base.to_string();
     let changing = format!("{COMMAND} && echo more >> README.md");
     let failing = format!("{COMMAND} && false");
@@ -190,7 +193,7 @@ async fn unsafe_setup_result_is_not_stored() {
     ];
     for (case, (base, command, fails)) in cases.into_iter().enumerate() {
         for again in 0..2 {
-            let opened = open(&world, 1 + 10 * case as u64 + again, base, command).await;
+            let opened = open_setup_workspace(&world, 1 + 10 * case as u64 + again, base, command).await;
             assert_eq!(
                 (opened.failed, opened.is_reused()),
                 (fails, false),
@@ -205,16 +208,19 @@ async fn unsafe_setup_result_is_not_stored() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn incomplete_setup_result_is_discarded() {
     let world = World::start(1).await;
-    let base = commit(&world, &[("go.sum", "1")]);
-    open(&world, 1, &base, COMMAND).await.end(&world).await;
+    let base = commit_base_files(&world, &[("go.sum", "1")]);
+    open_setup_workspace(&world, 1, &base, COMMAND)
+        .await
+        .end(&world)
+        .await;
     let kept = world.folder.path().join("data/setups/acme/shop");
     let entry = std::fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(entry.join("home/file")).unwrap();
-    let second = open(&world, 2, &base, COMMAND).await;
+    let second = open_setup_workspace(&world, 2, &base, COMMAND).await;
     assert!(!second.failed && !second.is_reused(), "{}", second.log);
     let left = second.session.shell("c1", SHOW).await;
     second.end(&world).await;
-    let third = open(&world, 3, &base, COMMAND).await;
+    let third = open_setup_workspace(&world, 3, &base, COMMAND).await;
     assert!(third.is_reused());
     assert_eq!(third.session.shell("c1", SHOW).await, left);
     let unfinished = world.folder.path().join("data/setups.unfinished");
@@ -226,7 +232,7 @@ async fn reopened_run_moves_without_second_slot() {
     let world = World::start(1).await;
     let old = world.open(1).await;
     old.shell("c1", "echo theirs > README.md").await;
-    let base = commit(&world, &[("pushed.txt", "by a person")]);
+    let base = commit_base_files(&world, &[("pushed.txt", "by a person")]);
     let (new, answer) = world
         .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
         .await
@@ -241,7 +247,7 @@ async fn reopened_run_moves_without_second_slot() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kept_setup_holds_nothing_of_restored_files() {
     let world = World::start(1).await;
-    let base = commit(&world, &[("yarn.lock", "1")]);
+    let base = commit_base_files(&world, &[("yarn.lock", "1")]);
     let (session, answer) = world
         .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
         .await
@@ -276,7 +282,7 @@ async fn kept_setup_holds_nothing_of_restored_files() {
     };
     restored.end(&world).await;
     // The stored result precedes the snapshot.
-    let kept = open(&world, 2, &base, COMMAND).await;
+    let kept = open_setup_workspace(&world, 2, &base, COMMAND).await;
     assert!(kept.is_reused(), "{}", kept.log);
     assert_eq!(kept.session.shell("c1", SHOW).await, left);
     let words = kept.session.shell("c2", "cat README.md").await;
@@ -304,7 +310,10 @@ async fn instructions_come_from_the_base_branch_alone() {
         commands: Vec::new(),
     };
     let mut client = session.client.clone();
-    let found = client.find_checks(with(&session.token, request)).await.unwrap();
+    let found = client
+        .find_checks(add_bearer_token(&session.token, request))
+        .await
+        .unwrap();
     let found = found.into_inner().candidates;
     assert!(
         !found.iter().any(|found| found.command.contains("of_the_head")),

@@ -30,7 +30,7 @@ async fn try_snapshot(session: &Session) -> Result<Vec<u8>, Status> {
     };
     let mut client = session.client.clone();
     let mut stream = client
-        .snapshot_workspace(with(&session.token, request))
+        .snapshot_workspace(add_bearer_token(&session.token, request))
         .await?
         .into_inner();
     let mut pack = Vec::new();
@@ -185,7 +185,7 @@ impl Drop for SmallDisk {
 /// Waits for the first status whose reason matches.
 async fn status_with(world: &World, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut client = world.client.clone();
-    let request = with(&world.status_token(), WatchStatusRequest {});
+    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
     let mut statuses = client.watch_status(request).await.unwrap().into_inner();
     let wanted = async {
         while let Some(status) = statuses.message().await.unwrap() {

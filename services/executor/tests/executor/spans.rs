@@ -19,7 +19,7 @@ fn keep_span(buffer: &SpanBuffer, trace: u128, id: u64) {
         name: "run_check".to_owned(),
         start: SystemTime::UNIX_EPOCH,
         end: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
-        attributes: vec![("run".to_owned(), run(1).to_string())],
+        attributes: vec![("run".to_owned(), build_run_id(1).to_string())],
         is_failed: false,
     });
 }
@@ -34,7 +34,11 @@ async fn take_spans(
         fence: Some(fence.into()),
         trace_id: trace.to_vec(),
     };
-    let taken = world.client.clone().take_spans(with(token, message)).await;
+    let taken = world
+        .client
+        .clone()
+        .take_spans(add_bearer_token(token, message))
+        .await;
     taken.map(Response::into_inner)
 }
 
@@ -49,13 +53,13 @@ async fn call_beneath(session: &Session, id: &str, trace: u128, flags: &str) {
         commit_time_s: 1_790_000_000,
         commit_author: String::new(),
     };
-    let mut request = with(&session.token, call);
+    let mut request = add_bearer_token(&session.token, call);
     let parent = format!("00-{trace:032x}-00000000000000aa-{flags}");
     request
         .metadata_mut()
         .insert("traceparent", parent.parse().unwrap());
     let answers = session.client.clone().call_tool(request).await.unwrap();
-    finish(answers.into_inner()).await;
+    await_result(answers.into_inner()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +87,7 @@ async fn spans_reach_only_naming_tickets() {
         code(take_spans(&world, "nonsense", fence, &bytes).await),
         Code::Unauthenticated
     );
-    let gate = world.token(&run(1), None, fence, GrantAudience::Gate);
+    let gate = world.token(&build_run_id(1), None, fence, GrantAudience::Gate);
     assert_eq!(
         code(take_spans(&world, &gate, fence, &bytes).await),
         Code::Unauthenticated
@@ -94,7 +98,7 @@ async fn spans_reach_only_naming_tickets() {
         Code::PermissionDenied
     );
     let older = RunFence::new(1, 1, 1);
-    let stale = world.token(&run(1), None, older, GrantAudience::Executor);
+    let stale = world.token(&build_run_id(1), None, older, GrantAudience::Executor);
     assert_eq!(
         code(take_spans(&world, &stale, older, &bytes).await),
         Code::FailedPrecondition
@@ -115,7 +119,7 @@ async fn spans_reach_only_naming_tickets() {
     );
 
     own.close().await;
-    let grant = world.token(&run(1), None, fence, GrantAudience::Executor);
+    let grant = world.token(&build_run_id(1), None, fence, GrantAudience::Executor);
     let first = take_spans(&world, &grant, fence, &bytes).await.unwrap();
     assert_eq!((first.spans.len(), first.more), (256, true));
     assert_eq!(first.spans[0].span_id, 1_u64.to_be_bytes());
@@ -125,7 +129,7 @@ async fn spans_reach_only_naming_tickets() {
     assert_eq!((rest.spans.len(), rest.more), (44, false));
     assert_eq!(take_spans(&world, &grant, fence, &bytes).await.unwrap(), nothing);
     let mut statuses = {
-        let request = with(&world.status_token(), WatchStatusRequest {});
+        let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
         world
             .client
             .clone()

@@ -54,7 +54,7 @@ impl Files {
     }
 }
 
-fn authority() -> CertificateAuthority {
+fn generate_authority() -> CertificateAuthority {
     CertificateAuthority::generate(bootstrap::read_wall_clock(), 1)
         .unwrap()
         .0
@@ -76,7 +76,7 @@ impl Secured {
         let token = signer.sign_status(bootstrap::read_wall_clock()).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut config = config(folder.path(), address, pair);
+        let mut config = build_config(folder.path(), address, pair);
         config.tls = Some(files.settings());
         let stop = CancellationToken::new();
         tokio::spawn(executor::serve_executor(config, listener, stop.clone()));
@@ -90,21 +90,21 @@ impl Secured {
 
     /// Calls as a client with a grant. Returns the number of tools or the refusal.
     async fn ask(&self, client: &mut ExecutorServiceClient<Channel>) -> Result<usize, Status> {
-        let request = with(&self.token, ListToolsRequest {});
+        let request = add_bearer_token(&self.token, ListToolsRequest {});
         Ok(client.list_tools(request).await?.into_inner().tools.len())
     }
 }
 
 #[tokio::test]
 async fn certified_executor_answers_planners_only() {
-    let authority = authority();
+    let authority = generate_authority();
     let files = Files::of(&authority, "executor");
     let executor = Secured::start(&files).await;
     let mut planner = Files::of(&authority, "planner").client(executor.address);
     assert!(executor.ask(&mut planner).await.unwrap() > 3);
     for other in [
         Files::of(&authority, "reporter"),
-        Files::of(&self::authority(), "planner"),
+        Files::of(&self::generate_authority(), "planner"),
     ] {
         let refused = executor.ask(&mut other.client(executor.address)).await;
         assert!(refused.is_err(), "the grant alone does not help");
@@ -122,7 +122,7 @@ async fn certified_executor_answers_planners_only() {
 
 #[tokio::test]
 async fn renewed_certificate_keeps_planner_connection() {
-    let authority = authority();
+    let authority = generate_authority();
     let (files, planner) = (
         Files::of(&authority, "executor"),
         Files::of(&authority, "planner"),
@@ -131,7 +131,7 @@ async fn renewed_certificate_keeps_planner_connection() {
     let mut before = planner.client(executor.address);
     executor.ask(&mut before).await.unwrap();
     // A different authority, so that a new connection shows which files are in use.
-    let next = self::authority();
+    let next = self::generate_authority();
     files.renew(&next, "executor");
     assert!(executor.ask(&mut planner.client(executor.address)).await.is_err());
     planner.renew(&next, "planner");

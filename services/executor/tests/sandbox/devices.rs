@@ -52,7 +52,7 @@ fn check_31_user_terminals_are_unreachable() {
 
 #[test]
 fn namespaced_commands_get_private_terminals() {
-    for level in levels(Needs::Processes)
+    for level in list_reached_levels(Needs::Processes)
         .into_iter()
         .filter(|level| level.has_namespaces())
     {
@@ -61,13 +61,13 @@ fn namespaced_commands_get_private_terminals() {
             "python3 -c 'import os, pty; print(os.ttyname(os.openpty()[1])); pty.spawn([\"echo\", \"typed\"])'; ls /dev/pts",
         );
         assert!(text.contains("/dev/pts/0") && text.contains("typed"), "{text}");
-        row("31 own terminals", level.name(), "held");
+        print_result_row("31 own terminals", level.name(), "held");
     }
 }
 
 #[test]
 fn namespaced_commands_see_stateless_devices_only() {
-    for level in levels(Needs::Processes)
+    for level in list_reached_levels(Needs::Processes)
         .into_iter()
         .filter(|level| level.has_namespaces())
     {
@@ -106,7 +106,7 @@ fn namespaced_commands_see_stateless_devices_only() {
         } else {
             "held; planted node not run: takes root"
         };
-        row("20 device nodes", level.name(), outcome);
+        print_result_row("20 device nodes", level.name(), outcome);
     }
 }
 

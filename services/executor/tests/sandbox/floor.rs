@@ -28,7 +28,7 @@ fn check_01_l1_requires_seccomp_and_landlock() {
         }
     }
     assert_eq!(level_with(&["--without", "seccomp"]), "L0");
-    row("1 what L1 takes", "any", "held");
+    print_result_row("1 what L1 takes", "any", "held");
 }
 
 #[test]
@@ -41,18 +41,18 @@ fn check_09_every_landlock_abi_confines() {
             world.path("other")
         );
         let command = command.args(["--landlock-abi", abi, "--", "bash", "-c", &script]);
-        let (code, text) = finish(command.output().unwrap());
+        let (code, text) = read_safe_output(command.output().unwrap());
         assert!(code == 0 && text.ends_with("y\n"), "ABI {abi}: {text}");
         assert!(!world.path("other/new").exists(), "ABI {abi}");
     }
-    row("9 files at every ABI of Landlock", "L0 to L1", "held");
+    print_result_row("9 files at every ABI of Landlock", "L0 to L1", "held");
 }
 
 #[test]
 fn doctor_below_level_names_remedy() {
     let world = World::new();
     let mut command = world.command("doctor", Level::Bare);
-    let (code, text) = finish(command.output().unwrap());
+    let (code, text) = read_safe_output(command.output().unwrap());
     assert_eq!(code, 3);
     for part in [
         "L0",
@@ -89,7 +89,7 @@ fn refused_start(lines: &str) -> String {
         .output()
         .unwrap();
     assert!(!output.status.success(), "it started");
-    finish(output).1
+    read_safe_output(output).1
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn check_02_unconfined_executor_refuses_start() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    row("2 no start below L1 by default", "any", "held");
+    print_result_row("2 no start below L1 by default", "any", "held");
 }
 
 #[test]
 fn check_02_runner_below_l2_refused() {
     let world = World::new();
-    let socket = if levels(Needs::Level).contains(&Level::Runner) {
+    let socket = if list_reached_levels(Needs::Level).contains(&Level::Runner) {
         world.runner()
     } else {
-        row("2 no runner below L2", "L2", "not run: takes root");
+        print_result_row("2 no runner below L2", "L2", "not run: takes root");
         return;
     };
     let lines = format!(
@@ -123,7 +123,7 @@ fn check_02_runner_below_l2_refused() {
         said.contains("executor.runner_socket") && said.contains("must reach L2"),
         "{said}"
     );
-    row("2 no runner below L2", "L2", "held");
+    print_result_row("2 no runner below L2", "L2", "held");
 }
 
 /// Runs `executor doctor` as in the executor's container: without arguments, with the service's settings.
@@ -166,7 +166,7 @@ fn check_01_doctor_reads_service_settings() {
         (code, &report["level"], &report["min_level"]),
         (0, &"L0".into(), &"L0".into())
     );
-    if levels(Needs::Level).contains(&Level::Runner) {
+    if list_reached_levels(Needs::Level).contains(&Level::Runner) {
         let lines = format!("min_level = \"L2\"\nrunner_socket = {:?}", world.runner());
         let (code, report) = doctor_with_settings(&world, &lines, Some(executors_user()));
         assert_eq!(
@@ -174,5 +174,5 @@ fn check_01_doctor_reads_service_settings() {
             (0, &"L2".into(), &"L2".into())
         );
     }
-    row("1 doctor tells the level of the service beside it", "any", "held");
+    print_result_row("1 doctor tells the level of the service beside it", "any", "held");
 }

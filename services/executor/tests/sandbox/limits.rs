@@ -18,7 +18,7 @@ fn is_killed_for(level: Level, options: &[&str], script: &str, reason: &str) {
 const MEMORY: &str = "more than 200 MiB of memory";
 
 /// Returns a script that passes chunks of 8 MiB to `write` until it is stopped.
-fn filler(opened: &str) -> String {
+fn build_filler_script(opened: &str) -> String {
     format!(
         "import ctypes, mmap, os, time\n{opened}\nfor number in range(100):\n    write(number, b'x' * (8 << 20)); time.sleep(0.02)\ntime.sleep(60)\n"
     )
@@ -27,14 +27,15 @@ fn filler(opened: &str) -> String {
 #[test]
 fn check_25_unnamed_file_memory_counts() {
     at_each_level("25 memory: memfd", Needs::Limits, |_, level| {
-        let script = filler("file = os.memfd_create('x')\ndef write(number, data): os.write(file, data)");
+        let script =
+            build_filler_script("file = os.memfd_create('x')\ndef write(number, data): os.write(file, data)");
         is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
     });
 }
 
 #[test]
 fn check_25_memory_of_private_folders_counts() {
-    for level in levels(Needs::Processes) {
+    for level in list_reached_levels(Needs::Processes) {
         // Without namespaces only `/dev/shm` is a file system in memory.
         let folders = if level.has_namespaces() {
             "('/tmp', '/var/tmp', '/dev/shm')"
@@ -42,14 +43,14 @@ fn check_25_memory_of_private_folders_counts() {
             "('/dev/shm',)"
         };
         let name = format!("journeyman-test-{}", std::process::id());
-        let script = filler(&format!(
+        let script = build_filler_script(&format!(
             "import atexit\nfolders = {folders}\npaths = [f'{{folder}}/{name}' for folder in folders]\n\
              def write(number, data): open(paths[number % len(paths)], 'ab').write(data)"
         ));
         is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
         // Without namespaces the file is in the machine's `/dev/shm`.
         let _ = fs::remove_file(Path::new("/dev/shm").join(name));
-        row("25 memory: private folders, /dev/shm", level.name(), "held");
+        print_result_row("25 memory: private folders, /dev/shm", level.name(), "held");
     }
 }
 
@@ -58,7 +59,7 @@ fn check_25_system_v_memory_counts() {
     at_each_level("25 memory: System V", Needs::Limits, |_, level| {
         // The segments are filled and detached, so they are in no process's memory. They are removed at the
         // end of the command anyway.
-        let script = filler(
+        let script = build_filler_script(
             "libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; made = []\n\
              def write(number, data):\n    id = libc.shmget(0, len(data), 0o1600); made.append(id)\n    \
              at = libc.shmat(id, None, 0); ctypes.memmove(at, data, len(data)); libc.shmdt(ctypes.c_void_p(at))\n    \
@@ -102,7 +103,7 @@ fn check_25_shared_memory_counts_once() {
 #[test]
 fn check_26_open_deleted_files_count() {
     at_each_level("26 disk: deleted files", Needs::Limits, |_, level| {
-        let script = filler(
+        let script = build_filler_script(
             "file = open('big', 'wb', buffering=0); os.unlink('big')\ndef write(number, data): file.write(data)",
         );
         is_killed_for(level, &["--disk-mib", "64"], &script, "more than 64 MiB of files");
@@ -130,7 +131,7 @@ fn check_28_session_storm_ends_at_limit() {
         let is_held_by_kernel = text.contains("Resource temporarily unavailable");
         let is_ended_by_launcher =
             text.contains("killed after 1 s") || text.contains("more than 300 processes");
-        let probe = &doctor(level)["probe"];
+        let probe = &run_doctor_command(level)["probe"];
         let has_kernels_limit = level.has_namespaces()
             || probe["uid"] != 0
             || probe["cgroup"]["processes"] == true
@@ -161,7 +162,7 @@ fn check_28_session_storm_ends_at_limit() {
 fn memory_limit_stays_below_container_limit() {
     // A cgroup of version 1 or 2 represents the container. Only root can create one.
     let Some(group) = Container::make(1024) else {
-        row(
+        print_result_row(
             "25 below the container's limit",
             "any",
             "not run: no memory group can be made here",
@@ -180,7 +181,7 @@ fn memory_limit_stays_below_container_limit() {
     let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     assert_eq!(report["probe"]["memory_limit"], 1024_u64 << 20, "{report}");
     assert_eq!(report["limits"]["memory_mib"], 512, "{report}");
-    row("25 below the container's limit", "any", "held");
+    print_result_row("25 below the container's limit", "any", "held");
 }
 
 /// Memory cgroup that is removed when dropped.

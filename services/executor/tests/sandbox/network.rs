@@ -33,7 +33,7 @@ fn check_16_unneeded_socket_families_are_refused() {
 
 #[test]
 fn check_16_machine_sockets_are_unreachable() {
-    for level in levels(Needs::Files) {
+    for level in list_reached_levels(Needs::Files) {
         let world = World::new();
         let _socket = UnixListener::bind(world.path("other/socket")).unwrap();
         let script = "attempt('unix', lambda: socket.socket(socket.AF_UNIX).connect(OTHER + '/socket'))\n";
@@ -47,15 +47,15 @@ fn check_16_machine_sockets_are_unreachable() {
         } else {
             "held"
         };
-        row("16 named sockets", level.name(), outcome);
+        print_result_row("16 named sockets", level.name(), outcome);
     }
 }
 
 #[test]
 fn checks_16_to_18_namespaces_hide_network() {
-    for level in levels(Needs::Processes) {
+    for level in list_reached_levels(Needs::Processes) {
         if !level.has_namespaces() {
-            row(
+            print_result_row(
                 "16-18 TCP, UDP, DNS",
                 level.name(),
                 "open, documented: the pod's network policy and its self-test (70)",
@@ -82,7 +82,7 @@ attempt("dns", lambda: socket.getaddrinfo("packages.example", 80))
 "#
         );
         world.all_denied(level, &script);
-        row(
+        print_result_row(
             "16-18 TCP, UDP, fast open, MPTCP, DNS, metadata",
             level.name(),
             "held",

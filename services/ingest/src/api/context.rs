@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
 
-    fn of(job: Job, given: Value) -> Result<JobContext, String> {
+    fn parse_job_context(job: Job, given: Value) -> Result<JobContext, String> {
         let Value::Object(given) = given else {
             panic!("an object")
         };
@@ -268,14 +268,14 @@ mod tests {
             issue: Some(123),
             ..JobContext::default()
         };
-        assert_eq!(of(Job::Implement, given), Ok(expected));
+        assert_eq!(parse_job_context(Job::Implement, given), Ok(expected));
         let given =
             json!({"pr_number": 456, "instructions": " ", "issue_section": "Fixes #1", "comment_id": ""});
         let expected = JobContext {
             number: Some(456),
             ..JobContext::default()
         };
-        assert_eq!(of(Job::Review, given), Ok(expected));
+        assert_eq!(parse_job_context(Job::Review, given), Ok(expected));
         let given = json!({"resource_number": "789", "discussion_number": "789", "discussion_title": "Believe me",
             "discussion_body": "…", "task": "plan"});
         let expected = JobContext {
@@ -284,7 +284,7 @@ mod tests {
             task: Some(DiscussionTask::Plan),
             ..JobContext::default()
         };
-        assert_eq!(of(Job::Discuss, given), Ok(expected));
+        assert_eq!(parse_job_context(Job::Discuss, given), Ok(expected));
         assert_eq!(JobContext::of(Job::Triage, None), Ok(JobContext::default()));
     }
 
@@ -294,7 +294,7 @@ mod tests {
             let ticket: TicketKey = ticket.parse().unwrap();
             let mut given = json!({"comment_id": id});
             given[if job == Job::Answer { "question" } else { "task" }] = json!("plan");
-            let comment = of(job, given)?.comment(&ticket);
+            let comment = parse_job_context(job, given)?.comment(&ticket);
             comment.map_err(|problem| format!("{problem:?}"))
         };
         let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
@@ -346,13 +346,14 @@ mod tests {
             let refused = on(job, ticket, id).expect_err(complaint);
             assert!(refused.contains(complaint), "{refused}");
         }
-        let refused = of(Job::Implement, json!({"comment_id": 91})).unwrap_err();
+        let refused = parse_job_context(Job::Implement, json!({"comment_id": 91})).unwrap_err();
         assert_eq!(refused, "the job implement takes no context.comment_id");
     }
 
     #[test]
     fn only_discuss_job_takes_task() {
-        let task = |job, task: Value| of(job, json!({ "task": task })).map(|context| context.task);
+        let task =
+            |job, task: Value| parse_job_context(job, json!({ "task": task })).map(|context| context.task);
         assert_eq!(task(Job::Discuss, json!("plan")), Ok(Some(DiscussionTask::Plan)));
         for (job, given, complaint) in [
             (
@@ -370,7 +371,9 @@ mod tests {
 
     #[test]
     fn context_words_match_job_or_fail() {
-        let words = |job, name: &str| of(job, json!({ name: "Half up." })).map(|context| context.words);
+        let words = |job, name: &str| {
+            parse_job_context(job, json!({ name: "Half up." })).map(|context| context.words)
+        };
         let heard = Ok(Some("Half up.".to_owned()));
         assert_eq!(words(Job::Implement, "instructions"), heard);
         assert_eq!(words(Job::FixCi, "instructions"), heard);
@@ -406,7 +409,7 @@ mod tests {
                 "at most 262144 bytes",
             ),
         ] {
-            let refused = of(job, given).expect_err(complaint);
+            let refused = parse_job_context(job, given).expect_err(complaint);
             assert!(refused.contains(complaint), "{refused}");
         }
     }

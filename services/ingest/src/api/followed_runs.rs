@@ -277,7 +277,7 @@ mod tests {
 
     const FENCE: &str = r#"{"epoch":1,"sequence":57,"delivered":2}"#;
 
-    fn entry(position: u64, nonce: &str) -> Result<JournalEntry, queue::Error> {
+    fn build_journal_entry(position: u64, nonce: &str) -> Result<JournalEntry, queue::Error> {
         let line = format!(
             r#"{{"position":{position},"at":1000,"nonce":"{nonce}","fence":{FENCE},"fact":{{"type":"taken_over","fence":{FENCE}}}}}"#
         );
@@ -285,7 +285,7 @@ mod tests {
     }
 
     /// Position of the event that a follower gets, `None` for a follower that waits, `-1` for one that must read the journal.
-    fn seen(run: &LiveRun, wanted: u64, is_searched: bool) -> Option<i64> {
+    fn find_event_position(run: &LiveRun, wanted: u64, is_searched: bool) -> Option<i64> {
         match run.event_from(wanted, is_searched) {
             NextEvent::Here(_, position) => i64::try_from(position).ok(),
             NextEvent::InJournal => Some(-1),
@@ -297,15 +297,20 @@ mod tests {
     async fn newest_events_come_from_memory() {
         let (more, entries) = futures::channel::mpsc::unbounded();
         let run = LiveRun::begin(entries.boxed());
-        assert_eq!(seen(&run, 0, true), None);
+        assert_eq!(find_event_position(&run, 0, true), None);
         for position in 5..8 {
-            more.unbounded_send(entry(position, "n")).expect("sent");
+            more.unbounded_send(build_journal_entry(position, "n"))
+                .expect("sent");
         }
         run.wait_beyond(7).await.expect("they come");
-        assert_eq!(seen(&run, 4, false), Some(-1), "the journal has it");
-        assert_eq!(seen(&run, 4, true), Some(5), "nobody has it");
         assert_eq!(
-            [5, 7, 8].map(|wanted| seen(&run, wanted, false)),
+            find_event_position(&run, 4, false),
+            Some(-1),
+            "the journal has it"
+        );
+        assert_eq!(find_event_position(&run, 4, true), Some(5), "nobody has it");
+        assert_eq!(
+            [5, 7, 8].map(|wanted| find_event_position(&run, wanted, false)),
             [Some(5), Some(7), None]
         );
         drop(more);
@@ -318,7 +323,8 @@ mod tests {
         let run = LiveRun::begin(entries.boxed());
         let long = "x".repeat(100_000);
         for position in 0..100 {
-            more.unbounded_send(entry(position, &long)).expect("sent");
+            more.unbounded_send(build_journal_entry(position, &long))
+                .expect("sent");
         }
         run.wait_beyond(99).await.expect("they come");
         let (bytes, kept) = {
@@ -326,10 +332,14 @@ mod tests {
             (recent.bytes, recent.events.len())
         };
         assert!(bytes <= MAX_KEPT_BYTES && kept == 5, "{kept}");
-        more.unbounded_send(entry(100, &"x".repeat(2 * MAX_KEPT_BYTES)))
+        more.unbounded_send(build_journal_entry(100, &"x".repeat(2 * MAX_KEPT_BYTES)))
             .expect("sent");
         run.wait_beyond(100).await.expect("it comes");
-        assert_eq!(seen(&run, 100, false), Some(100), "one always fits");
-        assert_eq!(seen(&run, 99, false), Some(-1));
+        assert_eq!(
+            find_event_position(&run, 100, false),
+            Some(100),
+            "one always fits"
+        );
+        assert_eq!(find_event_position(&run, 99, false), Some(-1));
     }
 }

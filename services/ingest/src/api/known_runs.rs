@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn run(status: RunStatus) -> RunSummary {
+    fn build_run_summary(status: RunStatus) -> RunSummary {
         RunSummary {
             id: "jira:ENG-12@57".parse().expect("id"),
             job: Job::Implement,
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    fn holds(query: RunsQuery, run: &RunSummary) -> bool {
+    fn is_listed(query: RunsQuery, run: &RunSummary) -> bool {
         let repository = RepositoryName::new("acme", "shop").expect("name");
         let wanted = RunListFilter::new(query, TokenScope::default()).expect("query");
         wanted.holds(run, || Some(&repository))
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn each_run_filter_excludes_alone() {
         let reason = StopReason::TurnLimit { turns: 40 };
-        let ended = run(RunStatus::Finished {
+        let ended = build_run_summary(RunStatus::Finished {
             reason: reason.clone(),
         });
         let text = |text: &str| Some(text.to_owned());
@@ -210,10 +210,10 @@ mod tests {
                 },
             ),
         ] {
-            assert!(holds(same.clone(), &ended), "{same:?}");
-            assert!(!holds(other.clone(), &ended), "{other:?}");
+            assert!(is_listed(same.clone(), &ended), "{same:?}");
+            assert!(!is_listed(other.clone(), &ended), "{other:?}");
         }
-        assert!(holds(all, &ended));
+        assert!(is_listed(all, &ended));
     }
 
     #[test]
@@ -222,12 +222,13 @@ mod tests {
             waits_for: Some("person".to_owned()),
             ..RunsQuery::default()
         };
-        let parked = |waits_for| holds(query.clone(), &run(RunStatus::Parked { waits_for }));
+        let parked =
+            |waits_for| is_listed(query.clone(), &build_run_summary(RunStatus::Parked { waits_for }));
         assert!(parked(WaitCondition::Decision) && parked(WaitCondition::Answer));
         assert!(
             !parked(WaitCondition::Report)
                 && !parked(WaitCondition::Slot)
-                && !holds(query.clone(), &run(RunStatus::Active))
+                && !is_listed(query.clone(), &build_run_summary(RunStatus::Active))
         );
     }
 
@@ -237,13 +238,13 @@ mod tests {
             stop: Some("failed".to_owned()),
             ..RunsQuery::default()
         };
-        assert!(!holds(
+        assert!(!is_listed(
             query.clone(),
-            &run(RunStatus::Finished {
+            &build_run_summary(RunStatus::Finished {
                 reason: StopReason::Completed
             })
         ));
-        assert!(!holds(query, &run(RunStatus::Active)));
+        assert!(!is_listed(query, &build_run_summary(RunStatus::Active)));
     }
 
     #[test]

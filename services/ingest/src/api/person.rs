@@ -72,7 +72,7 @@ fn parse_role(headers: &HeaderMap) -> Result<Role, ApiProblem> {
 mod tests {
     use super::*;
 
-    fn token(role: Role) -> TokenCaller {
+    fn build_token_caller(role: Role) -> TokenCaller {
         TokenCaller {
             name: "console".to_owned(),
             role,
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    fn headers(person: Option<&str>, role: Option<&str>) -> HeaderMap {
+    fn build_person_headers(person: Option<&str>, role: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in [(PERSON_HEADER, person), (ROLE_HEADER, role)] {
             if let Some(value) = value {
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn person_role_is_capped_by_token() {
-        let named = headers(Some("ada%40acme.example"), Some("operator"));
+        let named = build_person_headers(Some("ada%40acme.example"), Some("operator"));
         for (own, role) in [
             (Role::Admin, Role::Operator),
             (Role::Operator, Role::Operator),
             (Role::Viewer, Role::Viewer),
         ] {
-            let acting = resolve_acting_caller(token(own), true, &named).expect("somebody");
+            let acting = resolve_acting_caller(build_token_caller(own), true, &named).expect("somebody");
             assert_eq!(
                 (acting.name.as_str(), acting.role),
                 ("ada@acme.example via console", role)
@@ -108,19 +108,19 @@ mod tests {
 
     #[test]
     fn only_person_tokens_may_name_people() {
-        let named = headers(Some("ada"), Some("admin"));
+        let named = build_person_headers(Some("ada"), Some("admin"));
         assert_eq!(
-            resolve_acting_caller(token(Role::Admin), false, &named),
+            resolve_acting_caller(build_token_caller(Role::Admin), false, &named),
             Err(ApiProblem::Forbidden)
         );
-        let nobody = headers(None, None);
+        let nobody = build_person_headers(None, None);
         assert_eq!(
-            resolve_acting_caller(token(Role::Admin), true, &nobody),
+            resolve_acting_caller(build_token_caller(Role::Admin), true, &nobody),
             Err(ApiProblem::Forbidden)
         );
         assert_eq!(
-            resolve_acting_caller(token(Role::Admin), false, &nobody),
-            Ok(token(Role::Admin))
+            resolve_acting_caller(build_token_caller(Role::Admin), false, &nobody),
+            Ok(build_token_caller(Role::Admin))
         );
     }
 
@@ -137,7 +137,11 @@ mod tests {
             ("ada", None),
             ("ada", Some("root")),
         ] {
-            let refused = resolve_acting_caller(token(Role::Admin), true, &headers(Some(person), role));
+            let refused = resolve_acting_caller(
+                build_token_caller(Role::Admin),
+                true,
+                &build_person_headers(Some(person), role),
+            );
             assert!(
                 matches!(refused, Err(ApiProblem::BadRequest(_))),
                 "{person} {role:?}: {refused:?}"
@@ -147,14 +151,14 @@ mod tests {
 
     #[test]
     fn subject_of_provider_stands_beside_name() {
-        let mut both = headers(Some("ada%40acme.example"), Some("operator"));
+        let mut both = build_person_headers(Some("ada%40acme.example"), Some("operator"));
         both.insert(SUBJECT_HEADER, "u-1%20at%20id.example".parse().expect("value"));
-        let caller = resolve_acting_caller(token(Role::Admin), true, &both).expect("somebody");
+        let caller = resolve_acting_caller(build_token_caller(Role::Admin), true, &both).expect("somebody");
         assert_eq!(caller.name, "ada@acme.example (u-1 at id.example) via console");
         for wrong in ["", "%0A", "a%0Ab", "%E2%80%AE"] {
             both.insert(SUBJECT_HEADER, wrong.parse().expect("value"));
             assert!(
-                resolve_acting_caller(token(Role::Admin), true, &both).is_err(),
+                resolve_acting_caller(build_token_caller(Role::Admin), true, &both).is_err(),
                 "{wrong}"
             );
         }

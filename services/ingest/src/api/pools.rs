@@ -265,7 +265,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_764_000_000_000);
 
-    fn make(version: &str) -> ExecutorMake {
+    fn build_executor_make(version: &str) -> ExecutorMake {
         ExecutorMake {
             version: version.to_owned(),
             sandbox: SandboxLevel::L2,
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    fn executor(address: &str, state: ExecutorState) -> ObservedExecutor {
+    fn build_observed_executor(address: &str, state: ExecutorState) -> ObservedExecutor {
         let is_heard = state != ExecutorState::Silent;
         let number = |count| if is_heard { count } else { 0 };
         ObservedExecutor {
@@ -288,13 +288,13 @@ mod tests {
             free: if state == ExecutorState::Ready { 1 } else { 0 },
             total: number(4),
             held: number(3),
-            make: Some(make("1.0.0")),
+            make: Some(build_executor_make("1.0.0")),
             heard_at: (!is_heard).then(|| NOW.plus_ms(-90_000)),
             started_at: None,
         }
     }
 
-    fn told(planner: &str, age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
+    fn build_pool_record(planner: &str, age_ms: i64, executors: Vec<ObservedExecutor>) -> PoolRecord {
         PoolRecord {
             pool: "default".to_owned(),
             planner: planner.to_owned(),
@@ -304,14 +304,14 @@ mod tests {
         }
     }
 
-    fn known(records: Vec<PoolRecord>) -> KnownPools {
+    fn build_known_pools(records: Vec<PoolRecord>) -> KnownPools {
         KnownPools {
             told: [("default".to_owned(), records)].into(),
             ..KnownPools::default()
         }
     }
 
-    fn only(known: &KnownPools) -> PoolView {
+    fn find_only_view(known: &KnownPools) -> PoolView {
         let mut views = known.views(&TokenScope::default(), NOW);
         assert_eq!(views.len(), 1, "{views:?}");
         views.remove(0)
@@ -321,8 +321,12 @@ mod tests {
     fn pool_sums_up_its_executors() {
         use ExecutorState::{Draining, Ready, Silent, Unready};
         let all = [("a", Ready), ("b", Draining), ("c", Unready), ("d", Silent)];
-        let executors = all.map(|(address, state)| executor(address, state)).into();
-        let view = only(&known(vec![told("one", 5_000, executors)]));
+        let executors = all
+            .map(|(address, state)| build_observed_executor(address, state))
+            .into();
+        let view = find_only_view(&build_known_pools(vec![build_pool_record(
+            "one", 5_000, executors,
+        )]));
         assert_eq!((view.news, view.planners), (PoolFreshness::Current, 1));
         assert_eq!((view.executors, view.ready), (4, 1));
         assert_eq!((view.free, view.total, view.held), (1, 12, 9));
@@ -342,8 +346,12 @@ mod tests {
 
     #[test]
     fn departed_planner_makes_pool_old() {
-        let executors = vec![executor("a", ExecutorState::Ready)];
-        let view = only(&known(vec![told("one", 60_000, executors.clone())]));
+        let executors = vec![build_observed_executor("a", ExecutorState::Ready)];
+        let view = find_only_view(&build_known_pools(vec![build_pool_record(
+            "one",
+            60_000,
+            executors.clone(),
+        )]));
         assert_eq!((view.news, view.planners), (PoolFreshness::Old, 0));
         assert_eq!((view.executors, view.ready), (1, 0));
         assert_eq!((view.free, view.total, view.held), (0, 0, 0));
@@ -352,8 +360,15 @@ mod tests {
         assert_eq!(view.members[0].heard_at.as_ref(), Some(&seen));
         assert!(view.problems[0].contains(&seen), "{:?}", view.problems);
         // A planner that still reports makes the pool current, and the record of the other planner does not count.
-        let gone = told("gone", 60_000, vec![executor("old", ExecutorState::Ready)]);
-        let view = only(&known(vec![gone, told("one", 0, executors)]));
+        let gone = build_pool_record(
+            "gone",
+            60_000,
+            vec![build_observed_executor("old", ExecutorState::Ready)],
+        );
+        let view = find_only_view(&build_known_pools(vec![
+            gone,
+            build_pool_record("one", 0, executors),
+        ]));
         assert_eq!(
             (view.news, view.executors, view.ready),
             (PoolFreshness::Current, 1, 1)
@@ -362,10 +377,18 @@ mod tests {
 
     #[test]
     fn partly_reachable_executor_is_listed_once() {
-        let one = told("one", 0, vec![executor("a", ExecutorState::Silent)]);
-        let two = told("two", 9_000, vec![executor("a", ExecutorState::Ready)]);
+        let one = build_pool_record(
+            "one",
+            0,
+            vec![build_observed_executor("a", ExecutorState::Silent)],
+        );
+        let two = build_pool_record(
+            "two",
+            9_000,
+            vec![build_observed_executor("a", ExecutorState::Ready)],
+        );
         for records in [vec![one.clone(), two.clone()], vec![two, one]] {
-            let view = only(&known(records));
+            let view = find_only_view(&build_known_pools(records));
             assert_eq!((view.planners, view.executors, view.ready), (2, 1, 1));
             assert_eq!(
                 view.problems,
@@ -376,10 +399,14 @@ mod tests {
 
     #[test]
     fn differing_executors_make_mixed_pool() {
-        let mut other = executor("b", ExecutorState::Ready);
-        other.make = Some(make("1.1.0"));
-        let same = executor("a", ExecutorState::Ready);
-        let view = only(&known(vec![told("one", 0, vec![same.clone(), other.clone()])]));
+        let mut other = build_observed_executor("b", ExecutorState::Ready);
+        other.make = Some(build_executor_make("1.1.0"));
+        let same = build_observed_executor("a", ExecutorState::Ready);
+        let view = find_only_view(&build_known_pools(vec![build_pool_record(
+            "one",
+            0,
+            vec![same.clone(), other.clone()],
+        )]));
         assert!(view.is_mixed());
         assert_eq!(
             view.problems,
@@ -393,7 +420,11 @@ mod tests {
         assert_eq!(versions, [("1.0.0", 1), ("1.1.0", 1)]);
         assert_eq!(view.members[1].make, Some(1));
         other.state = ExecutorState::Silent;
-        let view = only(&known(vec![told("one", 0, vec![same, other])]));
+        let view = find_only_view(&build_known_pools(vec![build_pool_record(
+            "one",
+            0,
+            vec![same, other],
+        )]));
         assert!(!view.is_mixed(), "it may come back as the others are");
     }
 
@@ -403,7 +434,7 @@ mod tests {
             named: [("python".to_owned(), vec!["acme/shop".to_owned()])].into(),
             ..KnownPools::default()
         };
-        let view = only(&known);
+        let view = find_only_view(&known);
         assert_eq!((view.news, view.seen_at), (PoolFreshness::Unknown, None));
         assert_eq!(
             view.problems,
@@ -418,12 +449,12 @@ mod tests {
     fn limited_token_sees_pools_without_addresses() {
         let list = TextList(vec!["acme/shop".to_owned()]);
         let scope = TokenScope::new(Some(&list), None).expect("scope");
-        let mut silent = executor("http://10.0.0.8:7403", ExecutorState::Silent);
+        let mut silent = build_observed_executor("http://10.0.0.8:7403", ExecutorState::Silent);
         silent.why = "http://10.0.0.8:7403 is not an address".to_owned();
-        let ready = executor("http://10.0.0.7:7403", ExecutorState::Ready);
-        let mut record = told("one", 0, vec![silent, ready]);
+        let ready = build_observed_executor("http://10.0.0.7:7403", ExecutorState::Ready);
+        let mut record = build_pool_record("one", 0, vec![silent, ready]);
         record.unresolved = vec!["dns://executor.internal:7403".to_owned()];
-        let mut known = known(vec![record]);
+        let mut known = build_known_pools(vec![record]);
         assert!(known.views(&scope, NOW).is_empty(), "none of its rules names it");
         known
             .named
@@ -457,7 +488,7 @@ mod tests {
             .into(),
             ..KnownPools::default()
         };
-        let view = only(&known);
+        let view = find_only_view(&known);
         assert_eq!((view.name.as_str(), view.waiting), ("python", 2));
         assert_eq!(view.waiting_since, Some(NOW.plus_ms(1).to_string()));
         assert!(

@@ -111,22 +111,22 @@ fn parse_project(text: &str) -> Option<ScopedProject> {
 mod tests {
     use super::*;
 
-    fn list(texts: &[&str]) -> TextList {
+    fn build_text_list(texts: &[&str]) -> TextList {
         TextList(texts.iter().map(|text| (*text).to_owned()).collect())
     }
 
-    fn scope(repositories: &[&str], projects: &[&str]) -> TokenScope {
-        let given = |texts: &[&str]| (!texts.is_empty()).then(|| list(texts));
+    fn build_token_scope(repositories: &[&str], projects: &[&str]) -> TokenScope {
+        let given = |texts: &[&str]| (!texts.is_empty()).then(|| build_text_list(texts));
         TokenScope::new(given(repositories).as_ref(), given(projects).as_ref()).expect("a scope")
     }
 
-    fn has(scope: &TokenScope, ticket: &str) -> bool {
+    fn is_ticket_included(scope: &TokenScope, ticket: &str) -> bool {
         scope.has_ticket(&ticket.parse().expect("ticket"))
     }
 
     #[test]
     fn scope_includes_only_its_tickets() {
-        let shop = scope(
+        let shop = build_token_scope(
             &["acme/shop", "ghe:acme/web", "folder:local/toy"],
             &["ENG", "work:OPS"],
         );
@@ -138,9 +138,12 @@ mod tests {
             "github+ghe:acme/web#7",
             "folder:toy#1",
         ] {
-            assert!(has(&shop, inside), "{inside}");
-            assert!(has(&TokenScope::default(), inside), "{inside}");
-            assert!(!has(&scope(&["acme/other"], &["OTHER"]), inside), "{inside}");
+            assert!(is_ticket_included(&shop, inside), "{inside}");
+            assert!(is_ticket_included(&TokenScope::default(), inside), "{inside}");
+            assert!(
+                !is_ticket_included(&build_token_scope(&["acme/other"], &["OTHER"]), inside),
+                "{inside}"
+            );
         }
         for outside in [
             "jira:OPS-1",
@@ -148,16 +151,22 @@ mod tests {
             "github:acme/web#7",
             "folder:shop#1",
         ] {
-            assert!(!has(&shop, outside), "{outside}");
+            assert!(!is_ticket_included(&shop, outside), "{outside}");
         }
-        assert!(!has(&scope(&["acme/shop"], &[]), "jira:ENG-1"));
-        assert!(!has(&scope(&[], &["ENG"]), "github:acme/shop#7"));
+        assert!(!is_ticket_included(
+            &build_token_scope(&["acme/shop"], &[]),
+            "jira:ENG-1"
+        ));
+        assert!(!is_ticket_included(
+            &build_token_scope(&[], &["ENG"]),
+            "github:acme/shop#7"
+        ));
     }
 
     #[test]
     fn what_a_scope_cannot_mean_is_refused() {
         let refused = |repositories: Option<&[&str]>, projects: Option<&[&str]>| {
-            let (repositories, projects) = (repositories.map(list), projects.map(list));
+            let (repositories, projects) = (repositories.map(build_text_list), projects.map(build_text_list));
             let refused = TokenScope::new(repositories.as_ref(), projects.as_ref()).expect_err("refused");
             format!("{}: {}", refused.0, refused.1)
         };

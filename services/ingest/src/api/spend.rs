@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    fn query(since: Option<&str>, until: Option<&str>) -> SpendQuery {
+    fn build_spend_query(since: Option<&str>, until: Option<&str>) -> SpendQuery {
         SpendQuery {
             since: since.map(str::to_owned),
             until: until.map(str::to_owned),
@@ -214,11 +214,11 @@ mod tests {
         }
     }
 
-    fn at(text: &str) -> Timestamp {
+    fn parse_timestamp(text: &str) -> Timestamp {
         Timestamp::parse(text).expect("an instant")
     }
 
-    fn replied(model: &str, cost_micros: Option<u64>, when: &str) -> JournalEntry {
+    fn build_reply_entry(model: &str, cost_micros: Option<u64>, when: &str) -> JournalEntry {
         let reply = ModelReply {
             blocks: Vec::new(),
             stop: ReplyStop::EndTurn,
@@ -236,7 +236,7 @@ mod tests {
             position: 2,
             nonce: "n".to_owned(),
             fence: domain::RunFence::default(),
-            at: at(when),
+            at: parse_timestamp(when),
             fact: Fact::ModelReplied {
                 id: run.call(1),
                 reply,
@@ -247,20 +247,23 @@ mod tests {
 
     #[test]
     fn spend_period_defaults_to_current_month() {
-        let now = at("2026-11-23T12:00:00Z");
-        let (since, until) = parse_period(&query(None, None), now).unwrap();
-        assert_eq!(since, at("2026-11-01T00:00:00Z"));
+        let now = parse_timestamp("2026-11-23T12:00:00Z");
+        let (since, until) = parse_period(&build_spend_query(None, None), now).unwrap();
+        assert_eq!(since, parse_timestamp("2026-11-01T00:00:00Z"));
         assert!(until > now);
-        let (since, until) = parse_period(&query(None, Some("2026-11-01")), now).unwrap();
+        let (since, until) = parse_period(&build_spend_query(None, Some("2026-11-01")), now).unwrap();
         assert_eq!(
             (since, until),
-            (at("2026-10-01T00:00:00Z"), at("2026-11-01T00:00:00Z"))
+            (
+                parse_timestamp("2026-10-01T00:00:00Z"),
+                parse_timestamp("2026-11-01T00:00:00Z")
+            )
         );
-        let (since, _) = parse_period(&query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
-        assert_eq!(since, at("2026-11-23T10:00:00Z"));
+        let (since, _) = parse_period(&build_spend_query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
+        assert_eq!(since, parse_timestamp("2026-11-23T10:00:00Z"));
         for wrong in [
-            query(Some("yesterday"), None),
-            query(Some("2026-11-23"), Some("2026-11-23")),
+            build_spend_query(Some("yesterday"), None),
+            build_spend_query(Some("2026-11-23"), Some("2026-11-23")),
         ] {
             assert!(
                 matches!(parse_period(&wrong, now), Err(ApiProblem::BadRequest(_))),
@@ -278,10 +281,10 @@ mod tests {
         };
         let mut sums = SpendSums::default();
         for entry in [
-            replied("large", Some(20_000), "2026-11-22T23:59:59Z"),
-            replied("large", Some(30_000), "2026-11-23T00:00:00Z"),
-            replied("large", None, "2026-11-23T01:00:00Z"),
-            replied("small", Some(1), "2026-11-23T01:00:00Z"),
+            build_reply_entry("large", Some(20_000), "2026-11-22T23:59:59Z"),
+            build_reply_entry("large", Some(30_000), "2026-11-23T00:00:00Z"),
+            build_reply_entry("large", None, "2026-11-23T01:00:00Z"),
+            build_reply_entry("small", Some(1), "2026-11-23T01:00:00Z"),
         ] {
             sums.add(&run, &start, &entry);
         }

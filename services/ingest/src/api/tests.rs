@@ -46,7 +46,7 @@ const ROUTES: [(&str, &str, Role); 30] = [
     ("DELETE", "/v1/stop-all", Role::Admin),
 ];
 
-fn token(role: Role) -> &'static str {
+fn select_role_token(role: Role) -> &'static str {
     match role {
         Role::Viewer => "token-of-a-viewer",
         Role::Operator => "token-of-an-operator",
@@ -54,12 +54,12 @@ fn token(role: Role) -> &'static str {
     }
 }
 
-fn api() -> axum::Router {
+fn build_test_router() -> axum::Router {
     let tokens = [Role::Viewer, Role::Operator, Role::Admin].map(|role| {
         (
             format!("{role:?}"),
             ApiToken {
-                sha256: hex::hash_sha256(token(role).as_bytes()),
+                sha256: hex::hash_sha256(select_role_token(role).as_bytes()),
                 role,
                 repositories: None,
                 projects: None,
@@ -78,7 +78,7 @@ fn api() -> axum::Router {
     })
 }
 
-async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusCode, Value) {
+async fn call_api(method: &str, path: &str, authorization: Option<&str>) -> (StatusCode, Value) {
     let path = path
         .replace("{id}", "jira:ENG-1@1")
         .replace("{key}", "ENG-1")
@@ -95,7 +95,7 @@ async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusC
     if let Some(value) = authorization {
         request = request.header("authorization", value);
     }
-    let answer = api()
+    let answer = build_test_router()
         .oneshot(request.body(Body::from(body)).expect("request"))
         .await
         .expect("answer");
@@ -109,7 +109,7 @@ async fn call(method: &str, path: &str, authorization: Option<&str>) -> (StatusC
 #[tokio::test]
 async fn no_route_answers_without_a_valid_token() {
     for (method, path, _) in ROUTES {
-        let viewer = token(Role::Viewer);
+        let viewer = select_role_token(Role::Viewer);
         for header in [
             None,
             Some("Bearer wrong"),
@@ -117,7 +117,7 @@ async fn no_route_answers_without_a_valid_token() {
             Some("Basic dXNlcjpwdw=="),
             Some(viewer),
         ] {
-            let (status, body) = call(method, path, header).await;
+            let (status, body) = call_api(method, path, header).await;
             assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} {header:?}");
             assert_eq!(body["error"], "unauthorized");
         }
@@ -128,8 +128,8 @@ async fn no_route_answers_without_a_valid_token() {
 async fn routes_require_role_and_connected_queue() {
     for (method, path, least) in ROUTES {
         for role in [Role::Viewer, Role::Operator, Role::Admin] {
-            let bearer = format!("Bearer {}", token(role));
-            let (status, body) = call(method, path, Some(&bearer)).await;
+            let bearer = format!("Bearer {}", select_role_token(role));
+            let (status, body) = call_api(method, path, Some(&bearer)).await;
             let expected = if role < least {
                 StatusCode::FORBIDDEN
             } else {
@@ -142,7 +142,7 @@ async fn routes_require_role_and_connected_queue() {
 
 #[tokio::test]
 async fn document_lists_exactly_the_routes() {
-    let (status, document) = call("GET", "/v1/openapi.json", None).await;
+    let (status, document) = call_api("GET", "/v1/openapi.json", None).await;
     assert_eq!(status, StatusCode::OK);
     let paths = document["paths"].as_object().expect("paths");
     let listed: BTreeSet<_> = paths
@@ -160,7 +160,7 @@ async fn document_lists_exactly_the_routes() {
 #[tokio::test]
 async fn published_openapi_document_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-    let (_, document) = call("GET", "/v1/openapi.json", None).await;
+    let (_, document) = call_api("GET", "/v1/openapi.json", None).await;
     let served = format!("{document:#}\n");
     if std::env::var_os("WRITE_OPENAPI").is_some() {
         std::fs::write(path, &served).expect("docs/openapi.json is writable");
@@ -174,7 +174,7 @@ async fn published_openapi_document_is_current() {
 
 #[tokio::test]
 async fn unknown_route_returns_json_problem() {
-    let (status, body) = call("GET", "/v1/nonsense", None).await;
+    let (status, body) = call_api("GET", "/v1/nonsense", None).await;
     assert_eq!(
         (status, &body["error"]),
         (StatusCode::NOT_FOUND, &Value::from("not_found"))

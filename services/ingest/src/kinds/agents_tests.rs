@@ -9,8 +9,9 @@ use super::{
     review_requested::ReviewRequestEvent,
     reviewed::ReviewEvent,
     tests::{
-        asked_before, commit, decided, facts_with, follows, github, nothing, pull_request, record,
-        repository, review, ticket,
+        asked_before, build_commit_id, build_pull_record, build_repository_name, build_review,
+        build_ticket_key, decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events,
+        pull_request,
     },
 };
 use crate::facts::{DecisionFacts, PROGRAM};
@@ -19,28 +20,28 @@ const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: E
 const AGENTS: &str = "review:\n  agents: ['lint[bot]']\n  max_rounds: 2\n";
 const ITSELF: &str = "pull_request:\n  reviewer: agent\n  self_review: true\n";
 
-fn by(author: &str, id: u64, lines: &[(u64, Option<u64>)]) -> PullRequestReview {
+fn build_program_review(author: &str, id: u64, lines: &[(u64, Option<u64>)]) -> PullRequestReview {
     PullRequestReview {
         author: author.to_owned(),
         author_id: Some(41),
         by_bot: true,
-        commit: Some(commit()),
-        ..review(id, ReviewVerdict::Commented, "", lines)
+        commit: Some(build_commit_id()),
+        ..build_review(id, ReviewVerdict::Commented, "", lines)
     }
 }
 
-fn facts(rules: &str, review: &PullRequestReview, history: &[Trigger]) -> DecisionFacts {
+fn build_review_facts(rules: &str, review: &PullRequestReview, history: &[Trigger]) -> DecisionFacts {
     let mut facts = facts_with(&format!("{RULES}{rules}"), TriggerChannel::Webhook);
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_pull_request(repository(), 7, pull_request());
-    facts.put_reviews(repository(), 7, vec![review.clone()]);
-    facts.put_history(ticket(), history.to_vec());
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_reviews(build_repository_name(), 7, vec![review.clone()]);
+    facts.put_history(build_ticket_key(), history.to_vec());
     facts
 }
 
-fn told(review: &PullRequestReview) -> Box<dyn EventKind> {
+fn build_review_event(review: &PullRequestReview) -> Box<dyn EventKind> {
     let user = json!({"login": review.author, "id": 41, "type": "Bot"});
-    github(
+    parse_github_events(
         "pull_request_review",
         &json!({"action": "submitted", "review": {"id": review.id, "user": user},
         "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
@@ -48,7 +49,7 @@ fn told(review: &PullRequestReview) -> Box<dyn EventKind> {
     .remove(0)
 }
 
-fn round(reason: &TriggerReason) -> ReviewRound {
+fn extract_review_round(reason: &TriggerReason) -> ReviewRound {
     match reason {
         TriggerReason::JobRequested(request) => request.about.round().expect("a review").clone(),
         other => panic!("{other:?}"),
@@ -57,16 +58,22 @@ fn round(reason: &TriggerReason) -> ReviewRound {
 
 #[test]
 fn named_program_review_starts_work_as_information() {
-    let review = by("lint[bot]", 9, &[(41, None)]);
-    assert_eq!(nothing(&*told(&review), &facts("", &review, &[])), PROGRAM);
-    let facts = facts(AGENTS, &review, &[asked_before()]);
-    let found = follows(&*told(&review), &facts);
+    let review = build_program_review("lint[bot]", 9, &[(41, None)]);
+    assert_eq!(
+        expect_nothing(
+            &*build_review_event(&review),
+            &build_review_facts("", &review, &[])
+        ),
+        PROGRAM
+    );
+    let facts = build_review_facts(AGENTS, &review, &[asked_before()]);
+    let found = expect_trigger(&*build_review_event(&review), &facts);
     assert_eq!(
         found,
-        follows(&ReviewEvent::from_poll(&record(), &review), &facts)
+        expect_trigger(&ReviewEvent::from_poll(&build_pull_record(), &review), &facts)
     );
     assert_eq!(found.reason.job(), Some(Job::AddressReview));
-    assert!(round(&found.reason).by_program);
+    assert!(extract_review_round(&found.reason).by_program);
 }
 
 #[test]
@@ -75,8 +82,11 @@ fn program_reviews_stop_after_allowed_rounds() {
     let mut ends = Vec::new();
     for id in 0..4 {
         // Each review has new threads: those of a person would have no limit.
-        let review = by("lint[bot]", id, &[(100 + id, None)]);
-        match decided(&*told(&review), &facts(AGENTS, &review, &history)) {
+        let review = build_program_review("lint[bot]", id, &[(100 + id, None)]);
+        match decide_event(
+            &*build_review_event(&review),
+            &build_review_facts(AGENTS, &review, &history),
+        ) {
             EventVerdict::Follows(follows) => history.push(follows.into_trigger(TriggerChannel::Webhook)),
             EventVerdict::Nothing(why) => ends.push(why),
             other => panic!("{other:?}"),
@@ -89,25 +99,40 @@ fn program_reviews_stop_after_allowed_rounds() {
 
 #[test]
 fn own_review_is_followed_once_per_head() {
-    let review = by("journeyman[bot]", 9, &[(41, None)]);
+    let review = build_program_review("journeyman[bot]", 9, &[(41, None)]);
     let asked = || vec![asked_before()];
     assert_eq!(
-        nothing(&*told(&review), &facts("", &review, &asked())),
+        expect_nothing(
+            &*build_review_event(&review),
+            &build_review_facts("", &review, &asked())
+        ),
         "our own account said it"
     );
-    let found = follows(&*told(&review), &facts(ITSELF, &review, &asked()));
-    let polled = ReviewEvent::from_poll(&record(), &review);
-    assert_eq!(found, follows(&polled, &facts(ITSELF, &review, &asked())));
-    assert!(round(&found.reason).by_program);
+    let found = expect_trigger(
+        &*build_review_event(&review),
+        &build_review_facts(ITSELF, &review, &asked()),
+    );
+    let polled = ReviewEvent::from_poll(&build_pull_record(), &review);
+    assert_eq!(
+        found,
+        expect_trigger(&polled, &build_review_facts(ITSELF, &review, &asked()))
+    );
+    assert!(extract_review_round(&found.reason).by_program);
     let mut history = asked();
     history.push(found.into_trigger(TriggerChannel::Webhook));
-    let second = by("journeyman[bot]", 10, &[(42, None)]);
-    let why = nothing(&*told(&second), &facts(ITSELF, &second, &history));
+    let second = build_program_review("journeyman[bot]", 10, &[(42, None)]);
+    let why = expect_nothing(
+        &*build_review_event(&second),
+        &build_review_facts(ITSELF, &second, &history),
+    );
     assert_eq!(why, "a review of ours of this head was worked on");
     let said = "the author of the pull request said it";
-    let reply = by("journeyman[bot]", 11, &[(43, Some(41))]);
+    let reply = build_program_review("journeyman[bot]", 11, &[(43, Some(41))]);
     assert_eq!(
-        nothing(&*told(&reply), &facts(ITSELF, &reply, &asked())),
+        expect_nothing(
+            &*build_review_event(&reply),
+            &build_review_facts(ITSELF, &reply, &asked())
+        ),
         said,
         "a reply"
     );
@@ -116,20 +141,23 @@ fn own_review_is_followed_once_per_head() {
         ..review
     };
     assert_eq!(
-        nothing(&*told(&old), &facts(ITSELF, &old, &asked())),
+        expect_nothing(
+            &*build_review_event(&old),
+            &build_review_facts(ITSELF, &old, &asked())
+        ),
         said,
         "of an earlier head"
     );
 }
 
-fn requested(rules: &str, by: &str, now: PullRequest) -> DecisionFacts {
+fn build_request_facts(rules: &str, by: &str, now: PullRequest) -> DecisionFacts {
     let mut facts = facts_with(&format!("{RULES}{rules}"), TriggerChannel::Poll);
     let now = PullRequest {
         requested_reviewers: vec!["agent".to_owned()],
         ..now
     };
-    facts.put_pull_request(repository(), 7, now);
-    facts.put_record(repository(), 7, Some(record()));
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     let by = github::GitHubUser {
         id: Some(40),
         login: by.to_owned(),
@@ -141,23 +169,23 @@ fn requested(rules: &str, by: &str, now: PullRequest) -> DecisionFacts {
         reviewer: "agent".to_owned(),
         at: domain::Timestamp::default(),
     };
-    facts.put_review_requests(repository(), 7, vec![request]);
-    facts.put_files(repository(), 7, Vec::new());
-    facts.put_reviews(repository(), 7, Vec::new());
+    facts.put_review_requests(build_repository_name(), 7, vec![request]);
+    facts.put_files(build_repository_name(), 7, Vec::new());
+    facts.put_reviews(build_repository_name(), 7, Vec::new());
     facts
 }
 
 #[test]
 fn own_pull_request_reviewed_once_per_head() {
-    let event = ReviewRequestEvent::from_poll(repository(), 7);
+    let event = ReviewRequestEvent::from_poll(build_repository_name(), 7);
     let ready = || PullRequest {
         draft: false,
         ..pull_request()
     };
-    let found = follows(&event, &requested(ITSELF, "journeyman[bot]", ready()));
+    let found = expect_trigger(&event, &build_request_facts(ITSELF, "journeyman[bot]", ready()));
     assert_eq!(found.reason.job(), Some(Job::Review));
-    assert_eq!(found.key.as_str(), format!("review:own:{}", commit()));
-    let why = |rules, by, now| nothing(&event, &requested(rules, by, now));
+    assert_eq!(found.key.as_str(), format!("review:own:{}", build_commit_id()));
+    let why = |rules, by, now| expect_nothing(&event, &build_request_facts(rules, by, now));
     let off = "pull_request:\n  reviewer: agent\n";
     assert_eq!(
         why(off, "journeyman[bot]", ready()),

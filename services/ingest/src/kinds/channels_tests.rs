@@ -27,8 +27,11 @@ use super::{
     review_requested::ReviewRequestEvent,
     review_withdrawal_tests,
     tests::{
-        ada, asked, check, checked, closing, commit, decided, facts, github, issue, jira, moved, ours,
-        pull_request, pushed_by, record, repository, review, reviewed, rita, said, ticket,
+        build_ada_account, build_checked_facts, build_closed_payload, build_comment_events,
+        build_commit_check, build_commit_id, build_decision_facts, build_moved_payload, build_pull_record,
+        build_pull_reference, build_repository_name, build_review, build_rita_actor, build_ticket_key,
+        build_tracker_issue, build_work_facts, decide_event, parse_github_events, parse_jira_events,
+        prepare_review, pull_request, pushed_by,
     },
     text::TextEditEvent,
     ticket_return_tests,
@@ -60,22 +63,22 @@ struct Pair {
 
 /// One row for each kind, by the name of its file.
 const KINDS: [(&str, Doors); 23] = [
-    ("work", Doors::Both(works)),
-    ("given", Doors::Both(gifts)),
-    ("text", Doors::Both(texts)),
+    ("work", Doors::Both(pair_work_requests)),
+    ("given", Doors::Both(pair_assignments)),
+    ("text", Doors::Both(pair_text_edits)),
     ("issue_text", Doors::Both(issue_texts)),
-    ("comment", Doors::Both(comments)),
-    ("checks", Doors::Both(checks)),
-    ("closed", Doors::Both(closes)),
-    ("discussed", Doors::Both(discussions)),
-    ("reopened", Doors::Both(reopens)),
-    ("returned", Doors::Both(returns)),
-    ("matched", Doors::Both(matches)),
-    ("elsewhere", Doors::Both(merges)),
-    ("pushed", Doors::Both(pushes)),
-    ("reviewed", Doors::Both(reviews)),
-    ("review_requested", Doors::Both(requests)),
-    ("withdrawn", Doors::Both(withdrawals)),
+    ("comment", Doors::Both(pair_comments)),
+    ("checks", Doors::Both(pair_checks)),
+    ("closed", Doors::Both(pair_closes)),
+    ("discussed", Doors::Both(pair_discussions)),
+    ("reopened", Doors::Both(pair_reopens)),
+    ("returned", Doors::Both(pair_ticket_returns)),
+    ("matched", Doors::Both(pair_matches)),
+    ("elsewhere", Doors::Both(pair_merges)),
+    ("pushed", Doors::Both(pair_pushes)),
+    ("reviewed", Doors::Both(pair_reviews)),
+    ("review_requested", Doors::Both(pair_review_requests)),
+    ("withdrawn", Doors::Both(pair_withdrawals)),
     ("given_up", Doors::Both(given_up)),
     (
         "stop",
@@ -101,13 +104,17 @@ const KINDS: [(&str, Doors); 23] = [
 ];
 
 /// Event of this type among those of a webhook.
-fn told(name: &str, events: Vec<Box<dyn EventKind>>) -> Box<dyn EventKind> {
+fn find_event(name: &str, events: Vec<Box<dyn EventKind>>) -> Box<dyn EventKind> {
     let mut events = events.into_iter();
     let found = events.find(|event| format!("{event:?}").split([' ', '(']).next() == Some(name));
     found.unwrap_or_else(|| panic!("the webhook tells of no {name}"))
 }
 
-fn pair(told: Box<dyn EventKind>, polled: impl EventKind + 'static, facts: DecisionFacts) -> Pair {
+fn build_channel_pair(
+    told: Box<dyn EventKind>,
+    polled: impl EventKind + 'static,
+    facts: DecisionFacts,
+) -> Pair {
     Pair {
         told,
         polled: Box::new(polled),
@@ -116,13 +123,18 @@ fn pair(told: Box<dyn EventKind>, polled: impl EventKind + 'static, facts: Decis
     }
 }
 
-fn works() -> Vec<Pair> {
+fn pair_work_requests() -> Vec<Pair> {
     let status = READY.to_owned();
-    let polled = WorkRequestEvent::from_poll(ticket(), status, issue().moves.pop(), Timestamp::default());
-    vec![pair(
-        told("WorkRequestEvent", jira(&moved())),
+    let polled = WorkRequestEvent::from_poll(
+        build_ticket_key(),
+        status,
+        build_tracker_issue().moves.pop(),
+        Timestamp::default(),
+    );
+    vec![build_channel_pair(
+        find_event("WorkRequestEvent", parse_jira_events(&build_moved_payload())),
         polled,
-        asked(|_, _| {}),
+        build_work_facts(|_, _| {}),
     )]
 }
 
@@ -131,37 +143,40 @@ fn of_issue(action: &str) -> Value {
         "repository": {"full_name": "acme/shop"}})
 }
 
-fn gifts() -> Vec<Pair> {
-    let facts = issue_tests::asked(issue_tests::RULES, |_| {});
-    let told = told("TicketAssignedEvent", github("issues", &of_issue("assigned")));
-    vec![pair(
+fn pair_assignments() -> Vec<Pair> {
+    let facts = issue_tests::build_issue_facts(issue_tests::RULES, |_| {});
+    let told = find_event(
+        "TicketAssignedEvent",
+        parse_github_events("issues", &of_issue("assigned")),
+    );
+    vec![build_channel_pair(
         told,
-        TicketAssignedEvent::from_poll(issue_tests::ticket()),
+        TicketAssignedEvent::from_poll(issue_tests::build_ticket_key()),
         facts,
     )]
 }
 
-fn texts() -> Vec<Pair> {
+fn pair_text_edits() -> Vec<Pair> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}});
     let edit = TrackerEdit {
         id: "9".to_owned(),
         at: Timestamp::from_unix_ms(60),
-        by: Some(ada()),
+        by: Some(build_ada_account()),
     };
     let changed = jira::ChangedIssue {
-        key: ticket(),
+        key: build_ticket_key(),
         status: "To Do".to_owned(),
         created: Timestamp::default(),
         updated: Timestamp::from_unix_ms(60),
-        creator: Some(ada()),
+        creator: Some(build_ada_account()),
         assignee: None,
     };
     let polled = TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55));
-    let facts = asked(|issue, _| issue.edits = vec![edit]);
-    vec![pair(
-        told("TextEditEvent", jira(&body)),
+    let facts = build_work_facts(|issue, _| issue.edits = vec![edit]);
+    vec![build_channel_pair(
+        find_event("TextEditEvent", parse_jira_events(&body)),
         polled.expect("edited"),
         facts,
     )]
@@ -169,12 +184,16 @@ fn texts() -> Vec<Pair> {
 
 fn issue_texts() -> Vec<Pair> {
     let rules = format!("{}triage:\n  labels: [bug]\n  anyone: true\n", issue_tests::RULES);
-    let facts = issue_tests::asked(&rules, |issue| issue.assignees.clear());
-    let told = told("IssueText", github("issues", &of_issue("edited")));
-    vec![pair(told, IssueText::from_poll(issue_tests::ticket()), facts)]
+    let facts = issue_tests::build_issue_facts(&rules, |issue| issue.assignees.clear());
+    let told = find_event("IssueText", parse_github_events("issues", &of_issue("edited")));
+    vec![build_channel_pair(
+        told,
+        IssueText::from_poll(issue_tests::build_ticket_key()),
+        facts,
+    )]
 }
 
-fn comments() -> Vec<Pair> {
+fn pair_comments() -> Vec<Pair> {
     let at = Timestamp::parse("2026-11-21T10:00:00Z");
     let on_github = github::GitHubComment {
         by_bot: false,
@@ -186,11 +205,15 @@ fn comments() -> Vec<Pair> {
         updated_at: at,
         by_us: false,
     };
-    let polled = CommentEvent::from_github_poll(&repository(), 7, on_github, Timestamp::default());
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), true);
-    let at_github = pair(told("CommentEvent", said("/stop")), polled, facts);
+    let polled = CommentEvent::from_github_poll(&build_repository_name(), 7, on_github, Timestamp::default());
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), true);
+    let at_github = build_channel_pair(
+        find_event("CommentEvent", build_comment_events("/stop")),
+        polled,
+        facts,
+    );
 
     let document = json!({"type": "doc", "version": 1, "content": [
         {"type": "paragraph", "content": [{"type": "text", "text": "/stop"}]}]});
@@ -210,16 +233,23 @@ fn comments() -> Vec<Pair> {
         mentioned: Vec::new(),
         marker: String::new(),
     };
-    let polled = || CommentEvent::from_jira_poll(&ticket(), &on_jira);
-    let at_jira = pair(told("CommentEvent", jira(&body)), polled(), asked(|_, _| {}));
-    let told_there = told("CommentEvent", jira(&of_a_data_center("issue_commented")));
-    let at_a_data_center = pair(told_there, polled(), asked(|_, _| {}));
+    let polled = || CommentEvent::from_jira_poll(&build_ticket_key(), &on_jira);
+    let at_jira = build_channel_pair(
+        find_event("CommentEvent", parse_jira_events(&body)),
+        polled(),
+        build_work_facts(|_, _| {}),
+    );
+    let told_there = find_event(
+        "CommentEvent",
+        parse_jira_events(&of_a_data_center("issue_commented")),
+    );
+    let at_a_data_center = build_channel_pair(told_there, polled(), build_work_facts(|_, _| {}));
 
-    let body = discussion_tests::said("rita", "/summarize");
-    let polled = discussion_tests::polled("rita", "/summarize");
-    let facts = discussion_tests::facts(discussion_tests::RULES, |_| {});
-    let in_discussion = pair(
-        told("CommentEvent", github("discussion_comment", &body)),
+    let body = discussion_tests::build_comment_payload("rita", "/summarize");
+    let polled = discussion_tests::build_polled_comment("rita", "/summarize");
+    let facts = discussion_tests::build_discussion_facts(discussion_tests::RULES, |_| {});
+    let in_discussion = build_channel_pair(
+        find_event("CommentEvent", parse_github_events("discussion_comment", &body)),
         polled,
         facts,
     );
@@ -235,17 +265,22 @@ fn of_a_data_center(event: &str) -> serde_json::Value {
 
 #[test]
 fn edited_data_center_comment_is_not_new() {
-    assert!(jira(&of_a_data_center("issue_comment_edited")).is_empty());
+    assert!(parse_jira_events(&of_a_data_center("issue_comment_edited")).is_empty());
     let mut alone = of_a_data_center("");
     alone["webhookEvent"] = json!("comment_created");
     alone.as_object_mut().expect("an object").remove("issue");
-    assert!(jira(&alone).is_empty());
+    assert!(parse_jira_events(&alone).is_empty());
 }
 
-fn checks() -> Vec<Pair> {
-    let (repository, of) = (json!({"full_name": "acme/shop"}), commit());
+fn pair_checks() -> Vec<Pair> {
+    let (repository, of) = (json!({"full_name": "acme/shop"}), build_commit_id());
     let (head, branch) = (of.as_str(), "feat/ENG-12-x");
-    let facts = || checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
+    let facts = || {
+        build_checked_facts(
+            pull_request(),
+            vec![build_commit_check(1, Some(CheckConclusion::Failure))],
+        )
+    };
     let bodies = [
         (
             "check_run",
@@ -268,13 +303,17 @@ fn checks() -> Vec<Pair> {
         ),
     ];
     let pair = |(event, body): (&str, Value)| {
-        let polled = ChecksChanged::from_poll(&record(), commit());
-        pair(told("ChecksChanged", github(event, &body)), polled, facts())
+        let polled = ChecksChanged::from_poll(&build_pull_record(), build_commit_id());
+        build_channel_pair(
+            find_event("ChecksChanged", parse_github_events(event, &body)),
+            polled,
+            facts(),
+        )
     };
     bodies.into_iter().map(pair).collect()
 }
 
-fn closes() -> Vec<Pair> {
+fn pair_closes() -> Vec<Pair> {
     let pair_of = |merged: bool| {
         let over = PullRequest {
             merged,
@@ -282,81 +321,88 @@ fn closes() -> Vec<Pair> {
             closed_at: Some(Timestamp::from_unix_ms(1_700_000_000_500)),
             ..pull_request()
         };
-        let body = closing(&json!(merged), "acme/shop");
-        let told = told("CloseEvent", github("pull_request", &body));
+        let body = build_closed_payload(&json!(merged), "acme/shop");
+        let told = find_event("CloseEvent", parse_github_events("pull_request", &body));
         Pair {
             differs: if merged { "" } else { UNNAMED },
-            ..pair(told, CloseEvent::from_poll(&record()), checked(over, vec![]))
+            ..build_channel_pair(
+                told,
+                CloseEvent::from_poll(&build_pull_record()),
+                build_checked_facts(over, vec![]),
+            )
         }
     };
     vec![pair_of(true), pair_of(false)]
 }
 
-fn discussions() -> Vec<Pair> {
-    let told = told(
+fn pair_discussions() -> Vec<Pair> {
+    let told = find_event(
         "DiscussionEvent",
-        github("discussion", &discussion_tests::opened()),
+        parse_github_events("discussion", &discussion_tests::build_opened_payload()),
     );
-    let facts = discussion_tests::facts(discussion_tests::RULES, |_| {});
-    vec![pair(
+    let facts = discussion_tests::build_discussion_facts(discussion_tests::RULES, |_| {});
+    vec![build_channel_pair(
         told,
-        DiscussionEvent::opened(discussion_tests::ticket()),
+        DiscussionEvent::opened(discussion_tests::build_ticket_key()),
         facts,
     )]
 }
 
-fn reopens() -> Vec<Pair> {
+fn pair_reopens() -> Vec<Pair> {
     let body = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
     let closed = PullRequestRecord {
         status: PullRequestStatus::Closed,
-        ..record()
+        ..build_pull_record()
     };
     let ended: Trigger = NewTrigger {
-        ticket: ticket(),
+        ticket: build_ticket_key(),
         key: domain::TriggerKey::new("closed"),
         at: Timestamp::default(),
         actor: None,
         reason: TriggerReason::PullRequestClosed {
-            pull_request: ours(),
+            pull_request: build_pull_reference(),
             by: "grace".to_owned(),
         },
     }
     .into_trigger(TriggerChannel::Webhook);
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(closed.clone()));
-    facts.put_pull_request(repository(), 7, pull_request());
-    facts.put_history(ticket(), vec![ended]);
-    let told = told("ReopenEvent", github("pull_request", &body));
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(closed.clone()));
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_history(build_ticket_key(), vec![ended]);
+    let told = find_event("ReopenEvent", parse_github_events("pull_request", &body));
     vec![Pair {
         differs: UNNAMED,
-        ..pair(told, ReopenEvent::from_poll(&closed), facts)
+        ..build_channel_pair(told, ReopenEvent::from_poll(&closed), facts)
     }]
 }
 
-fn returns() -> Vec<Pair> {
+fn pair_ticket_returns() -> Vec<Pair> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
-    let polled = TicketReturnEvent::from_poll(ticket(), "Reopened".to_owned());
-    vec![pair(
-        told("TicketReturnEvent", jira(&body)),
+    let polled = TicketReturnEvent::from_poll(build_ticket_key(), "Reopened".to_owned());
+    vec![build_channel_pair(
+        find_event("TicketReturnEvent", parse_jira_events(&body)),
         polled,
-        ticket_return_tests::back(|_| {}),
+        ticket_return_tests::build_return_facts(|_| {}),
     )]
 }
 
-fn matches() -> Vec<Pair> {
+fn pair_matches() -> Vec<Pair> {
     let body = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
-    let facts = condition_match_tests::may(condition_match_tests::facts(Ok(true), |_| {}), true);
-    vec![pair(
-        told("ConditionMatchEvent", jira(&body)),
-        ConditionMatchEvent::from_poll(ticket()),
+    let facts = condition_match_tests::set_authority(
+        condition_match_tests::build_match_facts(Ok(true), |_| {}),
+        true,
+    );
+    vec![build_channel_pair(
+        find_event("ConditionMatchEvent", parse_jira_events(&body)),
+        ConditionMatchEvent::from_poll(build_ticket_key()),
         facts,
     )]
 }
 
-fn merges() -> Vec<Pair> {
+fn pair_merges() -> Vec<Pair> {
     let merged = PullRequest {
         number: 9,
         title: "ENG-12: Round".to_owned(),
@@ -366,76 +412,92 @@ fn merges() -> Vec<Pair> {
         closed_at: Some(Timestamp::from_unix_ms(5)),
         ..pull_request()
     };
-    let mut body = closing(&json!(true), "acme/shop");
+    let mut body = build_closed_payload(&json!(true), "acme/shop");
     body["pull_request"]["number"] = json!(9);
     body["pull_request"]["title"] = json!(merged.title);
     body["pull_request"]["head"]["ref"] = json!(merged.branch);
-    let polled = CompetingMergeEvent::from_poll(&repository(), &merged);
-    let mut facts = facts();
-    facts.put_record(repository(), 9, None);
-    facts.put_pull_request(repository(), 9, merged);
+    let polled = CompetingMergeEvent::from_poll(&build_repository_name(), &merged);
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 9, None);
+    facts.put_pull_request(build_repository_name(), 9, merged);
     let row = domain::TicketRow {
         cursor: 4,
         ..domain::TicketRow::default()
     };
-    facts.put_row(ticket(), row);
-    vec![pair(
-        told("CompetingMergeEvent", github("pull_request", &body)),
+    facts.put_row(build_ticket_key(), row);
+    vec![build_channel_pair(
+        find_event("CompetingMergeEvent", parse_github_events("pull_request", &body)),
         polled,
         facts,
     )]
 }
 
-fn pushes() -> Vec<Pair> {
+fn pair_pushes() -> Vec<Pair> {
     let theirs: domain::CommitId = "c".repeat(40).parse().expect("commit");
     let now = PullRequest {
         head: theirs.clone(),
         ..pull_request()
     };
-    let mut facts = checked(now, vec![]);
-    facts.put_record(repository(), 7, Some(record()));
-    let told = told("PushEvent", pushed_by("rita", theirs.as_str()));
+    let mut facts = build_checked_facts(now, vec![]);
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    let told = find_event("PushEvent", pushed_by("rita", theirs.as_str()));
     vec![Pair {
         differs: UNNAMED,
-        ..pair(told, PushEvent::from_poll(&record(), theirs), facts)
+        ..build_channel_pair(told, PushEvent::from_poll(&build_pull_record(), theirs), facts)
     }]
 }
 
-fn reviews() -> Vec<Pair> {
-    let review = review(9, ReviewVerdict::ChangesRequested, "No.", &[(41, None)]);
-    let (events, polled, facts) = reviewed(review);
-    vec![pair(told("ReviewEvent", events), polled, facts)]
+fn pair_reviews() -> Vec<Pair> {
+    let review = build_review(9, ReviewVerdict::ChangesRequested, "No.", &[(41, None)]);
+    let (events, polled, facts) = prepare_review(review);
+    vec![build_channel_pair(
+        find_event("ReviewEvent", events),
+        polled,
+        facts,
+    )]
 }
 
-fn requests() -> Vec<Pair> {
+fn pair_review_requests() -> Vec<Pair> {
     let body = json!({"action": "review_requested", "sender": {"login": "rita"},
         "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "x", "repo": {"full_name": "acme/shop"}}}});
-    let asked = vec![review_request_tests::request(4, Some("rita"), "agent")];
-    let facts = review_request_tests::asked(review_request_tests::waiting(), asked);
-    let told = told("ReviewRequestEvent", github("pull_request", &body));
-    vec![pair(told, ReviewRequestEvent::from_poll(repository(), 7), facts)]
+    let asked = vec![review_request_tests::build_reviewer_request(
+        4,
+        Some("rita"),
+        "agent",
+    )];
+    let facts =
+        review_request_tests::build_reviewer_facts(review_request_tests::build_review_candidate(), asked);
+    let told = find_event("ReviewRequestEvent", parse_github_events("pull_request", &body));
+    vec![build_channel_pair(
+        told,
+        ReviewRequestEvent::from_poll(build_repository_name(), 7),
+        facts,
+    )]
 }
 
-fn withdrawals() -> Vec<Pair> {
+fn pair_withdrawals() -> Vec<Pair> {
     let body = json!({"action": "closed", "pull_request": {"number": 7, "head": {"ref": "x"},
         "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
-    let told = told("ReviewWithdrawalEvent", github("pull_request", &body));
+    let told = find_event(
+        "ReviewWithdrawalEvent",
+        parse_github_events("pull_request", &body),
+    );
     vec![Pair {
         differs: UNNAMED,
-        ..pair(
+        ..build_channel_pair(
             told,
-            review_withdrawal_tests::polled(),
-            review_withdrawal_tests::merged(),
+            review_withdrawal_tests::build_polled_event(),
+            review_withdrawal_tests::build_merged_facts(),
         )
     }]
 }
 
 fn given_up() -> Vec<Pair> {
-    let now = competing_close_tests::over("ENG-12: Round", "", false);
+    let now = competing_close_tests::build_competitor("ENG-12: Round", "", false);
     let kept_back = competing_close_tests::kept_back(competing_close_tests::URL);
-    let facts = competing_close_tests::facts(&now, vec![kept_back], |_, _| {});
-    let [told, polled] = competing_close_tests::doors(&now);
+    let facts = competing_close_tests::build_competing_facts(&now, vec![kept_back], |_, _| {});
+    let [told, polled] = competing_close_tests::build_channel_events(&now);
     vec![Pair {
         told,
         polled,
@@ -444,8 +506,8 @@ fn given_up() -> Vec<Pair> {
     }]
 }
 
-fn follows(kind: &str, event: &dyn EventKind, facts: &DecisionFacts) -> NewTrigger {
-    match decided(event, facts) {
+fn expect_trigger(kind: &str, event: &dyn EventKind, facts: &DecisionFacts) -> NewTrigger {
+    match decide_event(event, facts) {
         EventVerdict::Follows(follows) => *follows,
         other => panic!("{kind}: {event:?}: {other:?}"),
     }
@@ -462,7 +524,10 @@ fn webhook_and_poll_share_key_and_verdict() {
             differs,
         } in pairs()
         {
-            let (told, polled) = (follows(kind, &*told, &facts), follows(kind, &*polled, &facts));
+            let (told, polled) = (
+                expect_trigger(kind, &*told, &facts),
+                expect_trigger(kind, &*polled, &facts),
+            );
             assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket), "{kind}");
             assert_eq!(told.reason.job(), polled.reason.job(), "{kind}");
             assert_eq!(
@@ -485,10 +550,10 @@ fn known_key_is_recognized_by_both_channels() {
             ..
         } in pairs()
         {
-            let NewTrigger { ticket, key, .. } = follows(kind, &*told, &facts);
+            let NewTrigger { ticket, key, .. } = expect_trigger(kind, &*told, &facts);
             facts.put_known(ticket, key.clone(), Some(5));
             for event in [told, polled] {
-                match decided(&*event, &facts) {
+                match decide_event(&*event, &facts) {
                     EventVerdict::Known(sequence) => assert_eq!(sequence, 5, "{kind}"),
                     EventVerdict::Follows(again) => assert_eq!(again.key, key, "{kind}"),
                     other => panic!("{kind}: {event:?}: {other:?}"),

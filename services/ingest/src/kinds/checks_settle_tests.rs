@@ -8,15 +8,21 @@ use github::CheckConclusion::{Failure, Success};
 use super::{
     EventKind, EventVerdict,
     checks::ChecksChanged,
-    tests::{check, check_run, checked, commit, decided, follows, nothing, pull_request, record, repository},
+    tests::{
+        build_checked_facts, build_commit_check, build_commit_id, build_pull_record, build_repository_name,
+        check_run, decide_event, expect_nothing, expect_trigger, pull_request,
+    },
 };
 use crate::facts::{ChecksPatience, DecisionFacts};
 
 /// The checks of the tables end at second 1.
-fn at(second: i64, required: &[&str]) -> DecisionFacts {
-    let mut facts = checked(
+fn build_settle_facts(second: i64, required: &[&str]) -> DecisionFacts {
+    let mut facts = build_checked_facts(
         pull_request(),
-        vec![check(1, Some(Success)), check(2, Some(Failure))],
+        vec![
+            build_commit_check(1, Some(Success)),
+            build_commit_check(2, Some(Failure)),
+        ],
     );
     facts.now = Timestamp::from_unix_ms(second * 1_000);
     facts.patience = ChecksPatience {
@@ -24,19 +30,22 @@ fn at(second: i64, required: &[&str]) -> DecisionFacts {
         required: Duration::from_secs(600),
     };
     let required = required.iter().map(|name| (*name).to_owned()).collect();
-    facts.put_required(repository(), "main".to_owned(), required);
+    facts.put_required(build_repository_name(), "main".to_owned(), required);
     facts
 }
 
-fn doors() -> [Box<dyn EventKind>; 2] {
+fn build_channel_events() -> [Box<dyn EventKind>; 2] {
     let told = check_run().remove(0);
-    [told, Box::new(ChecksChanged::from_poll(&record(), commit()))]
+    [
+        told,
+        Box::new(ChecksChanged::from_poll(&build_pull_record(), build_commit_id())),
+    ]
 }
 
 #[test]
 fn checks_count_after_settle_time() {
-    for event in doors() {
-        let wait = |second| match decided(&*event, &at(second, &[])) {
+    for event in build_channel_events() {
+        let wait = |second| match decide_event(&*event, &build_settle_facts(second, &[])) {
             EventVerdict::Unsettled { after, .. } => Some(after.as_secs()),
             EventVerdict::Follows(follows) => {
                 assert_eq!(follows.reason.job(), Some(Job::FixCi));
@@ -54,19 +63,29 @@ fn checks_count_after_settle_time() {
 
 #[test]
 fn unstarted_required_check_delays_until_limit() {
-    for event in doors() {
-        let missing = nothing(&*event, &at(40, &["test 1", "deploy"]));
+    for event in build_channel_events() {
+        let missing = expect_nothing(&*event, &build_settle_facts(40, &["test 1", "deploy"]));
         assert_eq!(missing, "the required check \"deploy\" has not reported");
-        assert!(follows(&*event, &at(40, &["test 2"])).reason.job().is_some());
-        assert!(follows(&*event, &at(601, &["deploy"])).reason.job().is_some());
+        assert!(
+            expect_trigger(&*event, &build_settle_facts(40, &["test 2"]))
+                .reason
+                .job()
+                .is_some()
+        );
+        assert!(
+            expect_trigger(&*event, &build_settle_facts(601, &["deploy"]))
+                .reason
+                .job()
+                .is_some()
+        );
     }
 }
 
 #[test]
 fn zero_settle_time_reads_nothing() {
-    for event in doors() {
-        let mut facts = checked(pull_request(), vec![check(1, Some(Success))]);
+    for event in build_channel_events() {
+        let mut facts = build_checked_facts(pull_request(), vec![build_commit_check(1, Some(Success))]);
         facts.now = Timestamp::from_unix_ms(1_000);
-        assert_eq!(follows(&*event, &facts).reason.job(), Some(Job::MarkReady));
+        assert_eq!(expect_trigger(&*event, &facts).reason.job(), Some(Job::MarkReady));
     }
 }

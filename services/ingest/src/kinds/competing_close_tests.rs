@@ -8,7 +8,10 @@ use super::{
     EventKind,
     elsewhere::CompetingMergeEvent,
     given_up::CompetingCloseEvent,
-    tests::{asked, facts_with, follows, github, jira, moved, nothing, pull_request, repository, ticket},
+    tests::{
+        build_moved_payload, build_repository_name, build_ticket_key, build_work_facts, expect_nothing,
+        expect_trigger, facts_with, parse_github_events, parse_jira_events, pull_request,
+    },
 };
 use crate::{
     facts::DecisionFacts,
@@ -17,7 +20,7 @@ use crate::{
 
 pub(super) const URL: &str = "https://forge.example/acme/shop/pull/9";
 
-pub(super) fn over(title: &str, body: &str, merged: bool) -> PullRequest {
+pub(super) fn build_competitor(title: &str, body: &str, merged: bool) -> PullRequest {
     PullRequest {
         number: 9,
         url: URL.to_owned(),
@@ -32,7 +35,7 @@ pub(super) fn over(title: &str, body: &str, merged: bool) -> PullRequest {
 }
 
 /// The event from a webhook and from a poll.
-pub(super) fn doors(now: &PullRequest) -> [Box<dyn EventKind>; 2] {
+pub(super) fn build_channel_events(now: &PullRequest) -> [Box<dyn EventKind>; 2] {
     let payload = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
         "pull_request": {"number": 9, "title": now.title, "body": now.body, "merged": now.merged,
             "head": {"ref": now.branch, "repo": {"full_name": "acme/shop"}}, "closed_at": "1970-01-01T00:01:10Z"}});
@@ -41,13 +44,19 @@ pub(super) fn doors(now: &PullRequest) -> [Box<dyn EventKind>; 2] {
     } else {
         "CompetingCloseEvent"
     };
-    let mut told = github("pull_request", &payload).into_iter();
+    let mut told = parse_github_events("pull_request", &payload).into_iter();
     let told = told
         .find(|event| format!("{event:?}").starts_with(name))
         .expect(name);
     match now.merged {
-        true => [told, Box::new(CompetingMergeEvent::from_poll(&repository(), now))],
-        false => [told, Box::new(CompetingCloseEvent::from_poll(&repository(), now))],
+        true => [
+            told,
+            Box::new(CompetingMergeEvent::from_poll(&build_repository_name(), now)),
+        ],
+        false => [
+            told,
+            Box::new(CompetingCloseEvent::from_poll(&build_repository_name(), now)),
+        ],
     }
 }
 
@@ -57,8 +66,8 @@ pub(super) fn kept_back(url: &str) -> Trigger {
         url: url.to_owned(),
         ..pull_request()
     };
-    let facts = asked(|_, all| all.push(open));
-    let follows = follows(&*jira(&moved())[0], &facts);
+    let facts = build_work_facts(|_, all| all.push(open));
+    let follows = expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &facts);
     assert!(matches!(
         follows.reason,
         TriggerReason::Skipped(SkipReason::PullRequestExists { .. })
@@ -66,36 +75,39 @@ pub(super) fn kept_back(url: &str) -> Trigger {
     follows.into_trigger(TriggerChannel::Webhook)
 }
 
-pub(super) fn facts(
+pub(super) fn build_competing_facts(
     now: &PullRequest,
     history: Vec<Trigger>,
     change: impl FnOnce(&mut TrackerIssue, &mut Vec<PullRequest>),
 ) -> DecisionFacts {
-    let mut facts = asked(change);
-    facts.put_pull_request(repository(), 9, now.clone());
-    facts.put_record(repository(), 9, None);
-    facts.put_history(ticket(), history);
+    let mut facts = build_work_facts(change);
+    facts.put_pull_request(build_repository_name(), 9, now.clone());
+    facts.put_record(build_repository_name(), 9, None);
+    facts.put_history(build_ticket_key(), history);
     facts
 }
 
 #[test]
 fn blocked_request_repeats_after_competing_close() {
-    let now = over("ENG-12: Round", "", false);
-    for event in doors(&now) {
-        let found = follows(&*event, &facts(&now, vec![kept_back(URL)], |_, _| {}));
+    let now = build_competitor("ENG-12: Round", "", false);
+    for event in build_channel_events(&now) {
+        let found = expect_trigger(
+            &*event,
+            &build_competing_facts(&now, vec![kept_back(URL)], |_, _| {}),
+        );
         assert_eq!(found.reason.job(), Some(Job::Implement));
         assert_eq!(found.key, TriggerKey::new("asked_again:acme/shop#9:70"));
         assert_eq!(
             (found.at, found.actor.as_deref()),
             (Timestamp::from_unix_ms(50), Some("Ada"))
         );
-        let another = facts(&now, vec![kept_back(URL)], |_, open| open.push(pull_request()));
-        let skipped = follows(&*event, &another).reason;
+        let another = build_competing_facts(&now, vec![kept_back(URL)], |_, open| open.push(pull_request()));
+        let skipped = expect_trigger(&*event, &another).reason;
         assert!(
             matches!(skipped, TriggerReason::Skipped(SkipReason::PullRequestExists { url, .. }) if url != URL)
         );
         let why = |history, change: fn(&mut TrackerIssue, &mut Vec<PullRequest>)| {
-            nothing(&*event, &facts(&now, history, change))
+            expect_nothing(&*event, &build_competing_facts(&now, history, change))
         };
         assert_eq!(
             why(vec![kept_back("https://other.example/1")], |_, _| {}),
@@ -103,7 +115,8 @@ fn blocked_request_repeats_after_competing_close() {
         );
         let mut since = vec![kept_back(URL)];
         since.push(
-            follows(&*event, &facts(&now, since.clone(), |_, _| {})).into_trigger(TriggerChannel::Poll),
+            expect_trigger(&*event, &build_competing_facts(&now, since.clone(), |_, _| {}))
+                .into_trigger(TriggerChannel::Poll),
         );
         assert_eq!(
             why(since, |_, _| {}),
@@ -119,13 +132,17 @@ fn blocked_request_repeats_after_competing_close() {
 
 #[test]
 fn closing_own_pull_request_requests_nothing() {
-    let now = over("ENG-12: Round", "", false);
-    let mut facts = asked(|_, _| {});
-    facts.put_pull_request(repository(), 9, now.clone());
-    facts.put_record(repository(), 9, Some(super::tests::record()));
-    facts.put_history(ticket(), vec![kept_back(URL)]);
-    for event in doors(&now) {
-        assert_eq!(nothing(&*event, &facts), "a pull request of ours");
+    let now = build_competitor("ENG-12: Round", "", false);
+    let mut facts = build_work_facts(|_, _| {});
+    facts.put_pull_request(build_repository_name(), 9, now.clone());
+    facts.put_record(
+        build_repository_name(),
+        9,
+        Some(super::tests::build_pull_record()),
+    );
+    facts.put_history(build_ticket_key(), vec![kept_back(URL)]);
+    for event in build_channel_events(&now) {
+        assert_eq!(expect_nothing(&*event, &facts), "a pull request of ours");
     }
 }
 
@@ -133,12 +150,12 @@ fn closing_own_pull_request_requests_nothing() {
 fn reopened_pull_request_keeps_blocking() {
     let now = PullRequest {
         closed_at: None,
-        ..over("ENG-12: Round", "", false)
+        ..build_competitor("ENG-12: Round", "", false)
     };
-    let facts = facts(&now, vec![kept_back(URL)], |_, _| {});
-    for event in doors(&over("ENG-12: Round", "", false)) {
+    let facts = build_competing_facts(&now, vec![kept_back(URL)], |_, _| {});
+    for event in build_channel_events(&build_competitor("ENG-12: Round", "", false)) {
         assert_eq!(
-            nothing(&*event, &facts),
+            expect_nothing(&*event, &facts),
             "the pull request is open again, or merged"
         );
     }
@@ -162,9 +179,9 @@ fn on_github(now: &PullRequest, history: Vec<Trigger>) -> DecisionFacts {
         ..TrackerIssue::default()
     };
     facts.put_issue(issue.clone(), Ok(read));
-    facts.put_open(repository(), issue.clone(), Vec::new());
-    facts.put_record(repository(), 9, None);
-    facts.put_pull_request(repository(), 9, now.clone());
+    facts.put_open(build_repository_name(), issue.clone(), Vec::new());
+    facts.put_record(build_repository_name(), 9, None);
+    facts.put_pull_request(build_repository_name(), 9, now.clone());
     let row = domain::TicketRow {
         cursor: 4,
         ..domain::TicketRow::default()
@@ -177,23 +194,23 @@ fn on_github(now: &PullRequest, history: Vec<Trigger>) -> DecisionFacts {
 #[test]
 fn github_issue_is_named_by_number() {
     for (title, body) in [("Round (#12)", ""), ("Round", "Fixes #12")] {
-        let merged = over(title, body, true);
-        for event in doors(&merged) {
-            let found = follows(&*event, &on_github(&merged, Vec::new()));
+        let merged = build_competitor(title, body, true);
+        for event in build_channel_events(&merged) {
+            let found = expect_trigger(&*event, &on_github(&merged, Vec::new()));
             assert_eq!(found.ticket.to_string(), "github:acme/shop#12");
             assert_eq!(found.reason.job(), Some(Job::Finish), "{title}");
         }
-        let closed = over(title, body, false);
+        let closed = build_competitor(title, body, false);
         let mut before = kept_back(URL);
         before.key = TriggerKey::new("issue_event:LE_1");
-        for event in doors(&closed) {
-            let found = follows(&*event, &on_github(&closed, vec![before.clone()]));
+        for event in build_channel_events(&closed) {
+            let found = expect_trigger(&*event, &on_github(&closed, vec![before.clone()]));
             assert_eq!(found.reason.job(), Some(Job::Implement), "{title}");
         }
     }
-    let spoken_of = over("Round", "See #12", true);
-    for event in doors(&spoken_of) {
-        let why = nothing(&*event, &on_github(&spoken_of, Vec::new()));
+    let spoken_of = build_competitor("Round", "See #12", true);
+    for event in build_channel_events(&spoken_of) {
+        let why = expect_nothing(&*event, &on_github(&spoken_of, Vec::new()));
         assert_eq!(why, "it names no ticket of the project");
     }
 }

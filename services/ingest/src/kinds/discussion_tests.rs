@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     comment::CommentEvent,
     discussed::DiscussionEvent,
-    tests::{facts_with, follows, github, nothing},
+    tests::{expect_nothing, expect_trigger, facts_with, parse_github_events},
 };
 use crate::{
     facts::{DecisionFacts, EventActor, RunProgress},
@@ -19,11 +19,11 @@ use crate::{
 pub(super) const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n  \
     categories: [ideas]\n";
 
-pub(super) fn ticket() -> TicketKey {
+pub(super) fn build_ticket_key() -> TicketKey {
     "github:acme/shop/discussions/7".parse().expect("ticket")
 }
 
-fn user(login: &str) -> github::GitHubUser {
+fn build_github_user(login: &str) -> github::GitHubUser {
     github::GitHubUser {
         is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
@@ -32,43 +32,46 @@ fn user(login: &str) -> github::GitHubUser {
 }
 
 /// Discussion of Rita, who may request work; guests may not. `change` modifies it.
-pub(super) fn facts(rules: &str, change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
+pub(super) fn build_discussion_facts(rules: &str, change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
     let mut facts = facts_with(rules, TriggerChannel::Webhook);
     let mut issue = TrackerIssue {
         summary: "How do we round?".to_owned(),
         kind: "Ideas".to_owned(),
         status: "open".to_owned(),
         created: Some(Timestamp::from_unix_ms(1)),
-        creator: Some(convert_user(user("rita"))),
+        creator: Some(convert_user(build_github_user("rita"))),
         ..TrackerIssue::default()
     };
     change(&mut issue);
-    facts.put_issue(ticket(), Ok(issue));
-    facts.put_progress(ticket(), RunProgress::default());
+    facts.put_issue(build_ticket_key(), Ok(issue));
+    facts.put_progress(build_ticket_key(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
-        facts.put_authority(EventActor::on(&ticket(), &convert_user(user(login))), may);
+        facts.put_authority(
+            EventActor::on(&build_ticket_key(), &convert_user(build_github_user(login))),
+            may,
+        );
     }
     facts
 }
 
-pub(super) fn opened() -> Value {
+pub(super) fn build_opened_payload() -> Value {
     json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
         "sender": {"login": "rita"}})
 }
 
-pub(super) fn said(by: &str, text: &str) -> Value {
+pub(super) fn build_comment_payload(by: &str, text: &str) -> Value {
     json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
         "sender": {"login": by}, "comment": {"id": 9, "node_id": "DC_9", "body": text,
-        "user": {"login": by, "id": user(by).id}, "created_at": "2026-01-01T00:00:00Z"}})
+        "user": {"login": by, "id": build_github_user(by).id}, "created_at": "2026-01-01T00:00:00Z"}})
 }
 
-pub(super) fn polled(by: &str, text: &str) -> CommentEvent {
+pub(super) fn build_polled_comment(by: &str, text: &str) -> CommentEvent {
     let at = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");
     let comment = github::DiscussionComment {
         id: github::GitHubCommentId(9),
         node_id: "DC_9".to_owned(),
         thread: "DC_9".to_owned(),
-        author: Some(user(by)),
+        author: Some(build_github_user(by)),
         body: text.to_owned(),
         created_at: at,
         updated_at: at,
@@ -76,7 +79,7 @@ pub(super) fn polled(by: &str, text: &str) -> CommentEvent {
     CommentEvent::from_discussion_poll(&"acme/shop".parse().expect("repository"), 7, comment)
 }
 
-fn task(reason: &TriggerReason) -> Option<DiscussionTask> {
+fn read_discussion_task(reason: &TriggerReason) -> Option<DiscussionTask> {
     let TriggerReason::JobRequested(request) = reason else {
         panic!("{reason:?}")
     };
@@ -86,23 +89,32 @@ fn task(reason: &TriggerReason) -> Option<DiscussionTask> {
 
 #[test]
 fn new_discussion_has_same_research_both_channels() {
-    let facts = facts(RULES, |_| {});
-    let told = follows(&*github("discussion", &opened())[0], &facts);
+    let facts = build_discussion_facts(RULES, |_| {});
+    let told = expect_trigger(
+        &*parse_github_events("discussion", &build_opened_payload())[0],
+        &facts,
+    );
     assert_eq!(told.key, TriggerKey::new("discussion:created"));
-    assert_eq!(task(&told.reason), Some(DiscussionTask::Research));
+    assert_eq!(read_discussion_task(&told.reason), Some(DiscussionTask::Research));
     assert_eq!(told.actor.as_deref(), Some("rita"));
-    assert_eq!(follows(&DiscussionEvent::opened(ticket()), &facts), told);
+    assert_eq!(
+        expect_trigger(&DiscussionEvent::opened(build_ticket_key()), &facts),
+        told
+    );
     for action in ["edited", "deleted", "closed", "answered", "labeled"] {
-        let mut payload = opened();
+        let mut payload = build_opened_payload();
         payload["action"] = action.into();
-        assert!(github("discussion", &payload).is_empty(), "{action}");
+        assert!(parse_github_events("discussion", &payload).is_empty(), "{action}");
     }
 }
 
 #[test]
 fn new_discussion_ignored_by_rules_or_author() {
     let why = |rules: &str, change: fn(&mut TrackerIssue)| {
-        nothing(&DiscussionEvent::opened(ticket()), &facts(rules, change))
+        expect_nothing(
+            &DiscussionEvent::opened(build_ticket_key()),
+            &build_discussion_facts(rules, change),
+        )
     };
     let off = "repo:\n  owner: acme\n  name: shop\n";
     assert_eq!(why(off, |_| {}), "the rules keep us out of discussions");
@@ -112,48 +124,59 @@ fn new_discussion_ignored_by_rules_or_author() {
     assert_eq!(other, "the rules keep us out of this category");
     let closed = why(RULES, |issue| issue.is_over = true);
     assert_eq!(closed, "the discussion is closed");
-    let guest = why(RULES, |issue| issue.creator = Some(convert_user(user("guest"))));
+    let guest = why(RULES, |issue| {
+        issue.creator = Some(convert_user(build_github_user("guest")))
+    });
     assert_eq!(guest, "who began the discussion may not ask for work");
 }
 
 #[test]
 fn discussion_command_starts_task_both_channels() {
-    let facts = facts(RULES, |_| {});
+    let facts = build_discussion_facts(RULES, |_| {});
     for (order, wanted) in [
         ("/summarize", DiscussionTask::Summarize),
         ("/plan", DiscussionTask::Plan),
         ("/complete", DiscussionTask::Complete),
     ] {
-        let told = follows(&*github("discussion_comment", &said("rita", order))[0], &facts);
-        assert_eq!(task(&told.reason), Some(wanted));
+        let told = expect_trigger(
+            &*parse_github_events("discussion_comment", &build_comment_payload("rita", order))[0],
+            &facts,
+        );
+        assert_eq!(read_discussion_task(&told.reason), Some(wanted));
         assert_eq!(told.key, TriggerKey::new("discussion_comment:9"));
-        assert_eq!(follows(&polled("rita", order), &facts), told);
-        let by_a_guest = github("discussion_comment", &said("guest", order));
-        assert_eq!(nothing(&*by_a_guest[0], &facts), "the author may not give orders");
+        assert_eq!(expect_trigger(&build_polled_comment("rita", order), &facts), told);
+        let by_a_guest = parse_github_events("discussion_comment", &build_comment_payload("guest", order));
+        assert_eq!(
+            expect_nothing(&*by_a_guest[0], &facts),
+            "the author may not give orders"
+        );
     }
 }
 
 #[test]
 fn plan_without_issue_right_is_refused() {
     let rules = RULES.replace("  most_planned: 3\n", "  most_planned: 0\n");
-    let told = follows(&polled("rita", "/plan"), &facts(&rules, |_| {}));
+    let told = expect_trigger(
+        &build_polled_comment("rita", "/plan"),
+        &build_discussion_facts(&rules, |_| {}),
+    );
     assert_eq!(told.reason, TriggerReason::Skipped(SkipReason::NoIssues));
 }
 
 #[test]
 fn a_closed_discussion_is_not_closed_again() {
-    let facts = facts(RULES, |issue| issue.is_over = true);
+    let facts = build_discussion_facts(RULES, |issue| issue.is_over = true);
     assert_eq!(
-        nothing(&polled("rita", "/complete"), &facts),
+        expect_nothing(&build_polled_comment("rita", "/complete"), &facts),
         "the discussion is closed already"
     );
 }
 
 #[test]
 fn discussion_question_is_answered_where_enabled() {
-    let mut facts = facts(RULES, |_| {});
+    let mut facts = build_discussion_facts(RULES, |_| {});
     facts.own_accounts = std::sync::Arc::new(["journeyman[bot]".to_owned()].into());
-    let told = follows(&polled("rita", "@journeyman why half up?"), &facts);
+    let told = expect_trigger(&build_polled_comment("rita", "@journeyman why half up?"), &facts);
     let TriggerReason::JobRequested(request) = &told.reason else {
         panic!("{told:?}")
     };
@@ -167,11 +190,11 @@ fn discussion_question_is_answered_where_enabled() {
     };
     assert_eq!(question.comment, Some(comment));
     assert_eq!(
-        nothing(&polled("rita", "I like half up."), &facts),
+        expect_nothing(&build_polled_comment("rita", "I like half up."), &facts),
         "no run is under way that could read it"
     );
-    let mut other = self::facts(RULES, |issue| "General".clone_into(&mut issue.kind));
+    let mut other = self::build_discussion_facts(RULES, |issue| "General".clone_into(&mut issue.kind));
     other.own_accounts = std::sync::Arc::clone(&facts.own_accounts);
-    let why = nothing(&polled("rita", "@journeyman why half up?"), &other);
+    let why = expect_nothing(&build_polled_comment("rita", "@journeyman why half up?"), &other);
     assert_eq!(why, "the rules keep us out of this discussion");
 }

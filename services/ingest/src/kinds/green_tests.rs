@@ -8,12 +8,13 @@ use super::{
     EventVerdict,
     checks::{ChecksAbsent, ChecksChanged, ChecksPending},
     tests::{
-        check, checked, commit, decided, follows, nothing, ours, pull_request, record, repository, ticket,
+        build_checked_facts, build_commit_check, build_commit_id, build_pull_record, build_pull_reference,
+        build_repository_name, build_ticket_key, decide_event, expect_nothing, expect_trigger, pull_request,
     },
 };
 use crate::facts::DecisionFacts;
 
-fn run(name: &str, progress: WorkflowRunProgress) -> CommitRun {
+fn build_commit_run(name: &str, progress: WorkflowRunProgress) -> CommitRun {
     CommitRun {
         name: name.to_owned(),
         url: format!("https://forge.example/acme/shop/actions/runs/{}", name.len()),
@@ -22,16 +23,16 @@ fn run(name: &str, progress: WorkflowRunProgress) -> CommitRun {
 }
 
 fn with_runs(checks: Vec<CommitCheck>, runs: Vec<CommitRun>) -> DecisionFacts {
-    let mut facts = checked(pull_request(), checks);
-    facts.put_workflow_runs(repository(), commit(), runs);
+    let mut facts = build_checked_facts(pull_request(), checks);
+    facts.put_workflow_runs(build_repository_name(), build_commit_id(), runs);
     facts
 }
 
-fn changed() -> ChecksChanged {
-    ChecksChanged::from_poll(&record(), commit())
+fn build_polled_event() -> ChecksChanged {
+    ChecksChanged::from_poll(&build_pull_record(), build_commit_id())
 }
 
-fn waiting(reason: TriggerReason) -> (Vec<String>, bool, String) {
+fn expect_checks_wait(reason: TriggerReason) -> (Vec<String>, bool, String) {
     match reason {
         TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request,
@@ -39,7 +40,7 @@ fn waiting(reason: TriggerReason) -> (Vec<String>, bool, String) {
             needs_approval,
             page,
         }) => {
-            assert_eq!(pull_request, ours());
+            assert_eq!(pull_request, build_pull_reference());
             (checks, needs_approval, page)
         }
         other => panic!("nobody is told: {other:?}"),
@@ -48,79 +49,94 @@ fn waiting(reason: TriggerReason) -> (Vec<String>, bool, String) {
 
 #[test]
 fn runs_awaiting_approval_notify_once() {
-    let green = || check(1, Some(CheckConclusion::Success));
-    let pending = check(2, None);
+    let green = || build_commit_check(1, Some(CheckConclusion::Success));
+    let pending = build_commit_check(2, None);
     for checks in [vec![green()], vec![], vec![green(), pending]] {
         let runs = vec![
-            run("Tests", WorkflowRunProgress::AwaitsApproval),
-            run("Lint", WorkflowRunProgress::AwaitsApproval),
-            run("Docs", WorkflowRunProgress::Ended),
+            build_commit_run("Tests", WorkflowRunProgress::AwaitsApproval),
+            build_commit_run("Lint", WorkflowRunProgress::AwaitsApproval),
+            build_commit_run("Docs", WorkflowRunProgress::Ended),
         ];
         let mut facts = with_runs(checks, runs);
-        let told = follows(&changed(), &facts);
+        let told = expect_trigger(&build_polled_event(), &facts);
         assert_eq!(
             told.key,
-            TriggerKey::new(format!("checks:acme/shop:{}:approval", commit()))
+            TriggerKey::new(format!("checks:acme/shop:{}:approval", build_commit_id()))
         );
-        let (names, needs_approval, page) = waiting(told.reason);
+        let (names, needs_approval, page) = expect_checks_wait(told.reason);
         assert_eq!(
             (names, needs_approval),
             (vec!["Lint".to_owned(), "Tests".to_owned()], true)
         );
         assert_eq!(page, "https://forge.example/acme/shop/actions/runs/5");
-        facts.put_known(ticket(), told.key, Some(7));
-        assert!(matches!(decided(&changed(), &facts), EventVerdict::Known(7)));
+        facts.put_known(build_ticket_key(), told.key, Some(7));
+        assert!(matches!(
+            decide_event(&build_polled_event(), &facts),
+            EventVerdict::Known(7)
+        ));
     }
 }
 
 #[test]
 fn active_workflow_runs_delay_green_checks() {
-    let green = vec![check(1, Some(CheckConclusion::Success))];
-    let facts = with_runs(green.clone(), vec![run("Tests", WorkflowRunProgress::UnderWay)]);
-    assert_eq!(nothing(&changed(), &facts), "a workflow run is not complete");
-    let silent = with_runs(vec![], vec![run("Tests", WorkflowRunProgress::UnderWay)]);
-    let absent = ChecksAbsent::from_poll(&record(), commit());
-    assert_eq!(nothing(&absent, &silent), "a workflow run is not complete");
-    let ended = with_runs(green, vec![run("Tests", WorkflowRunProgress::Ended)]);
-    let reason = follows(&changed(), &ended).reason;
+    let green = vec![build_commit_check(1, Some(CheckConclusion::Success))];
+    let facts = with_runs(
+        green.clone(),
+        vec![build_commit_run("Tests", WorkflowRunProgress::UnderWay)],
+    );
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &facts),
+        "a workflow run is not complete"
+    );
+    let silent = with_runs(
+        vec![],
+        vec![build_commit_run("Tests", WorkflowRunProgress::UnderWay)],
+    );
+    let absent = ChecksAbsent::from_poll(&build_pull_record(), build_commit_id());
+    assert_eq!(expect_nothing(&absent, &silent), "a workflow run is not complete");
+    let ended = with_runs(green, vec![build_commit_run("Tests", WorkflowRunProgress::Ended)]);
+    let reason = expect_trigger(&build_polled_event(), &ended).reason;
     assert!(matches!(reason, TriggerReason::ChecksCompleted(_)), "{reason:?}");
 }
 
 #[test]
 fn endless_checks_are_reported_by_name() {
-    let green = check(1, Some(CheckConclusion::Success));
-    let pending = ChecksPending::from_poll(&record(), commit());
-    let facts = with_runs(vec![green.clone(), check(2, None)], vec![]);
-    let told = follows(&pending, &facts);
+    let green = build_commit_check(1, Some(CheckConclusion::Success));
+    let pending = ChecksPending::from_poll(&build_pull_record(), build_commit_id());
+    let facts = with_runs(vec![green.clone(), build_commit_check(2, None)], vec![]);
+    let told = expect_trigger(&pending, &facts);
     assert_eq!(
         told.key,
-        TriggerKey::new(format!("checks:acme/shop:{}:pending", commit()))
+        TriggerKey::new(format!("checks:acme/shop:{}:pending", build_commit_id()))
     );
     assert_eq!(
-        waiting(told.reason),
+        expect_checks_wait(told.reason),
         (vec!["test 2".to_owned()], false, String::new())
     );
     let run = with_runs(
         vec![green.clone()],
-        vec![run("Tests", WorkflowRunProgress::UnderWay)],
+        vec![build_commit_run("Tests", WorkflowRunProgress::UnderWay)],
     );
-    assert_eq!(waiting(follows(&pending, &run).reason).0, ["Tests"]);
+    assert_eq!(
+        expect_checks_wait(expect_trigger(&pending, &run).reason).0,
+        ["Tests"]
+    );
     let ended = with_runs(vec![green], vec![]);
-    assert_eq!(nothing(&pending, &ended), "the checks have ended");
+    assert_eq!(expect_nothing(&pending, &ended), "the checks have ended");
 }
 
 /// Class of a failed check with one log that failed on the base with another.
-fn class(new: Option<&str>, old: Option<&str>) -> FailureClass {
+fn classify_log_failure(new: Option<&str>, old: Option<&str>) -> FailureClass {
     let red = |id: u64| CommitCheck {
         name: "test".to_owned(),
         output_tail: String::new(),
-        ..check(id, Some(CheckConclusion::Failure))
+        ..build_commit_check(id, Some(CheckConclusion::Failure))
     };
     let mut facts = with_runs(vec![red(1)], vec![]);
-    facts.put_branch_checks(repository(), "main".to_owned(), vec![red(2)]);
-    facts.put_log(repository(), Box::new(red(1)), new.map(str::to_owned));
-    facts.put_log(repository(), Box::new(red(2)), old.map(str::to_owned));
-    let checks = match follows(&changed(), &facts).reason {
+    facts.put_branch_checks(build_repository_name(), "main".to_owned(), vec![red(2)]);
+    facts.put_log(build_repository_name(), Box::new(red(1)), new.map(str::to_owned));
+    facts.put_log(build_repository_name(), Box::new(red(2)), old.map(str::to_owned));
+    let checks = match expect_trigger(&build_polled_event(), &facts).reason {
         TriggerReason::ChecksCompleted(checks) => checks,
         TriggerReason::JobRequested(job) => match job.about {
             domain::JobSubject::Checks(checks) => *checks,
@@ -137,17 +153,23 @@ fn earlier_failure_excuses_same_failures_only() {
     let same = "FAILED tests/test_cart.py::test_old - assert 1 == 3\n1 failed, 21 passed in 0.35s";
     let both = "FAILED tests/test_cart.py::test_old - assert 1 == 2\nFAILED tests/test_new.py::test_new - assert 0\n2 failed";
     let other = "FAILED tests/test_new.py::test_new - assert 0\n1 failed";
-    assert_eq!(class(Some(same), Some(old)), FailureClass::PreExisting);
-    assert_eq!(class(Some(old), Some(both)), FailureClass::PreExisting);
-    assert_eq!(class(Some(both), Some(old)), FailureClass::Real);
-    assert_eq!(class(Some(other), Some(old)), FailureClass::Real);
-    assert_eq!(class(Some(other), None), FailureClass::Real);
-    assert_eq!(class(None, None), FailureClass::PreExisting);
+    assert_eq!(
+        classify_log_failure(Some(same), Some(old)),
+        FailureClass::PreExisting
+    );
+    assert_eq!(
+        classify_log_failure(Some(old), Some(both)),
+        FailureClass::PreExisting
+    );
+    assert_eq!(classify_log_failure(Some(both), Some(old)), FailureClass::Real);
+    assert_eq!(classify_log_failure(Some(other), Some(old)), FailureClass::Real);
+    assert_eq!(classify_log_failure(Some(other), None), FailureClass::Real);
+    assert_eq!(classify_log_failure(None, None), FailureClass::PreExisting);
     let lint = "src/a.py:10:5: E501 line too long";
     let more = "src/a.py:12:5: E501 line too long\nsrc/b.py:1:1: F401 unused";
     assert_eq!(
-        class(Some("src/a.py:99:5: E501 line too long"), Some(lint)),
+        classify_log_failure(Some("src/a.py:99:5: E501 line too long"), Some(lint)),
         FailureClass::PreExisting
     );
-    assert_eq!(class(Some(more), Some(lint)), FailureClass::Real);
+    assert_eq!(classify_log_failure(Some(more), Some(lint)), FailureClass::Real);
 }

@@ -10,7 +10,10 @@ use super::{
     EventVerdict,
     given::TicketAssignedEvent,
     issue_text::IssueText,
-    tests::{behind, decided, facts_with, follows, github, jira, live, nothing},
+    tests::{
+        build_behind_progress, build_live_progress, decide_event, expect_nothing, expect_trigger, facts_with,
+        parse_github_events, parse_jira_events,
+    },
 };
 use crate::{
     facts::{DecisionFacts, EventActor, RunProgress},
@@ -22,20 +25,20 @@ use crate::{
 pub(super) const RULES: &str =
     "repo:\n  owner: acme\n  name: shop\nissues:\n  assignee: agent\n  labels: [ready]\n";
 
-fn at(ms: i64) -> Timestamp {
+fn build_timestamp(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
 }
 
-fn shop() -> RepositoryName {
+fn build_shop_name() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
-pub(super) fn ticket() -> TicketKey {
+pub(super) fn build_ticket_key() -> TicketKey {
     "github:acme/shop#7".parse().expect("ticket")
 }
 
 /// Each login has a separate id; `nobody` has none.
-fn user(login: &str) -> github::GitHubUser {
+fn build_github_user(login: &str) -> github::GitHubUser {
     github::GitHubUser {
         is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
@@ -43,55 +46,63 @@ fn user(login: &str) -> github::GitHubUser {
     }
 }
 
-fn event(id: &str, ms: i64, by: &str, how: AssignmentKind) -> AssignmentEvent {
+fn build_assignment(id: &str, ms: i64, by: &str, how: AssignmentKind) -> AssignmentEvent {
     AssignmentEvent {
         id: id.to_owned(),
-        at: at(ms),
-        by: Some(convert_user(user(by))),
+        at: build_timestamp(ms),
+        by: Some(convert_user(build_github_user(by))),
         how,
     }
 }
 
-fn agent() -> domain::TrackerAccount {
-    convert_user(user("Agent"))
+fn build_agent_account() -> domain::TrackerAccount {
+    convert_user(build_github_user("Agent"))
 }
 
 /// Issue of a guest that Rita assigned to us.
-fn issue() -> TrackerIssue {
+fn build_tracker_issue() -> TrackerIssue {
     TrackerIssue {
         summary: "Fix the cart".to_owned(),
         description: "It rounds".to_owned(),
         status: "open".to_owned(),
-        created: Some(at(1)),
-        creator: Some(convert_user(user("guest"))),
-        assignees: vec![agent()],
-        gifts: vec![event("E1", 50, "rita", AssignmentKind::Assigned(agent()))],
+        created: Some(build_timestamp(1)),
+        creator: Some(convert_user(build_github_user("guest"))),
+        assignees: vec![build_agent_account()],
+        gifts: vec![build_assignment(
+            "E1",
+            50,
+            "rita",
+            AssignmentKind::Assigned(build_agent_account()),
+        )],
         ..TrackerIssue::default()
     }
 }
 
 /// Rita may request work, guests may not; `change` modifies the issue.
-pub(super) fn asked(rules: &str, change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
+pub(super) fn build_issue_facts(rules: &str, change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
     let mut facts = facts_with(rules, TriggerChannel::Webhook);
-    let mut issue = issue();
+    let mut issue = build_tracker_issue();
     change(&mut issue);
-    facts.put_issue(ticket(), Ok(issue));
-    facts.put_open(shop(), ticket(), Vec::new());
-    facts.put_progress(ticket(), RunProgress::default());
+    facts.put_issue(build_ticket_key(), Ok(issue));
+    facts.put_open(build_shop_name(), build_ticket_key(), Vec::new());
+    facts.put_progress(build_ticket_key(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
-        facts.put_authority(EventActor::on(&ticket(), &convert_user(user(login))), may);
+        facts.put_authority(
+            EventActor::on(&build_ticket_key(), &convert_user(build_github_user(login))),
+            may,
+        );
     }
     facts
 }
 
-fn given() -> TicketAssignedEvent {
-    TicketAssignedEvent::from_poll(ticket())
+fn build_polled_event() -> TicketAssignedEvent {
+    TicketAssignedEvent::from_poll(build_ticket_key())
 }
 
 #[test]
 fn assignment_has_same_event_both_channels() {
-    let facts = asked(RULES, |_| {});
-    let polled = follows(&given(), &facts);
+    let facts = build_issue_facts(RULES, |_| {});
+    let polled = expect_trigger(&build_polled_event(), &facts);
     assert_eq!(polled.key, TriggerKey::new("issue_event:E1"));
     assert_eq!(polled.reason.job(), Some(Job::Implement));
     assert_eq!(polled.actor.as_deref(), Some("rita"));
@@ -99,7 +110,7 @@ fn assignment_has_same_event_both_channels() {
         let payload = json!({"action": action, "issue": {"number": 7}, "sender": {"login": "x"},
             "repository": {"full_name": "acme/shop"}});
         assert_eq!(
-            follows(&*github("issues", &payload)[0], &facts),
+            expect_trigger(&*parse_github_events("issues", &payload)[0], &facts),
             polled,
             "{action}"
         );
@@ -114,67 +125,79 @@ fn assignment_has_same_event_both_channels() {
     ] {
         let payload =
             json!({"action": action, "issue": {"number": 7}, "repository": {"full_name": "acme/shop"}});
-        assert!(github("issues", &payload).is_empty(), "{action}");
+        assert!(parse_github_events("issues", &payload).is_empty(), "{action}");
     }
 }
 
 #[test]
 fn last_assignment_counts_unless_withdrawn() {
-    let label = || event("E2", 60, "rita", AssignmentKind::Labeled("ready".to_owned()));
+    let label = || build_assignment("E2", 60, "rita", AssignmentKind::Labeled("ready".to_owned()));
     let neither = "the ticket is neither assigned to us nor has it a label that asks";
     assert_eq!(
-        nothing(&given(), &asked(RULES, |issue| issue.assignees.clear())),
+        expect_nothing(
+            &build_polled_event(),
+            &build_issue_facts(RULES, |issue| issue.assignees.clear())
+        ),
         neither
     );
-    let unlabeled = asked(RULES, |issue| {
+    let unlabeled = build_issue_facts(RULES, |issue| {
         issue.assignees.clear();
         issue.gifts.push(label());
     });
-    assert_eq!(nothing(&given(), &unlabeled), neither);
-    let both = asked(RULES, |issue| {
+    assert_eq!(expect_nothing(&build_polled_event(), &unlabeled), neither);
+    let both = build_issue_facts(RULES, |issue| {
         issue.labels.push("ready".to_owned());
         issue.gifts.push(label());
     });
-    assert_eq!(follows(&given(), &both).key, TriggerKey::new("issue_event:E2"));
-    let closed = asked(RULES, |issue| issue.is_over = true);
-    assert_eq!(nothing(&given(), &closed), "the ticket is closed");
-    let none = asked("repo:\n  owner: acme\n  name: shop\n", |_| {});
-    assert!(nothing(&given(), &none).starts_with("no rules"));
+    assert_eq!(
+        expect_trigger(&build_polled_event(), &both).key,
+        TriggerKey::new("issue_event:E2")
+    );
+    let closed = build_issue_facts(RULES, |issue| issue.is_over = true);
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &closed),
+        "the ticket is closed"
+    );
+    let none = build_issue_facts("repo:\n  owner: acme\n  name: shop\n", |_| {});
+    assert!(expect_nothing(&build_polled_event(), &none).starts_with("no rules"));
 }
 
 #[test]
 fn second_request_during_work_starts_nothing() {
     let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-    facts.put_issue(ticket(), Ok(issue()));
-    facts.put_progress(ticket(), live());
-    assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
+    facts.put_issue(build_ticket_key(), Ok(build_tracker_issue()));
+    facts.put_progress(build_ticket_key(), build_live_progress());
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &facts),
+        "work on the ticket is under way"
+    );
 }
 
 #[test]
 fn request_before_handled_end_is_retried() {
     let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-    facts.put_issue(ticket(), Ok(issue()));
-    facts.put_progress(ticket(), behind());
-    let early = decided(&given(), &facts);
+    facts.put_issue(build_ticket_key(), Ok(build_tracker_issue()));
+    facts.put_progress(build_ticket_key(), build_behind_progress());
+    let early = decide_event(&build_polled_event(), &facts);
     assert!(matches!(early, EventVerdict::Unsettled { .. }), "{early:?}");
 }
 
 #[test]
 fn only_writers_request_work_by_assignment() {
     let by = |login: Option<&str>| {
-        let login = login.map(user).map(convert_user);
-        asked(RULES, |issue| issue.gifts[0].by = login)
+        let login = login.map(build_github_user).map(convert_user);
+        build_issue_facts(RULES, |issue| issue.gifts[0].by = login)
     };
     for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
         let actor = actor.to_owned();
-        let reason = follows(&given(), &by(login)).reason;
+        let reason = expect_trigger(&build_polled_event(), &by(login)).reason;
         assert_eq!(
             reason,
             TriggerReason::Skipped(SkipReason::NoWritePermission { actor })
         );
     }
     assert_eq!(
-        nothing(&given(), &by(Some("journeyman[bot]"))),
+        expect_nothing(&build_polled_event(), &by(Some("journeyman[bot]"))),
         "our own account did it"
     );
 }
@@ -182,39 +205,46 @@ fn only_writers_request_work_by_assignment() {
 #[test]
 fn text_edited_after_approval_is_skipped() {
     let edited = |ms: i64, by: &str| {
-        let by = Some(convert_user(user(by)));
-        asked(RULES, |issue| {
+        let by = Some(convert_user(build_github_user(by)));
+        build_issue_facts(RULES, |issue| {
             issue.edits.push(TrackerEdit {
                 id: String::new(),
-                at: at(ms),
+                at: build_timestamp(ms),
                 by,
             });
         })
     };
     assert_eq!(
-        follows(&given(), &edited(49, "guest")).reason.job(),
+        expect_trigger(&build_polled_event(), &edited(49, "guest"))
+            .reason
+            .job(),
         Some(Job::Implement)
     );
     assert_eq!(
-        follows(&given(), &edited(51, "rita")).reason.job(),
+        expect_trigger(&build_polled_event(), &edited(51, "rita"))
+            .reason
+            .job(),
         Some(Job::Implement)
     );
     let by = "guest".to_owned();
     let changed = TriggerReason::Skipped(SkipReason::TextChanged { by });
-    assert_eq!(follows(&given(), &edited(50, "guest")).reason, changed);
+    assert_eq!(
+        expect_trigger(&build_polled_event(), &edited(50, "guest")).reason,
+        changed
+    );
 }
 
 #[test]
 fn earlier_comments_carry_author_authority() {
     let comment = |author: &str, ms: i64| TrackerComment {
         author: author.to_owned(),
-        author_id: convert_user(user(author)).id,
+        author_id: convert_user(build_github_user(author)).id,
         by_bot: false,
-        created: at(ms),
-        updated: at(ms),
+        created: build_timestamp(ms),
+        updated: build_timestamp(ms),
         text: "A word".to_owned(),
     };
-    let facts = asked(RULES, |issue| {
+    let facts = build_issue_facts(RULES, |issue| {
         issue.comments = vec![
             comment("guest", 10),
             comment("journeyman[bot]", 11),
@@ -222,7 +252,7 @@ fn earlier_comments_carry_author_authority() {
             comment("rita", 51),
         ];
     });
-    let TriggerReason::JobRequested(job) = follows(&given(), &facts).reason else {
+    let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
         panic!("no job")
     };
     let said: Vec<_> = job
@@ -237,36 +267,39 @@ fn earlier_comments_carry_author_authority() {
 #[test]
 fn issue_is_triaged_once_per_text() {
     let rules = |anyone: bool| format!("{RULES}triage:\n  labels: [bug]\n  anyone: {anyone}\n");
-    let text = IssueText::from_poll(ticket());
+    let text = IssueText::from_poll(build_ticket_key());
     let open = |anyone: bool, edits: Vec<TrackerEdit>| {
-        asked(&rules(anyone), |issue| {
+        build_issue_facts(&rules(anyone), |issue| {
             issue.assignees.clear();
             issue.edits = edits;
         })
     };
     let edit = |ms: i64, by: &str| TrackerEdit {
         id: String::new(),
-        at: at(ms),
-        by: Some(convert_user(user(by))),
+        at: build_timestamp(ms),
+        by: Some(convert_user(build_github_user(by))),
     };
     let not_asked = "who wrote the text may not ask for a triage";
-    assert_eq!(nothing(&text, &open(false, Vec::new())), not_asked);
-    let created = follows(&text, &open(true, Vec::new()));
+    assert_eq!(expect_nothing(&text, &open(false, Vec::new())), not_asked);
+    let created = expect_trigger(&text, &open(true, Vec::new()));
     assert_eq!(
         (created.key, created.reason.job()),
         (TriggerKey::new("triage:created"), Some(Job::Triage))
     );
-    let edited = follows(&text, &open(false, vec![edit(5, "guest"), edit(9, "rita")]));
-    assert_eq!(edited.key, TriggerKey::new(format!("triage:{}", at(9))));
+    let edited = expect_trigger(&text, &open(false, vec![edit(5, "guest"), edit(9, "rita")]));
     assert_eq!(
-        nothing(&text, &asked(&rules(true), |_| {})),
+        edited.key,
+        TriggerKey::new(format!("triage:{}", build_timestamp(9)))
+    );
+    assert_eq!(
+        expect_nothing(&text, &build_issue_facts(&rules(true), |_| {})),
         "the issue asks for work"
     );
-    let done = asked(&rules(true), |issue| {
+    let done = build_issue_facts(&rules(true), |issue| {
         issue.assignees.clear();
         issue.labels.push("triaged".to_owned());
     });
-    assert_eq!(nothing(&text, &done), "the ticket is triaged");
+    assert_eq!(expect_nothing(&text, &done), "the ticket is triaged");
 }
 
 #[test]
@@ -290,14 +323,14 @@ fn jira_assignment_uses_changelog_key() {
             assignees: vec![to.clone()],
             gifts: vec![AssignmentEvent {
                 id: "9".to_owned(),
-                at: at(50),
+                at: build_timestamp(50),
                 by: Some(ada.clone()),
                 how: AssignmentKind::Assigned(to.clone()),
             }],
-            ..issue()
+            ..build_tracker_issue()
         };
         facts.put_issue(ticket.clone(), Ok(issue));
-        facts.put_open(shop(), ticket.clone(), Vec::new());
+        facts.put_open(build_shop_name(), ticket.clone(), Vec::new());
         facts.put_progress(ticket.clone(), RunProgress::default());
         facts.put_authority(EventActor::on(&ticket, &ada), may);
         facts
@@ -305,11 +338,14 @@ fn jira_assignment_uses_changelog_key() {
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "assignee", "to": us.id, "toString": "Agent"}]}});
-    let polled = follows(&TicketAssignedEvent::from_poll(ticket.clone()), &facts(&us, true));
-    assert_eq!(follows(&*jira(&payload)[0], &facts(&us, true)), polled);
+    let polled = expect_trigger(&TicketAssignedEvent::from_poll(ticket.clone()), &facts(&us, true));
+    assert_eq!(
+        expect_trigger(&*parse_jira_events(&payload)[0], &facts(&us, true)),
+        polled
+    );
     assert_eq!(polled.key, TriggerKey::new("changelog:9"));
     assert_eq!(polled.reason.job(), Some(Job::Implement));
-    let refused = follows(
+    let refused = expect_trigger(
         &TicketAssignedEvent::from_poll(ticket.clone()),
         &facts(&us, false),
     )
@@ -318,7 +354,7 @@ fn jira_assignment_uses_changelog_key() {
         matches!(refused, TriggerReason::Skipped(SkipReason::NotAllowed { .. })),
         "{refused:?}"
     );
-    let other = nothing(
+    let other = expect_nothing(
         &TicketAssignedEvent::from_poll(ticket.clone()),
         &facts(&ada, true),
     );

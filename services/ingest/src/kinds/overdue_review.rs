@@ -102,7 +102,8 @@ mod tests {
 
     use super::{
         super::tests::{
-            decided, facts_with, follows, nothing, ours, pull_request, record, repository, ticket,
+            build_pull_record, build_pull_reference, build_repository_name, build_ticket_key, decide_event,
+            expect_nothing, expect_trigger, facts_with, pull_request,
         },
         *,
     };
@@ -110,7 +111,7 @@ mod tests {
     const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nreview:\n  remind_after_days: 3\n  reminders: 2\n";
     const ASKED: Timestamp = Timestamp::from_unix_ms(1_000_000);
 
-    fn waiting() -> PullRequest {
+    fn build_review_candidate() -> PullRequest {
         PullRequest {
             draft: false,
             requested_reviewers: vec!["Rita".to_owned()],
@@ -118,10 +119,10 @@ mod tests {
         }
     }
 
-    fn seen(rules: &str, now: PullRequest, days: u32, history: &[Trigger]) -> DecisionFacts {
+    fn build_overdue_facts(rules: &str, now: PullRequest, days: u32, history: &[Trigger]) -> DecisionFacts {
         let mut facts = facts_with(rules, TriggerChannel::Poll);
         facts.now = ASKED.plus(DAY * days);
-        facts.put_pull_request(repository(), 7, now);
+        facts.put_pull_request(build_repository_name(), 7, now);
         let request = |reviewer: &str, at| ReviewRequest {
             id: 1,
             by: None,
@@ -129,23 +130,23 @@ mod tests {
             at,
         };
         let gone = request("ann", ASKED.plus(DAY * 30));
-        facts.put_review_requests(repository(), 7, vec![request("rita", ASKED), gone]);
-        facts.put_history(ticket(), history.to_vec());
+        facts.put_review_requests(build_repository_name(), 7, vec![request("rita", ASKED), gone]);
+        facts.put_history(build_ticket_key(), history.to_vec());
         facts
     }
 
     #[test]
     fn overdue_review_is_reminded_twice_only() {
-        let event = OverdueReviewEvent::from_poll(record());
+        let event = OverdueReviewEvent::from_poll(build_pull_record());
         let mut history = Vec::new();
         let mut days = Vec::new();
         for day in 0..30 {
-            let facts = seen(RULES, waiting(), day, &history);
-            if let EventVerdict::Follows(follows) = decided(&event, &facts) {
+            let facts = build_overdue_facts(RULES, build_review_candidate(), day, &history);
+            if let EventVerdict::Follows(follows) = decide_event(&event, &facts) {
                 assert_eq!(
                     follows.reason,
                     TriggerReason::ReviewAwaited {
-                        pull_request: ours(),
+                        pull_request: build_pull_reference(),
                         reviewers: vec!["Rita".to_owned()],
                         since: ASKED,
                     }
@@ -159,39 +160,39 @@ mod tests {
 
     #[test]
     fn draft_or_closed_review_gets_no_reminder() {
-        let event = OverdueReviewEvent::from_poll(record());
-        let why = |rules: &str, now| nothing(&event, &seen(rules, now, 9, &[]));
+        let event = OverdueReviewEvent::from_poll(build_pull_record());
+        let why = |rules: &str, now| expect_nothing(&event, &build_overdue_facts(rules, now, 9, &[]));
         let no_review = "the pull request waits for no review";
         assert_eq!(
             why(
                 RULES,
                 PullRequest {
                     draft: true,
-                    ..waiting()
+                    ..build_review_candidate()
                 }
             ),
             no_review
         );
         let nobody = PullRequest {
             requested_reviewers: Vec::new(),
-            ..waiting()
+            ..build_review_candidate()
         };
         assert_eq!(why(RULES, nobody), no_review);
         let closed = PullRequest {
             closed_at: Some(ASKED),
-            ..waiting()
+            ..build_review_candidate()
         };
         assert_eq!(why(RULES, closed), no_review);
         let off = RULES.replace("remind_after_days: 3", "remind_after_days: 0");
-        assert_eq!(why(&off, waiting()), "the rules want no reminders");
+        assert_eq!(why(&off, build_review_candidate()), "the rules want no reminders");
     }
 
     #[test]
     fn reminders_of_one_day_share_a_key() {
-        let event = OverdueReviewEvent::from_poll(record());
-        let mut facts = seen(RULES, waiting(), 4, &[]);
-        let first = follows(&event, &facts);
+        let event = OverdueReviewEvent::from_poll(build_pull_record());
+        let mut facts = build_overdue_facts(RULES, build_review_candidate(), 4, &[]);
+        let first = expect_trigger(&event, &facts);
         facts.now = facts.now.plus(Duration::from_secs(3600));
-        assert_eq!(follows(&event, &facts).key, first.key);
+        assert_eq!(expect_trigger(&event, &facts).key, first.key);
     }
 }

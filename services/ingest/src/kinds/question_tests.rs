@@ -9,17 +9,18 @@ use super::{
     EventKind,
     question::QuestionEvent,
     tests::{
-        ada, asked, asked_before, follows, jira_person, nothing, ours, pull_request, record, repository,
-        rita, ticket,
+        asked_before, build_ada_account, build_pull_record, build_pull_reference, build_repository_name,
+        build_rita_actor, build_ticket_key, build_work_facts, expect_nothing, expect_trigger, jira_person,
+        pull_request,
     },
 };
 use crate::facts::{DecisionFacts, EventActor};
 
 const WORDS: &str = "@journeyman please round half up";
 
-fn said(author: EventActor, on: Option<domain::PullRequestRef>) -> QuestionEvent {
+fn build_question(author: EventActor, on: Option<domain::PullRequestRef>) -> QuestionEvent {
     QuestionEvent {
-        ticket: ticket(),
+        ticket: build_ticket_key(),
         key: TriggerKey::new("comment:9"),
         at: Timestamp::from_unix_ms(90),
         author,
@@ -30,12 +31,12 @@ fn said(author: EventActor, on: Option<domain::PullRequestRef>) -> QuestionEvent
 }
 
 fn by_ada() -> QuestionEvent {
-    said(jira_person(ada()), None)
+    build_question(jira_person(build_ada_account()), None)
 }
 
 /// Job that the comment may start.
-fn work(event: &dyn EventKind, facts: &DecisionFacts) -> Option<JobRequest> {
-    let TriggerReason::JobRequested(request) = follows(event, facts).reason else {
+fn read_offered_job(event: &dyn EventKind, facts: &DecisionFacts) -> Option<JobRequest> {
+    let TriggerReason::JobRequested(request) = expect_trigger(event, facts).reason else {
         panic!("no question")
     };
     assert_eq!(request.job, Job::Answer);
@@ -49,26 +50,26 @@ fn work(event: &dyn EventKind, facts: &DecisionFacts) -> Option<JobRequest> {
 }
 
 fn with_row(mut facts: DecisionFacts, row: TicketRow) -> DecisionFacts {
-    facts.put_row(ticket(), row);
+    facts.put_row(build_ticket_key(), row);
     facts
 }
 
 /// A row with our open pull request.
 fn on_the_way(facts: DecisionFacts) -> DecisionFacts {
     let row = TicketRow {
-        pull_requests: vec![ours()],
+        pull_requests: vec![build_pull_reference()],
         ..TicketRow::default()
     };
     let mut facts = with_row(facts, row);
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_pull_request(repository(), 7, pull_request());
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
     facts
 }
 
 #[test]
 fn question_without_pull_request_offers_ticket_work() {
-    let facts = with_row(asked(|_, _| {}), TicketRow::default());
-    let job = work(&by_ada(), &facts).expect("work");
+    let facts = with_row(build_work_facts(|_, _| {}), TicketRow::default());
+    let job = read_offered_job(&by_ada(), &facts).expect("work");
     assert_eq!(job.job, Job::Implement);
     let last = job.text.comments.last().expect("the comment");
     let expected = TicketComment {
@@ -83,48 +84,61 @@ fn question_without_pull_request_offers_ticket_work() {
 
 #[test]
 fn question_on_pull_request_offers_review_work() {
-    let on_ticket = work(&by_ada(), &on_the_way(asked(|_, _| {}))).expect("work");
-    let mut facts = on_the_way(asked(|_, _| {}));
-    facts.put_authority(rita(), true);
-    let on_pull = work(&said(rita(), Some(ours())), &facts).expect("work");
+    let on_ticket = read_offered_job(&by_ada(), &on_the_way(build_work_facts(|_, _| {}))).expect("work");
+    let mut facts = on_the_way(build_work_facts(|_, _| {}));
+    facts.put_authority(build_rita_actor(), true);
+    let on_pull = read_offered_job(
+        &build_question(build_rita_actor(), Some(build_pull_reference())),
+        &facts,
+    )
+    .expect("work");
     for job in [on_ticket, on_pull] {
         assert_eq!(
             (job.job, job.text.summary.as_str()),
             (Job::AddressReview, "Fix the cart")
         );
         let round = job.about.round().expect("a review");
-        assert_eq!((&round.pull_request, round.body.as_str()), (&ours(), WORDS));
+        assert_eq!(
+            (&round.pull_request, round.body.as_str()),
+            (&build_pull_reference(), WORDS)
+        );
         assert_eq!(round.head, pull_request().head);
     }
 }
 
 #[test]
 fn question_offers_nothing_when_work_is_impossible() {
-    let over = with_row(asked(|issue, _| issue.is_over = true), TicketRow::default());
-    assert_eq!(work(&by_ada(), &over), None, "the ticket is over");
-    let theirs = with_row(asked(|_, open| open.push(pull_request())), TicketRow::default());
-    assert_eq!(work(&by_ada(), &theirs), None, "somebody works on it");
-    let api = said(
+    let over = with_row(
+        build_work_facts(|issue, _| issue.is_over = true),
+        TicketRow::default(),
+    );
+    assert_eq!(read_offered_job(&by_ada(), &over), None, "the ticket is over");
+    let theirs = with_row(
+        build_work_facts(|_, open| open.push(pull_request())),
+        TicketRow::default(),
+    );
+    assert_eq!(read_offered_job(&by_ada(), &theirs), None, "somebody works on it");
+    let api = build_question(
         EventActor::Api {
             name: "ann".to_owned(),
         },
         None,
     );
-    let mut facts = with_row(asked(|_, _| {}), TicketRow::default());
+    let mut facts = with_row(build_work_facts(|_, _| {}), TicketRow::default());
     facts.put_authority(
         EventActor::Api {
             name: "ann".to_owned(),
         },
         true,
     );
-    assert_eq!(work(&api, &facts), None, "the API has jobs for it");
+    assert_eq!(read_offered_job(&api, &facts), None, "the API has jobs for it");
 }
 
 #[test]
 fn unauthorized_question_is_answered_once() {
-    let mut facts = super::tests::facts();
-    facts.put_authority(jira_person(ada()), false);
-    let told = follows(&by_ada(), &facts);
+    let mut facts = super::tests::build_decision_facts();
+    facts.put_authority(jira_person(build_ada_account()), false);
+    let told = expect_trigger(&by_ada(), &facts);
     let expected = SkipReason::MayNotAsk {
         actor: "Ada".to_owned(),
         group: "agents".to_owned(),
@@ -133,16 +147,19 @@ fn unauthorized_question_is_answered_once() {
     assert_eq!(told.reason, TriggerReason::Skipped(expected));
     let mut again = facts.clone();
     again.put_history(
-        ticket(),
+        build_ticket_key(),
         vec![asked_before(), told.into_trigger(TriggerChannel::Webhook)],
     );
     assert_eq!(
-        nothing(&by_ada(), &again),
+        expect_nothing(&by_ada(), &again),
         "the author may not ask for an answer, and was told"
     );
-    let mut facts = asked(|_, _| {});
-    facts.put_authority(rita(), false);
-    let told = follows(&said(rita(), Some(ours())), &facts);
+    let mut facts = build_work_facts(|_, _| {});
+    facts.put_authority(build_rita_actor(), false);
+    let told = expect_trigger(
+        &build_question(build_rita_actor(), Some(build_pull_reference())),
+        &facts,
+    );
     assert!(
         matches!(&told.reason, TriggerReason::Skipped(SkipReason::MayNotAsk { group, on: Some(_), .. }) if group.is_empty()),
         "{told:?}"

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     EventVerdict,
     review_requested::ReviewRequestEvent,
-    tests::{decided, facts_with, follows, github, nothing, pull_request},
+    tests::{decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events, pull_request},
 };
 use crate::{
     facts::{DecisionFacts, EventActor},
@@ -20,12 +20,12 @@ use crate::{
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
 
-fn shop() -> RepositoryName {
+fn build_shop_name() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
 /// Each login has a separate id; `nobody` has none.
-fn user(login: &str) -> github::GitHubUser {
+fn build_github_user(login: &str) -> github::GitHubUser {
     github::GitHubUser {
         is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
@@ -33,56 +33,65 @@ fn user(login: &str) -> github::GitHubUser {
     }
 }
 
-pub(super) fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
+pub(super) fn build_reviewer_request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
     ReviewRequest {
         id,
-        by: by.map(user),
+        by: by.map(build_github_user),
         reviewer: reviewer.to_owned(),
         at: Timestamp::from_unix_ms(50),
     }
 }
 
-pub(super) fn waiting() -> PullRequest {
+pub(super) fn build_review_candidate() -> PullRequest {
     PullRequest {
         requested_reviewers: vec!["ann".to_owned(), "Agent".to_owned()],
         ..pull_request()
     }
 }
 
-pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> DecisionFacts {
+pub(super) fn build_reviewer_facts(now: PullRequest, requests: Vec<ReviewRequest>) -> DecisionFacts {
     let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-    facts.put_pull_request(shop(), 7, now);
-    facts.put_record(shop(), 7, None);
-    facts.put_review_requests(shop(), 7, requests);
-    facts.put_reviews(shop(), 7, Vec::new());
+    facts.put_pull_request(build_shop_name(), 7, now);
+    facts.put_record(build_shop_name(), 7, None);
+    facts.put_review_requests(build_shop_name(), 7, requests);
+    facts.put_reviews(build_shop_name(), 7, Vec::new());
     let patch = |chars: usize| format!("@@ -0,0 +1 @@\n+{}", "x".repeat(chars));
     let file = |path: &str, chars: usize| PullRequestFile {
         path: path.to_owned(),
         patch: patch(chars),
     };
     let files = vec![file("a", 30_000), file("large", 50_000), file("b", 30_000)];
-    facts.put_files(shop(), 7, files);
+    facts.put_files(build_shop_name(), 7, files);
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         let ticket = "github:acme/shop#7".parse().expect("ticket");
-        facts.put_authority(EventActor::on(&ticket, &convert_user(user(login))), may);
+        facts.put_authority(
+            EventActor::on(&ticket, &convert_user(build_github_user(login))),
+            may,
+        );
     }
     facts
 }
 
 /// Pull request with a review request of an authorized user.
 pub(super) fn waiting_for_review() -> DecisionFacts {
-    asked(waiting(), vec![request(4, Some("rita"), "agent")])
+    build_reviewer_facts(
+        build_review_candidate(),
+        vec![build_reviewer_request(4, Some("rita"), "agent")],
+    )
 }
 
 #[test]
 fn next_review_contains_changes_since_last() {
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
-    let request = || vec![request(4, Some("rita"), "agent")];
+    let request = || vec![build_reviewer_request(4, Some("rita"), "agent")];
     let before = PullRequest {
         head: "1".repeat(40).parse().expect("commit"),
-        ..waiting()
+        ..build_review_candidate()
     };
-    let first = follows(&event(), &asked(before.clone(), request()));
+    let first = expect_trigger(
+        &build_polled_event(),
+        &build_reviewer_facts(before.clone(), request()),
+    );
     let reviewed = github::PullRequestReview {
         id: 60,
         author: "journeyman[bot]".to_owned(),
@@ -96,11 +105,11 @@ fn next_review_contains_changes_since_last() {
     };
     let since = |commits: Vec<domain::CommitId>, reviews: Vec<github::PullRequestReview>| {
         let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-        facts.put_pull_request(shop(), 7, waiting());
-        facts.put_record(shop(), 7, None);
-        facts.put_review_requests(shop(), 7, request());
-        facts.put_reviews(shop(), 7, reviews);
-        facts.put_commits(shop(), 7, commits);
+        facts.put_pull_request(build_shop_name(), 7, build_review_candidate());
+        facts.put_record(build_shop_name(), 7, None);
+        facts.put_review_requests(build_shop_name(), 7, request());
+        facts.put_reviews(build_shop_name(), 7, reviews);
+        facts.put_commits(build_shop_name(), 7, commits);
         facts.put_history(
             ticket.clone(),
             vec![first.clone().into_trigger(TriggerChannel::Webhook)],
@@ -110,19 +119,19 @@ fn next_review_contains_changes_since_last() {
             path: "a".to_owned(),
             patch,
         };
-        facts.put_files(shop(), 7, vec![file]);
-        let rita = EventActor::on(&ticket, &convert_user(user("rita")));
+        facts.put_files(build_shop_name(), 7, vec![file]);
+        let rita = EventActor::on(&ticket, &convert_user(build_github_user("rita")));
         facts.put_authority(rita, true);
-        let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
+        let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
             panic!("no job")
         };
         job.about.change().expect("a change").since.clone()
     };
-    let commits = vec![before.head.clone(), waiting().head];
+    let commits = vec![before.head.clone(), build_review_candidate().head];
     let told = since(commits.clone(), vec![reviewed.clone()]).expect("what came since");
     assert_eq!(told.commit, before.head);
     assert_eq!(told.files[0].patch, "@@ +2 @@\n+new\n");
-    let pushed_over = vec![waiting().head];
+    let pushed_over = vec![build_review_candidate().head];
     assert_eq!(since(pushed_over, vec![reviewed.clone()]), None, "no ancestor");
     let by_another = github::PullRequestReview {
         author: "ann".to_owned(),
@@ -131,20 +140,20 @@ fn next_review_contains_changes_since_last() {
     assert_eq!(since(commits, vec![by_another]), None);
 }
 
-fn event() -> ReviewRequestEvent {
-    ReviewRequestEvent::from_poll(shop(), 7)
+fn build_polled_event() -> ReviewRequestEvent {
+    ReviewRequestEvent::from_poll(build_shop_name(), 7)
 }
 
 #[test]
 fn last_review_request_counts_both_channels() {
     let requests = vec![
-        request(3, Some("guest"), "agent"),
-        request(4, Some("rita"), "Agent"),
-        request(5, Some("guest"), "ann"),
+        build_reviewer_request(3, Some("guest"), "agent"),
+        build_reviewer_request(4, Some("rita"), "Agent"),
+        build_reviewer_request(5, Some("guest"), "ann"),
     ];
-    let facts = asked(waiting(), requests);
-    let polled = follows(&event(), &facts);
-    let head = waiting().head;
+    let facts = build_reviewer_facts(build_review_candidate(), requests);
+    let polled = expect_trigger(&build_polled_event(), &facts);
+    let head = build_review_candidate().head;
     assert_eq!(polled.key, TriggerKey::new(format!("review:4:{}", head.as_str())));
     assert_eq!(
         polled.ticket,
@@ -153,7 +162,7 @@ fn last_review_request_counts_both_channels() {
     for action in ["review_requested", "synchronize", "opened", "reopened"] {
         let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"}},
             "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
-        let told = github("pull_request", &payload);
+        let told = parse_github_events("pull_request", &payload);
         assert!(
             told.iter().any(|event| matches!(
                 decided_quietly(&**event, &facts),
@@ -182,30 +191,41 @@ fn last_review_request_counts_both_channels() {
 fn decided_quietly(event: &dyn super::EventKind, facts: &DecisionFacts) -> Option<EventVerdict> {
     format!("{event:?}")
         .starts_with("ReviewRequestEvent")
-        .then(|| decided(event, facts))
+        .then(|| decide_event(event, facts))
 }
 
 #[test]
 fn only_writers_request_foreign_reviews() {
-    let by = |login: Option<&str>| asked(waiting(), vec![request(4, login, "agent")]);
+    let by = |login: Option<&str>| {
+        build_reviewer_facts(
+            build_review_candidate(),
+            vec![build_reviewer_request(4, login, "agent")],
+        )
+    };
     let may_not = "who asks for the review may not";
-    assert_eq!(nothing(&event(), &by(Some("guest"))), may_not);
-    assert_eq!(nothing(&event(), &by(None)), may_not);
-    assert_eq!(nothing(&event(), &by(Some("journeyman[bot]"))), may_not);
-    let nobody = asked(pull_request(), Vec::new());
+    assert_eq!(expect_nothing(&build_polled_event(), &by(Some("guest"))), may_not);
+    assert_eq!(expect_nothing(&build_polled_event(), &by(None)), may_not);
     assert_eq!(
-        nothing(&event(), &nobody),
+        expect_nothing(&build_polled_event(), &by(Some("journeyman[bot]"))),
+        may_not
+    );
+    let nobody = build_reviewer_facts(pull_request(), Vec::new());
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &nobody),
         "the pull request does not wait for our review"
     );
-    let early = decided(&event(), &asked(waiting(), Vec::new()));
+    let early = decide_event(
+        &build_polled_event(),
+        &build_reviewer_facts(build_review_candidate(), Vec::new()),
+    );
     assert!(matches!(early, EventVerdict::Early(_)), "{early:?}");
     let closed = PullRequest {
         closed_at: Some(Timestamp::default()),
-        ..waiting()
+        ..build_review_candidate()
     };
-    let closed = asked(closed, vec![request(4, Some("rita"), "agent")]);
+    let closed = build_reviewer_facts(closed, vec![build_reviewer_request(4, Some("rita"), "agent")]);
     assert_eq!(
-        nothing(&event(), &closed),
+        expect_nothing(&build_polled_event(), &closed),
         "the pull request does not wait for our review"
     );
 }
@@ -214,10 +234,10 @@ fn only_writers_request_foreign_reviews() {
 fn fork_head_is_not_checked_out() {
     let fork = PullRequest {
         head_repository: "guest/shop".to_owned(),
-        ..waiting()
+        ..build_review_candidate()
     };
-    let facts = asked(fork, vec![request(4, Some("rita"), "agent")]);
-    let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
+    let facts = build_reviewer_facts(fork, vec![build_reviewer_request(4, Some("rita"), "agent")]);
+    let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
         panic!("no job")
     };
     assert_eq!(job.about.base(), None);
@@ -228,17 +248,24 @@ fn named_tickets_come_with_review() {
     let now = PullRequest {
         title: "eng-4: Mean price".to_owned(),
         body: "Fixes #5, closes #6 and fixes other/shop#7.".to_owned(),
-        ..waiting()
+        ..build_review_candidate()
     };
     let rules = format!("{RULES}jira:\n  project_key: ENG\n");
     let mut facts = facts_with(&rules, TriggerChannel::Webhook);
-    facts.put_pull_request(shop(), 7, now);
-    facts.put_record(shop(), 7, None);
-    facts.put_review_requests(shop(), 7, vec![request(4, Some("rita"), "agent")]);
-    facts.put_reviews(shop(), 7, Vec::new());
-    facts.put_files(shop(), 7, Vec::new());
+    facts.put_pull_request(build_shop_name(), 7, now);
+    facts.put_record(build_shop_name(), 7, None);
+    facts.put_review_requests(
+        build_shop_name(),
+        7,
+        vec![build_reviewer_request(4, Some("rita"), "agent")],
+    );
+    facts.put_reviews(build_shop_name(), 7, Vec::new());
+    facts.put_files(build_shop_name(), 7, Vec::new());
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
-    facts.put_authority(EventActor::on(&ticket, &convert_user(user("rita"))), true);
+    facts.put_authority(
+        EventActor::on(&ticket, &convert_user(build_github_user("rita"))),
+        true,
+    );
     let issue = |text: &str| crate::tracker_reader::TrackerIssue {
         summary: format!("Summary of {text}"),
         description: format!("## Acceptance criteria\n- {text} works\u{200b}"),
@@ -248,7 +275,7 @@ fn named_tickets_come_with_review() {
     facts.put_named(TicketKey::jira("ENG-4").expect("ticket"), Some(issue("four")));
     facts.put_named("github:acme/shop#5".parse().expect("ticket"), None);
     facts.put_named("github:acme/shop#6".parse().expect("ticket"), Some(issue("six")));
-    let TriggerReason::JobRequested(job) = follows(&event(), &facts).reason else {
+    let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
         panic!("no job")
     };
     let linked = &job.background.linked;

@@ -11,7 +11,10 @@ use super::{
     EventVerdict,
     review_request_tests::waiting_for_review,
     review_requested::ReviewRequestEvent,
-    tests::{decided, facts_with, follows, github, nothing, pull_request, repository},
+    tests::{
+        build_repository_name, decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events,
+        pull_request,
+    },
     withdrawn::ReviewWithdrawalEvent,
 };
 use crate::facts::DecisionFacts;
@@ -19,9 +22,9 @@ use crate::facts::DecisionFacts;
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
 const ASKED: &str = "review:4:0123";
 
-fn ticket() -> TicketKey {
+fn build_ticket_key() -> TicketKey {
     TicketKey::GitHub {
-        repository: repository(),
+        repository: build_repository_name(),
         number: 7,
     }
 }
@@ -29,24 +32,24 @@ fn ticket() -> TicketKey {
 /// Review whose trigger is the fifth of the log, requested under this key.
 fn under_way(key: &str, now: PullRequest) -> DecisionFacts {
     let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-    let asked = follows(
-        &ReviewRequestEvent::from_poll(repository(), 7),
+    let asked = expect_trigger(
+        &ReviewRequestEvent::from_poll(build_repository_name(), 7),
         &waiting_for_review(),
     );
     let asked = Trigger {
         key: TriggerKey::new(key),
         ..asked.into_trigger(TriggerChannel::Webhook)
     };
-    facts.put_history(ticket(), vec![asked]);
-    facts.put_known(ticket(), TriggerKey::new(key), Some(5));
-    facts.put_row(ticket(), row(5, true));
-    facts.put_pull_request(repository(), 7, now);
-    facts.put_reviews(repository(), 7, Vec::new());
+    facts.put_history(build_ticket_key(), vec![asked]);
+    facts.put_known(build_ticket_key(), TriggerKey::new(key), Some(5));
+    facts.put_row(build_ticket_key(), build_ticket_row(5, true));
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_reviews(build_repository_name(), 7, Vec::new());
     facts
 }
 
-fn row(cursor: u64, is_live: bool) -> TicketRow {
-    let pending = PendingRun::new(RunId::new(ticket(), 5), Job::Review, Lane::Review);
+fn build_ticket_row(cursor: u64, is_live: bool) -> TicketRow {
+    let pending = PendingRun::new(RunId::new(build_ticket_key(), 5), Job::Review, Lane::Review);
     TicketRow {
         cursor,
         pending: is_live.then_some(pending).into_iter().collect(),
@@ -54,16 +57,16 @@ fn row(cursor: u64, is_live: bool) -> TicketRow {
     }
 }
 
-pub(super) fn polled() -> ReviewWithdrawalEvent {
-    ReviewWithdrawalEvent::from_poll(repository(), 7)
+pub(super) fn build_polled_event() -> ReviewWithdrawalEvent {
+    ReviewWithdrawalEvent::from_poll(build_repository_name(), 7)
 }
 
 /// Active review whose pull request was merged.
-pub(super) fn merged() -> DecisionFacts {
-    under_way(ASKED, wanted(closed(true)))
+pub(super) fn build_merged_facts() -> DecisionFacts {
+    under_way(ASKED, request_agent_review(close_pull_request(true)))
 }
 
-fn closed(merged: bool) -> PullRequest {
+fn close_pull_request(merged: bool) -> PullRequest {
     PullRequest {
         closed_at: Some(Timestamp::from_unix_ms(90_000)),
         merged,
@@ -71,7 +74,7 @@ fn closed(merged: bool) -> PullRequest {
     }
 }
 
-fn wanted(now: PullRequest) -> PullRequest {
+fn request_agent_review(now: PullRequest) -> PullRequest {
     PullRequest {
         requested_reviewers: vec!["Agent".to_owned()],
         ..now
@@ -81,23 +84,29 @@ fn wanted(now: PullRequest) -> PullRequest {
 #[test]
 fn review_ends_with_pull_request_or_request() {
     for (now, why) in [
-        (wanted(closed(true)), WithdrawalReason::Merged),
-        (wanted(closed(false)), WithdrawalReason::Closed),
+        (
+            request_agent_review(close_pull_request(true)),
+            WithdrawalReason::Merged,
+        ),
+        (
+            request_agent_review(close_pull_request(false)),
+            WithdrawalReason::Closed,
+        ),
         (pull_request(), WithdrawalReason::Unrequested),
     ] {
         let facts = under_way(ASKED, now);
-        let told = follows(&polled(), &facts);
+        let told = expect_trigger(&build_polled_event(), &facts);
         assert_eq!(told.reason, TriggerReason::ReviewWithdrawn { why });
-        assert_eq!(told.ticket, ticket());
+        assert_eq!(told.ticket, build_ticket_key());
         for action in ["closed", "review_request_removed"] {
             let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"},
                 "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"},
                 "sender": {"login": "eve"}});
-            let hooks = github("pull_request", &payload);
+            let hooks = parse_github_events("pull_request", &payload);
             let hook = hooks
                 .iter()
                 .find(|event| format!("{event:?}").starts_with("ReviewWithdrawalEvent"));
-            let by_webhook = follows(&**hook.expect("a webhook of this kind"), &facts);
+            let by_webhook = expect_trigger(&**hook.expect("a webhook of this kind"), &facts);
             assert_eq!(
                 (by_webhook.key, by_webhook.reason),
                 (told.key.clone(), told.reason.clone())
@@ -110,41 +119,65 @@ fn review_ends_with_pull_request_or_request() {
 #[test]
 fn wanted_or_finished_review_continues() {
     assert_eq!(
-        nothing(&polled(), &under_way(ASKED, wanted(pull_request()))),
+        expect_nothing(
+            &build_polled_event(),
+            &under_way(ASKED, request_agent_review(pull_request()))
+        ),
         "our review is wanted, or given"
     );
     // No user requested the review on the pull request, so there is no request to withdraw. A merge ends it
     // nonetheless.
     let by_hand = under_way("api:ada:1", pull_request());
-    assert_eq!(nothing(&polled(), &by_hand), "our review is wanted, or given");
-    let merged = under_way("api:ada:1", closed(true));
-    assert!(matches!(decided(&polled(), &merged), EventVerdict::Follows(_)));
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &by_hand),
+        "our review is wanted, or given"
+    );
+    let merged = under_way("api:ada:1", close_pull_request(true));
+    assert!(matches!(
+        decide_event(&build_polled_event(), &merged),
+        EventVerdict::Follows(_)
+    ));
     // GitHub removes the request once the review is submitted.
     let mut given = facts_with(RULES, TriggerChannel::Webhook);
-    given.put_row(ticket(), row(5, true));
+    given.put_row(build_ticket_key(), build_ticket_row(5, true));
     let base = under_way(ASKED, pull_request());
-    given.put_history(ticket(), base.history(&ticket()).expect("history").clone());
-    given.put_known(ticket(), TriggerKey::new(ASKED), Some(5));
-    given.put_pull_request(repository(), 7, pull_request());
-    given.put_reviews(repository(), 7, vec![ours()]);
-    assert_eq!(nothing(&polled(), &given), "our review is wanted, or given");
+    given.put_history(
+        build_ticket_key(),
+        base.history(&build_ticket_key()).expect("history").clone(),
+    );
+    given.put_known(build_ticket_key(), TriggerKey::new(ASKED), Some(5));
+    given.put_pull_request(build_repository_name(), 7, pull_request());
+    given.put_reviews(build_repository_name(), 7, vec![build_own_review()]);
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &given),
+        "our review is wanted, or given"
+    );
 }
 
 #[test]
 fn run_unknown_to_row_counts_active() {
-    for (row, is_over) in [(row(5, false), true), (row(4, false), false)] {
-        let base = under_way(ASKED, closed(true));
+    for (row, is_over) in [
+        (build_ticket_row(5, false), true),
+        (build_ticket_row(4, false), false),
+    ] {
+        let base = under_way(ASKED, close_pull_request(true));
         let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-        facts.put_history(ticket(), base.history(&ticket()).expect("history").clone());
-        facts.put_known(ticket(), TriggerKey::new(ASKED), Some(5));
-        facts.put_row(ticket(), row);
-        facts.put_pull_request(repository(), 7, closed(true));
-        let is_nothing = matches!(decided(&polled(), &facts), EventVerdict::Nothing(_));
+        facts.put_history(
+            build_ticket_key(),
+            base.history(&build_ticket_key()).expect("history").clone(),
+        );
+        facts.put_known(build_ticket_key(), TriggerKey::new(ASKED), Some(5));
+        facts.put_row(build_ticket_key(), row);
+        facts.put_pull_request(build_repository_name(), 7, close_pull_request(true));
+        let is_nothing = matches!(
+            decide_event(&build_polled_event(), &facts),
+            EventVerdict::Nothing(_)
+        );
         assert_eq!(is_nothing, is_over);
     }
 }
 
-fn ours() -> PullRequestReview {
+fn build_own_review() -> PullRequestReview {
     PullRequestReview {
         id: 60,
         author: "journeyman[bot]".to_owned(),
@@ -161,5 +194,8 @@ fn ours() -> PullRequestReview {
 #[test]
 fn repository_without_reviewer_withdraws_nothing() {
     let facts = facts_with("repo:\n  owner: acme\n  name: shop\n", TriggerChannel::Webhook);
-    assert_eq!(nothing(&polled(), &facts), "no rules that name a reviewer");
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &facts),
+        "no rules that name a reviewer"
+    );
 }

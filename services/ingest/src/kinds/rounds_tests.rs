@@ -7,11 +7,12 @@ use domain::{
 use github::{CheckConclusion, CommitCheck, PullRequestReview, ReviewVerdict};
 
 use super::tests::{
-    asked_before, check, check_run, checked, commit, follows, ours, pull_request, record, repository, review,
-    reviewed, rita, ticket,
+    asked_before, build_checked_facts, build_commit_check, build_commit_id, build_pull_record,
+    build_pull_reference, build_repository_name, build_review, build_rita_actor, build_ticket_key, check_run,
+    expect_trigger, prepare_review, pull_request,
 };
 
-fn changed(path: &str, patch: &str) -> PullRequestFile {
+fn build_changed_file(path: &str, patch: &str) -> PullRequestFile {
     PullRequestFile {
         path: path.to_owned(),
         patch: patch.to_owned(),
@@ -20,33 +21,40 @@ fn changed(path: &str, patch: &str) -> PullRequestFile {
 
 #[test]
 fn reply_includes_thread_history_and_change() {
-    let first = review(1, ReviewVerdict::Commented, "", &[(30, None), (40, None)]);
+    let first = build_review(1, ReviewVerdict::Commented, "", &[(30, None), (40, None)]);
     let by_us = |mut review: PullRequestReview| {
         let us = pull_request().author;
         review.author.clone_from(&us);
         review.comments[0].author = us;
         review
     };
-    let answer = by_us(review(2, ReviewVerdict::Commented, "", &[(31, Some(30))]));
-    let elsewhere = review(3, ReviewVerdict::Commented, "", &[(41, Some(40))]);
-    let reply = review(4, ReviewVerdict::Commented, "", &[(32, Some(30))]);
-    let later = review(5, ReviewVerdict::Commented, "", &[(33, Some(30))]);
-    let (told, _, _) = reviewed(reply.clone());
-    let mut facts = super::tests::facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), true);
-    facts.put_pull_request(repository(), 7, pull_request());
-    facts.put_reviews(repository(), 7, vec![first, answer, elsewhere, reply, later]);
-    facts.put_files(
-        repository(),
+    let answer = by_us(build_review(2, ReviewVerdict::Commented, "", &[(31, Some(30))]));
+    let elsewhere = build_review(3, ReviewVerdict::Commented, "", &[(41, Some(40))]);
+    let reply = build_review(4, ReviewVerdict::Commented, "", &[(32, Some(30))]);
+    let later = build_review(5, ReviewVerdict::Commented, "", &[(33, Some(30))]);
+    let (told, _, _) = prepare_review(reply.clone());
+    let mut facts = super::tests::build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), true);
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_reviews(
+        build_repository_name(),
         7,
-        vec![changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")],
+        vec![first, answer, elsewhere, reply, later],
     );
-    let TriggerReason::JobRequested(request) = follows(&*told[0], &facts).reason else {
+    facts.put_files(
+        build_repository_name(),
+        7,
+        vec![build_changed_file("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")],
+    );
+    let TriggerReason::JobRequested(request) = expect_trigger(&*told[0], &facts).reason else {
         panic!("no job")
     };
     let round = request.about.round().expect("a review");
-    assert_eq!(round.files, [changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")]);
+    assert_eq!(
+        round.files,
+        [build_changed_file("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")]
+    );
     let [thread] = &round.threads[..] else {
         panic!("{round:?}")
     };
@@ -62,11 +70,11 @@ fn reply_includes_thread_history_and_change() {
     assert_eq!(earlier, [("Comment 30", false), ("Comment 31", true)]);
 }
 
-fn green(head: char) -> Trigger {
+fn build_green_trigger(head: char) -> Trigger {
     let summary = ChecksSummary {
         asked: Vec::new(),
         page: String::new(),
-        pull_request: ours(),
+        pull_request: build_pull_reference(),
         head: head.to_string().repeat(40).parse().expect("commit"),
         conclusion: ChecksConclusion::Success,
         failed: vec![],
@@ -75,7 +83,7 @@ fn green(head: char) -> Trigger {
         suspects: SuspectChanges::default(),
     };
     Trigger {
-        ticket: ticket(),
+        ticket: build_ticket_key(),
         key: TriggerKey::new("checks"),
         at: domain::Timestamp::default(),
         source: TriggerChannel::Webhook,
@@ -86,20 +94,24 @@ fn green(head: char) -> Trigger {
 }
 
 /// Suspects of a repair after successful checks on these heads, with the given changes since the last of them.
-fn suspects(heads: &[char], since: Vec<PullRequestFile>) -> SuspectChanges {
+fn collect_suspects(heads: &[char], since: Vec<PullRequestFile>) -> SuspectChanges {
     let red = CommitCheck {
         output_tail: "error: 1".to_owned(),
-        ..check(1, Some(CheckConclusion::Failure))
+        ..build_commit_check(1, Some(CheckConclusion::Failure))
     };
-    let mut facts = checked(pull_request(), vec![red]);
-    let history = std::iter::once(asked_before()).chain(heads.iter().map(|head| green(*head)));
-    facts.put_history(ticket(), history.collect());
-    facts.put_files(repository(), 7, vec![changed("whole", "@@ -0,0 +1 @@\n+x")]);
+    let mut facts = build_checked_facts(pull_request(), vec![red]);
+    let history = std::iter::once(asked_before()).chain(heads.iter().map(|head| build_green_trigger(*head)));
+    facts.put_history(build_ticket_key(), history.collect());
+    facts.put_files(
+        build_repository_name(),
+        7,
+        vec![build_changed_file("whole", "@@ -0,0 +1 @@\n+x")],
+    );
     if let Some(last) = heads.last() {
         let base: CommitId = last.to_string().repeat(40).parse().expect("commit");
-        facts.put_changed_since(repository(), base, commit(), since);
+        facts.put_changed_since(build_repository_name(), base, build_commit_id(), since);
     }
-    let TriggerReason::JobRequested(request) = follows(&*check_run()[0], &facts).reason else {
+    let TriggerReason::JobRequested(request) = expect_trigger(&*check_run()[0], &facts).reason else {
         panic!("no job")
     };
     let JobSubject::Checks(checks) = request.about else {
@@ -110,19 +122,19 @@ fn suspects(heads: &[char], since: Vec<PullRequestFile>) -> SuspectChanges {
 
 #[test]
 fn repair_shows_changes_since_last_success() {
-    let last = changed("last", "@@ -0,0 +1 @@\n+y");
-    let whole = [changed("whole", "@@ -0,0 +1 @@\n+x")];
+    let last = build_changed_file("last", "@@ -0,0 +1 @@\n+y");
+    let whole = [build_changed_file("whole", "@@ -0,0 +1 @@\n+x")];
     assert_eq!(
-        suspects(&[], vec![]),
+        collect_suspects(&[], vec![]),
         SuspectChanges {
             since: None,
             files: whole.to_vec()
         }
     );
-    let found = suspects(&['a', 'b'], vec![last.clone()]);
+    let found = collect_suspects(&['a', 'b'], vec![last.clone()]);
     assert_eq!(found.since, Some("b".repeat(40).parse().expect("commit")));
     assert_eq!(found.files, [last]);
-    let gone = suspects(&['a'], vec![]);
+    let gone = collect_suspects(&['a'], vec![]);
     assert_eq!(
         (gone.since, gone.files),
         (None, whole.to_vec()),

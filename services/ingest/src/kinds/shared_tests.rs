@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::{
     EventKind,
-    tests::{ada, follows, jira, jira_person, nothing, ticket},
+    tests::{
+        build_ada_account, build_ticket_key, expect_nothing, expect_trigger, jira_person, parse_jira_events,
+    },
 };
 use crate::{
     facts::{DecisionFacts, Need, RunProgress},
@@ -21,7 +23,7 @@ const CART: &str =
     "repo: {owner: acme, name: cart}\njira: {project_key: ENG, assignee: a9, components: [Cart]}\n";
 const DOCS: &str = "repo: {owner: acme, name: docs}\njira: {project_key: ENG, labels: [manual]}\nagent: {status: Write it}\n";
 
-fn facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
+fn build_shared_facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
     let files = [("cart.yaml", CART), ("docs.yaml", DOCS)];
     let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let book = RulesBook::parse(&files, &ConfiguredInstances::default());
@@ -36,7 +38,7 @@ fn facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
     let gift = AssignmentEvent {
         id: "8".to_owned(),
         at: domain::Timestamp::from_unix_ms(60),
-        by: Some(ada()),
+        by: Some(build_ada_account()),
         how: AssignmentKind::Assigned(domain::TrackerAccount {
             id: "a9".to_owned(),
             display_name: "Agent".to_owned(),
@@ -56,32 +58,36 @@ fn facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
         gifts: vec![gift],
         ..TrackerIssue::default()
     };
-    facts.put_issue(ticket(), Ok(issue));
-    facts.put_authority(jira_person(ada()), true);
-    facts.put_progress(ticket(), RunProgress::default());
+    facts.put_issue(build_ticket_key(), Ok(issue));
+    facts.put_authority(jira_person(build_ada_account()), true);
+    facts.put_progress(build_ticket_key(), RunProgress::default());
     for repository in ["acme/cart", "acme/docs"] {
-        facts.put_open(repository.parse().expect("repository"), ticket(), Vec::new());
+        facts.put_open(
+            repository.parse().expect("repository"),
+            build_ticket_key(),
+            Vec::new(),
+        );
     }
     facts
 }
 
-fn moved(status: &str) -> Box<dyn EventKind> {
+fn build_moved_event(status: &str) -> Box<dyn EventKind> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 50,
         "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
         "changelog": {"id": "7", "items": [{"field": "status", "fromString": "To Do", "toString": status}]}});
-    jira(&body).remove(0)
+    parse_jira_events(&body).remove(0)
 }
 
-fn assigned() -> Box<dyn EventKind> {
+fn build_assigned_event() -> Box<dyn EventKind> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Round the total"}},
         "changelog": {"id": "8", "items": [{"field": "assignee", "from": null, "to": "a9"}]}});
-    jira(&body).remove(0)
+    parse_jira_events(&body).remove(0)
 }
 
-fn repository(reason: &TriggerReason) -> String {
+fn name_repositories(reason: &TriggerReason) -> String {
     match reason {
         TriggerReason::JobRequested(job) => job.repository.to_string(),
         TriggerReason::Skipped(SkipReason::UnclearRepository { choices }) => {
@@ -94,44 +100,44 @@ fn repository(reason: &TriggerReason) -> String {
 
 #[test]
 fn component_or_label_selects_repository() {
-    for event in [moved(READY), assigned()] {
-        let told = follows(&*event, &facts(&["cart"], &[]));
-        assert_eq!(repository(&told.reason), "acme/cart");
+    for event in [build_moved_event(READY), build_assigned_event()] {
+        let told = expect_trigger(&*event, &build_shared_facts(&["cart"], &[]));
+        assert_eq!(name_repositories(&told.reason), "acme/cart");
     }
     // The other rules file has another status and no assignee.
-    let writing = facts(&[], &["manual"]);
+    let writing = build_shared_facts(&[], &["manual"]);
     let asks_nothing = "status \"Ready for Agent\" asks for nothing";
-    assert_eq!(nothing(&*moved(READY), &writing), asks_nothing);
+    assert_eq!(expect_nothing(&*build_moved_event(READY), &writing), asks_nothing);
     let gives_nothing = "no rules that let tickets be given to us";
-    assert_eq!(nothing(&*assigned(), &writing), gives_nothing);
+    assert_eq!(expect_nothing(&*build_assigned_event(), &writing), gives_nothing);
 }
 
 #[test]
 fn ambiguous_request_explains_repository_marks() {
     for (components, labels) in [(&[][..], &[][..]), (&["Cart"], &["manual"])] {
-        for event in [moved(READY), assigned()] {
-            let told = follows(&*event, &facts(components, labels));
-            assert_eq!(repository(&told.reason), "acme/cart or acme/docs");
+        for event in [build_moved_event(READY), build_assigned_event()] {
+            let told = expect_trigger(&*event, &build_shared_facts(components, labels));
+            assert_eq!(name_repositories(&told.reason), "acme/cart or acme/docs");
         }
     }
 }
 
 #[test]
 fn only_shared_project_tickets_are_read() {
-    let event = moved(READY);
+    let event = build_moved_event(READY);
     let mut shared = DecisionFacts::new(
         TriggerChannel::Webhook,
-        facts(&[], &[]).book,
+        build_shared_facts(&[], &[]).book,
         BTreeSet::new().into(),
         String::new(),
     );
-    shared.put_known(ticket(), domain::TriggerKey::new("changelog:7"), None);
-    assert_eq!(event.decide(&shared).err(), Some(Need::Issue(ticket())));
+    shared.put_known(build_ticket_key(), domain::TriggerKey::new("changelog:7"), None);
+    assert_eq!(event.decide(&shared).err(), Some(Need::Issue(build_ticket_key())));
     let other = json!({"webhookEvent": "jira:issue_updated", "timestamp": 50,
         "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "OPS-1", "fields": {"summary": "Other"}},
         "changelog": {"id": "7", "items": [{"field": "status", "toString": READY}]}});
-    let unruled = jira(&other).remove(0);
+    let unruled = parse_jira_events(&other).remove(0);
     let known = |facts: &mut DecisionFacts| {
         let ops = "jira:OPS-1".parse().expect("ticket");
         facts.put_known(ops, domain::TriggerKey::new("changelog:7"), None);

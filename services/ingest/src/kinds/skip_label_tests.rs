@@ -8,13 +8,14 @@ use super::{
     overdue_review::OverdueReviewEvent,
     review_requested::ReviewRequestEvent,
     tests::{
-        asked, check, check_run, checked, commit, facts_with, follows, jira, moved, nothing, pull_request,
-        record, repository, review, reviewed, ticket,
+        build_checked_facts, build_commit_check, build_commit_id, build_moved_payload, build_pull_record,
+        build_repository_name, build_review, build_ticket_key, build_work_facts, check_run, expect_nothing,
+        expect_trigger, facts_with, parse_jira_events, prepare_review, pull_request,
     },
 };
 use crate::skip::FORBIDDEN;
 
-fn labeled(label: &str) -> PullRequest {
+fn label_pull_request(label: &str) -> PullRequest {
     PullRequest {
         labels: vec!["size/s".to_owned(), label.to_owned()],
         ..pull_request()
@@ -24,39 +25,49 @@ fn labeled(label: &str) -> PullRequest {
 #[test]
 fn labeled_pull_request_checks_start_nothing() {
     for end in [CheckConclusion::Failure, CheckConclusion::Success] {
-        let checks = || vec![check(1, Some(end))];
-        let left = checked(labeled("skip-dispatch"), checks());
-        assert_eq!(nothing(&*check_run()[0], &left), FORBIDDEN);
-        let polled = ChecksChanged::from_poll(&record(), commit());
-        assert_eq!(nothing(&polled, &left), FORBIDDEN);
-        let again = checked(labeled("other"), checks());
-        assert!(follows(&polled, &again).reason.job().is_some(), "{end:?}");
+        let checks = || vec![build_commit_check(1, Some(end))];
+        let left = build_checked_facts(label_pull_request("skip-dispatch"), checks());
+        assert_eq!(expect_nothing(&*check_run()[0], &left), FORBIDDEN);
+        let polled = ChecksChanged::from_poll(&build_pull_record(), build_commit_id());
+        assert_eq!(expect_nothing(&polled, &left), FORBIDDEN);
+        let again = build_checked_facts(label_pull_request("other"), checks());
+        assert!(expect_trigger(&polled, &again).reason.job().is_some(), "{end:?}");
     }
-    let silent = ChecksAbsent::from_poll(&record(), commit());
+    let silent = ChecksAbsent::from_poll(&build_pull_record(), build_commit_id());
     assert_eq!(
-        nothing(&silent, &checked(labeled("skip-dispatch"), vec![])),
+        expect_nothing(
+            &silent,
+            &build_checked_facts(label_pull_request("skip-dispatch"), vec![])
+        ),
         FORBIDDEN
     );
 }
 
 #[test]
 fn labeled_pull_request_review_is_ignored() {
-    let (told, polled, mut facts) = reviewed(review(9, ReviewVerdict::ChangesRequested, "No.", &[]));
-    assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::AddressReview));
-    facts = with_pull_request(facts, labeled("skip-dispatch"));
-    assert_eq!(nothing(&*told[0], &facts), FORBIDDEN);
-    assert_eq!(nothing(&polled, &facts), FORBIDDEN);
+    let (told, polled, mut facts) =
+        prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &[]));
+    assert_eq!(
+        expect_trigger(&polled, &facts).reason.job(),
+        Some(Job::AddressReview)
+    );
+    facts = with_pull_request(facts, label_pull_request("skip-dispatch"));
+    assert_eq!(expect_nothing(&*told[0], &facts), FORBIDDEN);
+    assert_eq!(expect_nothing(&polled, &facts), FORBIDDEN);
 }
 
 /// The first value of a fact wins, so the facts are built from scratch.
 fn with_pull_request(_: crate::facts::DecisionFacts, now: PullRequest) -> crate::facts::DecisionFacts {
-    let (_, _, before) = reviewed(review(9, ReviewVerdict::ChangesRequested, "No.", &[]));
-    let mut facts = super::tests::facts();
-    facts.put_pull_request(repository(), 7, now);
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(super::tests::rita(), true);
-    let reviews = before.reviews(&repository(), &7).expect("reviews").clone();
-    facts.put_reviews(repository(), 7, reviews);
+    let (_, _, before) = prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &[]));
+    let mut facts = super::tests::build_decision_facts();
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(super::tests::build_rita_actor(), true);
+    let reviews = before
+        .reviews(&build_repository_name(), &7)
+        .expect("reviews")
+        .clone();
+    facts.put_reviews(build_repository_name(), 7, reviews);
     facts
 }
 
@@ -71,13 +82,16 @@ fn labeled_pull_request_gets_no_reminder() {
             requested_reviewers: vec!["rita".to_owned()],
             ..now
         };
-        facts.put_pull_request(repository(), 7, now);
-        facts.put_review_requests(repository(), 7, Vec::new());
-        facts.put_history(ticket(), Vec::new());
-        nothing(&OverdueReviewEvent::from_poll(record()), &facts)
+        facts.put_pull_request(build_repository_name(), 7, now);
+        facts.put_review_requests(build_repository_name(), 7, Vec::new());
+        facts.put_history(build_ticket_key(), Vec::new());
+        expect_nothing(&OverdueReviewEvent::from_poll(build_pull_record()), &facts)
     };
-    assert_eq!(why(labeled("skip-dispatch")), FORBIDDEN);
-    assert_eq!(why(labeled("other")), "nobody knows since when it waits");
+    assert_eq!(why(label_pull_request("skip-dispatch")), FORBIDDEN);
+    assert_eq!(
+        why(label_pull_request("other")),
+        "nobody knows since when it waits"
+    );
 }
 
 #[test]
@@ -86,10 +100,10 @@ fn labeled_foreign_pull_request_is_not_read() {
     let mut facts = facts_with(rules, TriggerChannel::Webhook);
     let waiting = PullRequest {
         requested_reviewers: vec!["agent".to_owned()],
-        ..labeled("skip-dispatch")
+        ..label_pull_request("skip-dispatch")
     };
-    facts.put_pull_request(repository(), 7, waiting);
-    facts.put_record(repository(), 7, None);
+    facts.put_pull_request(build_repository_name(), 7, waiting);
+    facts.put_record(build_repository_name(), 7, None);
     let rita = github::GitHubUser {
         is_bot: false,
         id: Some(8),
@@ -101,18 +115,19 @@ fn labeled_foreign_pull_request_is_not_read() {
         reviewer: "agent".to_owned(),
         at: Timestamp::from_unix_ms(50),
     };
-    facts.put_review_requests(repository(), 7, vec![request]);
-    facts.put_authority(super::tests::rita(), true);
+    facts.put_review_requests(build_repository_name(), 7, vec![request]);
+    facts.put_authority(super::tests::build_rita_actor(), true);
     assert_eq!(
-        nothing(&ReviewRequestEvent::from_poll(repository(), 7), &facts),
+        expect_nothing(&ReviewRequestEvent::from_poll(build_repository_name(), 7), &facts),
         FORBIDDEN
     );
 }
 
 #[test]
 fn labeled_ticket_is_skipped_by_label() {
-    let facts = asked(|issue, _| issue.labels = vec!["bug".to_owned(), "skip-dispatch".to_owned()]);
+    let facts =
+        build_work_facts(|issue, _| issue.labels = vec!["bug".to_owned(), "skip-dispatch".to_owned()]);
     let label = "skip-dispatch".to_owned();
-    let reason = follows(&*jira(&moved())[0], &facts).reason;
+    let reason = expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &facts).reason;
     assert_eq!(reason, TriggerReason::Skipped(SkipReason::Label { label }));
 }

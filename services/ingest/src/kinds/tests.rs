@@ -47,14 +47,14 @@ pub(super) fn facts_with(rules: &str, source: TriggerChannel) -> DecisionFacts {
     DecisionFacts::new(source, book.into(), ours.into(), "agents".to_owned())
 }
 
-pub(super) fn facts() -> DecisionFacts {
+pub(super) fn build_decision_facts() -> DecisionFacts {
     let rules =
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\ntriage:\n  labels: [bug, question]\n";
     facts_with(rules, TriggerChannel::Webhook)
 }
 
 /// Progress with a run that accepts news.
-pub(super) fn live() -> RunProgress {
+pub(super) fn build_live_progress() -> RunProgress {
     RunProgress {
         is_live: true,
         is_behind: false,
@@ -62,26 +62,26 @@ pub(super) fn live() -> RunProgress {
 }
 
 /// Progress with an unhandled trigger.
-pub(super) fn behind() -> RunProgress {
+pub(super) fn build_behind_progress() -> RunProgress {
     RunProgress {
         is_live: false,
         is_behind: true,
     }
 }
 
-pub(super) fn repository() -> RepositoryName {
+pub(super) fn build_repository_name() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
-pub(super) fn ticket() -> TicketKey {
+pub(super) fn build_ticket_key() -> TicketKey {
     TicketKey::jira("ENG-12").expect("ticket")
 }
 
-pub(super) fn commit() -> CommitId {
+pub(super) fn build_commit_id() -> CommitId {
     SHA.parse().expect("commit")
 }
 
-fn events(
+fn parse_webhook_events(
     source: &ServiceOrigin,
     event: &str,
     body: &Value,
@@ -96,21 +96,21 @@ fn events(
     from_webhook(&WebhookPayload::open(&delivery)?)
 }
 
-pub(super) fn github(event: &str, body: &Value) -> Vec<Box<dyn EventKind>> {
-    events(&ServiceOrigin::GitHub(None), event, body).expect("readable")
+pub(super) fn parse_github_events(event: &str, body: &Value) -> Vec<Box<dyn EventKind>> {
+    parse_webhook_events(&ServiceOrigin::GitHub(None), event, body).expect("readable")
 }
 
-pub(super) fn jira(body: &Value) -> Vec<Box<dyn EventKind>> {
-    events(&ServiceOrigin::Jira(None), "jira", body).expect("readable")
+pub(super) fn parse_jira_events(body: &Value) -> Vec<Box<dyn EventKind>> {
+    parse_webhook_events(&ServiceOrigin::Jira(None), "jira", body).expect("readable")
 }
 
 /// Verdict of an event. Known keys, logs, the target branch and the history are empty unless a test sets
 /// them.
-pub(super) fn decided(event: &dyn EventKind, facts: &DecisionFacts) -> EventVerdict {
+pub(super) fn decide_event(event: &dyn EventKind, facts: &DecisionFacts) -> EventVerdict {
     let mut facts = facts.clone();
     loop {
         match event.decide(&facts) {
-            Ok(EventVerdict::Becomes(other)) => return decided(&*other, &facts),
+            Ok(EventVerdict::Becomes(other)) => return decide_event(&*other, &facts),
             Ok(verdict) => return verdict,
             Err(Need::Known(ticket, key)) => facts.put_known(ticket, key, None),
             Err(Need::Log(repository, check)) => facts.put_log(repository, check, None),
@@ -129,24 +129,28 @@ pub(super) fn decided(event: &dyn EventKind, facts: &DecisionFacts) -> EventVerd
 
 /// Request that our pull request comes from.
 pub(super) fn asked_before() -> Trigger {
-    follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(TriggerChannel::Webhook)
+    expect_trigger(
+        &*parse_jira_events(&build_moved_payload())[0],
+        &build_work_facts(|_, _| {}),
+    )
+    .into_trigger(TriggerChannel::Webhook)
 }
 
-pub(super) fn follows(event: &dyn EventKind, facts: &DecisionFacts) -> NewTrigger {
-    match decided(event, facts) {
+pub(super) fn expect_trigger(event: &dyn EventKind, facts: &DecisionFacts) -> NewTrigger {
+    match decide_event(event, facts) {
         EventVerdict::Follows(follows) => *follows,
         other => panic!("nothing follows: {other:?}"),
     }
 }
 
-pub(super) fn nothing(event: &dyn EventKind, facts: &DecisionFacts) -> String {
-    match decided(event, facts) {
+pub(super) fn expect_nothing(event: &dyn EventKind, facts: &DecisionFacts) -> String {
+    match decide_event(event, facts) {
         EventVerdict::Nothing(why) => why,
         other => panic!("something follows: {other:?}"),
     }
 }
 
-pub(super) fn ada() -> domain::TrackerAccount {
+pub(super) fn build_ada_account() -> domain::TrackerAccount {
     domain::TrackerAccount {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
@@ -162,14 +166,14 @@ pub(super) fn jira_person(account: domain::TrackerAccount) -> EventActor {
     }
 }
 
-pub(super) fn moved() -> Value {
+pub(super) fn build_moved_payload() -> Value {
     json!({"webhookEvent": "jira:issue_updated", "timestamp": 50, "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Fix it"}},
         "changelog": {"id": "7", "items": [{"field": "assignee", "toString": "Bob"},
             {"field": "status", "fromString": "To Do", "toString": READY}]}})
 }
 
-pub(super) fn issue() -> TrackerIssue {
+pub(super) fn build_tracker_issue() -> TrackerIssue {
     TrackerIssue {
         summary: "Fix the cart".to_owned(),
         description: "It rounds".to_owned(),
@@ -178,19 +182,21 @@ pub(super) fn issue() -> TrackerIssue {
             id: jira::ChangelogId("7".to_owned()),
             to: READY.to_owned(),
             at: Some(Timestamp::from_unix_ms(50)),
-            by: Some(ada()),
+            by: Some(build_ada_account()),
         }],
         ..TrackerIssue::default()
     }
 }
 
 /// All facts for work on the ticket; `change` modifies them.
-pub(super) fn asked(change: impl FnOnce(&mut TrackerIssue, &mut Vec<PullRequest>)) -> DecisionFacts {
-    let (mut facts, mut issue, mut open) = (facts(), issue(), Vec::new());
+pub(super) fn build_work_facts(
+    change: impl FnOnce(&mut TrackerIssue, &mut Vec<PullRequest>),
+) -> DecisionFacts {
+    let (mut facts, mut issue, mut open) = (build_decision_facts(), build_tracker_issue(), Vec::new());
     change(&mut issue, &mut open);
-    facts.put_known(ticket(), TriggerKey::new("changelog:7"), None);
-    facts.put_issue(ticket(), Ok(issue));
-    facts.put_authority(jira_person(ada()), true);
+    facts.put_known(build_ticket_key(), TriggerKey::new("changelog:7"), None);
+    facts.put_issue(build_ticket_key(), Ok(issue));
+    facts.put_authority(jira_person(build_ada_account()), true);
     let nameless = |id: &str| {
         jira_person(domain::TrackerAccount {
             id: id.to_owned(),
@@ -200,24 +206,24 @@ pub(super) fn asked(change: impl FnOnce(&mut TrackerIssue, &mut Vec<PullRequest>
     };
     facts.put_authority(nameless("a1"), true);
     facts.put_authority(nameless("eve"), false);
-    facts.put_open(repository(), ticket(), open);
+    facts.put_open(build_repository_name(), build_ticket_key(), open);
     facts
 }
 
 #[test]
 fn status_change_is_equal_in_both_channels() {
-    let told = jira(&moved());
-    let facts = asked(|_, _| {});
+    let told = parse_jira_events(&build_moved_payload());
+    let facts = build_work_facts(|_, _| {});
     let polled = WorkRequestEvent::from_poll(
-        ticket(),
+        build_ticket_key(),
         READY.to_owned(),
-        issue().moves.pop(),
+        build_tracker_issue().moves.pop(),
         Timestamp::default(),
     );
-    let both = [follows(&*told[0], &facts), follows(&polled, &facts)];
+    let both = [expect_trigger(&*told[0], &facts), expect_trigger(&polled, &facts)];
     assert_eq!(both[0], both[1]);
     assert_eq!(both[0].key, TriggerKey::new("changelog:7"));
-    let assigned = nothing(&*told[1], &facts);
+    let assigned = expect_nothing(&*told[1], &facts);
     assert_eq!(
         assigned, "no rules that let tickets be given to us",
         "it was assigned as well"
@@ -240,13 +246,13 @@ fn created_issue_requests_work_or_triage() {
         json!({"webhookEvent": "jira:issue_created", "timestamp": 5, "user": {"accountId": "a1", "displayName": "Ada"},
             "issue": {"key": "ENG-12", "fields": {"status": {"name": status}}}})
     };
-    let mut facts = asked(|issue, _| issue.moves.clear());
-    facts.put_known(ticket(), TriggerKey::new("created:jira:ENG-12"), None);
-    facts.put_known(ticket(), TriggerKey::new("triage:created"), None);
+    let mut facts = build_work_facts(|issue, _| issue.moves.clear());
+    facts.put_known(build_ticket_key(), TriggerKey::new("created:jira:ENG-12"), None);
+    facts.put_known(build_ticket_key(), TriggerKey::new("triage:created"), None);
     let reasons = |status: &str| -> Vec<Option<Job>> {
-        let verdicts = jira(&created(status))
+        let verdicts = parse_jira_events(&created(status))
             .into_iter()
-            .map(|event| decided(&*event, &facts));
+            .map(|event| decide_event(&*event, &facts));
         let follows = verdicts.filter_map(|verdict| match verdict {
             EventVerdict::Follows(follows) => Some(follows.reason.job()),
             _ => None,
@@ -259,41 +265,47 @@ fn created_issue_requests_work_or_triage() {
 
 #[test]
 fn uninteresting_status_needs_no_reads() {
-    let mut elsewhere = moved();
+    let mut elsewhere = build_moved_payload();
     elsewhere["changelog"]["items"][1]["toString"] = json!("Done");
     assert_eq!(
-        nothing(&*jira(&elsewhere)[0], &facts()),
+        expect_nothing(&*parse_jira_events(&elsewhere)[0], &build_decision_facts()),
         "status \"Done\" asks for nothing"
     );
-    let mut ours = moved();
+    let mut ours = build_moved_payload();
     ours["user"] = json!({"accountId": "j", "displayName": "journeyman[bot]"});
-    assert_eq!(nothing(&*jira(&ours)[0], &facts()), "our own account did it");
+    assert_eq!(
+        expect_nothing(&*parse_jira_events(&ours)[0], &build_decision_facts()),
+        "our own account did it"
+    );
     let known = facts_with("repo:\n  owner: acme\n  name: shop\n", TriggerChannel::Webhook);
     assert!(matches!(
-        decided(&*jira(&moved())[0], &known),
+        decide_event(&*parse_jira_events(&build_moved_payload())[0], &known),
         EventVerdict::Unruled(_)
     ));
-    assert_eq!(nothing(&*jira(&elsewhere)[0], &known), "no rules for the project");
+    assert_eq!(
+        expect_nothing(&*parse_jira_events(&elsewhere)[0], &known),
+        "no rules for the project"
+    );
 }
 
 #[test]
 fn what_the_log_knows_costs_no_reads() {
-    let mut facts = facts();
-    let event = &jira(&moved())[0];
+    let mut facts = build_decision_facts();
+    let event = &parse_jira_events(&build_moved_payload())[0];
     let key = TriggerKey::new("changelog:7");
     assert_eq!(
         event.decide(&facts).unwrap_err(),
-        Need::Known(ticket(), key.clone())
+        Need::Known(build_ticket_key(), key.clone())
     );
-    facts.put_known(ticket(), key, Some(5));
-    assert!(matches!(decided(&**event, &facts), EventVerdict::Known(5)));
+    facts.put_known(build_ticket_key(), key, Some(5));
+    assert!(matches!(decide_event(&**event, &facts), EventVerdict::Known(5)));
 }
 
 #[test]
 fn forbidden_work_names_its_skip_rule() {
-    let reason = |change: fn(&mut TrackerIssue, &mut Vec<PullRequest>)| match follows(
-        &*jira(&moved())[0],
-        &asked(change),
+    let reason = |change: fn(&mut TrackerIssue, &mut Vec<PullRequest>)| match expect_trigger(
+        &*parse_jira_events(&build_moved_payload())[0],
+        &build_work_facts(change),
     )
     .reason
     {
@@ -335,8 +347,8 @@ fn forbidden_work_names_its_skip_rule() {
     let exists = reason(|_, open| open.push(pull_request()));
     assert!(matches!(exists, SkipReason::PullRequestExists { author, .. } if author == "sam"));
     let verdict = |edits, comments| {
-        let facts = asked(|issue, _| (issue.edits, issue.comments) = (edits, comments));
-        follows(&*jira(&moved())[0], &facts).reason
+        let facts = build_work_facts(|issue, _| (issue.edits, issue.comments) = (edits, comments));
+        expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &facts).reason
     };
     let said = phrase(SkipPlace::Comment {
         author: "Ada".to_owned(),
@@ -359,31 +371,31 @@ fn forbidden_work_names_its_skip_rule() {
 
 #[test]
 fn left_status_notifies_after_webhook_only() {
-    let facts = asked(|issue, _| issue.status = "Done".to_owned());
-    let left = follows(&*jira(&moved())[0], &facts).reason;
+    let facts = build_work_facts(|issue, _| issue.status = "Done".to_owned());
+    let left = expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &facts).reason;
     assert!(
         matches!(left, TriggerReason::Skipped(SkipReason::StatusLeft { status, .. }) if status == "Done")
     );
     let mut polled = facts;
     polled.source = TriggerChannel::Poll;
     assert_eq!(
-        nothing(&*jira(&moved())[0], &polled),
+        expect_nothing(&*parse_jira_events(&build_moved_payload())[0], &polled),
         "the ticket has left the status"
     );
 }
 
 #[test]
 fn unreadable_or_unauthorized_ticket_is_reported() {
-    let mut unreadable = facts();
-    unreadable.put_known(ticket(), TriggerKey::new("changelog:7"), None);
-    unreadable.put_issue(ticket(), Err("too deep".to_owned()));
-    let reason = follows(&*jira(&moved())[0], &unreadable).reason;
+    let mut unreadable = build_decision_facts();
+    unreadable.put_known(build_ticket_key(), TriggerKey::new("changelog:7"), None);
+    unreadable.put_issue(build_ticket_key(), Err("too deep".to_owned()));
+    let reason = expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &unreadable).reason;
     assert_eq!(reason, TriggerReason::Skipped(SkipReason::Unreadable));
-    let mut refused = facts();
-    refused.put_known(ticket(), TriggerKey::new("changelog:7"), None);
-    refused.put_issue(ticket(), Ok(issue()));
-    refused.put_authority(jira_person(ada()), false);
-    let reason = follows(&*jira(&moved())[0], &refused).reason;
+    let mut refused = build_decision_facts();
+    refused.put_known(build_ticket_key(), TriggerKey::new("changelog:7"), None);
+    refused.put_issue(build_ticket_key(), Ok(build_tracker_issue()));
+    refused.put_authority(jira_person(build_ada_account()), false);
+    let reason = expect_trigger(&*parse_jira_events(&build_moved_payload())[0], &refused).reason;
     let (actor, group) = ("Ada".to_owned(), "agents".to_owned());
     assert_eq!(
         reason,
@@ -397,59 +409,59 @@ fn unreadable_or_unauthorized_ticket_is_reported() {
 
 #[test]
 fn last_text_edit_is_triaged_once() {
-    let told = jira(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
+    let told = parse_jira_events(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
     let edit = TrackerEdit {
         id: "9".to_owned(),
         at: Timestamp::from_unix_ms(60),
-        by: Some(ada()),
+        by: Some(build_ada_account()),
     };
     let changed = jira::ChangedIssue {
-        key: ticket(),
+        key: build_ticket_key(),
         status: "To Do".to_owned(),
         created: Timestamp::default(),
         updated: Timestamp::from_unix_ms(60),
-        creator: Some(ada()),
+        creator: Some(build_ada_account()),
         assignee: None,
     };
     let polled =
         TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
     let with = |edits: Vec<TrackerEdit>, labels: Vec<String>| {
-        let mut facts = asked(|issue, _| (issue.edits, issue.labels) = (edits, labels));
-        facts.put_known(ticket(), TriggerKey::new("triage:9"), None);
+        let mut facts = build_work_facts(|issue, _| (issue.edits, issue.labels) = (edits, labels));
+        facts.put_known(build_ticket_key(), TriggerKey::new("triage:9"), None);
         facts
     };
     let facts = with(vec![edit.clone()], vec![]);
-    assert_eq!(follows(&*told[0], &facts), follows(&polled, &facts));
-    assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::Triage));
+    assert_eq!(expect_trigger(&*told[0], &facts), expect_trigger(&polled, &facts));
+    assert_eq!(expect_trigger(&polled, &facts).reason.job(), Some(Job::Triage));
     let later = TrackerEdit {
         id: "10".to_owned(),
         at: Timestamp::from_unix_ms(61),
         ..edit
     };
     assert_eq!(
-        nothing(&polled, &with(vec![later], vec![])),
+        expect_nothing(&polled, &with(vec![later], vec![])),
         "a later edit of the text stands for it"
     );
     assert_eq!(
-        nothing(&polled, &with(vec![], vec!["triaged".to_owned()])),
+        expect_nothing(&polled, &with(vec![], vec!["triaged".to_owned()])),
         "the ticket is triaged"
     );
     assert!(TextEditEvent::from_poll(&changed, None, Timestamp::from_unix_ms(55)).is_none());
 }
 
-pub(super) fn said(text: &str) -> Vec<Box<dyn EventKind>> {
-    github(
+pub(super) fn build_comment_events(text: &str) -> Vec<Box<dyn EventKind>> {
+    parse_github_events(
         "issue_comment",
         &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
             "comment": {"id": 31, "body": text, "user": {"login": "rita", "id": 8}, "created_at": "2026-11-21T10:00:00Z"}}),
     )
 }
 
-pub(super) fn rita() -> EventActor {
+pub(super) fn build_rita_actor() -> EventActor {
     EventActor::GitHub {
-        repository: repository(),
+        repository: build_repository_name(),
         login: "rita".to_owned(),
         id: Some(8),
         is_bot: false,
@@ -458,16 +470,19 @@ pub(super) fn rita() -> EventActor {
 
 #[test]
 fn command_needs_write_permission_and_finds_ticket() {
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     let mut refused = facts.clone();
-    facts.put_authority(rita(), true);
-    refused.put_authority(rita(), false);
-    let stop = follows(&*said("/stop")[0], &facts);
-    assert_eq!((stop.ticket, stop.key), (ticket(), TriggerKey::new("comment:31")));
+    facts.put_authority(build_rita_actor(), true);
+    refused.put_authority(build_rita_actor(), false);
+    let stop = expect_trigger(&*build_comment_events("/stop")[0], &facts);
+    assert_eq!(
+        (stop.ticket, stop.key),
+        (build_ticket_key(), TriggerKey::new("comment:31"))
+    );
     assert_eq!(stop.reason, TriggerReason::StopRequested { run: None });
     assert_eq!(
-        nothing(&*said("/stop")[0], &refused),
+        expect_nothing(&*build_comment_events("/stop")[0], &refused),
         "the author may not give orders"
     );
     let at = Timestamp::parse("2026-11-21T10:00:00Z");
@@ -481,22 +496,25 @@ fn command_needs_write_permission_and_finds_ticket() {
         by_us: false,
         by_bot: false,
     };
-    let polled = CommentEvent::from_github_poll(&repository(), 7, comment, Timestamp::default());
-    assert_eq!(follows(&polled, &facts), follows(&*said("/stop")[0], &facts));
+    let polled = CommentEvent::from_github_poll(&build_repository_name(), 7, comment, Timestamp::default());
+    assert_eq!(
+        expect_trigger(&polled, &facts),
+        expect_trigger(&*build_comment_events("/stop")[0], &facts)
+    );
 }
 
 #[test]
 fn words_become_news_for_runs_that_listen() {
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), false);
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), false);
     let mut alone = facts.clone();
-    facts.put_progress(ticket(), live());
-    alone.put_progress(ticket(), RunProgress::default());
+    facts.put_progress(build_ticket_key(), build_live_progress());
+    alone.put_progress(build_ticket_key(), RunProgress::default());
     let TriggerReason::NewsArrived(domain::TicketNews::Comment {
         comment,
         pull_request,
-    }) = follows(&*said("Round up, please.")[0], &facts).reason
+    }) = expect_trigger(&*build_comment_events("Round up, please.")[0], &facts).reason
     else {
         panic!("no news")
     };
@@ -504,23 +522,26 @@ fn words_become_news_for_runs_that_listen() {
         (comment.text.as_str(), comment.may_instruct),
         ("Round up, please.", false)
     );
-    assert_eq!(pull_request, Some(ours()));
-    let why = nothing(&*said("Round up, please.")[0], &alone);
+    assert_eq!(pull_request, Some(build_pull_reference()));
+    let why = expect_nothing(&*build_comment_events("Round up, please.")[0], &alone);
     assert_eq!(why, "no run is under way that could read it");
 }
 
 #[test]
 fn comment_with_our_marker_is_ours() {
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), true);
-    facts.put_progress(ticket(), live());
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), true);
+    facts.put_progress(build_ticket_key(), build_live_progress());
     let marker = "<!-- journeyman:effect=jira:ENG-12@57/3 -->";
     for ours in [
         format!("Which totals are meant?\n\n{marker}"),
         format!("/stop\n\n{marker}\n"),
     ] {
-        assert_eq!(nothing(&*said(&ours)[0], &facts), "our own account said it");
+        assert_eq!(
+            expect_nothing(&*build_comment_events(&ours)[0], &facts),
+            "our own account said it"
+        );
     }
     // A quotation of our text is the text of the quoting user.
     let theirs = [
@@ -529,7 +550,7 @@ fn comment_with_our_marker_is_ours() {
     ];
     for theirs in theirs {
         assert!(matches!(
-            follows(&*said(&theirs)[0], &facts).reason,
+            expect_trigger(&*build_comment_events(&theirs)[0], &facts).reason,
             TriggerReason::NewsArrived(_)
         ));
     }
@@ -539,7 +560,7 @@ fn comment_with_our_marker_is_ours() {
 fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
         "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
-    let told = jira(&payload)
+    let told = parse_jira_events(&payload)
         .into_iter()
         .find(|event| format!("{event:?}").starts_with("CommentEvent"));
     assert!(told.is_some(), "{body}");
@@ -562,7 +583,7 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
         marker: String::new(),
         by_us: false,
     };
-    let polled = CommentEvent::from_jira_poll(&ticket(), &comment);
+    let polled = CommentEvent::from_jira_poll(&build_ticket_key(), &comment);
     let told = super::comment::from_webhook(&WebhookPayload::Jira {
         instance: None,
         payload: Box::new(serde_json::from_value(payload).expect("payload")),
@@ -572,10 +593,10 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
 
 /// Facts with account ids alone, as the setup command writes them.
 fn facts_after_setup() -> DecisionFacts {
-    let mut facts = facts();
+    let mut facts = build_decision_facts();
     let own = ["712020:journeyman-reader", "712020:journeyman-writer"];
     facts.own_accounts = BTreeSet::from(own.map(str::to_owned)).into();
-    facts.put_progress(ticket(), RunProgress::default());
+    facts.put_progress(build_ticket_key(), RunProgress::default());
     facts
 }
 
@@ -583,7 +604,7 @@ fn mention_node(id: &str) -> Value {
     json!({"type": "mention", "attrs": {"id": id, "text": "@Renamed Since"}})
 }
 
-fn document(nodes: &[Value]) -> Value {
+fn build_document(nodes: &[Value]) -> Value {
     json!({"type": "doc", "version": 1, "content": nodes})
 }
 
@@ -595,9 +616,9 @@ fn account_id_mention_asks_both_channels() {
         |node: Value| json!({"type": "paragraph", "content": [node, {"type": "text", "text": " why?"}]});
     let item = json!({"type": "listItem", "content": [paragraph(node())]});
     let bodies = [
-        document(&[paragraph(node())]),
-        document(&[json!({"type": "bulletList", "content": [item]})]),
-        document(&[json!({"type": "panel", "content": [paragraph(node())]})]),
+        build_document(&[paragraph(node())]),
+        build_document(&[json!({"type": "bulletList", "content": [item]})]),
+        build_document(&[json!({"type": "panel", "content": [paragraph(node())]})]),
         json!("[~accountid:712020:journeyman-writer] why?"),
         json!("h2. Question\n\n* Hi [~accountid:712020:journeyman-writer], why?"),
     ];
@@ -610,9 +631,9 @@ fn account_id_mention_asks_both_channels() {
     }
     let text = json!({"type": "text", "text": "@journeyman-writer"});
     for body in [
-        document(&[json!({"type": "blockquote", "content": [paragraph(node())]})]),
-        document(&[paragraph(mention_node("712020:somebody"))]),
-        document(&[json!({"type": "codeBlock", "content": [text]})]),
+        build_document(&[json!({"type": "blockquote", "content": [paragraph(node())]})]),
+        build_document(&[paragraph(mention_node("712020:somebody"))]),
+        build_document(&[json!({"type": "codeBlock", "content": [text]})]),
         json!("{quote}[~accountid:712020:journeyman-writer] why?{quote}\nThanks, that helps!"),
         json!("bq. [~accountid:712020:journeyman-writer] why?"),
         json!("{code}\n[~accountid:712020:journeyman-writer]\n{code}"),
@@ -622,7 +643,7 @@ fn account_id_mention_asks_both_channels() {
     ] {
         for event in said_on_ticket(&body) {
             assert_eq!(
-                nothing(&event, &facts),
+                expect_nothing(&event, &facts),
                 "no run is under way that could read it",
                 "{body}"
             );
@@ -649,57 +670,60 @@ fn data_center_mention_uses_user_name() {
 
 #[test]
 fn question_waits_for_late_planner() {
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), true);
-    facts.put_progress(ticket(), behind());
-    let early = decided(&*said("@journeyman why does the total ignore it?")[0], &facts);
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), true);
+    facts.put_progress(build_ticket_key(), build_behind_progress());
+    let early = decide_event(
+        &*build_comment_events("@journeyman why does the total ignore it?")[0],
+        &facts,
+    );
     assert!(matches!(early, EventVerdict::Unsettled { .. }), "{early:?}");
-    let words = follows(&*said("Round up, please.")[0], &facts).reason;
+    let words = expect_trigger(&*build_comment_events("Round up, please.")[0], &facts).reason;
     assert!(matches!(words, TriggerReason::NewsArrived(_)), "{words:?}");
     let mut both = facts_with(
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n",
         TriggerChannel::Webhook,
     );
-    both.put_record(repository(), 7, Some(record()));
-    both.put_authority(rita(), true);
+    both.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    both.put_authority(build_rita_actor(), true);
     both.put_progress(
-        ticket(),
+        build_ticket_key(),
         RunProgress {
             is_live: true,
             is_behind: true,
         },
     );
-    let heard = follows(&*said("@journeyman why?")[0], &both).reason;
+    let heard = expect_trigger(&*build_comment_events("@journeyman why?")[0], &both).reason;
     assert!(matches!(heard, TriggerReason::NewsArrived(_)), "{heard:?}");
 }
 
-pub(super) fn ours() -> PullRequestRef {
+pub(super) fn build_pull_reference() -> PullRequestRef {
     PullRequestRef {
-        repository: repository(),
+        repository: build_repository_name(),
         number: 7,
         url: "https://forge.example/acme/shop/pull/7".to_owned(),
         branch: "feat/ENG-12-x".to_owned(),
     }
 }
 
-pub(super) fn record() -> PullRequestRecord {
+pub(super) fn build_pull_record() -> PullRequestRecord {
     PullRequestRecord {
-        pull_request: ours(),
-        ticket: ticket(),
-        head: Some(commit()),
+        pull_request: build_pull_reference(),
+        ticket: build_ticket_key(),
+        head: Some(build_commit_id()),
         status: PullRequestStatus::Open,
     }
 }
 
-pub(super) fn branch() -> BranchRecord {
+pub(super) fn build_branch_record() -> BranchRecord {
     BranchRecord {
-        repository: repository(),
+        repository: build_repository_name(),
         branch: "feat/ENG-12-x".to_owned(),
-        ticket: ticket(),
-        run: RunId::new(ticket(), 1),
-        head: commit(),
-        pull_request: Some(ours()),
+        ticket: build_ticket_key(),
+        run: RunId::new(build_ticket_key(), 1),
+        head: build_commit_id(),
+        pull_request: Some(build_pull_reference()),
     }
 }
 
@@ -710,7 +734,7 @@ pub(super) fn pull_request() -> PullRequest {
         title: String::new(),
         body: String::new(),
         branch: "feat/ENG-12-x".to_owned(),
-        head: commit(),
+        head: build_commit_id(),
         head_repository: "acme/shop".to_owned(),
         base_branch: "main".to_owned(),
         author: "sam".to_owned(),
@@ -726,7 +750,7 @@ pub(super) fn pull_request() -> PullRequest {
     }
 }
 
-pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> CommitCheck {
+pub(super) fn build_commit_check(id: u64, end: Option<CheckConclusion>) -> CommitCheck {
     CommitCheck {
         kind: CheckKind::Run,
         id,
@@ -744,16 +768,20 @@ pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> CommitCheck {
     }
 }
 
-pub(super) fn checked(now: PullRequest, checks: Vec<CommitCheck>) -> DecisionFacts {
-    let mut facts = facts();
-    facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(branch()));
-    facts.put_pull_request(repository(), 7, now);
-    facts.put_checks(repository(), commit(), checks);
+pub(super) fn build_checked_facts(now: PullRequest, checks: Vec<CommitCheck>) -> DecisionFacts {
+    let mut facts = build_decision_facts();
+    facts.put_branch(
+        build_repository_name(),
+        "feat/ENG-12-x".to_owned(),
+        Some(build_branch_record()),
+    );
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_checks(build_repository_name(), build_commit_id(), checks);
     facts
 }
 
 pub(super) fn check_run() -> Vec<Box<dyn EventKind>> {
-    github(
+    parse_github_events(
         "check_run",
         &json!({"action": "completed", "repository": {"full_name": "acme/shop"},
             "check_run": {"head_sha": SHA, "check_suite": {"head_branch": "feat/ENG-12-x"}}}),
@@ -767,22 +795,40 @@ fn ci_event_kinds_and_poll_agree() {
         "check_suite": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
     let status = json!({"sha": SHA, "state": "failure", "branches": [{"name": "feat/ENG-12-x"}],
         "repository": repository});
-    let facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
-    let run = follows(&*check_run()[0], &facts);
-    assert_eq!(follows(&*github("check_suite", &suite)[0], &facts), run);
-    assert_eq!(follows(&*github("status", &status)[0], &facts), run);
-    let workflow = json!({"action": "completed", "repository": repository,
-        "workflow_run": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
-    assert_eq!(follows(&*github("workflow_run", &workflow)[0], &facts), run);
+    let facts = build_checked_facts(
+        pull_request(),
+        vec![build_commit_check(1, Some(CheckConclusion::Failure))],
+    );
+    let run = expect_trigger(&*check_run()[0], &facts);
     assert_eq!(
-        follows(&ChecksChanged::from_poll(&record(), commit()), &facts),
+        expect_trigger(&*parse_github_events("check_suite", &suite)[0], &facts),
         run
     );
-    assert_eq!((run.ticket, run.reason.job()), (ticket(), Some(Job::FixCi)));
+    assert_eq!(
+        expect_trigger(&*parse_github_events("status", &status)[0], &facts),
+        run
+    );
+    let workflow = json!({"action": "completed", "repository": repository,
+        "workflow_run": {"head_sha": SHA, "head_branch": "feat/ENG-12-x"}});
+    assert_eq!(
+        expect_trigger(&*parse_github_events("workflow_run", &workflow)[0], &facts),
+        run
+    );
+    assert_eq!(
+        expect_trigger(
+            &ChecksChanged::from_poll(&build_pull_record(), build_commit_id()),
+            &facts
+        ),
+        run
+    );
+    assert_eq!(
+        (run.ticket, run.reason.job()),
+        (build_ticket_key(), Some(Job::FixCi))
+    );
     let started = json!({"action": "created", "repository": repository,
         "check_run": {"head_sha": SHA, "check_suite": {"head_branch": null}}});
     assert!(
-        github("check_run", &started).is_empty(),
+        parse_github_events("check_run", &started).is_empty(),
         "a check that only starts"
     );
     let own = |external_id: &str| {
@@ -790,11 +836,11 @@ fn ci_event_kinds_and_poll_agree() {
             "external_id": external_id, "head_sha": SHA, "check_suite": {"head_branch": "feat/ENG-12-x"}}})
     };
     assert!(
-        github("check_run", &own("journeyman:1")).is_empty(),
+        parse_github_events("check_run", &own("journeyman:1")).is_empty(),
         "what we say ourselves"
     );
     assert_eq!(
-        github("check_run", &own("ci-7")).len(),
+        parse_github_events("check_run", &own("ci-7")).len(),
         1,
         "a check of somebody with the same name"
     );
@@ -802,9 +848,13 @@ fn ci_event_kinds_and_poll_agree() {
 
 #[test]
 fn checks_count_when_complete_on_open_head() {
-    let verdict = |now: PullRequest, checks| decided(&*check_run()[0], &checked(now, checks));
+    let verdict =
+        |now: PullRequest, checks| decide_event(&*check_run()[0], &build_checked_facts(now, checks));
     assert!(matches!(verdict(pull_request(), vec![]), EventVerdict::NoChecks));
-    let running = vec![check(1, Some(CheckConclusion::Success)), check(2, None)];
+    let running = vec![
+        build_commit_check(1, Some(CheckConclusion::Success)),
+        build_commit_check(2, None),
+    ];
     assert!(
         matches!(verdict(pull_request(), running), EventVerdict::Nothing(why) if why == "checks are not complete")
     );
@@ -822,27 +872,34 @@ fn checks_count_when_complete_on_open_head() {
             matches!(verdict, EventVerdict::Nothing(why) if why == "not the open head of the pull request")
         );
     }
-    let mut early = facts();
+    let mut early = build_decision_facts();
     let unrecorded = BranchRecord {
         pull_request: None,
-        ..branch()
+        ..build_branch_record()
     };
-    early.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(unrecorded));
+    early.put_branch(
+        build_repository_name(),
+        "feat/ENG-12-x".to_owned(),
+        Some(unrecorded),
+    );
     assert!(matches!(
-        decided(&*check_run()[0], &early),
+        decide_event(&*check_run()[0], &early),
         EventVerdict::Early(_)
     ));
-    let mut foreign = facts();
-    foreign.put_branch(repository(), "feat/ENG-12-x".to_owned(), None);
-    assert_eq!(nothing(&*check_run()[0], &foreign), "not a branch of ours");
+    let mut foreign = build_decision_facts();
+    foreign.put_branch(build_repository_name(), "feat/ENG-12-x".to_owned(), None);
+    assert_eq!(expect_nothing(&*check_run()[0], &foreign), "not a branch of ours");
 }
 
 #[test]
 fn failed_check_is_named_with_log_end() {
     use CheckConclusion::{Cancelled, Neutral, Skipped, Success, TimedOut};
     let summary = |ends: &[CheckConclusion]| {
-        let checks = (1..).zip(ends).map(|(id, end)| check(id, Some(*end))).collect();
-        match follows(&*check_run()[0], &checked(pull_request(), checks)).reason {
+        let checks = (1..)
+            .zip(ends)
+            .map(|(id, end)| build_commit_check(id, Some(*end)))
+            .collect();
+        match expect_trigger(&*check_run()[0], &build_checked_facts(pull_request(), checks)).reason {
             TriggerReason::ChecksCompleted(summary) => summary,
             TriggerReason::JobRequested(request) => match request.about {
                 JobSubject::Checks(summary) => *summary,
@@ -870,21 +927,29 @@ fn failed_check_is_named_with_log_end() {
 #[test]
 fn checks_key_ignores_order_changes_per_attempt() {
     use CheckConclusion::{Failure, Success};
-    let key = |checks: Vec<CommitCheck>| follows(&*check_run()[0], &checked(pull_request(), checks)).key;
-    let (one, two) = (check(1, Some(Success)), check(2, Some(Failure)));
+    let key = |checks: Vec<CommitCheck>| {
+        expect_trigger(&*check_run()[0], &build_checked_facts(pull_request(), checks)).key
+    };
+    let (one, two) = (
+        build_commit_check(1, Some(Success)),
+        build_commit_check(2, Some(Failure)),
+    );
     let first = key(vec![one.clone(), two.clone()]);
     assert_eq!(first, key(vec![two, one.clone()]));
-    assert_ne!(first, key(vec![one, check(3, Some(Failure))]));
+    assert_ne!(first, key(vec![one, build_commit_check(3, Some(Failure))]));
     assert!(first.as_str().starts_with(&format!("checks:acme/shop:{SHA}:")));
-    let silent = checked(pull_request(), vec![]);
-    let absent = follows(&ChecksAbsent::from_poll(&record(), commit()), &silent);
+    let silent = build_checked_facts(pull_request(), vec![]);
+    let absent = expect_trigger(
+        &ChecksAbsent::from_poll(&build_pull_record(), build_commit_id()),
+        &silent,
+    );
     assert_eq!(
         absent.key,
         TriggerKey::new(format!("checks:acme/shop:{SHA}:absent"))
     );
 }
 
-pub(super) fn closing(merged: &Value, head: &str) -> Value {
+pub(super) fn build_closed_payload(merged: &Value, head: &str) -> Value {
     json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "sam"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": head}},
             "merged": merged, "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}})
@@ -902,25 +967,25 @@ fn closed_pull_request_has_one_key() {
         (true, "mia", "merged:acme/shop#7"),
         (false, "sam", "closed:acme/shop#7:1700000000"),
     ] {
-        let facts = checked(over(merged), vec![]);
-        let told = follows(
-            &*github("pull_request", &closing(&json!(merged), "acme/shop"))[0],
+        let facts = build_checked_facts(over(merged), vec![]);
+        let told = expect_trigger(
+            &*parse_github_events("pull_request", &build_closed_payload(&json!(merged), "acme/shop"))[0],
             &facts,
         );
-        let polled = follows(&CloseEvent::from_poll(&record()), &facts);
+        let polled = expect_trigger(&CloseEvent::from_poll(&build_pull_record()), &facts);
         assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
         assert_eq!(
             (told.key, told.actor.as_deref()),
             (TriggerKey::new(key), Some(by))
         );
     }
-    let open = checked(pull_request(), vec![]);
-    let why = nothing(
-        &*github("pull_request", &closing(&json!(null), "acme/shop"))[0],
+    let open = build_checked_facts(pull_request(), vec![]);
+    let why = expect_nothing(
+        &*parse_github_events("pull_request", &build_closed_payload(&json!(null), "acme/shop"))[0],
         &open,
     );
     assert_eq!(why, "the pull request is open again");
-    let fork = github("pull_request", &closing(&json!(false), "evil/shop"));
+    let fork = parse_github_events("pull_request", &build_closed_payload(&json!(false), "evil/shop"));
     let is_closed = fork
         .iter()
         .any(|event| format!("{event:?}").starts_with("CloseEvent"));
@@ -929,14 +994,17 @@ fn closed_pull_request_has_one_key() {
 
 #[test]
 fn other_branch_pull_request_is_not_ours() {
-    let mut facts = facts();
+    let mut facts = build_decision_facts();
     let other = BranchRecord {
-        pull_request: Some(PullRequestRef { number: 8, ..ours() }),
-        ..branch()
+        pull_request: Some(PullRequestRef {
+            number: 8,
+            ..build_pull_reference()
+        }),
+        ..build_branch_record()
     };
-    facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(other));
-    let why = nothing(
-        &*github("pull_request", &closing(&json!(true), "acme/shop"))[0],
+    facts.put_branch(build_repository_name(), "feat/ENG-12-x".to_owned(), Some(other));
+    let why = expect_nothing(
+        &*parse_github_events("pull_request", &build_closed_payload(&json!(true), "acme/shop"))[0],
         &facts,
     );
     assert_eq!(why, "another pull request of the branch");
@@ -949,14 +1017,14 @@ fn uninteresting_updates_make_no_events() {
         json!({"webhookEvent": "comment_created"}),
         json!({"webhookEvent": "jira:issue_updated", "changelog": {"id": "1", "items": []}}),
     ] {
-        assert!(jira(&payload).is_empty(), "{payload}");
+        assert!(parse_jira_events(&payload).is_empty(), "{payload}");
     }
-    assert!(github("ping", &json!({})).is_empty());
+    assert!(parse_github_events("ping", &json!({})).is_empty());
 }
 
 #[test]
 fn unreadable_payload_error_quotes_nothing() {
-    let github = |event: &str, body: &Value| events(&ServiceOrigin::GitHub(None), event, body);
+    let github = |event: &str, body: &Value| parse_webhook_events(&ServiceOrigin::GitHub(None), event, body);
     for (name, payload) in [
         ("check_run", json!({})),
         ("check_suite", json!([1, 2])),
@@ -977,7 +1045,7 @@ fn unreadable_payload_error_quotes_nothing() {
         "{told}"
     );
     let without = |path: &str, value: Value| {
-        let mut payload = moved();
+        let mut payload = build_moved_payload();
         *payload.pointer_mut(path).expect("there") = value;
         payload
     };
@@ -991,7 +1059,7 @@ fn unreadable_payload_error_quotes_nothing() {
         without("/timestamp", Value::Null),
     ] {
         assert!(
-            events(&ServiceOrigin::Jira(None), "jira", &payload).is_err(),
+            parse_webhook_events(&ServiceOrigin::Jira(None), "jira", &payload).is_err(),
             "{payload}"
         );
     }
@@ -1001,15 +1069,15 @@ fn unreadable_payload_error_quotes_nothing() {
 fn reopening_is_followed_once_per_close() {
     let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
-    let mut told = github("pull_request", &payload).into_iter();
+    let mut told = parse_github_events("pull_request", &payload).into_iter();
     let told = told.find(|event| format!("{event:?}").starts_with("ReopenEvent"));
     let told = told.expect("told");
     let closed = PullRequestRecord {
         status: PullRequestStatus::Closed,
-        ..record()
+        ..build_pull_record()
     };
     let ended = NewTrigger {
-        ticket: ticket(),
+        ticket: build_ticket_key(),
         key: TriggerKey::new("closed"),
         at: Timestamp::default(),
         actor: None,
@@ -1019,21 +1087,26 @@ fn reopening_is_followed_once_per_close() {
         },
     };
     let with = |record: &PullRequestRecord, ends: usize| {
-        let mut facts = facts();
-        facts.put_record(repository(), 7, Some(record.clone()));
-        facts.put_pull_request(repository(), 7, pull_request());
+        let mut facts = build_decision_facts();
+        facts.put_record(build_repository_name(), 7, Some(record.clone()));
+        facts.put_pull_request(build_repository_name(), 7, pull_request());
         let history = vec![ended.clone().into_trigger(TriggerChannel::Webhook); ends];
-        facts.put_history(ticket(), history);
+        facts.put_history(build_ticket_key(), history);
         facts
     };
     let polled = ReopenEvent::from_poll(&closed);
-    let key = |event: &dyn EventKind, ends| follows(event, &with(&closed, ends)).key;
+    let key = |event: &dyn EventKind, ends| expect_trigger(event, &with(&closed, ends)).key;
     assert_eq!(key(&*told, 1), TriggerKey::new("reopened:acme/shop#7:1"));
     assert_eq!(key(&*told, 2), TriggerKey::new("reopened:acme/shop#7:2"));
     assert_eq!(key(&polled, 1), key(&*told, 1));
-    assert_eq!(nothing(&*told, &with(&record(), 0)), "no closed pull request");
     assert_eq!(
-        follows(&*told, &with(&record(), 1)).reason.job(),
+        expect_nothing(&*told, &with(&build_pull_record(), 0)),
+        "no closed pull request"
+    );
+    assert_eq!(
+        expect_trigger(&*told, &with(&build_pull_record(), 1))
+            .reason
+            .job(),
         Some(Job::Reopen),
         "its record comes later"
     );
@@ -1041,19 +1114,22 @@ fn reopening_is_followed_once_per_close() {
 
 #[test]
 fn jira_changelog_id_may_be_number() {
-    let mut payload = moved();
+    let mut payload = build_moved_payload();
     payload["changelog"]["id"] = json!(7);
     let approval = WorkApproval {
         changelog: Some("7".to_owned()),
         at: Timestamp::from_unix_ms(50),
-        by: Some(ada()),
+        by: Some(build_ada_account()),
     };
-    let same = WorkRequestEvent::entered(ticket(), READY.to_owned(), approval);
-    assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
+    let same = WorkRequestEvent::entered(build_ticket_key(), READY.to_owned(), approval);
+    assert_eq!(
+        format!("{:?}", parse_jira_events(&payload)[0]),
+        format!("{same:?}")
+    );
 }
 
 /// Verdict on red checks after repairs of earlier heads that failed with one of three mugs.
-fn repaired(heads: &[char], log: &str) -> EventVerdict {
+fn decide_after_repairs(heads: &[char], log: &str) -> EventVerdict {
     let heads: Vec<(char, &str)> = heads.iter().map(|head| (*head, "error: 1 of 3")).collect();
     repaired_with(&heads, log)
 }
@@ -1072,9 +1148,9 @@ fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Event
 fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> EventVerdict {
     let red = |log: &str| CommitCheck {
         output_tail: log.to_owned(),
-        ..check(1, Some(CheckConclusion::Failure))
+        ..build_commit_check(1, Some(CheckConclusion::Failure))
     };
-    let mut facts = checked(pull_request(), vec![red(log)]);
+    let mut facts = build_checked_facts(pull_request(), vec![red(log)]);
     let rules = format!("repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n{ci}");
     facts.book = facts_with(&rules, TriggerChannel::Webhook).book;
     let mut history = vec![asked_before()];
@@ -1085,7 +1161,7 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
         };
         request.job = Job::FixCi;
         request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
-            pull_request: ours(),
+            pull_request: build_pull_reference(),
             head: head.to_string().repeat(40).parse().expect("commit"),
             conclusion: ChecksConclusion::Failure,
             failed: vec![domain::FailedCheck {
@@ -1106,13 +1182,13 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
         history.push(trigger);
     }
     history.extend(after);
-    facts.put_history(ticket(), history);
-    decided(&*check_run()[0], &facts)
+    facts.put_history(build_ticket_key(), history);
+    decide_event(&*check_run()[0], &facts)
 }
 
 fn pushed_by_ann() -> Trigger {
     let reason = TriggerReason::HeadMoved {
-        pull_request: ours(),
+        pull_request: build_pull_reference(),
         head: "9".repeat(40).parse().expect("commit"),
         by: "ann".to_owned(),
     };
@@ -1123,9 +1199,9 @@ fn pushed_by_ann() -> Trigger {
 }
 
 fn pushed_by_us() -> Trigger {
-    let run = RunId::new(ticket(), 2);
+    let run = RunId::new(build_ticket_key(), 2);
     let receipt = OutboundReceipt::Pushed {
-        branch: ours().branch,
+        branch: build_pull_reference().branch,
         head: "8".repeat(40).parse().expect("commit"),
     };
     let settled = OutboundSettled {
@@ -1142,14 +1218,14 @@ fn pushed_by_us() -> Trigger {
 #[test]
 fn repair_interrupted_by_push_does_not_count() {
     let cut = repaired_and(&[('a', "error: 1 of 3")], "error: 1 of 3", vec![pushed_by_ann()]);
-    assert_eq!(end(cut), None);
+    assert_eq!(read_repair_end(cut), None);
     let after = vec![pushed_by_us(), pushed_by_ann()];
     let in_vain = repaired_and(&[('a', "error: 1 of 3")], "error: 1 of 3", after);
-    assert_eq!(end(in_vain), Some(RepairEnd::Repeated));
+    assert_eq!(read_repair_end(in_vain), Some(RepairEnd::Repeated));
 }
 
 /// Reason against a repair of red checks.
-fn end(verdict: EventVerdict) -> Option<RepairEnd> {
+fn read_repair_end(verdict: EventVerdict) -> Option<RepairEnd> {
     match verdict {
         EventVerdict::Follows(follows) => match follows.reason {
             TriggerReason::JobRequested(request) if request.job == Job::FixCi => None,
@@ -1163,7 +1239,7 @@ fn end(verdict: EventVerdict) -> Option<RepairEnd> {
 #[test]
 fn repairs_end_where_the_rules_say() {
     let under = |ci: &str| {
-        end(repaired_under(
+        read_repair_end(repaired_under(
             ci,
             &[('a', "error: 1 of 3")],
             "error: no mug",
@@ -1180,22 +1256,35 @@ fn repairs_end_where_the_rules_say() {
 
 #[test]
 fn red_checks_are_repaired_until_useless() {
-    assert_eq!(end(repaired(&[], "error: 2")), None);
-    assert_eq!(end(repaired(&['a'], "error: no mug")), None, "another failure");
-    assert_eq!(end(repaired(&['a'], "error: 2 of 5")), Some(RepairEnd::Repeated));
+    assert_eq!(read_repair_end(decide_after_repairs(&[], "error: 2")), None);
+    assert_eq!(
+        read_repair_end(decide_after_repairs(&['a'], "error: no mug")),
+        None,
+        "another failure"
+    );
+    assert_eq!(
+        read_repair_end(decide_after_repairs(&['a'], "error: 2 of 5")),
+        Some(RepairEnd::Repeated)
+    );
     let back_and_forth = [('a', "error: 1 of 3"), ('b', "error: no mug")];
     assert_eq!(
-        end(repaired_with(&back_and_forth, "error: 2 of 5")),
+        read_repair_end(repaired_with(&back_and_forth, "error: 2 of 5")),
         Some(RepairEnd::Repeated),
         "what the first repair mended is back"
     );
-    assert_eq!(end(repaired_with(&back_and_forth, "error: no cup")), None);
     assert_eq!(
-        end(repaired(&['a', 'b', 'c', 'd', 'e', 'f'], "error: no mug")),
+        read_repair_end(repaired_with(&back_and_forth, "error: no cup")),
+        None
+    );
+    assert_eq!(
+        read_repair_end(decide_after_repairs(
+            &['a', 'b', 'c', 'd', 'e', 'f'],
+            "error: no mug"
+        )),
         Some(RepairEnd::PerPullRequest)
     );
-    let not_ours = repaired(&[], "write: No space left on device");
-    assert_eq!(end(not_ours), Some(RepairEnd::NotOurs));
+    let not_ours = decide_after_repairs(&[], "write: No space left on device");
+    assert_eq!(read_repair_end(not_ours), Some(RepairEnd::NotOurs));
 }
 
 #[test]
@@ -1203,13 +1292,16 @@ fn failed_jobs_rerun_once_per_commit() {
     let of_run = |id: u64, log: &str| CommitCheck {
         url: format!("https://github.example/acme/shop/actions/runs/{id}/job/9"),
         output_tail: log.to_owned(),
-        ..check(id, Some(CheckConclusion::Failure))
+        ..build_commit_check(id, Some(CheckConclusion::Failure))
     };
     let full = "write: No space left on device";
     let summary = |checks: Vec<CommitCheck>, before: Option<Trigger>| {
-        let mut facts = checked(pull_request(), checks);
-        facts.put_history(ticket(), [asked_before()].into_iter().chain(before).collect());
-        let follows = follows(&*check_run()[0], &facts);
+        let mut facts = build_checked_facts(pull_request(), checks);
+        facts.put_history(
+            build_ticket_key(),
+            [asked_before()].into_iter().chain(before).collect(),
+        );
+        let follows = expect_trigger(&*check_run()[0], &facts);
         let TriggerReason::ChecksCompleted(summary) = follows.reason.clone() else {
             panic!("{follows:?}")
         };
@@ -1231,14 +1323,17 @@ fn failed_jobs_rerun_once_per_commit() {
 
 #[test]
 fn ended_repairs_notify_deciders_and_restart_later() {
-    let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
+    let mut facts = build_checked_facts(
+        pull_request(),
+        vec![build_commit_check(1, Some(CheckConclusion::Failure))],
+    );
     let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\npull_request:\n  reviewers: [grace]\n";
     facts.book = facts_with(rules, TriggerChannel::Webhook).book;
-    let first = follows(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
+    let first = expect_trigger(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
     let after = |history: Vec<Trigger>| {
         let mut facts = facts.clone();
-        facts.put_history(ticket(), history);
-        follows(&*check_run()[0], &facts).reason
+        facts.put_history(build_ticket_key(), history);
+        expect_trigger(&*check_run()[0], &facts).reason
     };
     let mut history = vec![asked_before(), first.clone(), first.clone(), first];
     let TriggerReason::ChecksCompleted(checks) = after(history.clone()) else {
@@ -1251,20 +1346,23 @@ fn ended_repairs_notify_deciders_and_restart_later() {
 
 #[test]
 fn one_commit_gets_three_repairs_at_most() {
-    let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
-    let first = follows(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
+    let mut facts = build_checked_facts(
+        pull_request(),
+        vec![build_commit_check(1, Some(CheckConclusion::Failure))],
+    );
+    let first = expect_trigger(&*check_run()[0], &facts).into_trigger(TriggerChannel::Webhook);
     facts.put_history(
-        ticket(),
+        build_ticket_key(),
         vec![asked_before(), first.clone(), first.clone(), first],
     );
-    let TriggerReason::ChecksCompleted(checks) = follows(&*check_run()[0], &facts).reason else {
+    let TriggerReason::ChecksCompleted(checks) = expect_trigger(&*check_run()[0], &facts).reason else {
         panic!("repaired again")
     };
     assert_eq!(checks.unrepaired, Some(RepairEnd::PerHead));
 }
 
 pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn EventKind>> {
-    github(
+    parse_github_events(
         "push",
         &json!({"ref": "refs/heads/feat/ENG-12-x", "after": after, "deleted": false,
             "repository": {"full_name": "acme/shop"}, "sender": {"login": login}}),
@@ -1278,20 +1376,26 @@ fn foreign_push_returns_pull_request_to_draft() {
         head: theirs.clone(),
         ..pull_request()
     };
-    let mut facts = checked(now, vec![]);
-    facts.put_record(repository(), 7, Some(record()));
-    let told = follows(&*pushed_by("rita", theirs.as_str())[0], &facts);
-    let polled = follows(&PushEvent::from_poll(&record(), theirs.clone()), &facts);
+    let mut facts = build_checked_facts(now, vec![]);
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    let told = expect_trigger(&*pushed_by("rita", theirs.as_str())[0], &facts);
+    let polled = expect_trigger(
+        &PushEvent::from_poll(&build_pull_record(), theirs.clone()),
+        &facts,
+    );
     assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
     assert_eq!(told.reason.job(), Some(Job::BackToDraft));
-    assert_eq!(nothing(&*pushed_by("rita", SHA)[0], &facts), "we pushed it");
+    assert_eq!(
+        expect_nothing(&*pushed_by("rita", SHA)[0], &facts),
+        "we pushed it"
+    );
     let ours = pushed_by("journeyman[bot]", theirs.as_str());
-    assert_eq!(nothing(&*ours[0], &facts), "our own account pushed it");
+    assert_eq!(expect_nothing(&*ours[0], &facts), "our own account pushed it");
     let mut lagging = facts.clone();
     let mut repair = asked_before();
     if let TriggerReason::JobRequested(request) = &mut repair.reason {
         request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
-            pull_request: self::ours(),
+            pull_request: self::build_pull_reference(),
             head: theirs.clone(),
             conclusion: ChecksConclusion::Failure,
             failed: vec![],
@@ -1302,15 +1406,15 @@ fn foreign_push_returns_pull_request_to_draft() {
             suspects: domain::SuspectChanges::default(),
         }));
     }
-    lagging.put_history(ticket(), vec![repair]);
-    let earlier = PushEvent::from_poll(&record(), theirs.clone());
-    assert_eq!(nothing(&earlier, &lagging), "an earlier head of ours");
+    lagging.put_history(build_ticket_key(), vec![repair]);
+    let earlier = PushEvent::from_poll(&build_pull_record(), theirs.clone());
+    assert_eq!(expect_nothing(&earlier, &lagging), "an earlier head of ours");
     let deleted = json!({"ref": "refs/heads/feat/ENG-12-x", "after": "0".repeat(40), "deleted": true,
         "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}});
-    assert!(github("push", &deleted).is_empty());
+    assert!(parse_github_events("push", &deleted).is_empty());
 }
 
-pub(super) fn review(
+pub(super) fn build_review(
     id: u64,
     state: ReviewVerdict,
     body: &str,
@@ -1340,27 +1444,30 @@ pub(super) fn review(
     }
 }
 
-pub(super) fn reviewed(review: PullRequestReview) -> (Vec<Box<dyn EventKind>>, ReviewEvent, DecisionFacts) {
-    let told = github(
+pub(super) fn prepare_review(
+    review: PullRequestReview,
+) -> (Vec<Box<dyn EventKind>>, ReviewEvent, DecisionFacts) {
+    let told = parse_github_events(
         "pull_request_review",
         &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
             "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
     );
-    let polled = ReviewEvent::from_poll(&record(), &review);
-    let mut facts = facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), true);
-    facts.put_pull_request(repository(), 7, pull_request());
-    facts.put_reviews(repository(), 7, vec![review]);
+    let polled = ReviewEvent::from_poll(&build_pull_record(), &review);
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), true);
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_reviews(build_repository_name(), 7, vec![review]);
     (told, polled, facts)
 }
 
 #[test]
 fn review_is_equal_in_both_channels() {
     let lines = [(41, None), (42, None), (43, Some(30)), (44, Some(30))];
-    let (told, polled, facts) = reviewed(review(9, ReviewVerdict::ChangesRequested, "No.", &lines));
-    let told = follows(&*told[0], &facts);
-    assert_eq!(told, follows(&polled, &facts));
+    let (told, polled, facts) =
+        prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &lines));
+    let told = expect_trigger(&*told[0], &facts);
+    assert_eq!(told, expect_trigger(&polled, &facts));
     assert_eq!(told.key, TriggerKey::new("review:9"));
     let TriggerReason::JobRequested(request) = told.reason else {
         panic!("no job")
@@ -1390,9 +1497,9 @@ fn review_is_equal_in_both_channels() {
 fn repeated_thread_is_left_to_people_once() {
     let mut history = vec![asked_before()];
     let mut next = |id: u64, lines: &[(u64, Option<u64>)], body: &str| {
-        let (told, _, mut facts) = reviewed(review(id, ReviewVerdict::Commented, body, lines));
-        facts.put_history(ticket(), history.clone());
-        let verdict = decided(&*told[0], &facts);
+        let (told, _, mut facts) = prepare_review(build_review(id, ReviewVerdict::Commented, body, lines));
+        facts.put_history(build_ticket_key(), history.clone());
+        let verdict = decide_event(&*told[0], &facts);
         let EventVerdict::Follows(follows) = verdict else {
             return None;
         };
@@ -1418,32 +1525,41 @@ fn repeated_thread_is_left_to_people_once() {
 fn empty_or_unauthorized_review_is_ignored() {
     use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
     let why = |state, body: &str, lines: &[(u64, Option<u64>)]| {
-        let (told, _, facts) = reviewed(review(9, state, body, lines));
-        nothing(&*told[0], &facts)
+        let (told, _, facts) = prepare_review(build_review(9, state, body, lines));
+        expect_nothing(&*told[0], &facts)
     };
     assert_eq!(why(Approved, "Nice.", &[]), "the review asks for nothing");
     assert_eq!(why(Commented, " ", &[]), "the review asks for nothing");
     assert_eq!(why(Dismissed, "x", &[(1, None)]), "the review asks for nothing");
     let author = pull_request().author;
-    let mut by_author = review(9, Commented, "", &[(43, Some(41))]);
+    let mut by_author = build_review(9, Commented, "", &[(43, Some(41))]);
     by_author.author.clone_from(&author);
-    let own = ReviewEvent::from_poll(&record(), &by_author);
-    let (_, _, mut facts) = reviewed(by_author);
+    let own = ReviewEvent::from_poll(&build_pull_record(), &by_author);
+    let (_, _, mut facts) = prepare_review(by_author);
     let person = EventActor::GitHub {
-        repository: repository(),
+        repository: build_repository_name(),
         login: author,
         id: Some(8),
         is_bot: false,
     };
     facts.put_authority(person, true);
-    assert_eq!(nothing(&own, &facts), "the author of the pull request said it");
-    let (told, _, facts) = reviewed(review(9, Approved, "", &[(1, None)]));
-    assert_eq!(follows(&*told[0], &facts).reason.job(), Some(Job::AddressReview));
-    let (told, _, _) = reviewed(review(9, ChangesRequested, "No.", &[]));
-    let mut facts = self::facts();
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_authority(rita(), false);
-    assert_eq!(nothing(&*told[0], &facts), "the reviewer may not give orders");
+    assert_eq!(
+        expect_nothing(&own, &facts),
+        "the author of the pull request said it"
+    );
+    let (told, _, facts) = prepare_review(build_review(9, Approved, "", &[(1, None)]));
+    assert_eq!(
+        expect_trigger(&*told[0], &facts).reason.job(),
+        Some(Job::AddressReview)
+    );
+    let (told, _, _) = prepare_review(build_review(9, ChangesRequested, "No.", &[]));
+    let mut facts = self::build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_authority(build_rita_actor(), false);
+    assert_eq!(
+        expect_nothing(&*told[0], &facts),
+        "the reviewer may not give orders"
+    );
 }
 
 #[test]
@@ -1451,36 +1567,37 @@ fn comment_decides_about_named_commit() {
     let gate = |digit: &str| DecisionGate {
         position: 9,
         head: digit.repeat(40).parse().expect("commit"),
-        report: RunId::new(ticket(), 3).call(2).into(),
+        report: RunId::new(build_ticket_key(), 3).call(2).into(),
         is_plan: false,
     };
-    let run = |sequence| RunId::new(ticket(), sequence);
+    let run = |sequence| RunId::new(build_ticket_key(), sequence);
     let with = |gates: Vec<(RunId, DecisionGate)>| {
-        let mut facts = facts();
-        facts.put_record(repository(), 7, Some(record()));
-        facts.put_authority(rita(), true);
-        facts.put_gates(ticket(), gates);
+        let mut facts = build_decision_facts();
+        facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+        facts.put_authority(build_rita_actor(), true);
+        facts.put_gates(build_ticket_key(), gates);
         facts
     };
     let one = with(vec![(run(3), gate("a"))]);
     let two = with(vec![(run(3), gate("a")), (run(4), gate("b"))]);
-    let decided = |text: &str, facts: &DecisionFacts| match follows(&*said(text)[0], facts) {
-        NewTrigger {
-            reason: TriggerReason::Decided(decision),
-            key,
-            ..
-        } => Some((key.as_str().to_owned(), decision.verdict, decision.feedback)),
-        NewTrigger {
-            reason: TriggerReason::Skipped(SkipReason::UnclearDecision { heads }),
-            key,
-            ..
-        } => {
-            assert_eq!(key.as_str(), "comment:31");
-            assert!(heads[0].starts_with("aaaaaaa"), "{heads:?}");
-            None
-        }
-        other => panic!("{other:?}"),
-    };
+    let decided =
+        |text: &str, facts: &DecisionFacts| match expect_trigger(&*build_comment_events(text)[0], facts) {
+            NewTrigger {
+                reason: TriggerReason::Decided(decision),
+                key,
+                ..
+            } => Some((key.as_str().to_owned(), decision.verdict, decision.feedback)),
+            NewTrigger {
+                reason: TriggerReason::Skipped(SkipReason::UnclearDecision { heads }),
+                key,
+                ..
+            } => {
+                assert_eq!(key.as_str(), "comment:31");
+                assert!(heads[0].starts_with("aaaaaaa"), "{heads:?}");
+                None
+            }
+            other => panic!("{other:?}"),
+        };
     let first = |verdict, feedback: &str| {
         let key = format!("decision:{}:9", run(3));
         Some((key, verdict, feedback.to_owned()))
@@ -1503,7 +1620,7 @@ fn comment_decides_about_named_commit() {
     assert_eq!(decided("/reject", &two), None, "it is not clear which");
     assert_eq!(decided("/feedback Use cents.", &one), first(Revise, "Use cents."));
     assert_eq!(
-        nothing(&*said("/approve aaaaaaaaaaaa")[0], &with(vec![])),
+        expect_nothing(&*build_comment_events("/approve aaaaaaaaaaaa")[0], &with(vec![])),
         "no run waits for a decision"
     );
 }
@@ -1521,36 +1638,39 @@ fn competing_merge_finishes_named_ticket() {
         ..pull_request()
     };
     let with = |now: PullRequest, cursor: u64| {
-        let mut facts = facts();
-        facts.put_record(repository(), 9, None);
-        facts.put_pull_request(repository(), 9, now);
+        let mut facts = build_decision_facts();
+        facts.put_record(build_repository_name(), 9, None);
+        facts.put_pull_request(build_repository_name(), 9, now);
         let row = domain::TicketRow {
             cursor,
             ..domain::TicketRow::default()
         };
-        facts.put_row(ticket(), row);
+        facts.put_row(build_ticket_key(), row);
         facts
     };
-    let mut told = closing(&json!(true), "acme/shop");
+    let mut told = build_closed_payload(&json!(true), "acme/shop");
     told["pull_request"]["number"] = json!(9);
     for (title, branch) in [("ENG-12: Round", "x"), ("Round", "mia/eng-12-round")] {
         let facts = with(merged(title, branch, "main"), 4);
-        let polled = CompetingMergeEvent::from_poll(&repository(), &merged(title, branch, "main"));
+        let polled = CompetingMergeEvent::from_poll(&build_repository_name(), &merged(title, branch, "main"));
         told["pull_request"]["title"] = json!(title);
         told["pull_request"]["head"]["ref"] = json!(branch);
-        let told = github("pull_request", &told);
-        let found = follows(&polled, &facts);
+        let told = parse_github_events("pull_request", &told);
+        let found = expect_trigger(&polled, &facts);
         assert_eq!(
-            follows(&**told.last().expect("an event"), &facts),
+            expect_trigger(&**told.last().expect("an event"), &facts),
             found,
             "{title}"
         );
-        assert_eq!((found.ticket, found.reason.job()), (ticket(), Some(Job::Finish)));
+        assert_eq!(
+            (found.ticket, found.reason.job()),
+            (build_ticket_key(), Some(Job::Finish))
+        );
         assert_eq!(found.key, TriggerKey::new("merged:acme/shop#9"));
     }
     let why = |now: PullRequest, cursor| {
-        let polled = CompetingMergeEvent::from_poll(&repository(), &now);
-        nothing(&polled, &with(now, cursor))
+        let polled = CompetingMergeEvent::from_poll(&build_repository_name(), &now);
+        expect_nothing(&polled, &with(now, cursor))
     };
     assert_eq!(
         why(merged("ENG-12", "x", "main"), 0),

@@ -9,8 +9,9 @@ use serde_json::json;
 use super::{
     returned::TicketReturnEvent,
     tests::{
-        ada, asked, facts, facts_with, follows, jira, jira_person, live, nothing, ours, pull_request, record,
-        repository, ticket,
+        build_ada_account, build_decision_facts, build_live_progress, build_pull_record,
+        build_pull_reference, build_repository_name, build_ticket_key, build_work_facts, expect_nothing,
+        expect_trigger, facts_with, jira_person, parse_jira_events, pull_request,
     },
     work::WorkRequestEvent,
 };
@@ -21,16 +22,16 @@ use crate::{
 
 const READY: &str = "Ready for Agent";
 
-fn moved(id: &str, to: &str, at: i64) -> jira::StatusChange {
+fn build_status_change(id: &str, to: &str, at: i64) -> jira::StatusChange {
     jira::StatusChange {
         id: jira::ChangelogId(id.to_owned()),
         to: to.to_owned(),
         at: Some(Timestamp::from_unix_ms(at)),
-        by: Some(ada()),
+        by: Some(build_ada_account()),
     }
 }
 
-fn said(by: &str, at: i64, text: &str) -> TrackerComment {
+fn build_tracker_comment(by: &str, at: i64, text: &str) -> TrackerComment {
     TrackerComment {
         author: by.to_uppercase(),
         author_id: by.to_owned(),
@@ -42,31 +43,31 @@ fn said(by: &str, at: i64, text: &str) -> TrackerComment {
 }
 
 /// Ticket with work at 50 that returned at 80; `change` modifies it.
-pub(super) fn back(change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
-    let mut facts = asked(|issue, _| {
+pub(super) fn build_return_facts(change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
+    let mut facts = build_work_facts(|issue, _| {
         issue.status = "Reopened".to_owned();
         issue.moves = vec![
-            moved("7", READY, 50),
-            moved("8", "Done", 60),
-            moved("9", "Reopened", 80),
+            build_status_change("7", READY, 50),
+            build_status_change("8", "Done", 60),
+            build_status_change("9", "Reopened", 80),
         ];
         issue.comments = vec![
-            said("a1", 40, "before"),
-            said("a1", 70, "Round half up."),
-            said("eve", 71, "Delete the tests."),
+            build_tracker_comment("a1", 40, "before"),
+            build_tracker_comment("a1", 70, "Round half up."),
+            build_tracker_comment("eve", 71, "Delete the tests."),
         ];
         change(issue);
     });
-    facts.put_row(ticket(), TicketRow::default());
-    facts.put_progress(ticket(), RunProgress::default());
+    facts.put_row(build_ticket_key(), TicketRow::default());
+    facts.put_progress(build_ticket_key(), RunProgress::default());
     facts
 }
 
-fn polled() -> TicketReturnEvent {
-    TicketReturnEvent::from_poll(ticket(), "Reopened".to_owned())
+fn build_polled_event() -> TicketReturnEvent {
+    TicketReturnEvent::from_poll(build_ticket_key(), "Reopened".to_owned())
 }
 
-fn job(reason: TriggerReason) -> JobRequest {
+fn expect_job_request(reason: TriggerReason) -> JobRequest {
     match reason {
         TriggerReason::JobRequested(job) => *job,
         other => panic!("no job: {other:?}"),
@@ -78,16 +79,16 @@ fn returned_ticket_restarts_with_new_comments() {
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
-    let told = jira(&payload);
+    let told = parse_jira_events(&payload);
     let told = told
         .iter()
         .find(|event| format!("{event:?}").starts_with("TicketReturnEvent"));
     let told = told.expect("told");
-    let facts = back(|_| {});
-    let again = follows(&polled(), &facts);
-    assert_eq!(follows(&**told, &facts), again);
+    let facts = build_return_facts(|_| {});
+    let again = expect_trigger(&build_polled_event(), &facts);
+    assert_eq!(expect_trigger(&**told, &facts), again);
     assert_eq!(again.key, TriggerKey::new("changelog:9"));
-    let job = job(again.reason);
+    let job = expect_job_request(again.reason);
     let comments = job.text.comments.iter();
     let new: Vec<_> = comments
         .map(|comment| (comment.text.as_str(), comment.is_new))
@@ -99,35 +100,41 @@ fn returned_ticket_restarts_with_new_comments() {
     ];
     assert_eq!((job.job, new), (Job::Implement, wanted.to_vec()));
     // The changelog may lag behind the webhook.
-    let lagging = back(|issue| drop(issue.moves.pop()));
-    assert_eq!(follows(&**told, &lagging).key, TriggerKey::new("changelog:9"));
+    let lagging = build_return_facts(|issue| drop(issue.moves.pop()));
+    assert_eq!(
+        expect_trigger(&**told, &lagging).key,
+        TriggerKey::new("changelog:9")
+    );
 }
 
 /// Returned ticket with our open pull request.
 fn back_with_ours(change: impl FnOnce(&mut TrackerIssue)) -> DecisionFacts {
-    let mut facts = asked(|issue, open| {
+    let mut facts = build_work_facts(|issue, open| {
         issue.status = "Reopened".to_owned();
-        issue.moves = vec![moved("7", READY, 50), moved("9", "Reopened", 80)];
+        issue.moves = vec![
+            build_status_change("7", READY, 50),
+            build_status_change("9", "Reopened", 80),
+        ];
         issue.comments = vec![
-            said("a1", 40, "before"),
-            said("a1", 70, "Round half up."),
-            said("eve", 71, "No."),
+            build_tracker_comment("a1", 40, "before"),
+            build_tracker_comment("a1", 70, "Round half up."),
+            build_tracker_comment("eve", 71, "No."),
         ];
         change(issue);
         open.push(pull_request());
     });
     let mut row = TicketRow::default();
-    row.pull_requests.push(ours());
-    facts.put_row(ticket(), row);
-    facts.put_progress(ticket(), RunProgress::default());
-    facts.put_record(repository(), 7, Some(record()));
-    facts.put_pull_request(repository(), 7, pull_request());
+    row.pull_requests.push(build_pull_reference());
+    facts.put_row(build_ticket_key(), row);
+    facts.put_progress(build_ticket_key(), RunProgress::default());
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
     facts
 }
 
 #[test]
 fn returned_ticket_continues_open_pull_request() {
-    let job = job(follows(&polled(), &back_with_ours(|_| {})).reason);
+    let job = expect_job_request(expect_trigger(&build_polled_event(), &back_with_ours(|_| {})).reason);
     let JobSubject::Review(round) = job.about else {
         panic!("no review: {:?}", job.about)
     };
@@ -136,9 +143,12 @@ fn returned_ticket_continues_open_pull_request() {
         (round.body.as_str(), round.author.as_str()),
         ("Round half up.", "A1")
     );
-    assert_eq!((round.pull_request, round.asks_for_changes), (ours(), true));
+    assert_eq!(
+        (round.pull_request, round.asks_for_changes),
+        (build_pull_reference(), true)
+    );
     let silent = back_with_ours(|issue| issue.comments.truncate(1));
-    let reason = follows(&polled(), &silent).reason;
+    let reason = expect_trigger(&build_polled_event(), &silent).reason;
     assert!(
         matches!(
             reason,
@@ -154,9 +164,9 @@ fn ready_status_continues_open_pull_request() {
         back_with_ours(|issue| {
             issue.status = READY.to_owned();
             issue.moves = vec![
-                moved("7", READY, 50),
-                moved("8", "Backlog", 60),
-                moved("9", READY, 80),
+                build_status_change("7", READY, 50),
+                build_status_change("8", "Backlog", 60),
+                build_status_change("9", READY, 80),
             ];
             change(issue);
         })
@@ -164,31 +174,31 @@ fn ready_status_continues_open_pull_request() {
     let webhook = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": READY}]}});
-    let told = jira(&webhook);
+    let told = parse_jira_events(&webhook);
     let told = told
         .iter()
         .find(|event| format!("{event:?}").starts_with("WorkRequestEvent"))
         .expect("told");
     let polled = WorkRequestEvent::from_poll(
-        ticket(),
+        build_ticket_key(),
         READY.to_owned(),
-        Some(moved("9", READY, 80)),
+        Some(build_status_change("9", READY, 80)),
         Timestamp::default(),
     );
     let facts = ready(|_| {});
-    let again = follows(&polled, &facts);
-    assert_eq!(follows(&**told, &facts), again);
-    let job = job(again.reason);
+    let again = expect_trigger(&polled, &facts);
+    assert_eq!(expect_trigger(&**told, &facts), again);
+    let job = expect_job_request(again.reason);
     assert_eq!(job.job, Job::AddressReview);
     let JobSubject::Review(round) = job.about else {
         panic!("no review: {:?}", job.about)
     };
     assert_eq!(
         (round.body.as_str(), round.pull_request),
-        ("Round half up.", ours())
+        ("Round half up.", build_pull_reference())
     );
     let silent = ready(|issue| issue.comments.truncate(1));
-    let refused = follows(&polled, &silent).reason;
+    let refused = expect_trigger(&polled, &silent).reason;
     assert!(
         matches!(
             refused,
@@ -200,49 +210,66 @@ fn ready_status_continues_open_pull_request() {
 
 #[test]
 fn return_needs_later_authorized_status_change() {
-    let reason = |change: fn(&mut TrackerIssue)| nothing(&polled(), &back(change));
+    let reason =
+        |change: fn(&mut TrackerIssue)| expect_nothing(&build_polled_event(), &build_return_facts(change));
     assert_eq!(
         reason(|issue| issue.status = "In Progress".to_owned()),
         "the ticket did not come back since it was worked on"
     );
     assert_eq!(
-        reason(|issue| issue.moves = vec![moved("6", "Reopened", 49)]),
+        reason(|issue| issue.moves = vec![build_status_change("6", "Reopened", 49)]),
         "the ticket did not come back since it was worked on"
     );
-    let mut strange = back(|_| {});
-    strange.put_history(ticket(), Vec::new());
-    assert_eq!(nothing(&polled(), &strange), "the ticket was not worked on");
-    let elsewhere = TicketReturnEvent::from_poll(ticket(), "In Progress".to_owned());
-    assert_eq!(nothing(&elsewhere, &facts()), "the status brings no ticket back");
+    let mut strange = build_return_facts(|_| {});
+    strange.put_history(build_ticket_key(), Vec::new());
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &strange),
+        "the ticket was not worked on"
+    );
+    let elsewhere = TicketReturnEvent::from_poll(build_ticket_key(), "In Progress".to_owned());
+    assert_eq!(
+        expect_nothing(&elsewhere, &build_decision_facts()),
+        "the status brings no ticket back"
+    );
     let none = facts_with(
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  reopen_statuses: []\n",
         TriggerChannel::Poll,
     );
-    assert_eq!(nothing(&polled(), &none), "the status brings no ticket back");
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &none),
+        "the status brings no ticket back"
+    );
     let eve = domain::TrackerAccount {
         id: "eve".to_owned(),
         display_name: "Eve".to_owned(),
         is_bot: false,
     };
-    let mut foreign = back(|issue| issue.moves.last_mut().expect("moves").by = Some(eve.clone()));
+    let mut foreign =
+        build_return_facts(|issue| issue.moves.last_mut().expect("moves").by = Some(eve.clone()));
     foreign.put_authority(jira_person(eve), false);
-    let refused = follows(&polled(), &foreign).reason;
+    let refused = expect_trigger(&build_polled_event(), &foreign).reason;
     assert!(
         matches!(refused, TriggerReason::Skipped(SkipReason::NotAllowed { .. })),
         "{refused:?}"
     );
-    let mut ours = back(|issue| {
+    let mut ours = build_return_facts(|issue| {
         issue.moves.last_mut().expect("moves").by = Some(domain::TrackerAccount {
             id: "j".to_owned(),
             display_name: "journeyman[bot]".to_owned(),
             is_bot: false,
         });
     });
-    assert_eq!(nothing(&polled(), &ours), "our own account did it");
-    ours = asked(|issue, _| {
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &ours),
+        "our own account did it"
+    );
+    ours = build_work_facts(|issue, _| {
         issue.status = "Reopened".to_owned();
-        issue.moves = vec![moved("9", "Reopened", 80)];
+        issue.moves = vec![build_status_change("9", "Reopened", 80)];
     });
-    ours.put_progress(ticket(), live());
-    assert_eq!(nothing(&polled(), &ours), "work on the ticket is under way");
+    ours.put_progress(build_ticket_key(), build_live_progress());
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &ours),
+        "work on the ticket is under way"
+    );
 }

@@ -79,7 +79,7 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
             (&GITHUB, DeliveryHeaders { id, event })
         }
     };
-    let verified = verified(body);
+    let verified = verify_body(body);
     let looked = WebhookBody::look(verified.body()).map_err(|InvalidBody(reason)| reason.to_owned())?;
     let is_object =
         domain::json::from_slice::<Value>(&domain::json::replace_broken_characters(verified.body()))
@@ -94,11 +94,11 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-fn keys() -> WebhookKeys {
+fn build_webhook_keys() -> WebhookKeys {
     WebhookKeys::new(&SecretList::new([SECRET.to_owned()]))
 }
 
-fn sign(body: &[u8]) -> String {
+fn sign_body(body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
     format!(
         "sha256={}",
@@ -106,15 +106,17 @@ fn sign(body: &[u8]) -> String {
     )
 }
 
-fn claimed(signature: &str) -> ClaimedSignature {
+fn claim_signature(signature: &str) -> ClaimedSignature {
     let value = HeaderValue::from_str(signature).expect("header");
     let headers = HeaderMap::from_iter([(HeaderName::from_static(GITHUB.signature), value)]);
     ClaimedSignature::read(&headers, GITHUB.signature).expect("well formed")
 }
 
-fn verified(body: Vec<u8>) -> VerifiedBody {
-    let claimed = claimed(&sign(&body));
-    keys().verify(&claimed, Bytes::from(body)).expect("signed")
+fn verify_body(body: Vec<u8>) -> VerifiedBody {
+    let claimed = claim_signature(&sign_body(&body));
+    build_webhook_keys()
+        .verify(&claimed, Bytes::from(body))
+        .expect("signed")
 }
 
 fn any_event() -> impl Strategy<Value = &'static str> {
@@ -249,10 +251,10 @@ proptest! {
     fn fuzz_random_headers_never_authenticate(headers in any_headers(), body in vec(any::<u8>(), 0..60)) {
         for sender in [&GITHUB, &JIRA] {
             if let Ok(claimed) = ClaimedSignature::read(&headers, sender.signature) {
-                prop_assert!(keys().verify(&claimed, Bytes::from(body.clone())).is_err());
+                prop_assert!(build_webhook_keys().verify(&claimed, Bytes::from(body.clone())).is_err());
             }
             if let Ok(named) = DeliveryHeaders::read(sender, &headers) {
-                let delivery = named.delivery(sender, None, &verified(body.clone()));
+                let delivery = named.delivery(sender, None, &verify_body(body.clone()));
                 prop_assert!(!delivery.id.is_empty() && delivery.id.len() <= ID_CHARS);
                 prop_assert!(delivery.event.len() <= EVENT_CHARS);
                 prop_assert!(delivery.event.chars().all(|c| c.is_ascii_graphic()));
@@ -264,10 +266,10 @@ proptest! {
     fn fuzz_changed_byte_breaks_signature(
         mut body in vec(any::<u8>(), 1..200), at in any::<usize>(), change in 1_u8..
     ) {
-        let claimed = claimed(&sign(&body));
-        prop_assert!(keys().verify(&claimed, Bytes::from(body.clone())).is_ok());
+        let claimed = claim_signature(&sign_body(&body));
+        prop_assert!(build_webhook_keys().verify(&claimed, Bytes::from(body.clone())).is_ok());
         let at = at % body.len();
         body[at] ^= change;
-        prop_assert!(keys().verify(&claimed, Bytes::from(body)).is_err());
+        prop_assert!(build_webhook_keys().verify(&claimed, Bytes::from(body)).is_err());
     }
 }

@@ -94,7 +94,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    fn check(name: &str) -> github::CommitCheck {
+    fn build_commit_check(name: &str) -> github::CommitCheck {
         github::CommitCheck {
             kind: github::CheckKind::Status,
             id: 7,
@@ -108,10 +108,10 @@ mod tests {
         }
     }
 
-    async fn ran(script: &str, name: &str, patience: Duration) -> Option<String> {
+    async fn run_log_script(script: &str, name: &str, patience: Duration) -> Option<String> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let repository = "acme/shop".parse().unwrap();
-        read_printed_log(&command, &repository, &check(name), patience).await
+        read_printed_log(&command, &repository, &build_commit_check(name), patience).await
     }
 
     #[tokio::test]
@@ -119,13 +119,13 @@ mod tests {
         let name = "$(touch /tmp/never); `id` '\"";
         let script =
             r#"printf '%s|%s|%s|%s' "$CI_CHECK_NAME" "$CI_CHECK_URL" "$CI_REPOSITORY" "$CARGO_PKG_NAME""#;
-        let text = ran(script, name, PATIENCE).await.unwrap();
+        let text = run_log_script(script, name, PATIENCE).await.unwrap();
         assert_eq!(text, format!("{name}|https://ci.example/jobs/7|acme/shop|"));
     }
 
     #[tokio::test]
     async fn long_log_keeps_its_end() {
-        let text = ran("yes line | head -c 3000000; echo the end", "test", PATIENCE)
+        let text = run_log_script("yes line | head -c 3000000; echo the end", "test", PATIENCE)
             .await
             .unwrap();
         assert!(
@@ -137,20 +137,20 @@ mod tests {
 
     #[tokio::test]
     async fn failing_log_program_gives_no_log() {
-        assert_eq!(ran("echo a log; exit 3", "test", PATIENCE).await, None);
+        assert_eq!(run_log_script("echo a log; exit 3", "test", PATIENCE).await, None);
         assert_eq!(
-            ran("exec sleep 60", "test", Duration::from_millis(50)).await,
+            run_log_script("exec sleep 60", "test", Duration::from_millis(50)).await,
             None
         );
-        assert_eq!(ran("echo", "test", PATIENCE).await, None);
+        assert_eq!(run_log_script("echo", "test", PATIENCE).await, None);
         let nowhere = ["/no/such/program".to_owned()];
         let repository = "acme/shop".parse().unwrap();
         assert_eq!(
-            read_printed_log(&nowhere, &repository, &check("test"), PATIENCE).await,
+            read_printed_log(&nowhere, &repository, &build_commit_check("test"), PATIENCE).await,
             None
         );
         assert_eq!(
-            read_printed_log(&[], &repository, &check("test"), PATIENCE).await,
+            read_printed_log(&[], &repository, &build_commit_check("test"), PATIENCE).await,
             None
         );
     }

@@ -1,6 +1,8 @@
 //! Authorization on Jira: accounts that may request work, and the text that counts.
 
-use crate::harness::{Harness, OURS, VIEWER, account, next_millisecond, record, stop_by};
+use crate::harness::{
+    Harness, OURS, VIEWER, build_branch_record, compute_account_id, next_millisecond, stop_by,
+};
 use domain::{Job, JobRequest, SkipReason, Trigger, TriggerChannel, TriggerKey, TriggerReason};
 use reqwest::StatusCode;
 use serde_json::json;
@@ -9,14 +11,14 @@ const READY: &str = "Ready for Agent";
 /// Poll interval of an hour: one poll at the start.
 const NEVER: u64 = 3_600;
 
-fn job(trigger: &Trigger) -> &JobRequest {
+fn expect_job_request(trigger: &Trigger) -> &JobRequest {
     match &trigger.reason {
         TriggerReason::JobRequested(request) => request,
         other => panic!("not a job: {other:?}"),
     }
 }
 
-fn skipped(trigger: &Trigger) -> &SkipReason {
+fn expect_skip_reason(trigger: &Trigger) -> &SkipReason {
     match &trigger.reason {
         TriggerReason::Skipped(reason) => reason,
         other => panic!("not skipped: {other:?}"),
@@ -40,7 +42,7 @@ async fn status_change_outside_group_is_refused() {
     .await;
     let polled = h.trigger("ENG-1").await;
     assert_eq!(polled.source, TriggerChannel::Poll);
-    assert_eq!(skipped(&polled), &not_allowed("Bob", "agents"));
+    assert_eq!(expect_skip_reason(&polled), &not_allowed("Bob", "agents"));
 
     h.listen_to_jira();
     let key = h.jira.create_issue("ENG", "Fix the till", "", "Bug", &[]);
@@ -48,7 +50,7 @@ async fn status_change_outside_group_is_refused() {
     let told = h.trigger(&key).await;
     assert_eq!(told.key, TriggerKey::new(format!("changelog:{changelog}")));
     assert_eq!(
-        (told.source, skipped(&told)),
+        (told.source, expect_skip_reason(&told)),
         (TriggerChannel::Webhook, &not_allowed("Bob", "agents"))
     );
 
@@ -57,7 +59,7 @@ async fn status_change_outside_group_is_refused() {
     h.jira.move_issue(&key, READY, "Ada").expect("move");
     let started = h.triggers_when(&key, 2).await.pop().expect("trigger");
     assert_eq!(
-        (job(&started).job, started.actor.as_deref()),
+        (expect_job_request(&started).job, started.actor.as_deref()),
         (Job::Implement, Some("Ada"))
     );
     h.stop().await;
@@ -75,9 +77,9 @@ async fn trigger_group_setting_limits_requesters() {
         h.jira.move_issue(&key, READY, "Ada").expect("move");
         let trigger = h.trigger(&key).await;
         if is_allowed {
-            assert_eq!(job(&trigger).job, Job::Implement);
+            assert_eq!(expect_job_request(&trigger).job, Job::Implement);
         } else {
-            assert_eq!(skipped(&trigger), &not_allowed("Ada", ""));
+            assert_eq!(expect_skip_reason(&trigger), &not_allowed("Ada", ""));
         }
         h.stop().await;
     }
@@ -104,9 +106,9 @@ async fn project_role_members_may_request_work() {
                 group: String::new(),
                 role: "developers".to_owned(),
             };
-            assert_eq!(skipped(&trigger), &refused);
+            assert_eq!(expect_skip_reason(&trigger), &refused);
         } else {
-            assert_eq!(job(&trigger).job, Job::Implement, "{who}");
+            assert_eq!(expect_job_request(&trigger).job, Job::Implement, "{who}");
         }
     }
     h.stop().await;
@@ -123,7 +125,11 @@ async fn ticket_field_selects_repository() {
         h.jira.set_field(&key, "Service", service).expect("field");
         h.jira.move_issue(&key, READY, "Ada").expect("move");
         let trigger = h.trigger(&key).await;
-        assert_eq!(job(&trigger).repository.to_string(), repository, "{service}");
+        assert_eq!(
+            expect_job_request(&trigger).repository.to_string(),
+            repository,
+            "{service}"
+        );
     }
     h.stop().await;
 }
@@ -143,7 +149,7 @@ async fn unauthorized_new_ticket_is_not_triaged() {
         .expect("edit");
     let triage = h.trigger(&key).await;
     assert_eq!(
-        (job(&triage).job, triage.actor.as_deref()),
+        (expect_job_request(&triage).job, triage.actor.as_deref()),
         (Job::Triage, Some("Ada"))
     );
     assert_eq!(h.triggers(&key).await.len(), 1);
@@ -163,14 +169,17 @@ async fn text_edited_before_routing_is_refused() {
     let h = Harness::prepared(NEVER, |_, jira| drop(plant(jira))).await;
     let polled = h.trigger("ENG-1").await;
     assert_eq!(
-        (polled.source, skipped(&polled)),
+        (polled.source, expect_skip_reason(&polled)),
         (TriggerChannel::Poll, &changed)
     );
 
     let (key, changelog) = plant(&h.jira);
     h.jira_tells_move(&key, &changelog, READY, "Ada").await;
     let told = h.trigger(&key).await;
-    assert_eq!((told.source, skipped(&told)), (TriggerChannel::Webhook, &changed));
+    assert_eq!(
+        (told.source, expect_skip_reason(&told)),
+        (TriggerChannel::Webhook, &changed)
+    );
     h.stop().await;
 }
 
@@ -190,7 +199,7 @@ async fn edited_comment_is_emptied_others_marked() {
     h.jira.comment_as(&key, "Bob", "Too late").expect("comment");
     h.jira_tells_move(&key, &changelog, READY, "Ada").await;
     let trigger = h.trigger(&key).await;
-    let comments: Vec<_> = job(&trigger)
+    let comments: Vec<_> = expect_job_request(&trigger)
         .text
         .comments
         .iter()
@@ -245,7 +254,7 @@ async fn late_status_change_starts_nothing() {
         wanted: READY.to_owned(),
         status: "Done".to_owned(),
     };
-    assert_eq!(skipped(&h.trigger(&left).await), &gone);
+    assert_eq!(expect_skip_reason(&h.trigger(&left).await), &gone);
     h.trigger(&again).await;
     assert_eq!(h.trigger_keys(&again).await, [format!("changelog:{last}")]);
     h.stop().await;
@@ -271,11 +280,14 @@ async fn ticket_text_is_equal_both_channels() {
         (TriggerChannel::Poll, TriggerChannel::Webhook)
     );
     assert!(
-        job(&told).text.description.contains("**round**"),
+        expect_job_request(&told).text.description.contains("**round**"),
         "{:?}",
-        job(&told).text
+        expect_job_request(&told).text
     );
-    assert_eq!(job(&told).text.description, job(&polled).text.description);
+    assert_eq!(
+        expect_job_request(&told).text.description,
+        expect_job_request(&polled).text.description
+    );
     h.stop().await;
 }
 
@@ -288,16 +300,17 @@ async fn one_after_another() -> Harness {
 #[tokio::test]
 async fn github_command_counts_by_account_id() {
     let h = one_after_another().await;
-    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7)))
+        .await;
     let user = |login: &str, id: u64| json!({"login": login, "id": id});
     let strangers = [
-        ("no collaborator", user("eve", account("eve"))),
-        ("another's bot", user("ci[bot]", account("ci[bot]"))),
-        ("our own account", user(OURS, account(OURS))),
+        ("no collaborator", user("eve", compute_account_id("eve"))),
+        ("another's bot", user("ci[bot]", compute_account_id("ci[bot]"))),
+        ("our own account", user(OURS, compute_account_id(OURS))),
         ("renamed, and Mia has the name now", user("mia", 4711)),
         (
             "renamed, and nobody has the name now",
-            user("gone", account("mia")),
+            user("gone", compute_account_id("mia")),
         ),
         ("deleted", json!(null)),
         ("deleted, told without an id", json!({"login": "ghost"})),
@@ -308,7 +321,7 @@ async fn github_command_counts_by_account_id() {
             .await;
         assert_eq!(status, StatusCode::ACCEPTED, "{who}");
     }
-    let mia = stop_by(99, &user("mia", account("mia")));
+    let mia = stop_by(99, &user("mia", compute_account_id("mia")));
     h.github_event("issue_comment", "d99", &mia).await;
     h.trigger("ENG-1").await;
     assert_eq!(h.trigger_keys("ENG-1").await, ["comment:99"]);
@@ -319,10 +332,11 @@ async fn github_command_counts_by_account_id() {
 #[tokio::test]
 async fn command_waits_for_unreadable_permission() {
     let h = one_after_another().await;
-    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7)))
+        .await;
     // The client asks three times before it gives up.
     h.github.fail_permissions(3);
-    let order = |id: u64, login: &str| stop_by(id, &json!({"login": login, "id": account(login)}));
+    let order = |id: u64, login: &str| stop_by(id, &json!({"login": login, "id": compute_account_id(login)}));
     h.github_event("issue_comment", "d1", &order(1, "eve")).await;
     h.github.permissions_asked(4).await;
     h.github.fail_permissions(3);

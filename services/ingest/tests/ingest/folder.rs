@@ -20,7 +20,7 @@ async fn with_folder() -> Harness {
     .await
 }
 
-async fn reasons(h: &Harness) -> Vec<(TriggerChannel, TriggerReason)> {
+async fn read_trigger_reasons(h: &Harness) -> Vec<(TriggerChannel, TriggerReason)> {
     let ticket: TicketKey = TICKET.parse().expect("ticket");
     let read = h.queue.triggers().read_after(&ticket, 0).await.expect("triggers");
     read.into_iter()
@@ -36,7 +36,7 @@ async fn folder_text_becomes_job_with_folder_rules() {
     let first = h.post(JOBS, OPERATOR, &body, Some("k1")).await;
     assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
     assert_eq!(h.post(JOBS, OPERATOR, &body, Some("k1")).await, first);
-    let known = reasons(&h).await;
+    let known = read_trigger_reasons(&h).await;
     let [(TriggerChannel::Api, TriggerReason::JobRequested(request))] = known.as_slice() else {
         panic!("{known:?}")
     };
@@ -79,7 +79,7 @@ async fn only_known_folder_ticket_takes_text() {
         let answer = h.post(JOBS, OPERATOR, &body, None).await;
         assert_eq!(answer.0, status, "{body}: {}", answer.1);
     }
-    assert!(reasons(&h).await.is_empty());
+    assert!(read_trigger_reasons(&h).await.is_empty());
     h.stop().await;
 }
 
@@ -98,7 +98,7 @@ async fn api_comment_reaches_only_its_ticket() {
     );
     let said = h.post(COMMENTS, OPERATOR, &words, None).await;
     assert_eq!(said.0, StatusCode::ACCEPTED, "{}", said.1);
-    let known = reasons(&h).await;
+    let known = read_trigger_reasons(&h).await;
     let Some((_, TriggerReason::NewsArrived(TicketNews::Comment { comment, .. }))) = known.last() else {
         panic!("{known:?}")
     };

@@ -6,14 +6,14 @@ use domain::{SkipReason, TriggerKey, TriggerReason};
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github, poll_until};
 
-use crate::harness::{Harness, SHA, record};
+use crate::harness::{Harness, SHA, build_branch_record};
 
 const READY: &str = "Ready for Agent";
 const NEVER: u64 = 3_600;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers 200 with an unexpected body.
-fn unreadable(path: &str, times: u32) -> ServiceFault {
+fn build_unreadable_answer(path: &str, times: u32) -> ServiceFault {
     ServiceFault::new(path, times, 200)
 }
 
@@ -21,8 +21,10 @@ fn unreadable(path: &str, times: u32) -> ServiceFault {
 async fn unreadable_ticket_is_dead_lettered_others_continue() {
     let h = Harness::start(1).await;
     let broken = h.jira.create_issue("ENG", "Broken", "", "Bug", &[]);
-    h.jira
-        .fail_next(unreadable(&format!("/issue/{broken}/comment"), 1_000));
+    h.jira.fail_next(build_unreadable_answer(
+        &format!("/issue/{broken}/comment"),
+        1_000,
+    ));
     h.jira.comment_as(&broken, "Ada", "/stop").expect("comment");
     let fine = h.jira.create_issue("ENG", "Fine", "", "Bug", &[]);
     let id = h.jira.comment_as(&fine, "Ada", "/stop").expect("comment");
@@ -43,7 +45,8 @@ async fn unreadable_ticket_status_change_is_reported() {
     h.listen_to_jira();
     h.first_poll().await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
-    h.jira.fail_next(unreadable(&format!("/issue/{key}?"), 1));
+    h.jira
+        .fail_next(build_unreadable_answer(&format!("/issue/{key}?"), 1));
     h.jira.move_issue(&key, READY, "Ada").expect("move");
     assert_eq!(
         h.trigger(&key).await.reason,
@@ -113,7 +116,7 @@ async fn pull_requests_use_one_conditional_listing() {
             .expect("pull request");
         ours.push(domain::BranchRecord {
             head: head.parse().expect("commit"),
-            ..record(&format!("jira:ENG-{number}"), branch, Some(number))
+            ..build_branch_record(&format!("jira:ENG-{number}"), branch, Some(number))
         });
     }
     let h = Harness::start_with(1, |config| {
@@ -164,7 +167,7 @@ async fn pull_requests_use_one_conditional_listing() {
 }
 
 /// Trigger keys of a ticket without checks on its pull request, after some polls.
-async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
+async fn poll_without_checks(defaults: &str, polls: usize) -> Vec<String> {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
     forge
         .create_repository("acme/shop", &[("a.txt", "a\n")])
@@ -183,7 +186,7 @@ async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
         std::fs::write(config.rules.dir.join("defaults.yaml"), defaults).expect("rules");
     })
     .await;
-    let mut ours = record("jira:ENG-1", branch, Some(1));
+    let mut ours = build_branch_record("jira:ENG-1", branch, Some(1));
     ours.head = head.parse().expect("commit");
     h.keep(&ours).await;
     let polled = async || {
@@ -199,20 +202,20 @@ async fn unchecked(defaults: &str, polls: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn head_without_checks_is_reported_once() {
-    let keys = unchecked("ci: {required: auto}\n", 6).await;
+    let keys = poll_without_checks("ci: {required: auto}\n", 6).await;
     assert_eq!(keys.len(), 1, "{keys:?}");
     assert!(
         keys[0].starts_with("checks:acme/shop:") && keys[0].ends_with(":absent"),
         "{keys:?}"
     );
-    assert!(unchecked("ci: {required: true}\n", 6).await.is_empty());
+    assert!(poll_without_checks("ci: {required: true}\n", 6).await.is_empty());
 }
 
 #[tokio::test]
 async fn late_close_of_reopened_pull_request_ignored() {
     let h = Harness::start(NEVER).await;
     let branch = "feat/ENG-1-cart";
-    h.keep(&record("jira:ENG-1", branch, Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-1", branch, Some(7))).await;
     h.github.open(7, branch, "fix", SHA);
     let closed = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
         "pull_request": {"number": 7, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": false,

@@ -12,7 +12,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use testkit::poll_until;
 
-use crate::harness::{self, Harness, api_token, entry};
+use crate::harness::{self, Harness, api_token, build_entry};
 
 /// Poll interval of an hour: one poll at the start.
 const NEVER: u64 = 3_600;
@@ -35,7 +35,7 @@ enum Gets {
 }
 
 /// Routes that are not about one object. Every other route must answer 404.
-fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
+fn list_exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
     [
         (("GET", "/v1/runs"), Gets::Nothing(json!([]))),
         (("GET", "/v1/dead"), Gets::Nothing(json!([]))),
@@ -60,7 +60,7 @@ fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
     .into()
 }
 
-fn limited(token: &str, repository: &str, project: &str) -> ApiToken {
+fn build_limited_token(token: &str, repository: &str, project: &str) -> ApiToken {
     let list = |text: &str| Some(bootstrap::settings::TextList(vec![text.to_owned()]));
     ApiToken {
         repositories: list(repository),
@@ -69,19 +69,25 @@ fn limited(token: &str, repository: &str, project: &str) -> ApiToken {
     }
 }
 
-async fn start() -> Harness {
+async fn start_harness() -> Harness {
     Harness::start_with(NEVER, |config| {
         config.jira_reader.expires = "2027-01-31".to_owned();
         let tokens = &mut config.ingest.api_tokens;
-        tokens.insert("foreign".to_owned(), limited(FOREIGN, "acme/other", "OTHER"));
-        tokens.insert("inside".to_owned(), limited(INSIDE, "acme/shop", "ENG"));
-        tokens.insert("half".to_owned(), limited(HALF, "acme/shop", "OTHER"));
+        tokens.insert(
+            "foreign".to_owned(),
+            build_limited_token(FOREIGN, "acme/other", "OTHER"),
+        );
+        tokens.insert(
+            "inside".to_owned(),
+            build_limited_token(INSIDE, "acme/shop", "ENG"),
+        );
+        tokens.insert("half".to_owned(), build_limited_token(HALF, "acme/shop", "OTHER"));
     })
     .await
 }
 
 /// Run of ENG-1 that waits for a decision, with its row, a trigger, a dead letter and a pull request call.
-async fn seed(h: &Harness) -> u64 {
+async fn seed_run(h: &Harness) -> u64 {
     let key = h
         .jira
         .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
@@ -123,7 +129,7 @@ async fn seed(h: &Harness) -> u64 {
     ];
     let mut last = 0;
     for (position, fact) in (0..).zip(facts) {
-        let entry = entry(position, fact);
+        let entry = build_entry(position, fact);
         let appended = h.queue.journal().append(&run, last, &entry).await;
         last = appended.expect("append");
     }
@@ -147,7 +153,7 @@ async fn seed(h: &Harness) -> u64 {
         .post(
             "/v1/pull-requests",
             INSIDE,
-            &call("acme/shop", "ENG-1"),
+            &build_call_body("acme/shop", "ENG-1"),
             Some("call-1"),
         )
         .await;
@@ -155,22 +161,27 @@ async fn seed(h: &Harness) -> u64 {
     letters.list(10).await.expect("letters")[0].0
 }
 
-fn call(repository: &str, key: &str) -> Value {
+fn build_call_body(repository: &str, key: &str) -> Value {
     json!({"repository": repository, "branch": "fix/cart", "base_branch": "main", "title": "Fix the cart",
         "description": "It rounded too early.", "jira_key": key})
 }
 
-fn body(path: &str) -> Value {
+fn build_request_body(path: &str) -> Value {
     match path {
         "/v1/jobs" => json!({"ticket": "ENG-1", "job": "implement"}),
-        "/v1/pull-requests" => call("acme/shop", "ENG-1"),
+        "/v1/pull-requests" => build_call_body("acme/shop", "ENG-1"),
         "/v1/tickets/{key}/comments" => json!({"text": "Half up."}),
         _ => json!({"verdict": "approve", "head": "a".repeat(40)}),
     }
 }
 
 /// Sends a request. Returns the status and the body; streams have no body.
-async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str) -> (StatusCode, Value) {
+async fn request_route(
+    h: &Harness,
+    (method, path): (&str, &str),
+    letter: u64,
+    token: &str,
+) -> (StatusCode, Value) {
     let id = match path.contains("pull-requests") {
         true => "call-1",
         false => "jira:ENG-1%405",
@@ -187,7 +198,11 @@ async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str
     };
     let method: Method = method.parse().expect("method");
     let request = h.http.request(method, h.url(&place)).bearer_auth(token);
-    let answer = request.json(&body(path)).send().await.expect("answer");
+    let answer = request
+        .json(&build_request_body(path))
+        .send()
+        .await
+        .expect("answer");
     let status = answer.status();
     let kind = answer.headers().get("content-type").cloned();
     if kind.is_some_and(|kind| kind == "text/event-stream") {
@@ -197,7 +212,7 @@ async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str
 }
 
 /// All routes of the `OpenAPI` document.
-async fn routes(h: &Harness) -> Vec<(String, String)> {
+async fn read_routes(h: &Harness) -> Vec<(String, String)> {
     let (_, document) = h.get("/v1/openapi.json", FOREIGN).await;
     let paths = document["paths"].as_object().expect("paths").clone();
     let routes = paths.into_iter().flat_map(|(path, item)| {
@@ -209,7 +224,7 @@ async fn routes(h: &Harness) -> Vec<(String, String)> {
     routes.collect()
 }
 
-fn has(answer: &Value, wanted: &Value) -> bool {
+fn has_fields(answer: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::Object(fields) => fields.iter().all(|(name, value)| answer[name] == *value),
         other => answer == other,
@@ -218,28 +233,28 @@ fn has(answer: &Value, wanted: &Value) -> bool {
 
 #[tokio::test]
 async fn limited_token_stays_in_scope_everywhere() {
-    let h = start().await;
-    let letter = seed(&h).await;
+    let h = start_harness().await;
+    let letter = seed_run(&h).await;
     let before = h.triggers("ENG-1").await;
-    let exceptions = exceptions();
+    let exceptions = list_exceptions();
     let known = async || {
         let (_, ends) = h.get("/v1/credentials", harness::VIEWER).await;
         (ends[0]["kind"] == "jira_reader" && ends[0]["ends"] == "2027-01-31T00:00:00Z").then_some(())
     };
     let known = poll_until("the end of a credential", Duration::from_secs(20), known);
     known.await.expect("told to a token without a limit");
-    let routes = routes(&h).await;
+    let routes = read_routes(&h).await;
     assert!(routes.len() > 20, "{routes:?}");
     for (method, path) in &routes {
         let route = (method.as_str(), path.as_str());
-        let (status, answer) = ask(&h, route, letter, FOREIGN).await;
+        let (status, answer) = request_route(&h, route, letter, FOREIGN).await;
         match exceptions.get(&route) {
             None => assert_eq!(status, StatusCode::NOT_FOUND, "{route:?}: {answer}"),
             Some(Gets::Forbidden) => assert_eq!(status, StatusCode::FORBIDDEN, "{route:?}: {answer}"),
             Some(Gets::Common) => assert_eq!(status, StatusCode::OK, "{route:?}: {answer}"),
             Some(Gets::Nothing(nothing) | Gets::Never(nothing)) => {
                 assert_eq!(status, StatusCode::OK, "{route:?}: {answer}");
-                assert!(has(&answer, nothing), "{route:?}: {answer}");
+                assert!(has_fields(&answer, nothing), "{route:?}: {answer}");
             }
         }
         assert!(!answer.to_string().contains("cart"), "{route:?}: {answer}");
@@ -247,15 +262,15 @@ async fn limited_token_stays_in_scope_everywhere() {
     assert_eq!(h.triggers("ENG-1").await, before, "nothing was asked for");
     for (method, path) in &routes {
         let route = (method.as_str(), path.as_str());
-        let (status, answer) = ask(&h, route, letter, INSIDE).await;
+        let (status, answer) = request_route(&h, route, letter, INSIDE).await;
         match exceptions.get(&route) {
             Some(Gets::Forbidden) => assert_eq!(status, StatusCode::FORBIDDEN, "{route:?}"),
             None | Some(Gets::Common) => assert!(
                 !matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN),
                 "{route:?}: {status} {answer}"
             ),
-            Some(Gets::Nothing(nothing)) => assert!(!has(&answer, nothing), "{route:?}: {answer}"),
-            Some(Gets::Never(nothing)) => assert!(has(&answer, nothing), "{route:?}: {answer}"),
+            Some(Gets::Nothing(nothing)) => assert!(!has_fields(&answer, nothing), "{route:?}: {answer}"),
+            Some(Gets::Never(nothing)) => assert!(has_fields(&answer, nothing), "{route:?}: {answer}"),
         }
     }
     h.stop().await;
@@ -263,17 +278,20 @@ async fn limited_token_stays_in_scope_everywhere() {
 
 #[tokio::test]
 async fn limited_token_starts_no_foreign_work() {
-    let h = start().await;
+    let h = start_harness().await;
     let elsewhere = json!({"ticket": "OTHER-1", "job": "implement", "repository": "acme/shop"});
     let (status, answer) = h.post("/v1/jobs", FOREIGN, &elsewhere, None).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
     assert_eq!(answer["detail"], "no rules name the repository acme/shop");
     // Neither the repository nor the issue may be outside the scope.
-    for body in [call("acme/shop", "OTHER-1"), call("acme/other", "ENG-1")] {
+    for body in [
+        build_call_body("acme/shop", "OTHER-1"),
+        build_call_body("acme/other", "ENG-1"),
+    ] {
         let (status, answer) = h.post("/v1/pull-requests", FOREIGN, &body, None).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
     }
-    let kept = harness::record("jira:ENG-1", "fix/ENG-1", Some(7));
+    let kept = harness::build_branch_record("jira:ENG-1", "fix/ENG-1", Some(7));
     h.keep(&kept).await;
     // A job on our pull request runs on its ticket, which must be in the scope too.
     let pull = json!({"ticket": "github:acme/shop#7", "job": "fix_ci"});
@@ -285,12 +303,12 @@ async fn limited_token_starts_no_foreign_work() {
 #[tokio::test]
 async fn limited_token_streams_its_runs_only() {
     use futures::StreamExt;
-    let h = start().await;
+    let h = start_harness().await;
     let request = h.http.get(h.url("/v1/events")).bearer_auth(FOREIGN);
     let mut stream = request.send().await.expect("answer").bytes_stream();
     for run in [RUN, "jira:OTHER-1@1"] {
         let run: RunId = run.parse().expect("run");
-        let started = entry(
+        let started = build_entry(
             0,
             Fact::RunStarted {
                 trigger: Box::new(harness::merge_trigger()),

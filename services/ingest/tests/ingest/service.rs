@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, entry, record};
+use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, build_branch_record, build_entry};
 use domain::{
     ChecksConclusion, Fact, Job, JobRequest, JournalEntry, RunId, SkipPlace, SkipReason, StopReason,
     TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason, WaitCondition, report,
@@ -25,7 +25,7 @@ fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::BranchPu
     }
 }
 
-fn job(trigger: &Trigger) -> &JobRequest {
+fn expect_job_request(trigger: &Trigger) -> &JobRequest {
     match &trigger.reason {
         TriggerReason::JobRequested(request) => request,
         other => panic!("not a job: {other:?}"),
@@ -47,7 +47,7 @@ async fn repeated_status_change_makes_one_trigger() {
         (first.source, first.actor.as_deref()),
         (TriggerChannel::Webhook, Some("Ada"))
     );
-    let request = job(&first);
+    let request = expect_job_request(&first);
     assert_eq!(
         (request.job, request.repository.to_string().as_str()),
         (Job::Implement, "acme/shop")
@@ -127,7 +127,7 @@ async fn own_named_account_comment_is_ignored() {
         .comment_as(&key, OURS, "skipped because of [AGENT-SKIP]")
         .expect("comment");
     h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
-    assert_eq!(job(&h.trigger(&key).await).job, Job::Implement);
+    assert_eq!(expect_job_request(&h.trigger(&key).await).job, Job::Implement);
     h.stop().await;
 }
 
@@ -232,7 +232,8 @@ async fn comment_reaches_only_live_runs() {
 #[tokio::test]
 async fn own_command_counts_in_no_channel() {
     let h = Harness::start(1).await;
-    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7)))
+        .await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira.set_groups("Ada", &["agents"]);
     h.jira.set_groups(OURS, &["agents"]);
@@ -246,7 +247,7 @@ async fn own_command_counts_in_no_channel() {
     h.jira.comment_as(&key, OURS, "/stop").unwrap();
     let told = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
     for (id, login) in [(902, OURS), (903, "mia")] {
-        h.github_event("issue_comment", &format!("d{id}"), &said(id, login))
+        h.github_event("issue_comment", &format!("d{id}"), &build_stop_payload(id, login))
             .await;
     }
     h.triggers_when(&key, 4).await;
@@ -260,8 +261,11 @@ async fn own_command_counts_in_no_channel() {
 }
 
 /// GitHub's payload of a `/stop` on pull request 7.
-fn said(id: u64, login: &str) -> Value {
-    harness::stop_by(id, &json!({"login": login, "id": harness::account(login)}))
+fn build_stop_payload(id: u64, login: &str) -> Value {
+    harness::stop_by(
+        id,
+        &json!({"login": login, "id": harness::compute_account_id(login)}),
+    )
 }
 
 #[tokio::test]
@@ -273,7 +277,11 @@ async fn missed_ticket_edit_is_triaged() {
     let key = h.jira.create_issue("DOC", "Typo", "On page one", "Bug", &[]);
     let created = h.trigger(&key).await;
     assert_eq!(
-        (job(&created).job, created.key.as_str(), created.source),
+        (
+            expect_job_request(&created).job,
+            created.key.as_str(),
+            created.source
+        ),
         (Job::Triage, "triage:created", TriggerChannel::Poll)
     );
     let edit = h.jira.edit_summary(&key, "Typo on page two", "Ada").unwrap();
@@ -282,7 +290,7 @@ async fn missed_ticket_edit_is_triaged() {
         (edited.key.as_str().to_owned(), edited.actor.as_deref()),
         (format!("triage:{edit}"), Some("Ada"))
     );
-    assert_eq!(job(&edited).text.summary, "Typo on page two");
+    assert_eq!(expect_job_request(&edited).text.summary, "Typo on page two");
     h.stop().await;
 }
 
@@ -306,7 +314,7 @@ async fn jira_rate_limit_loses_nothing() {
 async fn missed_github_command_is_polled_without_log() {
     let h = Harness::start(1).await;
     let branch = "feat/ENG-1-cart";
-    let ours = record("jira:ENG-1", branch, Some(7));
+    let ours = build_branch_record("jira:ENG-1", branch, Some(7));
     h.keep(&ours).await;
     h.github.open(7, branch, "fix", SHA);
     h.github.comment(900, 7, "sam", "/stop");
@@ -329,7 +337,10 @@ async fn jira_outage_delays_delivery_only() {
     h.jira
         .fail_next(testkit::ServiceFault::new(&format!("/issue/{key}"), 3, 503));
     h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
-    assert_eq!(job(&h.trigger(&key).await).text.summary, "Fix the cart");
+    assert_eq!(
+        expect_job_request(&h.trigger(&key).await).text.summary,
+        "Fix the cart"
+    );
     assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
     h.stop().await;
 }
@@ -338,7 +349,7 @@ async fn jira_outage_delays_delivery_only() {
 async fn missed_merge_is_found_by_poll() {
     let h = Harness::start(1).await;
     let branch = "feat/ENG-1-cart";
-    let ours = record("jira:ENG-1", branch, Some(7));
+    let ours = build_branch_record("jira:ENG-1", branch, Some(7));
     h.github.open(7, branch, "fix", SHA);
     h.github.merge(7, "mia");
     h.keep(&ours).await;
@@ -404,7 +415,7 @@ async fn unroutable_events_become_dead_letters() {
 async fn complete_checks_and_merge_reach_ticket() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
-    let ours = record("jira:ENG-1", branch, Some(7));
+    let ours = build_branch_record("jira:ENG-1", branch, Some(7));
     h.keep(&ours).await;
     h.github.open(7, branch, "fix", SHA);
     h.github.check(1, "test", "failure");
@@ -468,7 +479,7 @@ async fn early_event_waits_for_recorded_pull_request() {
     let h = Harness::start(3_600).await;
     let branch = "feat/ENG-1-cart";
     let table = h.queue.branches();
-    let early = record("jira:ENG-1", branch, None);
+    let early = build_branch_record("jira:ENG-1", branch, None);
     let revision = table.put(&early, None).await.expect("record");
     h.github.open(7, branch, "fix", SHA);
     h.github.check(1, "test", "success");
@@ -476,7 +487,10 @@ async fn early_event_waits_for_recorded_pull_request() {
         "check_suite": {"head_sha": SHA, "head_branch": branch}});
     h.github_event("check_suite", "d1", &suite).await;
     table
-        .put(&record("jira:ENG-1", branch, Some(7)), Some(revision))
+        .put(
+            &build_branch_record("jira:ENG-1", branch, Some(7)),
+            Some(revision),
+        )
         .await
         .expect("record");
     assert!(matches!(
@@ -683,7 +697,7 @@ async fn mocked_job_becomes_rehearsal_only() {
     let (status, accepted) = h.post("/v1/jobs", OPERATOR, &body, None).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
     let trigger = h.trigger(&key).await;
-    let asked = job(&trigger);
+    let asked = expect_job_request(&trigger);
     assert_eq!(
         (asked.job, asked.text.summary.as_str()),
         (Job::Rehearse, "Fix the cart")
@@ -693,8 +707,12 @@ async fn mocked_job_becomes_rehearsal_only() {
         Some(Job::Implement)
     );
 
-    h.keep(&record(&format!("jira:{key}"), "feat/ENG-1-cart", Some(7)))
-        .await;
+    h.keep(&build_branch_record(
+        &format!("jira:{key}"),
+        "feat/ENG-1-cart",
+        Some(7),
+    ))
+    .await;
     h.github.open(7, "feat/ENG-1-cart", "Cart", SHA);
     h.github.check(1, "test", "failure");
     let body = json!({"ticket": "github:acme/shop#7", "job": "fix_ci"});
@@ -733,12 +751,16 @@ async fn every_dispatchable_job_reads_its_source() {
         StatusCode::ACCEPTED
     );
     let work = h.trigger(&key).await;
-    assert_eq!(job(&work).text.summary, "Fix the cart");
-    let said = job(&work).text.comments.last().expect("words");
+    assert_eq!(expect_job_request(&work).text.summary, "Fix the cart");
+    let said = expect_job_request(&work).text.comments.last().expect("words");
     assert_eq!((said.author.as_str(), said.text.as_str()), ("olga", "Half up."));
 
-    h.keep(&record(&format!("jira:{key}"), "feat/ENG-1-cart", Some(7)))
-        .await;
+    h.keep(&build_branch_record(
+        &format!("jira:{key}"),
+        "feat/ENG-1-cart",
+        Some(7),
+    ))
+    .await;
     h.github.open(7, "feat/ENG-1-cart", "Cart", SHA);
     h.github.check(1, "test", "failure");
     let body = json!({"ticket": "github:acme/shop#7", "job": "fix_ci", "context": {"pr_number": "7"}});
@@ -764,7 +786,7 @@ async fn every_dispatchable_job_reads_its_source() {
         .triggers_when(&key, 4)
         .await
         .iter()
-        .map(|trigger| job(trigger).job)
+        .map(|trigger| expect_job_request(trigger).job)
         .collect();
     assert_eq!(
         jobs,
@@ -777,7 +799,8 @@ async fn every_dispatchable_job_reads_its_source() {
 async fn impossible_dispatch_is_refused_with_reason() {
     let h = Harness::start(3_600).await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
-    h.keep(&record("jira:ENG-9", "feat/ENG-9-cart", Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-9", "feat/ENG-9-cart", Some(7)))
+        .await;
     let ours = "github:acme/shop#7";
     for (ticket, rest, status, why) in [
         (
@@ -848,7 +871,7 @@ async fn event_stream_resumes_and_ends_with_run() {
     let mut last = 0;
     for (position, fact) in facts.into_iter().enumerate() {
         last = journal
-            .append(&run, last, &entry(position as u64, fact))
+            .append(&run, last, &build_entry(position as u64, fact))
             .await
             .expect("append");
     }
@@ -876,7 +899,7 @@ async fn event_stream_resumes_and_ends_with_run() {
         String::from_utf8_lossy(&told).starts_with("event: output"),
         "{told:?}"
     );
-    let over = entry(
+    let over = build_entry(
         2,
         Fact::RunFinished {
             reason: StopReason::Completed,
@@ -956,7 +979,10 @@ async fn run_list_pages_with_journal_data() {
         trigger: Box::new(start),
     };
     let journal = h.queue.journal();
-    journal.append(&work, 0, &entry(0, fact)).await.expect("append");
+    journal
+        .append(&work, 0, &build_entry(0, fact))
+        .await
+        .expect("append");
     // Only a planner writes rows, and this test runs none.
     let mut row = domain::TicketRow::default();
     row.open(
@@ -998,7 +1024,7 @@ async fn decision_is_accepted_once_while_waiting() {
     let h = Harness::start(3_600).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");
     let journal = h.queue.journal();
-    let start = entry(
+    let start = build_entry(
         0,
         Fact::RunStarted {
             trigger: Box::new(harness::merge_trigger()),
@@ -1018,7 +1044,7 @@ async fn decision_is_accepted_once_while_waiting() {
     let object = h.queue.objects().put(text.into()).await.expect("object");
     let push = push_of(&other, &asked, &object);
     let id = domain::OutboundId::from(run.call(1));
-    let question = entry(
+    let question = build_entry(
         1,
         Fact::ReportRequested {
             id: id.clone(),
@@ -1036,11 +1062,11 @@ async fn decision_is_accepted_once_while_waiting() {
     };
     let outcome = domain::OutboundOutcome::Done(receipt);
     let settled = settled_by_reporter(&run, &id, outcome.clone());
-    let shown = entry(2, Fact::ReportSettled { id, outcome });
+    let shown = build_entry(2, Fact::ReportSettled { id, outcome });
     let last = journal.append(&run, last, &shown).await.expect("append");
     h.queue.triggers().append(&settled).await.expect("append");
     assert_eq!(h.text(diff, VIEWER).await, (StatusCode::OK, text.to_owned()));
-    let gate = entry(
+    let gate = build_entry(
         3,
         Fact::Parked {
             waits_for: WaitCondition::Decision,
@@ -1157,7 +1183,7 @@ async fn decision_requires_shown_commit() {
     ];
     let mut last = 0;
     for (position, fact) in (0..).zip(facts) {
-        let entry = entry(position, fact);
+        let entry = build_entry(position, fact);
         last = h
             .queue
             .journal()
@@ -1223,7 +1249,7 @@ async fn rules_list_shows_broken_files() {
 
 #[test]
 fn cli_parses_every_journal_entry() {
-    let text = serde_json::to_string(&entry(
+    let text = serde_json::to_string(&build_entry(
         0,
         Fact::Parked {
             waits_for: WaitCondition::Report,
@@ -1259,10 +1285,11 @@ async fn jira_stop_needs_group_membership() {
 #[tokio::test]
 async fn github_stop_needs_write_permission() {
     let h = Harness::start(3_600).await;
-    h.keep(&record("jira:ENG-1", "feat/ENG-1-cart", Some(7))).await;
+    h.keep(&build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7)))
+        .await;
     for (id, login) in [(1, "eve"), (2, "mia")] {
         let status = h
-            .github_event("issue_comment", &format!("d{id}"), &said(id, login))
+            .github_event("issue_comment", &format!("d{id}"), &build_stop_payload(id, login))
             .await;
         assert_eq!(status, StatusCode::ACCEPTED);
     }
@@ -1297,7 +1324,7 @@ async fn retry_restarts_only_failed_job() {
     let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::ACCEPTED);
-    assert_eq!(job(&h.trigger(&key).await).job, Job::Implement);
+    assert_eq!(expect_job_request(&h.trigger(&key).await).job, Job::Implement);
     row.quarantined = Some("stuck".to_owned());
     rows.put(&ticket.to_string(), &row, Some(revision)).await.unwrap();
     let (status, _) = h.post(&path, OPERATOR, &json!({}), None).await;
@@ -1472,10 +1499,10 @@ async fn ticket_is_triaged_until_labeled() {
     let key = h.jira.create_issue("DOC", "Typo", "On page one", "Bug", &[]);
     let trigger = h.trigger(&key).await;
     assert_eq!(
-        (job(&trigger).job, trigger.key.as_str()),
+        (expect_job_request(&trigger).job, trigger.key.as_str()),
         (Job::Triage, "triage:created")
     );
-    assert_eq!(job(&trigger).text.summary, "Typo");
+    assert_eq!(expect_job_request(&trigger).text.summary, "Typo");
     h.jira.create_issue("DOC", "Known", "", "Bug", &["triaged"]);
     h.jira.create_issue("ENG", "Not sorted here", "", "Bug", &[]);
     let moved = h.jira.move_issue("ENG-1", "Ready for Agent", "Ada").unwrap();
@@ -1500,7 +1527,7 @@ async fn purged_ticket_leaves_no_records() {
     let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     let revision = rows.put(&ticket.to_string(), &row, None).await.unwrap();
     let merged = harness::merge_trigger();
-    let started = entry(
+    let started = build_entry(
         0,
         Fact::RunStarted {
             trigger: Box::new(merged.clone()),
@@ -1522,7 +1549,7 @@ async fn purged_ticket_leaves_no_records() {
             .await
             .unwrap();
     }
-    let ours = record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
+    let ours = build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7));
     let branches = h.queue.branches();
     branches.put(&ours, None).await.unwrap();
     let path = "/v1/tickets/ENG-1";

@@ -26,7 +26,7 @@ async fn bad_signature_is_refused_and_not_stored() {
         ("/webhooks/jira", "x-hub-signature"),
         ("/webhooks/github", "x-hub-signature-256"),
     ] {
-        for signature in [None, Some(harness::sign("stranger", body))] {
+        for signature in [None, Some(harness::sign_body("stranger", body))] {
             let mut request = h.http.post(h.url(path)).body(body);
             if let Some(signature) = signature {
                 request = request.header(header, signature);
@@ -56,7 +56,7 @@ async fn oversized_or_invalid_body_is_refused() {
         [large.clone(), large].map(Ok::<_, std::io::Error>),
     ));
     let request = h.http.post(h.url("/webhooks/jira"));
-    let request = request.header("x-hub-signature", harness::sign("stranger", ""));
+    let request = request.header("x-hub-signature", harness::sign_body("stranger", ""));
     let answer = request.body(chunked).send().await.expect("answer");
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     for body in [
@@ -146,7 +146,7 @@ async fn networks_setting_adds_to_signature() {
         let setting = TextList(networks.iter().map(|&network| network.to_owned()).collect());
         let h = Harness::start_with(3_600, |config| config.ingest.webhook_networks = setting).await;
         let request = h.http.post(h.url("/webhooks/github")).body("{}");
-        let request = request.header("x-hub-signature-256", harness::sign("stranger", "{}"));
+        let request = request.header("x-hub-signature-256", harness::sign_body("stranger", "{}"));
         let answer = request.send().await.expect("answer");
         assert_eq!(answer.status(), of_a_stranger, "{networks:?}");
         assert_eq!(answer.text().await.expect("body"), "");
@@ -230,7 +230,7 @@ async fn webhook_waits_for_restarted_nats_server() {
 }
 
 /// Sends the head of a POST of a GitHub webhook, and the given rest.
-async fn begin(h: &Harness, headers: &str, rest: &str) -> TcpStream {
+async fn begin_request(h: &Harness, headers: &str, rest: &str) -> TcpStream {
     let address = h.url("").replace("http://", "");
     let mut stream = TcpStream::connect(address).await.expect("connection");
     let head = format!("POST /webhooks/github HTTP/1.1\r\nhost: here\r\n{headers}\r\n{rest}");
@@ -255,7 +255,7 @@ async fn unsigned_request_is_refused_before_body() {
         (format!("x-hub-signature-256: sha256={digits}\r\n"), "413"),
     ] {
         let headers = format!("content-length: 26214401\r\n{headers}");
-        let mut stream = begin(&h, &headers, "").await;
+        let mut stream = begin_request(&h, &headers, "").await;
         let mut answer = String::new();
         let reading = stream.read_to_string(&mut answer);
         let _ = tokio::time::timeout(PROMPTLY, reading)
@@ -286,7 +286,7 @@ async fn silent_peers_never_block_signed_webhooks() {
             3 => (format!("transfer-encoding: chunked\r\n{bogus}"), "1\r\n{\r\n"),
             _ => ("content-length: 9\r\nx-unfinished: ".to_owned(), "never"),
         };
-        held.push(begin(&h, &headers, rest).await);
+        held.push(begin_request(&h, &headers, rest).await);
         if number % 30 == 29 {
             let (id, event) = (format!("signed-{number}"), json!({}));
             let sending = h.github_event("star", &id, &event);
@@ -311,7 +311,7 @@ async fn repeated_deliveries_give_one_job() {
     };
     let send = async |id: String, body: &str| {
         let request = h.http.post(h.url("/webhooks/jira")).body(body.to_owned());
-        let request = request.header("x-hub-signature", harness::sign(harness::JIRA_SECRET, body));
+        let request = request.header("x-hub-signature", harness::sign_body(harness::JIRA_SECRET, body));
         let request = request.header("x-atlassian-webhook-identifier", id);
         let status = request.send().await.expect("answer").status();
         assert_eq!(status, StatusCode::ACCEPTED);
@@ -372,8 +372,8 @@ async fn webhook_address_is_never_logged() {
     tracing::subscriber::set_global_default(collected).expect("the first");
     let h = Harness::start(3_600).await;
     let body = r#"{"webhookEvent": "project_created"}"#;
-    let good = harness::sign(harness::JIRA_SECRET, body);
-    let stranger = harness::sign("stranger", body);
+    let good = harness::sign_body(harness::JIRA_SECRET, body);
+    let stranger = harness::sign_body("stranger", body);
     for (place, signature, status) in [
         (format!("/{SECRET}"), None, "404"),
         (format!("/{SECRET}"), Some(&good), "404"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use domain::{Fact, RunId};
 use futures::StreamExt as _;
-use harness::{Harness, OPERATOR, VIEWER, entry};
+use harness::{Harness, OPERATOR, VIEWER, build_entry};
 use reqwest::{StatusCode, header::RETRY_AFTER};
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet, time::Instant};
@@ -42,12 +42,12 @@ fn peak_mib() -> u64 {
 async fn write_journal(h: &Harness, run: &RunId) {
     let journal = h.queue.journal();
     let trigger = Box::new(harness::merge_trigger());
-    let start = entry(0, Fact::RunStarted { trigger });
+    let start = build_entry(0, Fact::RunStarted { trigger });
     let mut last = journal.append(run, 0, &start).await.expect("append");
     for position in 1..ENTRIES {
         let note = "x".repeat(400_000);
         let seeds = Vec::new();
-        let long = entry(position, Fact::CodeFound { seeds, note });
+        let long = build_entry(position, Fact::CodeFound { seeds, note });
         last = journal.append(run, last, &long).await.expect("append");
     }
 }

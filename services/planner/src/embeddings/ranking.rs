@@ -148,7 +148,7 @@ fn cosine_similarity(one: &[f32], other: &[f32]) -> f64 {
 mod tests {
     use super::*;
 
-    fn candidate(path: &str) -> SeedCandidate {
+    fn build_candidate(path: &str) -> SeedCandidate {
         SeedCandidate {
             seed: CodeSeed {
                 path: path.to_owned(),
@@ -162,11 +162,11 @@ mod tests {
 
     /// Returns the best of candidates with these similarities to the query. The search is confident of the
     /// first `sure`.
-    fn ranked(likeness: &[(&str, f32)], sure: usize) -> Vec<String> {
+    fn rank_by_likeness(likeness: &[(&str, f32)], sure: usize) -> Vec<String> {
         let query: EmbeddingVector = vec![1.0, 0.0].into();
         let vector = |like: f32| -> EmbeddingVector { vec![like, (1.0 - like * like).sqrt()].into() };
         let vectors: Vec<EmbeddingVector> = likeness.iter().map(|(_, like)| vector(*like)).collect();
-        let candidates: Vec<SeedCandidate> = likeness.iter().map(|(path, _)| candidate(path)).collect();
+        let candidates: Vec<SeedCandidate> = likeness.iter().map(|(path, _)| build_candidate(path)).collect();
         let found = CodeSeeds {
             chunks: candidates.iter().take(sure).map(|one| one.seed.clone()).collect(),
             candidates,
@@ -185,17 +185,17 @@ mod tests {
             ("d/4.py", 0.5),
             ("e/5.py", 0.4),
         ];
-        assert_eq!(ranked(&paths, paths.len())[0], "c/3.py");
+        assert_eq!(rank_by_likeness(&paths, paths.len())[0], "c/3.py");
     }
 
     #[test]
     fn unsure_place_needs_outstanding_similarity() {
         let mut paths = vec![("a/1.py", 0.2)];
         paths.extend([("b/2.py", 0.2); 9]);
-        assert_eq!(ranked(&paths, 0), Vec::<String>::new(), "all are alike");
+        assert_eq!(rank_by_likeness(&paths, 0), Vec::<String>::new(), "all are alike");
         paths.push(("z/9.py", 0.95));
-        assert_eq!(ranked(&paths, 0), ["z/9.py"]);
-        assert_eq!(ranked(&paths, 1).len(), 2);
+        assert_eq!(rank_by_likeness(&paths, 0), ["z/9.py"]);
+        assert_eq!(rank_by_likeness(&paths, 1).len(), 2);
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             "m/a/1.py", "m/a/1.py", "m/a/1.py", "m/a/2.py", "m/a/3.py", "m/a/4.py", "n/5.py",
         ];
         let paths = paths.map(|path| (path, 0.5));
-        let shown = ranked(&paths, paths.len());
+        let shown = rank_by_likeness(&paths, paths.len());
         assert_eq!(shown.iter().filter(|path| path.starts_with("m/")).count(), 4);
         assert_eq!(shown.iter().filter(|path| *path == "m/a/1.py").count(), 2);
         assert!(shown.contains(&"n/5.py".to_owned()));

@@ -65,7 +65,7 @@ mod tests {
 
     /// Some builds of the parser refuse a number beyond the range of `f32`; `ordered` refuses it in the
     /// others.
-    fn given(json: &str, texts: usize) -> Result<usize, EmbeddingError> {
+    fn count_vectors(json: &str, texts: usize) -> Result<usize, EmbeddingError> {
         let answer = serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
         order_vectors(answer, texts).map(|all| all.len())
     }
@@ -73,14 +73,14 @@ mod tests {
     #[test]
     fn response_needs_one_vector_per_text() {
         let good = r#"{"data": [{"index": 1, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}"#;
-        assert_eq!(given(good, 2).unwrap(), 2);
+        assert_eq!(count_vectors(good, 2).unwrap(), 2);
         for (json, texts) in [
             (good, 3),
             (r#"{"data": [{"index": 1, "embedding": [1.0]}]}"#, 1),
             (r#"{"data": [{"index": 0, "embedding": []}]}"#, 1),
             (r#"{"data": [{"index": 0, "embedding": [1e40]}]}"#, 1),
         ] {
-            assert!(given(json, texts).is_err(), "{json}");
+            assert!(count_vectors(json, texts).is_err(), "{json}");
         }
     }
 }

@@ -399,7 +399,7 @@ pub(super) fn sandbox_level_of(level: i32) -> SandboxLevel {
 mod tests {
     use super::*;
 
-    fn status(free: u32, warm: &[&str]) -> LastStatus {
+    fn build_last_status(free: u32, warm: &[&str]) -> LastStatus {
         LastStatus {
             free,
             total: 4,
@@ -408,35 +408,39 @@ mod tests {
         }
     }
 
-    fn run() -> RunId {
+    fn build_run_id() -> RunId {
         "jira:ENG-1@7".parse().unwrap()
     }
 
-    fn shop() -> RepositoryName {
+    fn build_shop_name() -> RepositoryName {
         "acme/shop".parse().unwrap()
     }
 
     #[test]
     fn ranking_prefers_holder_then_warm_then_room() {
         let held = OpenRun {
-            run: run(),
-            repository: shop(),
+            run: build_run_id(),
+            repository: build_shop_name(),
             workspace: "w1".to_owned(),
         };
-        let full = status(0, &["acme/shop"]);
+        let full = build_last_status(0, &["acme/shop"]);
         let holder = LastStatus {
             open: vec![held],
             draining: true,
-            ..status(0, &[])
+            ..build_last_status(0, &[])
         };
         let draining = LastStatus {
             draining: true,
-            ..status(4, &["acme/shop"])
+            ..build_last_status(4, &["acme/shop"])
         };
-        let (roomy, small, warm) = (status(3, &[]), status(1, &[]), status(1, &["acme/shop"]));
+        let (roomy, small, warm) = (
+            build_last_status(3, &[]),
+            build_last_status(1, &[]),
+            build_last_status(1, &["acme/shop"]),
+        );
         let young = LastStatus {
             started_at: 1_800_000_000,
-            ..status(1, &[])
+            ..build_last_status(1, &[])
         };
         let executors = [
             ("full", &full),
@@ -448,7 +452,7 @@ mod tests {
             ("holder", &holder),
         ];
         assert_eq!(
-            rank_executors(executors, &shop(), &run()),
+            rank_executors(executors, &build_shop_name(), &build_run_id()),
             ["holder", "warm", "roomy", "small", "young"]
         );
     }
@@ -459,22 +463,22 @@ mod tests {
         let addresses = ["a", "b", "c"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
         let held = OpenRun {
-            run: run(),
-            repository: shop(),
+            run: build_run_id(),
+            repository: build_shop_name(),
             workspace: "w1".to_owned(),
         };
         directory.hear(
             "a",
             LastStatus {
                 open: vec![held],
-                ..status(2, &[])
+                ..build_last_status(2, &[])
             },
         );
         directory.hear(
             "b",
             LastStatus {
                 draining: true,
-                ..status(3, &[])
+                ..build_last_status(3, &[])
             },
         );
         directory.lose("c", "it cannot be reached", Timestamp::default());
@@ -499,10 +503,10 @@ mod tests {
             version: "1.2.0".to_owned(),
             unready: "the network is open".to_owned(),
             started_at: 7,
-            ..status(0, &[])
+            ..build_last_status(0, &[])
         };
         directory.hear("a", told);
-        directory.hear("b", status(2, &[]));
+        directory.hear("b", build_last_status(2, &[]));
         let (gone, later) = (Timestamp::from_unix_ms(50_000), Timestamp::from_unix_ms(60_000));
         let states = |directory: &ExecutorDirectory| {
             let (seen, _) = directory.seen("default", &[]);

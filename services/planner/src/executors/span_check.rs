@@ -122,45 +122,45 @@ mod tests {
 
     const CALL: u64 = 77;
 
-    fn now() -> SystemTime {
+    fn build_fixed_time() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
     }
 
-    fn nanoseconds(time: SystemTime) -> u64 {
+    fn count_nanoseconds(time: SystemTime) -> u64 {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         u64::try_from(since.as_nanos()).unwrap()
     }
 
-    fn span() -> wire::FinishedSpan {
+    fn build_finished_span() -> wire::FinishedSpan {
         wire::FinishedSpan {
             span_id: 9_u64.to_be_bytes().to_vec(),
             parent_span_id: CALL.to_be_bytes().to_vec(),
             name: "execute_tool read_file".to_owned(),
-            start_unix_nano: nanoseconds(now()) - 2_000_000_000,
-            end_unix_nano: nanoseconds(now()) - 1_000_000_000,
+            start_unix_nano: count_nanoseconds(build_fixed_time()) - 2_000_000_000,
+            end_unix_nano: count_nanoseconds(build_fixed_time()) - 1_000_000_000,
             attributes: vec![
-                attribute("run", "jira:ENG-1@7"),
-                attribute("gen_ai.operation.name", "execute_tool"),
-                attribute("gen_ai.tool.name", "read_file"),
+                build_attribute("run", "jira:ENG-1@7"),
+                build_attribute("gen_ai.operation.name", "execute_tool"),
+                build_attribute("gen_ai.tool.name", "read_file"),
             ],
             failed: false,
         }
     }
 
-    fn attribute(key: &str, value: &str) -> wire::SpanAttribute {
+    fn build_attribute(key: &str, value: &str) -> wire::SpanAttribute {
         wire::SpanAttribute {
             key: key.to_owned(),
             value: value.to_owned(),
         }
     }
 
-    fn check(change: impl FnOnce(&mut wire::FinishedSpan)) -> Result<KeptSpan, SpanRefusal> {
-        let mut span = span();
+    fn check_changed_span(change: impl FnOnce(&mut wire::FinishedSpan)) -> Result<KeptSpan, SpanRefusal> {
+        let mut span = build_finished_span();
         change(&mut span);
         let terms = SpanTerms {
             trace: TraceId::from(5),
             ticket: &TicketKey::jira("ENG-1").unwrap(),
-            now: now(),
+            now: build_fixed_time(),
             is_ours: &|id| id == SpanId::from(CALL),
         };
         check_span(span, &terms)
@@ -168,15 +168,20 @@ mod tests {
 
     #[test]
     fn honest_span_passes_as_it_is() {
-        let passed = check(|_| ()).unwrap();
+        let passed = check_changed_span(|_| ()).unwrap();
         assert_eq!(passed.trace, TraceId::from(5));
         assert_eq!((passed.id, passed.parent), (SpanId::from(9), SpanId::from(CALL)));
         assert!(passed.is_parent_remote && !passed.is_failed);
         assert_eq!(passed.name, "execute_tool read_file");
         assert_eq!(passed.attributes.len(), 3, "{passed:?}");
-        assert_eq!(passed.end, now() - Duration::from_secs(1));
+        assert_eq!(passed.end, build_fixed_time() - Duration::from_secs(1));
         for name in ["open_workspace", "run_check"] {
-            assert_eq!(check(|span| span.name = name.to_owned()).unwrap().name, name);
+            assert_eq!(
+                check_changed_span(|span| span.name = name.to_owned())
+                    .unwrap()
+                    .name,
+                name
+            );
         }
     }
 
@@ -193,7 +198,7 @@ mod tests {
             |span| (span.span_id, span.parent_span_id) = (CALL.to_be_bytes().to_vec(), vec![3; 8]),
         ];
         for (number, case) in cases.into_iter().enumerate() {
-            assert_eq!(check(case), Err(SpanRefusal::Identity), "{number}");
+            assert_eq!(check_changed_span(case), Err(SpanRefusal::Identity), "{number}");
         }
     }
 
@@ -202,14 +207,21 @@ mod tests {
         let cases: [fn(&mut wire::FinishedSpan); 5] = [
             |span| span.end_unix_nano = span.start_unix_nano - 1,
             |span| span.start_unix_nano = 0,
-            |span| span.start_unix_nano = nanoseconds(now() - Duration::from_secs(7 * 3600)),
-            |span| span.end_unix_nano = nanoseconds(now() + Duration::from_secs(301)),
+            |span| {
+                span.start_unix_nano = count_nanoseconds(build_fixed_time() - Duration::from_secs(7 * 3600))
+            },
+            |span| span.end_unix_nano = count_nanoseconds(build_fixed_time() + Duration::from_secs(301)),
             |span| span.end_unix_nano = u64::MAX,
         ];
         for (number, case) in cases.into_iter().enumerate() {
-            assert_eq!(check(case), Err(SpanRefusal::Time), "{number}");
+            assert_eq!(check_changed_span(case), Err(SpanRefusal::Time), "{number}");
         }
-        assert!(check(|span| span.end_unix_nano = nanoseconds(now() + Duration::from_secs(60))).is_ok());
+        assert!(
+            check_changed_span(
+                |span| span.end_unix_nano = count_nanoseconds(build_fixed_time() + Duration::from_secs(60))
+            )
+            .is_ok()
+        );
     }
 
     #[test]
@@ -226,27 +238,27 @@ mod tests {
             &format!("execute_tool {}", "x".repeat(65)),
         ];
         for name in names {
-            let passed = check(|span| span.name = name.to_owned()).unwrap();
+            let passed = check_changed_span(|span| span.name = name.to_owned()).unwrap();
             assert_eq!(passed.name, UNKNOWN_SPAN, "{name}");
         }
-        let passed = check(|span| {
+        let passed = check_changed_span(|span| {
             span.attributes = vec![
-                attribute("service.name", "planner"),
-                attribute("service.instance.id", "planner-1"),
-                attribute("run", "jira:ENG-2@7"),
-                attribute("run", "a secret"),
-                attribute("gen_ai.operation.name", "chat"),
-                attribute("gen_ai.tool.name", &"x".repeat(65)),
-                attribute("gen_ai.tool.name", "read_file"),
-                attribute("gen_ai.tool.name", "edit_file"),
-                attribute("error", "a secret"),
+                build_attribute("service.name", "planner"),
+                build_attribute("service.instance.id", "planner-1"),
+                build_attribute("run", "jira:ENG-2@7"),
+                build_attribute("run", "a secret"),
+                build_attribute("gen_ai.operation.name", "chat"),
+                build_attribute("gen_ai.tool.name", &"x".repeat(65)),
+                build_attribute("gen_ai.tool.name", "read_file"),
+                build_attribute("gen_ai.tool.name", "edit_file"),
+                build_attribute("error", "a secret"),
             ];
         });
         let kept = [("gen_ai.tool.name".to_owned(), "read_file".to_owned())];
         assert_eq!(passed.unwrap().attributes, kept);
-        let many = check(|span| {
+        let many = check_changed_span(|span| {
             span.attributes
-                .splice(0..0, vec![attribute("x", "y"); 100])
+                .splice(0..0, vec![build_attribute("x", "y"); 100])
                 .for_each(drop)
         });
         assert!(
@@ -259,8 +271,8 @@ mod tests {
         #[test]
         fn fuzz_texts_stay_short_and_plain(name in ".{0,300}", key in ".{0,40}", value in ".{0,300}") {
             let attributes = ["run", "gen_ai.operation.name", "gen_ai.tool.name", key.as_str()]
-                .map(|key| attribute(key, &value));
-            let passed = check(|span| {
+                .map(|key| build_attribute(key, &value));
+            let passed = check_changed_span(|span| {
                 span.name.clone_from(&name);
                 span.attributes = attributes.to_vec();
             })

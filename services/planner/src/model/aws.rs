@@ -277,7 +277,7 @@ mod tests {
 
     use super::*;
 
-    fn connector() -> AwsHttpConnector {
+    fn build_connector() -> AwsHttpConnector {
         let _ = rustls::crypto::ring::default_provider().install_default();
         AwsHttpConnector::new().unwrap()
     }
@@ -295,7 +295,11 @@ mod tests {
             asked.display(),
             answer.display()
         );
-        let loader = standard_chain(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let loader = standard_chain(
+            build_connector(),
+            "eu-central-1".to_owned(),
+            Some("work".to_owned()),
+        );
         let with_profile = move || {
             let files = EnvConfigFiles::builder()
                 .with_contents(EnvConfigFileKind::Config, profile.clone())
@@ -305,14 +309,14 @@ mod tests {
         BedrockSigner::chain("eu-central-1".to_owned(), Box::new(with_profile))
     }
 
-    fn request() -> reqwest::Request {
+    fn build_unsigned_request() -> reqwest::Request {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let url = "https://bedrock-runtime.eu-central-1.amazonaws.com/model/m/invoke-with-response-stream";
         reqwest::Client::new().post(url).body("{}").build().unwrap()
     }
 
-    async fn authorization(signer: &BedrockSigner) -> String {
-        let mut request = request();
+    async fn sign_authorization(signer: &BedrockSigner) -> String {
+        let mut request = build_unsigned_request();
         signer.sign(&mut request).await.unwrap();
         assert_eq!(request.headers()["x-amz-security-token"], "session");
         assert!(request.headers()["authorization"].is_sensitive());
@@ -331,7 +335,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let signer = asking_a_program(folder.path(), "2999-01-01T00:00:00Z");
         for _ in 0..3 {
-            let value = authorization(&signer).await;
+            let value = sign_authorization(&signer).await;
             assert!(
                 value.starts_with("AWS4-HMAC-SHA256 Credential=AKIAPROGRAM/")
                     && value.contains("/eu-central-1/bedrock/aws4_request"),
@@ -348,8 +352,8 @@ mod tests {
         let soon = aws_smithy_types::DateTime::from(soon);
         let soon = soon.fmt(aws_smithy_types::date_time::Format::DateTime).unwrap();
         let signer = asking_a_program(folder.path(), &soon);
-        authorization(&signer).await;
-        authorization(&signer).await;
+        sign_authorization(&signer).await;
+        sign_authorization(&signer).await;
         assert_eq!(times_asked(folder.path()), 2);
     }
 
@@ -363,12 +367,16 @@ mod tests {
                 )
                 .build()
         };
-        let loader = standard_chain(connector(), "eu-central-1".to_owned(), Some("work".to_owned()));
+        let loader = standard_chain(
+            build_connector(),
+            "eu-central-1".to_owned(),
+            Some("work".to_owned()),
+        );
         let signer = BedrockSigner::chain(
             "eu-central-1".to_owned(),
             Box::new(move || loader().profile_files(files())),
         );
-        let failure = signer.sign(&mut request()).await.unwrap_err();
+        let failure = signer.sign(&mut build_unsigned_request()).await.unwrap_err();
         assert_eq!(failure.kind(), ModelFault::CredentialsRefused, "{failure:?}");
     }
 
@@ -390,7 +398,7 @@ mod tests {
         request.set_method("PUT").unwrap();
         request.set_uri(url).unwrap();
         request.headers_mut().insert("x-token", "t");
-        let response = connector().call(request).await.unwrap();
+        let response = build_connector().call(request).await.unwrap();
         assert_eq!(response.status().as_u16(), 201);
         assert_eq!(response.headers().get("x-answer"), Some("t"));
         assert_eq!(response.body().bytes(), Some("hello!".as_bytes()));
@@ -398,6 +406,6 @@ mod tests {
 
         let mut nowhere = HttpRequest::new(SdkBody::empty());
         nowhere.set_uri("http://127.0.0.1:1/").unwrap();
-        assert!(connector().call(nowhere).await.unwrap_err().is_io());
+        assert!(build_connector().call(nowhere).await.unwrap_err().is_io());
     }
 }

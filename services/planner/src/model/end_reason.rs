@@ -131,7 +131,7 @@ fn meaning_of_reason(reason: &str) -> Option<EndMeaning> {
 mod tests {
     use super::*;
 
-    fn stop(reasons: &[&str], held: ReplyContent) -> Result<ReplyStop, AttemptFailure> {
+    fn derive_stop(reasons: &[&str], held: ReplyContent) -> Result<ReplyStop, AttemptFailure> {
         let mut all = EndReasons::default();
         for reason in reasons {
             all.take(Some(reason));
@@ -157,22 +157,22 @@ mod tests {
             text: true,
         };
         for reason in ["cancel", "UNKNOWN", "something_new", "abort"] {
-            assert_eq!(stop(&[reason], call), Ok(ReplyStop::ToolUse), "{reason}");
-            assert_eq!(stop(&[reason], text), Ok(ReplyStop::EndTurn), "{reason}");
+            assert_eq!(derive_stop(&[reason], call), Ok(ReplyStop::ToolUse), "{reason}");
+            assert_eq!(derive_stop(&[reason], text), Ok(ReplyStop::EndTurn), "{reason}");
             assert!(
-                matches!(stop(&[reason], broken), Err(AttemptFailure::Garbage(_))),
+                matches!(derive_stop(&[reason], broken), Err(AttemptFailure::Garbage(_))),
                 "{reason}"
             );
             assert!(
                 matches!(
-                    stop(&[reason], ReplyContent::default()),
+                    derive_stop(&[reason], ReplyContent::default()),
                     Err(AttemptFailure::Garbage(_))
                 ),
                 "{reason}"
             );
         }
-        assert_eq!(stop(&[], call), Ok(ReplyStop::ToolUse));
-        assert_eq!(stop(&["", " "], text), Ok(ReplyStop::EndTurn));
+        assert_eq!(derive_stop(&[], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(derive_stop(&["", " "], text), Ok(ReplyStop::EndTurn));
     }
 
     #[test]
@@ -187,16 +187,19 @@ mod tests {
                 ..ReplyContent::default()
             },
         );
-        assert_eq!(stop(&["stop"], call), Ok(ReplyStop::ToolUse));
-        assert_eq!(stop(&["tool_call", ""], call), Ok(ReplyStop::ToolUse));
-        assert_eq!(stop(&["MAX_TOKENS", "stop"], text), Ok(ReplyStop::MaxTokens));
-        assert_eq!(stop(&["SAFETY"], text), Ok(ReplyStop::Refusal));
+        assert_eq!(derive_stop(&["stop"], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(derive_stop(&["tool_call", ""], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(
+            derive_stop(&["MAX_TOKENS", "stop"], text),
+            Ok(ReplyStop::MaxTokens)
+        );
+        assert_eq!(derive_stop(&["SAFETY"], text), Ok(ReplyStop::Refusal));
         assert!(matches!(
-            stop(&["error"], text),
+            derive_stop(&["error"], text),
             Err(AttemptFailure::Transient { .. })
         ));
         assert!(matches!(
-            stop(&["MALFORMED_FUNCTION_CALL"], text),
+            derive_stop(&["MALFORMED_FUNCTION_CALL"], text),
             Err(AttemptFailure::Garbage(_))
         ));
     }

@@ -468,7 +468,7 @@ const STALE_THINKING: [&str; 3] = [
 mod tests {
     use super::*;
 
-    fn cause(message: &str) -> Option<ProviderErrorKind> {
+    fn classify_message(message: &str) -> Option<ProviderErrorKind> {
         ProviderError::new("rate_limit_exceeded", message).kind()
     }
 
@@ -484,7 +484,7 @@ mod tests {
                 requested: 40_000,
             };
             assert_eq!(
-                cause(message),
+                classify_message(message),
                 Some(ProviderErrorKind::Final(wanted)),
                 "{message}"
             );
@@ -496,7 +496,7 @@ mod tests {
             "Rate limit reached on requests per min (RPM): Limit 3, Used 3, Requested 1.",
             "too many tokens, limit",
         ] {
-            assert_eq!(cause(message), None, "{message}");
+            assert_eq!(classify_message(message), None, "{message}");
         }
     }
 

@@ -233,7 +233,7 @@ fn token_count(count: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn cost(model: &str, usage: TokenUsage) -> Option<u64> {
+    fn compute_cost(model: &str, usage: TokenUsage) -> Option<u64> {
         Some(find_price(&BTreeMap::new(), model)?.cost_micros(&usage))
     }
 
@@ -247,7 +247,7 @@ mod tests {
             cache_write_1h_tokens: 100_000,
         };
         // 1,000 × 3 + 1,000,000 × 0.3 + 10,000 × 3.75 + 100,000 × 6 + 2,000 × 15
-        assert_eq!(cost("claude-sonnet-4-5", usage), Some(970_500));
+        assert_eq!(compute_cost("claude-sonnet-4-5", usage), Some(970_500));
     }
 
     #[test]
@@ -257,9 +257,9 @@ mod tests {
             output_tokens: 1_000,
             ..TokenUsage::default()
         };
-        assert_eq!(cost("gpt-6-sol", prompt(272_000)), Some(554_000));
-        assert_eq!(cost("gpt-6-sol", prompt(273_000)), Some(1_107_000));
-        assert_eq!(cost("claude-haiku-5-5", prompt(200_000)), Some(102_500));
+        assert_eq!(compute_cost("gpt-6-sol", prompt(272_000)), Some(554_000));
+        assert_eq!(compute_cost("gpt-6-sol", prompt(273_000)), Some(1_107_000));
+        assert_eq!(compute_cost("claude-haiku-5-5", prompt(200_000)), Some(102_500));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn from_json(settings: serde_json::Value) -> ModelSettings {
     serde_json::from_value(settings).unwrap()
 }
 
-pub(crate) fn settings(dialect: &str, url: &str) -> ModelSettings {
+pub(crate) fn build_model_settings(dialect: &str, url: &str) -> ModelSettings {
     from_json(json!({
         "dialect": dialect,
         "base_url": url,
@@ -34,7 +34,7 @@ pub(crate) fn settings(dialect: &str, url: &str) -> ModelSettings {
     }))
 }
 
-fn opening() -> ModelTranscript {
+fn build_opening_transcript() -> ModelTranscript {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     ModelTranscript {
         system: vec!["Work.".to_owned(), "Here.".to_owned()],
@@ -49,22 +49,22 @@ fn opening() -> ModelTranscript {
     }
 }
 
-fn read() -> ScriptStep {
+fn build_read_step() -> ScriptStep {
     ScriptStep::call(
         "read_file",
         json!({ "path": "shop/cart.py", "note": "ü \"quoted\"" }),
     )
 }
 
-async fn ask(
+async fn ask_model(
     model: &ScriptedModel,
     dialect: &str,
     transcript: &ModelTranscript,
 ) -> Result<domain::ModelReply, ModelError> {
-    asked(&settings(dialect, &model.url()), transcript).await
+    ask_with_settings(&build_model_settings(dialect, &model.url()), transcript).await
 }
 
-async fn asked(
+async fn ask_with_settings(
     settings: &ModelSettings,
     transcript: &ModelTranscript,
 ) -> Result<domain::ModelReply, ModelError> {
@@ -78,13 +78,13 @@ async fn asked(
 async fn tool_conversation_works_in_both_dialects() {
     for dialect in DIALECTS {
         let script = vec![
-            read().and_call("read_file", json!({ "path": "b" })),
+            build_read_step().and_call("read_file", json!({ "path": "b" })),
             ScriptStep::say("Done.").expecting("total = 1"),
             ScriptStep::say("Bye.").expecting("Once more."),
         ];
         let model = ScriptedModel::start(script).await.unwrap();
-        let mut transcript = opening();
-        let reply = ask(&model, dialect, &transcript).await.unwrap();
+        let mut transcript = build_opening_transcript();
+        let reply = ask_model(&model, dialect, &transcript).await.unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
         assert!(
             reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0,
@@ -104,7 +104,7 @@ async fn tool_conversation_works_in_both_dialects() {
             TranscriptMessage::Assistant(reply.blocks),
             TranscriptMessage::ToolResults(results),
         ]);
-        let reply = ask(&model, dialect, &transcript).await.unwrap();
+        let reply = ask_model(&model, dialect, &transcript).await.unwrap();
         assert_eq!((reply.stop, reply.text().as_str()), (ReplyStop::EndTurn, "Done."));
 
         let reminder = TranscriptMessage::User("Once more.".to_owned());
@@ -114,7 +114,10 @@ async fn tool_conversation_works_in_both_dialects() {
             }]),
             reminder,
         ]);
-        assert_eq!(ask(&model, dialect, &transcript).await.unwrap().text(), "Bye.");
+        assert_eq!(
+            ask_model(&model, dialect, &transcript).await.unwrap().text(),
+            "Bye."
+        );
         assert_eq!(model.violations(), Vec::<String>::new());
         model.stop().await;
     }
@@ -128,7 +131,13 @@ async fn an_overloaded_provider_is_asked_again() {
                 .await
                 .unwrap();
             model.fail_next(ServiceFault::new("/v1/", 1, status));
-            assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
+            assert_eq!(
+                ask_model(&model, dialect, &build_opening_transcript())
+                    .await
+                    .unwrap()
+                    .text(),
+                "Hello."
+            );
         }
     }
 }
@@ -136,10 +145,10 @@ async fn an_overloaded_provider_is_asked_again() {
 #[tokio::test]
 async fn a_cut_stream_is_asked_again() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![read()]).await.unwrap();
+        let model = ScriptedModel::start(vec![build_read_step()]).await.unwrap();
         model.cut_next(1);
         assert_eq!(
-            ask(&model, dialect, &opening())
+            ask_model(&model, dialect, &build_opening_transcript())
                 .await
                 .unwrap()
                 .tool_calls()
@@ -156,7 +165,9 @@ async fn refused_request_fails_at_once_by_class() {
             .await
             .unwrap();
         model.fail_next(ServiceFault::new("/v1/", 1, 400));
-        let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
+        let ModelError { words, .. } = ask_model(&model, dialect, &build_opening_transcript())
+            .await
+            .unwrap_err();
         assert!(
             words.starts_with("the model provider refused the request: 400"),
             "{words}"
@@ -172,9 +183,17 @@ async fn garbage_fails_after_two_tries() {
             .await
             .unwrap();
         model.garble_next(1);
-        assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
+        assert_eq!(
+            ask_model(&model, dialect, &build_opening_transcript())
+                .await
+                .unwrap()
+                .text(),
+            "Hello."
+        );
         model.garble_next(2);
-        let ModelError { words, kind, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
+        let ModelError { words, kind, .. } = ask_model(&model, dialect, &build_opening_transcript())
+            .await
+            .unwrap_err();
         assert!(words.contains("cannot be read"), "{words}");
         // A proxy sends an HTML page while the provider is down.
         assert!(super::is_transient(kind));

@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    fn tools() -> ToolNames {
+    fn build_tool_names() -> ToolNames {
         ToolNames(Arc::from(["read_file".to_owned(), "finish".to_owned()]))
     }
 
@@ -127,7 +127,7 @@ mod tests {
             "read_fileread_file",
             "read_fileread_fileread_file",
         ] {
-            assert_eq!(tools().meant(name), "read_file", "{name}");
+            assert_eq!(build_tool_names().meant(name), "read_file", "{name}");
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
             ("", ""),
             ("<|", ""),
         ] {
-            assert_eq!(tools().meant(name), meant, "{name}");
+            assert_eq!(build_tool_names().meant(name), meant, "{name}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_name_is_read_without_a_panic(name in "(functions\\.|<\\|||to=|:|[a-z]|é| |\\.){0,8}") {
-            let _ = tools().meant(&name);
+            let _ = build_tool_names().meant(&name);
             prop_assert!(!wire_name(&name).is_empty());
         }
     }

@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    fn comments(may_instruct: bool, count: usize, chars: usize) -> Vec<TicketComment> {
+    fn build_comments(may_instruct: bool, count: usize, chars: usize) -> Vec<TicketComment> {
         let one = |number: usize| TicketComment {
             author: "ada".to_owned(),
             at: Timestamp::from_unix_ms(1),
@@ -130,7 +130,7 @@ mod tests {
         (0..count).map(one).collect()
     }
 
-    fn chosen(comments: &[TicketComment], room: &CommentRoom) -> (Vec<String>, String) {
+    fn list_chosen_comments(comments: &[TicketComment], room: &CommentRoom) -> (Vec<String>, String) {
         let choice = choose_comments(comments.iter().collect(), room);
         let numbers = choice.shown.iter().map(|comment| comment.text[..4].to_owned());
         (numbers.collect(), render_omitted(&choice))
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn strangers_push_no_instruction_out() {
-        let mut all = comments(true, 3, 100);
-        all.extend(comments(false, 500, 5_000));
-        let (shown, note) = chosen(&all, &TICKET_ROOM);
+        let mut all = build_comments(true, 3, 100);
+        all.extend(build_comments(false, 500, 5_000));
+        let (shown, note) = list_chosen_comments(&all, &TICKET_ROOM);
         assert_eq!(shown[..3], ["0000", "0001", "0002"]);
         assert_eq!(shown.len(), 3 + 12);
         assert_eq!(shown.last().unwrap(), "0499");
@@ -152,15 +152,15 @@ mod tests {
 
     #[test]
     fn newest_instructions_within_limit_are_shown() {
-        let (shown, note) = chosen(&comments(true, 200, 8_000), &NEWS_ROOM);
+        let (shown, note) = list_chosen_comments(&build_comments(true, 200, 8_000), &NEWS_ROOM);
         assert_eq!(shown, ["0196", "0197", "0198", "0199"]);
         assert!(
             note.starts_with("196 older comments by people who may instruct"),
             "{note}"
         );
-        let (shown, note) = chosen(&comments(true, 50, 10), &NEWS_ROOM);
+        let (shown, note) = list_chosen_comments(&build_comments(true, 50, 10), &NEWS_ROOM);
         assert_eq!((shown.len(), note.as_str()), (50, ""));
-        let (shown, note) = chosen(&comments(true, 1, 1_000_000), &NEWS_ROOM);
+        let (shown, note) = list_chosen_comments(&build_comments(true, 1, 1_000_000), &NEWS_ROOM);
         assert_eq!((shown.len(), note.as_str()), (1, ""));
     }
 }

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     /// Every stored refusal, at least one for each code; a test of `domain` ensures that.
-    fn every() -> Vec<OutboundRefusal> {
+    fn read_stored_refusals() -> Vec<OutboundRefusal> {
         let lines = include_str!("../../../../crates/domain/tests/stored/v1/outcome.jsonl").lines();
         let outcomes =
             lines.map(|line| domain::record_format::decode_stored_record(line.as_bytes()).unwrap());
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn every_refusal_names_problem_and_remedy() {
-        let texts: Vec<String> = every()
+        let texts: Vec<String> = read_stored_refusals()
             .iter()
             .map(|refusal| render_refusal(refusal, BranchFreedom::Free))
             .collect();
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn pull_request_refusals_suggest_no_other_branch() {
         let ground = BranchFreedom::Branch("fix/tax");
-        for refusal in every() {
+        for refusal in read_stored_refusals() {
             let text = render_refusal(&refusal, ground);
             assert!(!text.contains("create a new branch"), "{text}");
             if matches!(

@@ -25,5 +25,8 @@ mod tell;
 mod triage;
 mod workspace;
 
-pub(crate) use play::{Play, commit, info, request, ticket, tools, trigger};
-pub(crate) use rounds::reviewed;
+pub(crate) use play::{
+    Play, build_commit_id, build_job_request, build_ticket_key, build_tool_reply, build_trigger,
+    build_workspace,
+};
+pub(crate) use rounds::build_review_subject;

@@ -8,7 +8,7 @@ use crate::{AmountSettings, PeriodSettings};
 
 const REPOSITORY: &str = "acme/shop";
 
-fn tokens(tokens: u64) -> PeriodSettings {
+fn limit_month_tokens(tokens: u64) -> PeriodSettings {
     PeriodSettings {
         month: AmountSettings {
             tokens,
@@ -27,7 +27,7 @@ impl World {
     /// Returns the usage in the journals of the ticket's runs.
     async fn taken(&self) -> SpendAmount {
         let mut sum = SpendAmount::default();
-        for run in self.queue.journal().runs_of(&ticket()).await.unwrap() {
+        for run in self.queue.journal().runs_of(&build_ticket_key()).await.unwrap() {
             let entries = self.journal(&run).await;
             sum = entries
                 .iter()
@@ -62,7 +62,7 @@ impl World {
                     },
                     ends: period.around(now).1,
                 };
-                let refused = budgets.reserve(&probe(now), &[account]).await.refusal;
+                let refused = budgets.reserve(&build_probe_call(now), &[account]).await.refusal;
                 counted.push(refused.map_or(0, |refusal| refusal.used));
             }
         }
@@ -71,7 +71,7 @@ impl World {
 }
 
 /// Returns a call that has no room in any account.
-fn probe(now: Timestamp) -> BudgetCall {
+fn build_probe_call(now: Timestamp) -> BudgetCall {
     BudgetCall {
         id: "probe".to_owned(),
         most: SpendAmount {
@@ -85,7 +85,7 @@ fn probe(now: Timestamp) -> BudgetCall {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_budget_amounts_are_rebuilt_from_journals() {
-    let mut world = World::start(script()).await;
+    let mut world = World::start(build_fix_script()).await;
     let planner = world.planner().await;
     world.ask().await;
     world.finished(1).await;
@@ -104,8 +104,8 @@ async fn lost_budget_amounts_are_rebuilt_from_journals() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_above_whole_budget_ends_run() {
-    let mut world = World::start(script()).await;
-    world.budget.organization = tokens(1_000);
+    let mut world = World::start(build_fix_script()).await;
+    world.budget.organization = limit_month_tokens(1_000);
     let planner = world.planner().await;
     world.ask().await;
     let row = world.finished(1).await;
@@ -127,8 +127,8 @@ async fn call_above_whole_budget_ends_run() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exhausted_shared_budget_delays_run() {
-    let mut world = World::start(script()).await;
-    world.budget.repository = tokens(100_000);
+    let mut world = World::start(build_fix_script()).await;
+    world.budget.repository = limit_month_tokens(100_000);
     let planner = world.planner().await;
     let now = bootstrap::read_wall_clock();
     let (budgets, account) = (
@@ -145,7 +145,7 @@ async fn exhausted_shared_budget_delays_run() {
             tokens: 99_999,
         },
         until: account.ends,
-        ..probe(now)
+        ..build_probe_call(now)
     };
     let accounts = [account.clone()];
     assert_eq!(budgets.reserve(&other, &accounts).await.refusal, None);
@@ -173,7 +173,7 @@ async fn exhausted_shared_budget_delays_run() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ticket_budget_counts_earlier_runs() {
-    let mut world = World::start([script(), script()].concat()).await;
+    let mut world = World::start([build_fix_script(), build_fix_script()].concat()).await;
     let planner = world.planner().await;
     world.ask().await;
     world.finished(1).await;
@@ -184,7 +184,7 @@ async fn ticket_budget_counts_earlier_runs() {
     world
         .trigger(
             "changelog:2",
-            TriggerReason::JobRequested(Box::new(request(Job::Implement))),
+            TriggerReason::JobRequested(Box::new(build_job_request(Job::Implement))),
         )
         .await;
     let row = world.finished(2).await;

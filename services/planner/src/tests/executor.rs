@@ -178,7 +178,7 @@ impl FakeExecutor {
     }
 }
 
-fn granted<T>(request: &Request<T>) -> Result<(), Status> {
+fn check_grant<T>(request: &Request<T>) -> Result<(), Status> {
     let bearer = request
         .metadata()
         .get("authorization")
@@ -200,7 +200,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<tonic::Streaming<wire::OpenWorkspaceRequest>>,
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let (mut parts, mut restored, mut pack) = (request.into_inner(), false, Vec::new());
         let mut run = String::new();
         while let Some(message) = parts.message().await? {
@@ -248,7 +248,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::CallToolRequest>,
     ) -> Result<Response<Self::CallToolStream>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let wire::CallToolRequest { call_id, name, .. } = request.into_inner();
         let mut books = self.books();
         if books.lose_at.take_if(|lost| *lost == name).is_some() {
@@ -288,7 +288,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::RunCheckRequest>,
     ) -> Result<Response<Self::RunCheckStream>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let wire::RunCheckRequest { call_id, command, .. } = request.into_inner();
         let mut books = self.books();
         if books.lose_at.take_if(|lost| *lost == "run_check").is_some() {
@@ -324,7 +324,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::FindChecksRequest>,
     ) -> Result<Response<wire::FindChecksResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let given = request.into_inner().commands.into_iter();
         let candidates = given.map(|command| wire::CheckCandidate {
             command,
@@ -340,7 +340,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::InspectChangeRequest>,
     ) -> Result<Response<wire::InspectChangeResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         Ok(Response::new(wire::InspectChangeResponse {
             tree: "d".repeat(40),
             files: 1,
@@ -353,7 +353,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::SnapshotWorkspaceRequest>,
     ) -> Result<Response<Self::SnapshotWorkspaceStream>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         if let Some((why, times)) = &mut self.books().no_snapshot {
             *times += 1;
             return Err(why.clone());
@@ -385,7 +385,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::SeedContextRequest>,
     ) -> Result<Response<wire::SeedContextResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let message = request.into_inner();
         let chunk = wire::SeedChunk {
             path: format!("{}/cart.py", message.modules.join("+")),
@@ -406,7 +406,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::CloseWorkspaceRequest>,
     ) -> Result<Response<wire::CloseWorkspaceResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let mut books = self.books();
         if books.refused_closes > 0 {
             books.refused_closes -= 1;
@@ -429,7 +429,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::TakeSpansRequest>,
     ) -> Result<Response<wire::TakeSpansResponse>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let mut books = self.books();
         books.asked_for_spans.push(request.into_inner());
         let answer = books.spans.as_mut().and_then(VecDeque::pop_front);
@@ -440,7 +440,7 @@ impl ExecutorService for FakeExecutor {
         &self,
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
-        granted(&request)?;
+        check_grant(&request)?;
         let executor = self.clone();
         let statuses = WatchStream::new(self.changed.subscribe()).map(move |()| Ok(executor.status()));
         Ok(Response::new(Box::pin(statuses)))

@@ -23,7 +23,7 @@ impl World {
     }
 }
 
-fn merged() -> TriggerReason {
+fn build_merge_reason() -> TriggerReason {
     TriggerReason::PullRequestMerged {
         pull_request: PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
@@ -37,12 +37,12 @@ fn merged() -> TriggerReason {
 
 /// Starts a change that waits for the model while an earlier pull request of the ticket is merged.
 async fn merged_meanwhile() -> (World, Planner) {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.model.set_latency(Duration::from_secs(600));
     let planner = world.planner().await;
     world.ask().await;
     world.until_the_model_is_asked().await;
-    world.trigger("merged:6", merged()).await;
+    world.trigger("merged:6", build_merge_reason()).await;
     (world, planner)
 }
 

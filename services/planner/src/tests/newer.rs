@@ -13,9 +13,14 @@ impl World {
             met.into_iter().find(|record| record.kind == kind)
         };
         let record = self.until("a planner met a newer record", met).await;
-        assert_eq!(record.ticket, Some(ticket()));
+        assert_eq!(record.ticket, Some(build_ticket_key()));
         assert_eq!(self.queue.dead_letters().list(10).await.unwrap(), []);
-        let reports = self.queue.reports().read_after(&ticket(), 0).await.unwrap();
+        let reports = self
+            .queue
+            .reports()
+            .read_after(&build_ticket_key(), 0)
+            .await
+            .unwrap();
         let is_aside = |report: &OutboundRequest| {
             matches!(
                 report.request,
@@ -28,10 +33,10 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rolled_back_release_leaves_newer_tickets() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.ask_and_stop_in_the_middle().await;
     let before = world.row().await.unwrap();
-    let journal = world.queue.journal().runs_of(&ticket()).await.unwrap();
+    let journal = world.queue.journal().runs_of(&build_ticket_key()).await.unwrap();
     let entries = world.queue.journal().read(&journal[0]).await.unwrap().len();
 
     let old = world.planner_that_reads(OLDER_RELEASE).await;
@@ -51,7 +56,7 @@ async fn rolled_back_release_leaves_newer_tickets() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn newer_trigger_is_left_without_failure_count() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     let body = serde_json::json!({"version": 2, "reason": {"type": "tomorrow"}}).to_string();
     let subject = "journeyman.triggers.jira=3AENG-12.newer";
     testkit::publish_raw(&world.nats.url(), subject, body.as_bytes())
@@ -68,7 +73,7 @@ async fn newer_trigger_is_left_without_failure_count() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn newer_journal_is_left_without_failure_count() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.ask_and_stop_in_the_middle().await;
     let body = serde_json::json!({"version": 2, "fact": {"type": "tomorrow"}}).to_string();
     let subject = "journeyman.journal.jira=3AENG-12.1";

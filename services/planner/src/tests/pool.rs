@@ -14,7 +14,7 @@ use super::*;
 use crate::executors::{CallError, ExecutorFleet, RunCaller, SeedQuery};
 
 /// Starts a client of executors at these addresses, until the guard is dropped.
-fn executors(urls: Vec<String>) -> (Arc<ExecutorFleet>, DropGuard) {
+fn start_executors(urls: Vec<String>) -> (Arc<ExecutorFleet>, DropGuard) {
     executors_with(urls, None)
 }
 
@@ -53,9 +53,9 @@ pub(super) fn executors_with(
     (executors, shutdown.drop_guard())
 }
 
-pub(super) fn caller(request: &JobRequest) -> RunCaller {
+pub(super) fn build_caller(request: &JobRequest) -> RunCaller {
     RunCaller {
-        run: domain::RunId::new(ticket(), 1),
+        run: domain::RunId::new(build_ticket_key(), 1),
         repository: request.repository.clone(),
         fence: RunFence::new(1, 2, 1),
     }
@@ -64,10 +64,10 @@ pub(super) fn caller(request: &JobRequest) -> RunCaller {
 #[tokio::test]
 async fn open_workspace_is_found_at_full_executor() {
     let (full, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
-    full.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
-    let (executors, _stopped) = executors(vec![free.url.clone(), full.url.clone()]);
-    let request = request(Job::Implement);
-    let caller = caller(&request);
+    full.hold_run_in_the_last_slot(&domain::RunId::new(build_ticket_key(), 1));
+    let (executors, _stopped) = start_executors(vec![free.url.clone(), full.url.clone()]);
+    let request = build_job_request(Job::Implement);
+    let caller = build_caller(&request);
     let opened = executors.open(&caller, &request, None, None).await.unwrap();
     assert_eq!(opened.executor, full.url);
     assert_eq!((full.open(), free.open()), (1, 0));
@@ -76,9 +76,9 @@ async fn open_workspace_is_found_at_full_executor() {
 #[tokio::test]
 async fn seeds_come_from_executor_holding_workspace() {
     let executor = FakeExecutor::start().await;
-    let (executors, _stopped) = executors(vec![executor.url.clone()]);
-    let request = request(Job::Implement);
-    let caller = caller(&request);
+    let (executors, _stopped) = start_executors(vec![executor.url.clone()]);
+    let request = build_job_request(Job::Implement);
+    let caller = build_caller(&request);
     let opened = executors.open(&caller, &request, None, None).await.unwrap();
     let query = SeedQuery {
         text: "The total is wrong".to_owned(),
@@ -97,9 +97,9 @@ async fn seeds_come_from_executor_holding_workspace() {
 #[tokio::test]
 async fn checks_run_at_executor_holding_workspace() {
     let executor = FakeExecutor::start().await;
-    let (executors, _guard) = executors(vec![executor.url.clone()]);
-    let request = request(Job::Implement);
-    let caller = caller(&request);
+    let (executors, _guard) = start_executors(vec![executor.url.clone()]);
+    let request = build_job_request(Job::Implement);
+    let caller = build_caller(&request);
     let info = executors.open(&caller, &request, None, None).await.unwrap();
     let given = ["make test".to_owned()];
     let found = executors.find_checks(&caller, &info, &given).await.unwrap();
@@ -156,8 +156,8 @@ impl SilentWay {
                 let (near, _) = listener.accept().await.unwrap();
                 let far = tokio::net::TcpStream::connect(&target).await.unwrap();
                 let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
-                tokio::spawn(carry(near_in, far_out, Arc::clone(&hears)));
-                tokio::spawn(carry(far_in, near_out, Arc::clone(&hears)));
+                tokio::spawn(forward_bytes(near_in, far_out, Arc::clone(&hears)));
+                tokio::spawn(forward_bytes(far_in, near_out, Arc::clone(&hears)));
             }
         });
         Self {
@@ -168,7 +168,7 @@ impl SilentWay {
     }
 }
 
-async fn carry(
+async fn forward_bytes(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
     is_silent: Arc<std::sync::atomic::AtomicBool>,
@@ -190,10 +190,10 @@ async fn carry(
 async fn silent_executor_is_left_after_one_limit() {
     let (lost, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
     let way = SilentWay::to(&lost).await;
-    lost.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
-    let (executors, _stopped) = executors(vec![way.url.clone(), free.url.clone()]);
-    let request = request(Job::Implement);
-    let caller = caller(&request);
+    lost.hold_run_in_the_last_slot(&domain::RunId::new(build_ticket_key(), 1));
+    let (executors, _stopped) = start_executors(vec![way.url.clone(), free.url.clone()]);
+    let request = build_job_request(Job::Implement);
+    let caller = build_caller(&request);
     let opened = executors.open(&caller, &request, None, None).await.unwrap();
     assert_eq!(opened.executor, way.url);
     assert!(!executors.leave_if_silent(&way.url).await, "it answers");

@@ -17,7 +17,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_complete_while_redis_is_down() {
-    let mut world = World::start(script()).await;
+    let mut world = World::start(build_fix_script()).await;
     // Longer in total than the lease lasts.
     world.model.set_latency(Duration::from_millis(400));
     let planner = world.planner().await;
@@ -41,7 +41,7 @@ async fn tickets_complete_while_redis_is_down() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_needs_nats_and_tells_of_redis() {
-    let mut world = World::start(script()).await;
+    let mut world = World::start(build_fix_script()).await;
     let planner = world.planner().await;
     world.ready(&planner, "200 ready").await;
     world.redis.kill();

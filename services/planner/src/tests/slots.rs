@@ -22,7 +22,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_run_starts_when_slot_frees() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.executor.set_full(true);
     let planner = world.planner().await;
     world.ask().await;
@@ -39,7 +39,7 @@ async fn waiting_run_starts_when_slot_frees() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_run_leaves_slot_queue() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.executor.set_full(true);
     let planner = world.planner().await;
     world.ask().await;
@@ -58,7 +58,7 @@ async fn stopped_run_leaves_slot_queue() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unclosed_workspace_closes_when_executor_responds() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.executor.refuse_closes(2);
     let planner = world.planner().await;
     world.ask().await;
@@ -69,7 +69,7 @@ async fn unclosed_workspace_closes_when_executor_responds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pool_records_follow_changes_with_time() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     let planner = world.planner().await;
     let table = world.queue.table::<PoolRecord>(KeyValueBucket::Pools);
     let seen = async |wanted: fn(&PoolRecord) -> bool| {

@@ -5,7 +5,7 @@ use domain::WorkspaceSnapshot;
 use super::*;
 
 /// Returns every snapshot in the journal of the only run, in order.
-async fn snapshots(world: &World, row: &TicketRow) -> Vec<WorkspaceSnapshot> {
+async fn list_snapshots(world: &World, row: &TicketRow) -> Vec<WorkspaceSnapshot> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let taken = entries.into_iter().filter_map(|(_, entry)| match entry.fact {
         Fact::SnapshotTaken { snapshot, .. } => Some(snapshot),
@@ -14,7 +14,7 @@ async fn snapshots(world: &World, row: &TicketRow) -> Vec<WorkspaceSnapshot> {
     taken.collect()
 }
 
-fn edits(count: usize) -> Vec<ScriptStep> {
+fn build_edit_script(count: usize) -> Vec<ScriptStep> {
     let edit = |number| ScriptStep::call("edit_file", json!({ "path": format!("{number}") }));
     (0..count)
         .map(edit)
@@ -24,12 +24,12 @@ fn edits(count: usize) -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn store_keeps_only_last_run_snapshot() {
-    let world = World::start(edits(5)).await;
+    let world = World::start(build_edit_script(5)).await;
     world.executor.make_packs_of(300_000);
     let planner = world.planner().await;
     world.ask().await;
     let row = world.finished(1).await;
-    let taken = snapshots(&world, &row).await;
+    let taken = list_snapshots(&world, &row).await;
     assert!(taken.len() >= 5, "{}", taken.len());
     let (last, replaced) = taken.split_last().unwrap();
     let objects = world.queue.objects();
@@ -48,7 +48,7 @@ async fn store_keeps_only_last_run_snapshot() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_workspace_restores_after_snapshot_removal() {
-    let mut steps = edits(3);
+    let mut steps = build_edit_script(3);
     steps.insert(3, ScriptStep::call("read_file", json!({ "path": "a" })));
     let world = World::start(steps).await;
     world.executor.make_packs_of(300_000);
@@ -74,9 +74,9 @@ async fn oversized_snapshot_is_reported_and_removed() {
     let planner = world.planner().await;
     world.ask().await;
     let row = world.finished(1).await;
-    let facts = facts(&world, &row).await;
+    let facts = list_fact_names(&world, &row).await;
     assert!(facts.iter().any(|fact| fact == "snapshot_failed"), "{facts:?}");
-    assert_eq!(snapshots(&world, &row).await, []);
+    assert_eq!(list_snapshots(&world, &row).await, []);
     let torn = world
         .queue
         .objects()

@@ -21,7 +21,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
 use super::{
-    pool::{caller, executors_with},
+    pool::{build_caller, executors_with},
     *,
 };
 use crate::executors::{ExecutorFleet, RunCaller};
@@ -61,8 +61,8 @@ impl SpanCollector {
         for from in self.0.lock().unwrap().iter() {
             let resource = &from.resource.as_ref().unwrap().attributes;
             let (service, instance) = (
-                text(resource, "service.name"),
-                text(resource, "service.instance.id"),
+                read_text_attribute(resource, "service.name"),
+                read_text_attribute(resource, "service.instance.id"),
             );
             for span in from.scope_spans.iter().flat_map(|scope| &scope.spans) {
                 let trace = TraceId::from_bytes(span.trace_id.as_slice().try_into().unwrap());
@@ -78,7 +78,7 @@ impl SpanCollector {
     }
 }
 
-fn text(attributes: &[KeyValue], key: &str) -> String {
+fn read_text_attribute(attributes: &[KeyValue], key: &str) -> String {
     let found: Vec<_> = attributes.iter().filter(|pair| pair.key == key).collect();
     match found.as_slice() {
         [pair] => match pair.value.as_ref().and_then(|value| value.value.clone()) {
@@ -89,7 +89,7 @@ fn text(attributes: &[KeyValue], key: &str) -> String {
     }
 }
 
-fn span(id: u64) -> wire::FinishedSpan {
+fn build_span(id: u64) -> wire::FinishedSpan {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let now = u64::try_from(now.as_nanos()).unwrap();
     wire::FinishedSpan {
@@ -102,11 +102,11 @@ fn span(id: u64) -> wire::FinishedSpan {
     }
 }
 
-fn answer(spans: Vec<wire::FinishedSpan>, more: bool) -> wire::TakeSpansResponse {
+fn build_spans_response(spans: Vec<wire::FinishedSpan>, more: bool) -> wire::TakeSpansResponse {
     wire::TakeSpansResponse { spans, more }
 }
 
-fn attribute(key: &str, value: &str) -> wire::SpanAttribute {
+fn build_attribute(key: &str, value: &str) -> wire::SpanAttribute {
     wire::SpanAttribute {
         key: key.to_owned(),
         value: value.to_owned(),
@@ -114,8 +114,8 @@ fn attribute(key: &str, value: &str) -> wire::SpanAttribute {
 }
 
 /// Opens the workspace of a run and notes a call beneath a span of this planner, sampled or not.
-async fn note(executors: &ExecutorFleet, request: &JobRequest, flags: TraceFlags) -> RunCaller {
-    let caller = caller(request);
+async fn open_noted_call(executors: &ExecutorFleet, request: &JobRequest, flags: TraceFlags) -> RunCaller {
+    let caller = build_caller(request);
     let opened = executors.open(&caller, request, None, None).await.unwrap();
     let context = SpanContext::new(
         TraceId::from(TRACE),
@@ -131,10 +131,18 @@ async fn note(executors: &ExecutorFleet, request: &JobRequest, flags: TraceFlags
 #[tokio::test]
 async fn spans_of_executor_reach_planners_collector() {
     let executor = FakeExecutor::start().await;
-    executor.keep_spans([answer(vec![span(1)], true), answer(vec![span(2)], false)]);
+    executor.keep_spans([
+        build_spans_response(vec![build_span(1)], true),
+        build_spans_response(vec![build_span(2)], false),
+    ]);
     let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
-    let caller = note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
+    let caller = open_noted_call(
+        &executors,
+        &build_job_request(Job::Implement),
+        TraceFlags::SAMPLED,
+    )
+    .await;
     executors.finish_spans().await;
     let instance = executor.url.trim_start_matches("http://").to_owned();
     let expected = [1, 2].map(|id| {
@@ -157,10 +165,15 @@ async fn spans_of_executor_reach_planners_collector() {
 #[tokio::test]
 async fn calls_are_asked_for_without_shutdown() {
     let executor = FakeExecutor::start().await;
-    executor.keep_spans([answer(vec![span(1)], false)]);
+    executor.keep_spans([build_spans_response(vec![build_span(1)], false)]);
     let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
-    note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
+    open_noted_call(
+        &executors,
+        &build_job_request(Job::Implement),
+        TraceFlags::SAMPLED,
+    )
+    .await;
     let arrived = async {
         while collector.spans().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -183,7 +196,7 @@ async fn nobody_is_asked_without_need() {
         let (_collector, forwarder) = SpanCollector::start().await;
         let forwarder = is_traced.then_some(forwarder);
         let (executors, _stopped) = executors_with(vec![executor.url.clone()], forwarder);
-        note(&executors, &request(Job::Implement), flags).await;
+        open_noted_call(&executors, &build_job_request(Job::Implement), flags).await;
         executors.finish_spans().await;
         assert_eq!(executor.asked_for_spans(), []);
     }
@@ -193,25 +206,33 @@ async fn nobody_is_asked_without_need() {
 async fn hostile_executor_is_kept_to_its_part() {
     let secret = "Authorization: Bearer ghp_secret";
     let executor = FakeExecutor::start().await;
-    let mut own_of_planner = span(CALL);
+    let mut own_of_planner = build_span(CALL);
     own_of_planner.parent_span_id = vec![3; 8];
     let named = wire::FinishedSpan {
         name: secret.to_owned(),
         attributes: vec![
-            attribute("service.name", "planner"),
-            attribute("service.instance.id", "planner-1"),
-            attribute("run", "jira:OTHER-1@1"),
-            attribute("error", secret),
+            build_attribute("service.name", "planner"),
+            build_attribute("service.instance.id", "planner-1"),
+            build_attribute("run", "jira:OTHER-1@1"),
+            build_attribute("error", secret),
         ],
-        ..span(2)
+        ..build_span(2)
     };
-    let many = (1_000..2_000).map(span).collect();
-    let endless = (10_000..10_100).map(|id| answer(vec![span(id)], true));
-    let first = [answer(vec![own_of_planner, named], true), answer(many, true)];
+    let many = (1_000..2_000).map(build_span).collect();
+    let endless = (10_000..10_100).map(|id| build_spans_response(vec![build_span(id)], true));
+    let first = [
+        build_spans_response(vec![own_of_planner, named], true),
+        build_spans_response(many, true),
+    ];
     executor.keep_spans(first.into_iter().chain(endless));
     let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
-    note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
+    open_noted_call(
+        &executors,
+        &build_job_request(Job::Implement),
+        TraceFlags::SAMPLED,
+    )
+    .await;
     executors.finish_spans().await;
     let spans = collector.spans();
     // One of the first response, 256 of the second, and one of each of 14 more responses.
@@ -234,13 +255,21 @@ async fn hostile_executor_is_kept_to_its_part() {
 async fn answer_above_its_limit_is_not_read() {
     let executor = FakeExecutor::start().await;
     let large = wire::FinishedSpan {
-        attributes: vec![attribute("x", &"x".repeat(300 * 1024))],
-        ..span(1)
+        attributes: vec![build_attribute("x", &"x".repeat(300 * 1024))],
+        ..build_span(1)
     };
-    executor.keep_spans([answer(vec![large], false), answer(vec![span(2)], false)]);
+    executor.keep_spans([
+        build_spans_response(vec![large], false),
+        build_spans_response(vec![build_span(2)], false),
+    ]);
     let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
-    note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
+    open_noted_call(
+        &executors,
+        &build_job_request(Job::Implement),
+        TraceFlags::SAMPLED,
+    )
+    .await;
     executors.finish_spans().await;
     assert_eq!(
         (executor.asked_for_spans().len(), collector.spans()),

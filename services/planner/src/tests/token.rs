@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_planner_keeps_ticket_beyond_ack_wait() {
-    let world = World::start_with(script(), 2_000).await;
+    let world = World::start_with(build_fix_script(), 2_000).await;
     world.model.set_latency(Duration::from_secs(4));
     let planner = world.planner().await;
     world.ask().await;
@@ -29,7 +29,7 @@ async fn busy_planner_keeps_ticket_beyond_ack_wait() {
 async fn dead_planner_loses_ticket_within_seconds() {
     let ack_wait_ms = queue::Settings::default().ack_wait_ms;
     assert!(lease::Settings::default().ttl_ms < ack_wait_ms);
-    let world = World::start_with(script(), ack_wait_ms).await;
+    let world = World::start_with(build_fix_script(), ack_wait_ms).await;
     world.ask().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.child_token()).await.unwrap();

@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn told(reports: &[(u64, OutboundRequest)]) -> usize {
+fn count_unreadable_reports(reports: &[(u64, OutboundRequest)]) -> usize {
     let is_told = |report: &OutboundRequest| matches!(report.request, OutboundAction::Unreadable(_));
     reports.iter().filter(|(_, report)| is_told(report)).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_trigger_is_dead_lettered_without_blocking() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     let subject = "journeyman.triggers.jira=3AENG-12.garbage";
     testkit::publish_raw(&world.nats.url(), subject, b"!!!")
         .await
@@ -24,15 +24,20 @@ async fn unreadable_trigger_is_dead_lettered_without_blocking() {
     let (_, letter) = &letters[0];
     assert_eq!(
         (letter.what.as_str(), letter.ticket.clone()),
-        ("trigger", Some(ticket()))
+        ("trigger", Some(build_ticket_key()))
     );
     assert!(
         letter.reason.contains("journeyman dead retry"),
         "{}",
         letter.reason
     );
-    let reports = world.queue.reports().read_after(&ticket(), 0).await.unwrap();
-    assert_eq!(told(&reports), 1);
+    let reports = world
+        .queue
+        .reports()
+        .read_after(&build_ticket_key(), 0)
+        .await
+        .unwrap();
+    assert_eq!(count_unreadable_reports(&reports), 1);
 
     testkit::publish_raw(&world.nats.url(), &format!("{subject}-last"), b"{}")
         .await
@@ -42,7 +47,12 @@ async fn unreadable_trigger_is_dead_lettered_without_blocking() {
         (letters.len() == 2).then_some(())
     };
     world.until("the last trigger is set aside too", second).await;
-    let last = world.queue.triggers().last_sequence(&ticket()).await.unwrap();
+    let last = world
+        .queue
+        .triggers()
+        .last_sequence(&build_ticket_key())
+        .await
+        .unwrap();
     let folded = async || (Some(world.row().await?.cursor) == last).then_some(());
     world.until("the cursor is behind it", folded).await;
     world.stop(planner).await;
@@ -50,7 +60,7 @@ async fn unreadable_trigger_is_dead_lettered_without_blocking() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_row_is_rebuilt_and_run_continues() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.ask_and_stop_in_the_middle().await;
     testkit::publish_raw(&world.nats.url(), "$KV.tickets.jira=3AENG-12", b"{\"version\":")
         .await
@@ -67,7 +77,7 @@ async fn unreadable_row_is_rebuilt_and_run_continues() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_journal_ends_run_after_retry() {
-    let world = World::start(script()).await;
+    let world = World::start(build_fix_script()).await;
     world.ask_and_stop_in_the_middle().await;
     let journal = "journeyman.journal.jira=3AENG-12.1";
     testkit::publish_raw(&world.nats.url(), journal, b"{")

@@ -12,17 +12,19 @@ use proptest::prelude::*;
 
 use super::fold::{FoldStep, fold_triggers};
 use super::lanes::next_runs;
-use crate::run::tests::{commit, request, reviewed, ticket, trigger};
+use crate::run::tests::{
+    build_commit_id, build_job_request, build_review_subject, build_ticket_key, build_trigger,
+};
 
-fn fence() -> RunFence {
+fn build_fence() -> RunFence {
     RunFence::new(1, 2, 1)
 }
 
-fn asked(job: Job) -> TriggerReason {
-    TriggerReason::JobRequested(Box::new(request(job)))
+fn build_request_reason(job: Job) -> TriggerReason {
+    TriggerReason::JobRequested(Box::new(build_job_request(job)))
 }
 
-fn merged() -> TriggerReason {
+fn build_merge_reason() -> TriggerReason {
     TriggerReason::PullRequestMerged {
         pull_request: pull_request(),
         by: "ada".to_owned(),
@@ -39,22 +41,28 @@ fn pull_request() -> PullRequestRef {
     }
 }
 
-fn run(sequence: u64) -> RunId {
-    RunId::new(ticket(), sequence)
+fn build_run_id(sequence: u64) -> RunId {
+    RunId::new(build_ticket_key(), sequence)
 }
 
-fn folded(row: TicketRow, reasons: Vec<(u64, TriggerReason)>) -> (TicketRow, Vec<FoldStep>) {
+fn fold_reasons(row: TicketRow, reasons: Vec<(u64, TriggerReason)>) -> (TicketRow, Vec<FoldStep>) {
     let triggers: Vec<_> = reasons
         .into_iter()
-        .map(|(sequence, reason)| (sequence, trigger(reason)))
+        .map(|(sequence, reason)| (sequence, build_trigger(reason)))
         .collect();
-    let (row, steps) = fold_triggers(row, &ticket(), &triggers, fence(), Timestamp::from_unix_ms(7));
+    let (row, steps) = fold_triggers(
+        row,
+        &build_ticket_key(),
+        &triggers,
+        build_fence(),
+        Timestamp::from_unix_ms(7),
+    );
     assert_eq!(
         fold_triggers(
             row.clone(),
-            &ticket(),
+            &build_ticket_key(),
             &triggers,
-            fence(),
+            build_fence(),
             Timestamp::from_unix_ms(7)
         ),
         (row.clone(), vec![]),
@@ -65,46 +73,60 @@ fn folded(row: TicketRow, reasons: Vec<(u64, TriggerReason)>) -> (TicketRow, Vec
 
 #[test]
 fn requested_job_opens_run_named_by_trigger() {
-    let (row, steps) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
+    let (row, steps) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    );
     assert_eq!(row.cursor, 5);
-    assert_eq!(next_runs(&row), [run(5)]);
-    assert!(matches!(&steps[..], [FoldStep::Open { run: opened, .. }] if *opened == run(5)));
+    assert_eq!(next_runs(&row), [build_run_id(5)]);
+    assert!(matches!(&steps[..], [FoldStep::Open { run: opened, .. }] if *opened == build_run_id(5)));
 }
 
-fn parked(row: &mut TicketRow, sequence: u64, waits_for: WaitCondition) {
-    row.run_mut(&run(sequence)).unwrap().status = RunStatus::Parked { waits_for };
+fn mark_run_parked(row: &mut TicketRow, sequence: u64, waits_for: WaitCondition) {
+    row.run_mut(&build_run_id(sequence)).unwrap().status = RunStatus::Parked { waits_for };
 }
 
 #[test]
 fn changes_of_one_repository_take_turns() {
     let asked = vec![
-        (5, asked(Job::Implement)),
-        (6, asked(Job::Implement)),
-        (7, merged()),
+        (5, build_request_reason(Job::Implement)),
+        (6, build_request_reason(Job::Implement)),
+        (7, build_merge_reason()),
     ];
-    let (mut row, _) = folded(TicketRow::default(), asked);
-    assert_eq!(next_runs(&row), [run(5), run(7)]);
-    row.finish(&run(7), StopReason::Completed, trigger(merged()).at);
-    assert_eq!(next_runs(&row), [run(5)]);
-    parked(&mut row, 5, WaitCondition::Report);
+    let (mut row, _) = fold_reasons(TicketRow::default(), asked);
+    assert_eq!(next_runs(&row), [build_run_id(5), build_run_id(7)]);
+    row.finish(
+        &build_run_id(7),
+        StopReason::Completed,
+        build_trigger(build_merge_reason()).at,
+    );
+    assert_eq!(next_runs(&row), [build_run_id(5)]);
+    mark_run_parked(&mut row, 5, WaitCondition::Report);
     assert_eq!(
         next_runs(&row),
         [],
         "the second may come to work on the first one's branch"
     );
-    row.finish(&run(5), StopReason::Completed, trigger(merged()).at);
-    assert_eq!(next_runs(&row), [run(6)]);
+    row.finish(
+        &build_run_id(5),
+        StopReason::Completed,
+        build_trigger(build_merge_reason()).at,
+    );
+    assert_eq!(next_runs(&row), [build_run_id(6)]);
 }
 
 #[test]
 fn changes_of_two_repositories_run_parallel() {
-    let mut other = request(Job::Implement);
+    let mut other = build_job_request(Job::Implement);
     other.repository = "acme/site".parse().unwrap();
     let other = TriggerReason::JobRequested(Box::new(other));
-    let (row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement)), (6, other)]);
+    let (row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement)), (6, other)],
+    );
     let mut next = next_runs(&row);
     next.sort();
-    assert_eq!(next, [run(5), run(6)]);
+    assert_eq!(next, [build_run_id(5), build_run_id(6)]);
 }
 
 #[test]
@@ -116,7 +138,7 @@ fn parked_change_keeps_only_its_branch() {
         };
         TriggerReason::ChecksCompleted(ChecksSummary {
             pull_request,
-            head: commit('1'),
+            head: build_commit_id('1'),
             conclusion: ChecksConclusion::Failure,
             failed: vec![],
             unrepaired: None,
@@ -127,28 +149,39 @@ fn parked_change_keeps_only_its_branch() {
         })
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
-    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
-    row.set_branch(&run(5), "a");
-    parked(&mut row, 5, WaitCondition::Decision);
-    (row, _) = folded(row, red);
-    assert_eq!(next_runs(&row), [run(7)], "the branch of the first is its own");
-    row.run_mut(&run(7)).unwrap().status = RunStatus::Active;
-    let answer = OutboundSettled {
-        report: run(5).call(9).into(),
-        run: run(5),
-        outcome: OutboundOutcome::Done(OutboundReceipt::Told),
-    };
-    (row, _) = folded(row, vec![(9, TriggerReason::ReportSettled(answer))]);
+    let (mut row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    );
+    row.set_branch(&build_run_id(5), "a");
+    mark_run_parked(&mut row, 5, WaitCondition::Decision);
+    (row, _) = fold_reasons(row, red);
     assert_eq!(
         next_runs(&row),
-        [run(7)],
+        [build_run_id(7)],
+        "the branch of the first is its own"
+    );
+    row.run_mut(&build_run_id(7)).unwrap().status = RunStatus::Active;
+    let answer = OutboundSettled {
+        report: build_run_id(5).call(9).into(),
+        run: build_run_id(5),
+        outcome: OutboundOutcome::Done(OutboundReceipt::Told),
+    };
+    (row, _) = fold_reasons(row, vec![(9, TriggerReason::ReportSettled(answer))]);
+    assert_eq!(
+        next_runs(&row),
+        [build_run_id(7)],
         "a run that has begun is not interrupted"
     );
-    parked(&mut row, 7, WaitCondition::Report);
-    assert_eq!(next_runs(&row), [run(5)], "the oldest that can go on is next");
+    mark_run_parked(&mut row, 7, WaitCondition::Report);
+    assert_eq!(
+        next_runs(&row),
+        [build_run_id(5)],
+        "the oldest that can go on is next"
+    );
 }
 
-fn comment(on: Option<PullRequestRef>) -> TriggerReason {
+fn build_comment_reason(on: Option<PullRequestRef>) -> TriggerReason {
     comment_by(true, on)
 }
 
@@ -167,28 +200,34 @@ fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> TriggerReason {
 
 #[test]
 fn news_reach_concerned_runs_without_waking() {
-    let mut row = folded(
+    let mut row = fold_reasons(
         TicketRow::default(),
-        vec![(5, asked(Job::Implement)), (6, merged())],
+        vec![
+            (5, build_request_reason(Job::Implement)),
+            (6, build_merge_reason()),
+        ],
     )
     .0;
-    parked(&mut row, 5, WaitCondition::Decision);
+    mark_run_parked(&mut row, 5, WaitCondition::Decision);
     for on in [None, Some(pull_request())] {
-        let (heard, steps) = folded(row.clone(), vec![(7, comment(on))]);
+        let (heard, steps) = fold_reasons(row.clone(), vec![(7, build_comment_reason(on))]);
         assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
-            if *told == run(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
+            if *told == build_run_id(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
         assert_eq!(
-            heard.run(&run(5)).unwrap().status,
-            row.run(&run(5)).unwrap().status
+            heard.run(&build_run_id(5)).unwrap().status,
+            row.run(&build_run_id(5)).unwrap().status
         );
     }
     let elsewhere = PullRequestRef {
         repository: "acme/site".parse().unwrap(),
         ..pull_request()
     };
-    assert_eq!(folded(row, vec![(7, comment(Some(elsewhere)))]).1, []);
     assert_eq!(
-        folded(TicketRow::default(), vec![(7, comment(None))]).1,
+        fold_reasons(row, vec![(7, build_comment_reason(Some(elsewhere)))]).1,
+        []
+    );
+    assert_eq!(
+        fold_reasons(TicketRow::default(), vec![(7, build_comment_reason(None))]).1,
         [],
         "without a live run nothing follows"
     );
@@ -196,10 +235,14 @@ fn news_reach_concerned_runs_without_waking() {
 
 #[test]
 fn comment_wakes_run_awaiting_answer() {
-    let mut row = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]).0;
-    parked(&mut row, 5, WaitCondition::Answer);
-    let (heard, steps) = folded(row, vec![(7, comment(None))]);
-    assert_eq!(heard.run(&run(5)).unwrap().status, RunStatus::Queued);
+    let mut row = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    )
+    .0;
+    mark_run_parked(&mut row, 5, WaitCondition::Answer);
+    let (heard, steps) = fold_reasons(row, vec![(7, build_comment_reason(None))]);
+    assert_eq!(heard.run(&build_run_id(5)).unwrap().status, RunStatus::Queued);
     assert!(
         matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. }))
     );
@@ -207,12 +250,16 @@ fn comment_wakes_run_awaiting_answer() {
 
 #[test]
 fn comment_of_stranger_wakes_no_waiting_run() {
-    let mut row = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]).0;
-    parked(&mut row, 5, WaitCondition::Answer);
-    let (heard, steps) = folded(row.clone(), vec![(7, comment_by(false, None))]);
+    let mut row = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    )
+    .0;
+    mark_run_parked(&mut row, 5, WaitCondition::Answer);
+    let (heard, steps) = fold_reasons(row.clone(), vec![(7, comment_by(false, None))]);
     assert_eq!(
-        heard.run(&run(5)).unwrap().status,
-        row.run(&run(5)).unwrap().status
+        heard.run(&build_run_id(5)).unwrap().status,
+        row.run(&build_run_id(5)).unwrap().status
     );
     assert!(
         matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
@@ -222,13 +269,16 @@ fn comment_of_stranger_wakes_no_waiting_run() {
 
 #[test]
 fn newer_triage_supersedes_running_one() {
-    let (row, steps) = folded(
+    let (row, steps) = fold_reasons(
         TicketRow::default(),
-        vec![(5, asked(Job::Triage)), (6, asked(Job::Triage))],
+        vec![
+            (5, build_request_reason(Job::Triage)),
+            (6, build_request_reason(Job::Triage)),
+        ],
     );
     assert_eq!(row.pending.len(), 1);
     assert_eq!(
-        row.run(&run(5)).unwrap().status,
+        row.run(&build_run_id(5)).unwrap().status,
         RunStatus::Finished {
             reason: StopReason::Superseded
         }
@@ -236,14 +286,14 @@ fn newer_triage_supersedes_running_one() {
     assert!(
         steps
             .iter()
-            .any(|step| matches!(step, FoldStep::Tell { run: told, .. } if *told == run(5)))
+            .any(|step| matches!(step, FoldStep::Tell { run: told, .. } if *told == build_run_id(5)))
     );
 }
 
 fn pushed_by_grace() -> TriggerReason {
     TriggerReason::HeadMoved {
         pull_request: pull_request(),
-        head: commit('c'),
+        head: build_commit_id('c'),
         by: "grace".to_owned(),
     }
 }
@@ -251,134 +301,156 @@ fn pushed_by_grace() -> TriggerReason {
 #[test]
 fn push_reaches_only_work_on_branch() {
     let on = |branch: &str| {
-        let mut request = request(Job::AddressReview);
-        request.about = reviewed();
+        let mut request = build_job_request(Job::AddressReview);
+        request.about = build_review_subject();
         if let domain::JobSubject::Review(round) = &mut request.about {
             round.pull_request.branch = branch.to_owned();
         }
         TriggerReason::JobRequested(Box::new(request))
     };
-    let mut row = folded(
+    let mut row = fold_reasons(
         TicketRow::default(),
-        vec![(5, on("b")), (6, on("other")), (7, asked(Job::Answer))],
+        vec![
+            (5, on("b")),
+            (6, on("other")),
+            (7, build_request_reason(Job::Answer)),
+        ],
     )
     .0;
-    parked(&mut row, 5, WaitCondition::Answer);
-    let (moved, steps) = folded(row, vec![(8, pushed_by_grace())]);
+    mark_run_parked(&mut row, 5, WaitCondition::Answer);
+    let (moved, steps) = fold_reasons(row, vec![(8, pushed_by_grace())]);
     let told: Vec<&RunId> = steps
         .iter()
         .filter_map(|step| match step {
-            FoldStep::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == commit('c')) => {
+            FoldStep::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == build_commit_id('c')) => {
                 Some(run)
             }
             _ => None,
         })
         .collect();
-    assert_eq!(told, [&run(5)]);
-    assert_eq!(moved.run(&run(5)).unwrap().status, RunStatus::Queued);
-    assert_eq!(moved.run(&run(8)).unwrap().job, Job::BackToDraft);
+    assert_eq!(told, [&build_run_id(5)]);
+    assert_eq!(moved.run(&build_run_id(5)).unwrap().status, RunStatus::Queued);
+    assert_eq!(moved.run(&build_run_id(8)).unwrap().job, Job::BackToDraft);
 }
 
 #[test]
 fn withdrawn_review_ends_alone() {
-    let row = folded(
+    let row = fold_reasons(
         TicketRow::default(),
         vec![
-            (5, asked(Job::Review)),
-            (6, asked(Job::Implement)),
-            (7, asked(Job::Triage)),
+            (5, build_request_reason(Job::Review)),
+            (6, build_request_reason(Job::Implement)),
+            (7, build_request_reason(Job::Triage)),
         ],
     );
     let why = domain::WithdrawalReason::Merged;
-    let (row, steps) = folded(row.0, vec![(8, TriggerReason::ReviewWithdrawn { why })]);
+    let (row, steps) = fold_reasons(row.0, vec![(8, TriggerReason::ReviewWithdrawn { why })]);
     let reason = StopReason::Withdrawn { why };
     assert_eq!(
-        row.run(&run(5)).unwrap().status,
+        row.run(&build_run_id(5)).unwrap().status,
         RunStatus::Finished {
             reason: reason.clone()
         }
     );
     assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
-        if *told == run(5) && **fact == Fact::RunFinished { reason }));
+        if *told == build_run_id(5) && **fact == Fact::RunFinished { reason }));
     assert_eq!(row.pending.len(), 2);
 }
 
 #[test]
 fn settled_report_wakes_run_and_records_pull() {
-    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitCondition::Report);
+    let (mut row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    );
+    mark_run_parked(&mut row, 5, WaitCondition::Report);
     let outcome = OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request()));
     let settled = OutboundSettled {
-        report: run(5).call(9).into(),
-        run: run(5),
+        report: build_run_id(5).call(9).into(),
+        run: build_run_id(5),
         outcome,
     };
-    let (row, steps) = folded(row, vec![(6, TriggerReason::ReportSettled(settled))]);
+    let (row, steps) = fold_reasons(row, vec![(6, TriggerReason::ReportSettled(settled))]);
     assert_eq!(row.pull_requests, [pull_request()]);
-    assert_eq!(next_runs(&row), [run(5)]);
+    assert_eq!(next_runs(&row), [build_run_id(5)]);
     assert_eq!(steps.len(), 1);
 }
 
 #[test]
 fn stop_reaches_all_runs_except_maintenance() {
-    let before = vec![(5, asked(Job::Implement)), (6, merged())];
-    let (row, _) = folded(TicketRow::default(), before);
-    let (_, steps) = folded(row, vec![(7, TriggerReason::StopRequested { run: None })]);
+    let before = vec![
+        (5, build_request_reason(Job::Implement)),
+        (6, build_merge_reason()),
+    ];
+    let (row, _) = fold_reasons(TicketRow::default(), before);
+    let (_, steps) = fold_reasons(row, vec![(7, TriggerReason::StopRequested { run: None })]);
     assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
-        if *told == run(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
+        if *told == build_run_id(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
 }
 
 #[test]
 fn irrelevant_trigger_folds_without_step() {
     let decision = GateDecision {
-        run: run(3),
+        run: build_run_id(3),
         head: "a".repeat(40).parse().unwrap(),
         verdict: DecisionVerdict::Approve,
         feedback: String::new(),
     };
-    let (row, steps) = folded(TicketRow::default(), vec![(5, TriggerReason::Decided(decision))]);
+    let (row, steps) = fold_reasons(TicketRow::default(), vec![(5, TriggerReason::Decided(decision))]);
     assert_eq!((row.cursor, steps), (5, vec![]));
 }
 
 #[test]
 fn retry_and_reassignment_wake_waiting_run() {
-    for reason in [TriggerReason::RetryRequested, asked(Job::Implement)] {
-        let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
-        parked(&mut row, 5, WaitCondition::Retry);
-        let (row, steps) = folded(row, vec![(6, reason)]);
+    for reason in [
+        TriggerReason::RetryRequested,
+        build_request_reason(Job::Implement),
+    ] {
+        let (mut row, _) = fold_reasons(
+            TicketRow::default(),
+            vec![(5, build_request_reason(Job::Implement))],
+        );
+        mark_run_parked(&mut row, 5, WaitCondition::Retry);
+        let (row, steps) = fold_reasons(row, vec![(6, reason)]);
         assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
-            if *told == run(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
+            if *told == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
         assert_eq!(
             (row.pending.len(), row.opened, next_runs(&row)),
-            (1, 1, vec![run(5)])
+            (1, 1, vec![build_run_id(5)])
         );
     }
 }
 
 #[test]
 fn retry_with_settled_notice_is_kept() {
-    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitCondition::Retry);
+    let (mut row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    );
+    mark_run_parked(&mut row, 5, WaitCondition::Retry);
     let told = TriggerReason::ReportSettled(domain::OutboundSettled {
-        report: run(5).call(9).into(),
-        run: run(5),
+        report: build_run_id(5).call(9).into(),
+        run: build_run_id(5),
         outcome: domain::OutboundOutcome::Done(domain::OutboundReceipt::Told),
     });
-    let (_, steps) = folded(row, vec![(6, told), (7, TriggerReason::RetryRequested)]);
+    let (_, steps) = fold_reasons(row, vec![(6, told), (7, TriggerReason::RetryRequested)]);
     let last = steps.last();
     assert!(matches!(last, Some(FoldStep::Tell { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
 }
 
 #[test]
 fn api_job_gets_promised_run() {
-    let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(Job::Implement))]);
-    parked(&mut row, 5, WaitCondition::Retry);
+    let (mut row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, build_request_reason(Job::Implement))],
+    );
+    mark_run_parked(&mut row, 5, WaitCondition::Retry);
     let request = Trigger {
         source: TriggerChannel::Api,
-        ..trigger(asked(Job::Implement))
+        ..build_trigger(build_request_reason(Job::Implement))
     };
     let now = Timestamp::from_unix_ms(7);
-    let (row, steps) = fold_triggers(row, &ticket(), &[(6, request)], fence(), now);
+    let (row, steps) = fold_triggers(row, &build_ticket_key(), &[(6, request)], build_fence(), now);
     assert!(matches!(&steps[..], [FoldStep::Open { .. }]));
     assert_eq!(next_runs(&row), [], "it queues behind the one that waits");
 }
@@ -386,23 +458,30 @@ fn api_job_gets_promised_run() {
 #[test]
 fn jobs_meet_running_jobs_by_lane() {
     for job in Job::ALL {
-        let (mut row, _) = folded(TicketRow::default(), vec![(5, asked(job)), (6, asked(job))]);
+        let (mut row, _) = fold_reasons(
+            TicketRow::default(),
+            vec![(5, build_request_reason(job)), (6, build_request_reason(job))],
+        );
         let live: Vec<RunId> = row.pending.iter().map(|pending| pending.run.clone()).collect();
         let lane = job.lane(&pull_request().repository);
         if lane.replaces() {
-            assert_eq!((live, next_runs(&row)), (vec![run(6)], vec![run(6)]), "{job}");
+            assert_eq!(
+                (live, next_runs(&row)),
+                (vec![build_run_id(6)], vec![build_run_id(6)]),
+                "{job}"
+            );
             continue;
         }
         assert_eq!(
             (live, next_runs(&row)),
-            (vec![run(5), run(6)], vec![run(5)]),
+            (vec![build_run_id(5), build_run_id(6)], vec![build_run_id(5)]),
             "{job}"
         );
-        parked(&mut row, 5, WaitCondition::Report);
+        mark_run_parked(&mut row, 5, WaitCondition::Report);
         let second = if matches!(lane, Lane::Change { .. }) {
             vec![]
         } else {
-            vec![run(6)]
+            vec![build_run_id(6)]
         };
         assert_eq!(next_runs(&row), second, "{job}: after the first has parked");
     }
@@ -420,7 +499,7 @@ enum Event {
     End(u8),
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let ask = (0..4_u8, proptest::option::of(0..3_u8)).prop_map(|(lane, branch)| Event::Ask(lane, branch));
     let event = prop_oneof![
         3 => ask,
@@ -431,7 +510,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 0..60)
 }
 
-fn lane(number: u8) -> Lane {
+fn choose_lane(number: u8) -> Lane {
     match number {
         0 => Lane::Talk,
         1 => Lane::Upkeep,
@@ -465,7 +544,7 @@ impl Rounds {
             Event::Ask(number, branch) => {
                 let pending = PendingRun {
                     branch: branch.map(|branch| branch.to_string()),
-                    ..PendingRun::new(run(sequence), Job::Implement, lane(*number))
+                    ..PendingRun::new(build_run_id(sequence), Job::Implement, choose_lane(*number))
                 };
                 self.row.open(pending, Timestamp::default());
                 (None, None)
@@ -498,7 +577,7 @@ impl Rounds {
 
 proptest! {
     #[test]
-    fn lanes_and_branches_serve_every_run(events in events()) {
+    fn lanes_and_branches_serve_every_run(events in any_events()) {
         let mut rounds = Rounds::default();
         for (event, sequence) in events.iter().zip(1..) {
             rounds.play(event, sequence);
@@ -541,13 +620,19 @@ fn orders_get_reaction_and_cost_reply() {
     };
     let asked = Trigger {
         seen: Some(to.clone()),
-        ..trigger(TriggerReason::CostAsked {
+        ..build_trigger(TriggerReason::CostAsked {
             on: None,
             cost: cost.clone(),
         })
     };
     let at = Timestamp::from_unix_ms(7);
-    let (_, steps) = fold_triggers(TicketRow::default(), &ticket(), &[(5, asked)], fence(), at);
+    let (_, steps) = fold_triggers(
+        TicketRow::default(),
+        &build_ticket_key(),
+        &[(5, asked)],
+        build_fence(),
+        at,
+    );
     let [FoldStep::Notice(seen), FoldStep::Notice(told)] = &steps[..] else {
         panic!("{steps:?}")
     };
@@ -566,7 +651,7 @@ fn a_skipped_job_becomes_a_notice() {
     let skipped = SkipReason::Label {
         label: "skip-dispatch".to_owned(),
     };
-    let (row, steps) = folded(
+    let (row, steps) = fold_reasons(
         TicketRow::default(),
         vec![(5, TriggerReason::Skipped(skipped.clone()))],
     );

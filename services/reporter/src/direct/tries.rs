@@ -65,7 +65,7 @@ fn next_wait(trouble: &EffectError, done: u32) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    async fn calls(retries: u32, trouble: fn() -> EffectError) -> (u32, u32) {
+    async fn count_calls(retries: u32, trouble: fn() -> EffectError) -> (u32, u32) {
         let mut calls = 0;
         let gave_up = retry_call(retries, || {
             calls += 1;
@@ -81,16 +81,19 @@ mod tests {
             detail: String::new(),
             after: None,
         };
-        assert_eq!(calls(3, later).await, (4, 3));
-        assert_eq!(calls(2, || EffectError::Unknown(String::new())).await, (3, 2));
+        assert_eq!(count_calls(3, later).await, (4, 3));
         assert_eq!(
-            calls(3, || EffectError::Refused(domain::OutboundRefusal::NotInspected)).await,
+            count_calls(2, || EffectError::Unknown(String::new())).await,
+            (3, 2)
+        );
+        assert_eq!(
+            count_calls(3, || EffectError::Refused(domain::OutboundRefusal::NotInspected)).await,
             (1, 0)
         );
         let long = || EffectError::Later {
             detail: String::new(),
             after: Some(Duration::from_secs(3600)),
         };
-        assert_eq!(calls(3, long).await, (1, 0));
+        assert_eq!(count_calls(3, long).await, (1, 0));
     }
 }

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(work: Option<serde_json::Value>) -> Trigger {
+    fn build_question_trigger(work: Option<serde_json::Value>) -> Trigger {
         let text = json!({"summary": "s", "description": "", "kind": "", "priority": "", "labels": [], "comments": [],
             "url": "", "sha256": ""});
         let mut question = json!({"type": "question", "author": "rita", "text": "Please mend it."});
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn only_pinned_work_begins() {
         let work = json!({"job": "implement", "repository": "acme/shop", "rules": {}});
-        let begun = work_of(asked(Some(work))).unwrap();
+        let begun = work_of(build_question_trigger(Some(work))).unwrap();
         assert_eq!(begun.key.as_str(), "work:comment:7");
         assert_eq!(
             (begun.source, begun.actor.as_deref()),
             (TriggerChannel::Reporter, Some("rita"))
         );
         assert_eq!(begun.reason.job(), Some(domain::Job::Implement));
-        assert_eq!(work_of(asked(None)), None);
+        assert_eq!(work_of(build_question_trigger(None)), None);
     }
 }

@@ -206,7 +206,7 @@ async fn filter_reviewers(
 mod tests {
     use super::*;
 
-    fn ranges(patch: &str) -> Vec<(u32, u32)> {
+    fn list_touched_ranges(patch: &str) -> Vec<(u32, u32)> {
         let file = PullRequestFile {
             path: "a.rs".to_owned(),
             patch: patch.to_owned(),
@@ -220,14 +220,14 @@ mod tests {
     #[test]
     fn change_touches_removed_and_adjacent_lines() {
         let changed = "@@ -10,4 +10,4 @@ fn total\n one\n-two\n-three\n+2\n+3\n four";
-        assert_eq!(ranges(changed), [(11, 12)]);
+        assert_eq!(list_touched_ranges(changed), [(11, 12)]);
         let added = "@@ -20,2 +20,4 @@\n one\n+new\n+newer\n two\n@@ -1,0 +5,1 @@";
-        assert_eq!(ranges(added), [(20, 21)]);
+        assert_eq!(list_touched_ranges(added), [(20, 21)]);
         let at_the_end = "@@ -30,2 +30,3 @@\n one\n two\n+new\n\\ No newline at end of file";
-        assert_eq!(ranges(at_the_end), [(31, 31)]);
+        assert_eq!(list_touched_ranges(at_the_end), [(31, 31)]);
         let two = "@@ -1,2 +1,2 @@\n-a\n+b\n c\n@@ -9,2 +9,1 @@\n-x\n y";
-        assert_eq!(ranges(two), [(1, 1), (9, 9)]);
-        assert_eq!(ranges("@@ -0,0 +1,2 @@\n+a\n+b"), []);
-        assert_eq!(ranges(""), []);
+        assert_eq!(list_touched_ranges(two), [(1, 1), (9, 9)]);
+        assert_eq!(list_touched_ranges("@@ -0,0 +1,2 @@\n+a\n+b"), []);
+        assert_eq!(list_touched_ranges(""), []);
     }
 }

@@ -133,7 +133,7 @@ fn choose_reviewers(reviews: &[PullRequestReview], author: &str, named: &[String
 mod tests {
     use super::*;
 
-    fn review(author: &str, state: ReviewVerdict) -> PullRequestReview {
+    fn build_review(author: &str, state: ReviewVerdict) -> PullRequestReview {
         PullRequestReview {
             id: 1,
             author: author.to_owned(),
@@ -151,16 +151,16 @@ mod tests {
     fn reviewers_without_approval_are_asked_again() {
         use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
         let reviews = [
-            review("ann", ChangesRequested),
-            review("ann", Commented),
-            review("bob", Approved),
-            review("bob", Commented),
-            review("eve", Commented),
-            review("dan", ChangesRequested),
-            review("dan", Approved),
-            review("dan", Dismissed),
-            review("journeyman", Commented),
-            review("linter[bot]", ChangesRequested),
+            build_review("ann", ChangesRequested),
+            build_review("ann", Commented),
+            build_review("bob", Approved),
+            build_review("bob", Commented),
+            build_review("eve", Commented),
+            build_review("dan", ChangesRequested),
+            build_review("dan", Approved),
+            build_review("dan", Dismissed),
+            build_review("journeyman", Commented),
+            build_review("linter[bot]", ChangesRequested),
         ];
         assert_eq!(
             choose_reviewers(&reviews, "Journeyman", &[]),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn named_reviewers_are_asked_until_they_judge() {
         let named = ["Ann", "fay", "journeyman"].map(str::to_owned);
-        let reviews = [review("ann", ReviewVerdict::Approved)];
+        let reviews = [build_review("ann", ReviewVerdict::Approved)];
         assert_eq!(choose_reviewers(&reviews, "Journeyman", &named), ["fay"]);
         assert_eq!(choose_reviewers(&[], "Journeyman", &named), ["Ann", "fay"]);
     }

@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn offered(names: &[(&str, &str)]) -> Vec<Offered> {
+    fn build_offered_transitions(names: &[(&str, &str)]) -> Vec<Offered> {
         let transition = |(index, (name, to)): (usize, &(&str, &str))| Offered {
             id: index.to_string(),
             name: (*name).to_owned(),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn transition_to_best_goal_is_tried_first() {
-        let workflow = offered(&[
+        let workflow = build_offered_transitions(&[
             ("Close issue", "Closed"),
             ("Done", "Somewhere"),
             ("Finish", "DONE"),
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn transition_refusal_names_missing_screen_fields() {
-        let mut workflow = offered(&[("Close", "Done")]);
+        let mut workflow = build_offered_transitions(&[("Close", "Done")]);
         let field = |name: &str| jira::ScreenField {
             key: name.to_lowercase(),
             name: name.to_owned(),

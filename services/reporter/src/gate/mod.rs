@@ -333,7 +333,7 @@ mod tests {
 
     use super::*;
 
-    fn zip(plain: &[u8]) -> Vec<u8> {
+    fn compress_body(plain: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(plain).unwrap();
         encoder.finish().unwrap()
@@ -342,11 +342,11 @@ mod tests {
     #[test]
     fn gzip_request_is_read_up_to_limit() {
         assert_eq!(
-            decompress_body(&zip(b"0032want")).unwrap(),
+            decompress_body(&compress_body(b"0032want")).unwrap(),
             Bytes::from_static(b"0032want")
         );
         assert!(matches!(
-            decompress_body(&zip(&vec![0; MAX_REQUEST_BYTES + 1])),
+            decompress_body(&compress_body(&vec![0; MAX_REQUEST_BYTES + 1])),
             Err(GateRefusal::BadRequest(_))
         ));
         assert!(matches!(

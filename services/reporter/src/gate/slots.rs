@@ -95,30 +95,33 @@ impl Drop for RunSlotEntry {
 mod tests {
     use super::*;
 
-    fn run(number: u64) -> RunId {
+    fn build_run_id(number: u64) -> RunId {
         RunId::new("jira:ENG-1".parse().unwrap(), number)
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_uses_at_most_two_clone_slots() {
         let slots = CloneSlots::default();
-        let first = slots.take(&run(1)).await.unwrap();
-        let _second = slots.take(&run(1)).await.unwrap();
-        assert!(slots.take(&run(1)).await.is_none(), "a third");
+        let first = slots.take(&build_run_id(1)).await.unwrap();
+        let _second = slots.take(&build_run_id(1)).await.unwrap();
+        assert!(slots.take(&build_run_id(1)).await.is_none(), "a third");
         let mut others = Vec::new();
         for number in 2..=15 {
-            others.push(slots.take(&run(number)).await.unwrap());
+            others.push(slots.take(&build_run_id(number)).await.unwrap());
         }
-        assert!(slots.take(&run(16)).await.is_none(), "all are taken");
+        assert!(slots.take(&build_run_id(16)).await.is_none(), "all are taken");
         drop(first);
-        assert!(slots.take(&run(16)).await.is_some());
-        assert!(slots.take(&run(1)).await.is_some());
+        assert!(slots.take(&build_run_id(16)).await.is_some());
+        assert!(slots.take(&build_run_id(1)).await.is_some());
     }
 
     #[tokio::test]
     async fn slots_of_finished_run_are_removed() {
         let slots = CloneSlots::default();
-        let both = (slots.take(&run(1)).await, slots.take(&run(1)).await);
+        let both = (
+            slots.take(&build_run_id(1)).await,
+            slots.take(&build_run_id(1)).await,
+        );
         assert_eq!(slots.runs.lock().unwrap().len(), 1);
         drop(both);
         assert!(slots.runs.lock().unwrap().is_empty());

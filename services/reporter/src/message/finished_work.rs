@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    fn shown(files: Vec<PullRequestFile>) -> String {
+    fn render_file_list(files: Vec<PullRequestFile>) -> String {
         let all = ChangedFiles {
             total: files.len(),
             files: what_fits(files),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn small_change_is_shown_without_link() {
-        let text = shown(vec![changed_file("src/cart.rs", "@@ -1 +1 @@\n-1\n+2")]);
+        let text = render_file_list(vec![changed_file("src/cart.rs", "@@ -1 +1 @@\n-1\n+2")]);
         assert_eq!(
             text,
             "**Changed files**\n\n`src/cart.rs`\n\n```diff\n@@ -1 +1 @@\n-1\n+2\n```"
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn oversized_change_is_named_and_linked() {
         let large = "+x\n".repeat(SHOWN_CHARS);
-        let text = shown(vec![
+        let text = render_file_list(vec![
             changed_file("big.txt", &large),
             changed_file("small.txt", "@@ -0,0 +1 @@\n+1"),
         ]);
@@ -166,14 +166,14 @@ mod tests {
             "{text}"
         );
         let many = (0..30).map(|number| changed_file(&format!("{number}.txt"), "+1"));
-        let text = shown(many.collect());
+        let text = render_file_list(many.collect());
         assert!(text.contains("and 10 more\n\n[The whole change]"), "{text}");
         assert!(text.len() < SHOWN_CHARS + 2_000);
     }
 
     #[test]
     fn a_difference_cannot_end_its_block() {
-        let text = shown(vec![changed_file("a.md", "+```\n+@everyone\n+````")]);
+        let text = render_file_list(vec![changed_file("a.md", "+```\n+@everyone\n+````")]);
         assert!(text.contains("`````diff\n"), "{text}");
         assert!(text.ends_with("`````"), "{text}");
     }

@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn round(run: u64, job: Job, commit: &str, checked: Option<ChecksResult>) -> WorkRound {
+    fn build_work_round(run: u64, job: Job, commit: &str, checked: Option<ChecksResult>) -> WorkRound {
         let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
         WorkRound {
             run: RunId::new(ticket, run),
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    fn begun(by: &str, is_command: bool, is_again: bool) -> WorkOrigin {
+    fn build_work_origin(by: &str, is_command: bool, is_again: bool) -> WorkOrigin {
         WorkOrigin {
             by: Some(by.to_owned()),
             is_command,
@@ -215,12 +215,12 @@ mod tests {
             rows: vec![
                 WorkRound {
                     page: "https://github.example/acme/shop/actions/runs/77/job/9".to_owned(),
-                    ..round(1, Job::Implement, "a", Some(ChecksResult::Failed))
+                    ..build_work_round(1, Job::Implement, "a", Some(ChecksResult::Failed))
                 },
                 WorkRound {
                     failures: 1,
                     cost: None,
-                    ..round(2, Job::FixCi, "b", None)
+                    ..build_work_round(2, Job::FixCi, "b", None)
                 },
             ],
             branch: Some("fix/-->7".to_owned()),
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    fn shown(known: &WorkRounds) -> RoundsText {
+    fn render_known_rounds(known: &WorkRounds) -> RoundsText {
         let (ticket, repository) = (
             "github:acme/shop#7".parse().unwrap(),
             "acme/shop".parse().unwrap(),
@@ -254,7 +254,7 @@ mod tests {
             title,
             summary,
             passed,
-        } = shown(&two_rounds());
+        } = render_known_rounds(&two_rounds());
         assert!(!passed);
         assert_snapshot!(title, @r#"2 rounds of work; the last commit waits for its checks"#);
         assert_snapshot!(summary, @r#"
@@ -268,7 +268,7 @@ mod tests {
         let mut done = two_rounds();
         done.rows.truncate(1);
         done.rows[0].checked = Some(ChecksResult::Passed);
-        let text = shown(&done);
+        let text = render_known_rounds(&done);
         assert!(text.passed);
         assert_eq!(text.title, "1 round of work; the last commit passed its checks");
     }
@@ -279,10 +279,10 @@ mod tests {
             began_with(&WorkRound {
                 begun,
                 is_reset,
-                ..round(1, job, "a", None)
+                ..build_work_round(1, job, "a", None)
             })
         };
-        let rita = || begun("ri|ta", false, false);
+        let rita = || build_work_origin("ri|ta", false, false);
         assert_eq!(with(Job::Implement, rita(), false), "the ticket");
         assert_eq!(
             with(Job::Implement, rita(), true),
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(with(Job::FixCi, WorkOrigin::default(), false), "failed checks");
         assert_eq!(with(Job::AddressReview, rita(), false), "a review by `ri/ta`");
         assert_eq!(with(Job::BackToDraft, rita(), false), "a push by `ri/ta`");
-        let ordered = begun("ops", true, false);
+        let ordered = build_work_origin("ops", true, false);
         assert_eq!(
             with(Job::FixCi, ordered, false),
             "a command by `ops`: failed checks"
@@ -303,7 +303,7 @@ mod tests {
         let mut known = two_rounds();
         known.rows[0].checked = Some(ChecksResult::Passed);
         known.rows[1].commit = None;
-        assert!(shown(&known).passed);
+        assert!(render_known_rounds(&known).passed);
     }
 
     #[test]

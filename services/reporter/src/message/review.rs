@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn remark(weight: ObjectionWeight) -> LineRemark {
+    fn build_line_remark(weight: ObjectionWeight) -> LineRemark {
         LineRemark {
             path: "shop/`mean`.py".to_owned(),
             line: 2,
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    fn of(comments: Vec<LineRemark>) -> ReviewOfChange {
+    fn build_change_review(comments: Vec<LineRemark>) -> ReviewOfChange {
         let summary = "Adds a mean. ![x](https://evil.example/x.png)".to_owned();
         ReviewOfChange {
             summary,
@@ -124,9 +124,17 @@ mod tests {
     #[test]
     fn review_text_has_verdict_and_leaves_decision() {
         let texts = [
-            render_review(&of(Vec::new()), true, None),
-            render_review(&of(vec![remark(ObjectionWeight::Advice)]), true, None),
-            render_review(&of(vec![remark(ObjectionWeight::Blocking)]), false, None),
+            render_review(&build_change_review(Vec::new()), true, None),
+            render_review(
+                &build_change_review(vec![build_line_remark(ObjectionWeight::Advice)]),
+                true,
+                None,
+            ),
+            render_review(
+                &build_change_review(vec![build_line_remark(ObjectionWeight::Blocking)]),
+                false,
+                None,
+            ),
         ];
         assert_snapshot!(texts.join("\n=====\n"), @r#"
         Journeyman found nothing that speaks against a merge. A person decides.
@@ -159,7 +167,7 @@ mod tests {
         };
         let several = LineRemark {
             start_line: Some(1),
-            ..remark(ObjectionWeight::Advice)
+            ..build_line_remark(ObjectionWeight::Advice)
         };
         let said = ReviewOfChange {
             criteria: vec![
@@ -167,7 +175,7 @@ mod tests {
                 judged("Tell @sam | then\n| x | fixes #7", CriterionVerdict::NotMet),
                 judged("It looks good", CriterionVerdict::NeedsPerson),
             ],
-            ..of(vec![several])
+            ..build_change_review(vec![several])
         };
         assert_snapshot!(render_review(&said, false, None), @r#"
         Journeyman found nothing else that stands in the way of a merge, but the ticket asks for more than this does. A person decides.
@@ -192,7 +200,7 @@ mod tests {
 
     #[test]
     fn line_comment_is_harmless_with_code_suggestion() {
-        assert_snapshot!(line_remark(&remark(ObjectionWeight::Blocking)), @r#"
+        assert_snapshot!(line_remark(&build_line_remark(ObjectionWeight::Blocking)), @r#"
         **Blocking.** It divides by zero, fixes `#7`
 
         When: An empty cart, says `@sam`

@@ -5,11 +5,11 @@ use insta::assert_snapshot;
 
 use super::*;
 
-fn shown(board: &StatusBoard) -> String {
+fn render_board(board: &StatusBoard) -> String {
     render_status(board, None)
 }
 
-fn board(said: &[(i64, &str)]) -> StatusBoard {
+fn build_board(said: &[(i64, &str)]) -> StatusBoard {
     let ticket: TicketKey = "jira:ENG-12".parse().unwrap();
     let run = RunId::new(ticket.clone(), 57);
     let mut board = StatusBoard::default();
@@ -33,12 +33,12 @@ fn status_shows_latest_in_full_rest_shortly() {
         (252, "Checks failed on a pull request.\n\n- `test`\n- `lint`"),
         (300_000, "Ann merged it.\n\nThe ticket is now **Done**."),
     ];
-    assert_snapshot!(shown(&board(&said[..1])), @"
+    assert_snapshot!(render_board(&build_board(&said[..1])), @"
     Journeyman has started to work on this ticket in `acme/shop`.
 
     Journeyman, run `jira:ENG-12@57`, 2026-11-21 10:00 UTC
     ");
-    assert_snapshot!(shown(&board(&said[..2])), @"
+    assert_snapshot!(render_board(&build_board(&said[..2])), @"
     Checks failed on a pull request.
 
     - `test`
@@ -50,7 +50,7 @@ fn status_shows_latest_in_full_rest_shortly() {
 
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    assert_snapshot!(shown(&board(&said)), @"
+    assert_snapshot!(render_board(&build_board(&said)), @"
     Ann merged it.
 
     The ticket is now **Done**.
@@ -62,13 +62,13 @@ fn status_shows_latest_in_full_rest_shortly() {
     - 2026-11-21 10:04 UTC: Checks failed on a pull request.
     - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
     ");
-    assert_eq!(shown(&StatusBoard::default()), "");
+    assert_eq!(render_board(&StatusBoard::default()), "");
 }
 
 #[test]
 fn failed_move_is_shown_until_moved() {
     use crate::effect_output::TransitionResult;
-    let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
+    let mut board = build_board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     board.moved(&TransitionResult::Unavailable {
         wanted: "Done".to_owned(),
         status: "In Progress".to_owned(),
@@ -80,7 +80,7 @@ fn failed_move_is_shown_until_moved() {
         ..board.entries[0].clone()
     };
     board.add(entry, false);
-    assert_snapshot!(shown(&board), @"
+    assert_snapshot!(render_board(&board), @"
     Checks failed on a pull request.
 
     The ticket is still in **In Progress**: no transition to **Done** is available from that status. It can be moved to: **To Do**, **QA**. Please move it yourself.
@@ -96,12 +96,12 @@ fn failed_move_is_shown_until_moved() {
         detail: "jira rejected the request: a field".to_owned(),
         asks_for: vec!["Resolution".to_owned()],
     });
-    assert!(shown(&board).contains(
+    assert!(render_board(&board).contains(
         "The ticket could not be moved to **Done** (`jira rejected the request: a field`). Please move it yourself \
          and fill in **Resolution**."
     ));
     board.moved(&TransitionResult::To("Done".to_owned()));
-    assert!(!shown(&board).contains("yourself"));
+    assert!(!render_board(&board).contains("yourself"));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn times_are_short() {
 
 #[test]
 fn status_signature_shows_phase_cost_and_link() {
-    let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
+    let mut board = build_board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     let progress = JobProgress {
         clone_percent: None,
         job: Job::Implement,
@@ -131,16 +131,16 @@ fn status_signature_shows_phase_cost_and_link() {
     "#);
     board.stand(later, progress, None);
     assert!(
-        shown(&board).contains("(implement), 2026"),
+        render_board(&board).contains("(implement), 2026"),
         "no phase once it waits: {}",
-        shown(&board)
+        render_board(&board)
     );
     let unknown = JobProgress {
         cost: None,
         ..progress
     };
     board.stand(later, unknown, None);
-    assert!(!shown(&board).contains('$'), "{}", shown(&board));
+    assert!(!render_board(&board).contains('$'), "{}", render_board(&board));
     let no_link = render_status(&board, Some("javascript:alert(1)//{run}"));
     assert!(!no_link.contains("follow"), "{no_link}");
 }
@@ -152,11 +152,11 @@ fn ended_work_is_marked_in_status() {
         (WorkEnd::Failed, "❌ "),
         (WorkEnd::Stopped, "⏹ "),
     ] {
-        let mut board = board(&[(0, "Something ended."), (9, "Something else ended.")]);
+        let mut board = build_board(&[(0, "Something ended."), (9, "Something else ended.")]);
         for entry in &mut board.entries {
             entry.mark = Some(mark);
         }
-        let text = shown(&board);
+        let text = render_board(&board);
         assert!(text.starts_with(&format!("{sign}Something else")), "{text}");
         assert!(text.contains(&format!("UTC: {sign}Something ended.")), "{text}");
     }

@@ -75,7 +75,7 @@ fn describe_unset_reason(why: &UnsetReason) -> String {
 mod tests {
     use super::*;
 
-    fn one(wish: TriageWish, why: UnsetReason) -> String {
+    fn render_single_choice(wish: TriageWish, why: UnsetReason) -> String {
         render_unset_choices(&[UnsetChoice { wish, why }]).join("\n")
     }
 
@@ -94,26 +94,26 @@ mod tests {
         };
         let current = "Task".to_owned();
         assert_eq!(
-            one(bug(), UnsetReason::Suggested),
+            render_single_choice(bug(), UnsetReason::Suggested),
             "This looks like a ticket of the type `Bug`. Its type is left to people."
         );
         assert_eq!(
-            one(bug(), UnsetReason::Has { current }),
+            render_single_choice(bug(), UnsetReason::Has { current }),
             "The type `Bug` would fit; the issue keeps its type `Task`."
         );
         assert_eq!(
-            one(project, UnsetReason::NoToken),
+            render_single_choice(project, UnsetReason::NoToken),
             "The issue is not in project `acme/3` with its fields: no token for projects is in the settings of the service \
              (`project_token`)."
         );
         assert_eq!(
-            one(field(), UnsetReason::NoField),
+            render_single_choice(field(), UnsetReason::NoField),
             "`Size` of the project is not set to `S`: the project has no such field."
         );
         let name = "Clones".to_owned();
         let to = "ENG-5".to_owned();
         assert_eq!(
-            one(TriageWish::Link { to }, UnsetReason::NoLinkType { name }),
+            render_single_choice(TriageWish::Link { to }, UnsetReason::NoLinkType { name }),
             "The link with `ENG-5` is not made: Jira has no type of link `Clones` (`triage.link_type` in the rules)."
         );
     }

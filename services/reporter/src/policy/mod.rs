@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
-    fn file(path: &str) -> PathChange {
+    fn build_path_change(path: &str) -> PathChange {
         PathChange {
             path: path.to_owned(),
             old_path: None,
@@ -316,16 +316,18 @@ mod tests {
         }
     }
 
-    fn limits() -> ChangeLimits {
+    fn build_limits() -> ChangeLimits {
         ChangeLimits::new(&Settings::default().limits()).unwrap()
     }
 
-    fn of(files: Vec<PathChange>) -> ChangeSet {
+    fn build_change_set(files: Vec<PathChange>) -> ChangeSet {
         ChangeSet { files, cut: None }
     }
 
-    fn verdict(file: PathChange) -> String {
-        let violations: Vec<PolicyViolation> = check_change(&of(vec![file]), &limits()).into_iter().collect();
+    fn render_policy_verdict(file: PathChange) -> String {
+        let violations: Vec<PolicyViolation> = check_change(&build_change_set(vec![file]), &build_limits())
+            .into_iter()
+            .collect();
         if violations.is_empty() {
             String::new()
         } else {
@@ -335,11 +337,11 @@ mod tests {
 
     #[test]
     fn an_ordinary_change_passes() {
-        assert_eq!(verdict(file("src/shop/cart.py")), "");
+        assert_eq!(render_policy_verdict(build_path_change("src/shop/cart.py")), "");
         assert_eq!(
-            verdict(PathChange {
+            render_policy_verdict(PathChange {
                 mode: FileMode::Symlink("../a".into()),
-                ..file("docs/b")
+                ..build_path_change("docs/b")
             }),
             ""
         );
@@ -348,7 +350,7 @@ mod tests {
     /// Asserts that each violation's text contains a word.
     fn assert_named(breaches: impl IntoIterator<Item = (PathChange, &'static str)>) {
         for (given, words) in breaches {
-            let said = verdict(given.clone());
+            let said = render_policy_verdict(given.clone());
             assert!(said.contains(words), "{given:?}: {said}");
             assert!(!said.contains("ghp_"), "{said}");
         }
@@ -357,47 +359,47 @@ mod tests {
     #[test]
     fn each_policy_breach_names_its_remedy() {
         assert_named([
-            (file(".github/workflows/ci.yml"), "protected"),
+            (build_path_change(".github/workflows/ci.yml"), "protected"),
             (
                 PathChange {
                     kind: ChangeKind::Deleted,
-                    ..file(".github/workflows/ci.yml")
+                    ..build_path_change(".github/workflows/ci.yml")
                 },
                 "protected",
             ),
             (
                 PathChange {
                     old_path: Some(".github/workflows/a.yml".into()),
-                    ..file("b.yml")
+                    ..build_path_change("b.yml")
                 },
                 "protected",
             ),
-            (file("vendor/.git/config"), "git directory"),
+            (build_path_change("vendor/.git/config"), "git directory"),
             (
                 PathChange {
                     mode: FileMode::Symlink("/etc/passwd".into()),
-                    ..file("a")
+                    ..build_path_change("a")
                 },
                 "out of the repository",
             ),
             (
                 PathChange {
                     mode: FileMode::Symlink("../../x".into()),
-                    ..file("a/b")
+                    ..build_path_change("a/b")
                 },
                 "out of the repository",
             ),
             (
                 PathChange {
                     mode: FileMode::Symlink(".git/config".into()),
-                    ..file("a")
+                    ..build_path_change("a")
                 },
                 "out of the repository",
             ),
             (
                 PathChange {
                     mode: FileMode::Submodule,
-                    ..file("vendor/x")
+                    ..build_path_change("vendor/x")
                 },
                 "submodule",
             ),
@@ -405,7 +407,7 @@ mod tests {
                 PathChange {
                     mode: FileMode::Submodule,
                     kind: ChangeKind::Deleted,
-                    ..file("vendor/x")
+                    ..build_path_change("vendor/x")
                 },
                 "submodule",
             ),
@@ -419,35 +421,35 @@ mod tests {
             (
                 PathChange {
                     breaks_lfs: true,
-                    ..file("logo.psd")
+                    ..build_path_change("logo.psd")
                 },
                 "Git LFS",
             ),
             (
                 PathChange {
                     size_bytes: 20 * 1024 * 1024,
-                    ..file("big.bin")
+                    ..build_path_change("big.bin")
                 },
                 "limit",
             ),
             (
                 PathChange {
                     path: format!("docs/ghp_{}.md", "a1B2c3D4e5".repeat(4)),
-                    ..file("")
+                    ..build_path_change("")
                 },
                 "GitHub token",
             ),
             (
                 PathChange {
                     added_lines: [token.clone()].into_iter().collect(),
-                    ..file("settings.py")
+                    ..build_path_change("settings.py")
                 },
                 "GitHub token",
             ),
             (
                 PathChange {
                     added_lines: [token.replace("ghp_", "&#103;hp_")].into_iter().collect(),
-                    ..file("docs/Notes.MD")
+                    ..build_path_change("docs/Notes.MD")
                 },
                 "GitHub token",
             ),
@@ -457,7 +459,7 @@ mod tests {
     #[test]
     fn an_empty_change_is_refused() {
         assert_eq!(check_total(&ChangeSet::default()), [PolicyViolation::NoChange]);
-        assert_eq!(check_total(&of(vec![file("a")])), []);
+        assert_eq!(check_total(&build_change_set(vec![build_path_change("a")])), []);
     }
 
     #[test]
@@ -500,7 +502,10 @@ mod tests {
                 cut: Some(cut),
                 ..ChangeSet::default()
             };
-            assert_eq!(check_change(&change, &limits()), BTreeSet::from([violation]));
+            assert_eq!(
+                check_change(&change, &build_limits()),
+                BTreeSet::from([violation])
+            );
         }
     }
 
@@ -533,7 +538,10 @@ mod tests {
             "gradle/wrapper/gradle-wrapper.properties",
             ".claude/settings.json",
         ] {
-            assert!(verdict(file(path)).contains("protected"), "{path}");
+            assert!(
+                render_policy_verdict(build_path_change(path)).contains("protected"),
+                "{path}"
+            );
         }
         for path in [
             "src/workflows/ci.py",
@@ -542,11 +550,11 @@ mod tests {
             "Makefile",
             "package.json",
         ] {
-            assert_eq!(verdict(file(path)), "", "{path}");
+            assert_eq!(render_policy_verdict(build_path_change(path)), "", "{path}");
         }
     }
 
-    fn commit(id: char) -> CommitInfo {
+    fn build_commit(id: char) -> CommitInfo {
         CommitInfo {
             id: id.to_string().repeat(40).parse().unwrap(),
             message: "fix: totals (ENG-12)".to_owned(),
@@ -557,7 +565,7 @@ mod tests {
         }
     }
 
-    fn breaches(commit: CommitInfo) -> Vec<PolicyViolation> {
+    fn find_commit_violations(commit: CommitInfo) -> Vec<PolicyViolation> {
         let (ticket, repository) = ("jira:ENG-12".parse().unwrap(), "acme/shop".parse().unwrap());
         let authors = [CommitAuthor::journeyman(), CommitAuthor::of_earlier_releases()];
         check_commits(&[commit], &authors, &ticket, &repository)
@@ -566,49 +574,54 @@ mod tests {
     }
 
     /// Builds an ordinary commit with one change.
-    fn changed(change: impl Fn(&mut CommitInfo)) -> CommitInfo {
-        let mut commit = commit('a');
+    fn build_changed_commit(change: impl Fn(&mut CommitInfo)) -> CommitInfo {
+        let mut commit = build_commit('a');
         change(&mut commit);
         commit
     }
 
-    fn token() -> String {
+    fn build_fake_token() -> String {
         format!("ghp_{}", "a1B2c3D4e5".repeat(4))
     }
 
     fn assert_each_breaks(cases: impl IntoIterator<Item = (CommitInfo, PolicyViolation)>) {
         for (given, expected) in cases {
-            assert_eq!(breaches(given), [expected]);
+            assert_eq!(find_commit_violations(given), [expected]);
         }
     }
 
     #[test]
     fn commit_has_known_author_and_one_parent() {
-        assert_eq!(breaches(commit('a')), []);
+        assert_eq!(find_commit_violations(build_commit('a')), []);
         let id = || "a".repeat(12);
         let stranger = || "Ann <ann@acme.example>".to_owned();
         let foreign = |who| PolicyViolation::ForeignAuthor { commit: id(), who };
         let header = "gpgsig".to_owned();
         assert_each_breaks([
             (
-                changed(|commit| commit.parents.push(commit.parents[0].clone())),
+                build_changed_commit(|commit| commit.parents.push(commit.parents[0].clone())),
                 PolicyViolation::Merge { commit: id() },
             ),
             (
-                changed(|commit| commit.parents.clear()),
+                build_changed_commit(|commit| commit.parents.clear()),
                 PolicyViolation::Merge { commit: id() },
             ),
-            (changed(|commit| commit.author = stranger()), foreign(stranger())),
             (
-                changed(|commit| commit.committer = stranger()),
+                build_changed_commit(|commit| commit.author = stranger()),
                 foreign(stranger()),
             ),
             (
-                changed(|commit| commit.author = format!("{} <a@b.example>", token())),
+                build_changed_commit(|commit| commit.committer = stranger()),
+                foreign(stranger()),
+            ),
+            (
+                build_changed_commit(|commit| {
+                    commit.author = format!("{} <a@b.example>", build_fake_token())
+                }),
                 foreign("[GitHub token removed] <a@b.example>".to_owned()),
             ),
             (
-                changed(|commit| commit.other_headers = vec![header.clone()]),
+                build_changed_commit(|commit| commit.other_headers = vec![header.clone()]),
                 PolicyViolation::CommitHeader {
                     commit: id(),
                     header: header.clone(),
@@ -620,20 +633,20 @@ mod tests {
     #[test]
     fn commit_message_has_no_hidden_effect() {
         let id = || "a".repeat(12);
-        let says = |message: &str| changed(|commit| commit.message = message.to_owned());
+        let says = |message: &str| build_changed_commit(|commit| commit.message = message.to_owned());
         let hidden = || PolicyViolation::HiddenCharacters { commit: id() };
         assert_each_breaks([
             (says("fix\u{202e}"), hidden()),
             (says("fix\n\n\u{1b}[2J"), hidden()),
             (
-                says(&format!("fix\n\n{}", token())),
+                says(&format!("fix\n\n{}", build_fake_token())),
                 PolicyViolation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },
                 },
             ),
             (
-                says(&format!("fix\n\n&#103;{}", &token()[1..])),
+                says(&format!("fix\n\n&#103;{}", &build_fake_token()[1..])),
                 PolicyViolation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },

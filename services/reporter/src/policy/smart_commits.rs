@@ -94,7 +94,7 @@ fn is_jira_key(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(message: &str, ticket: &str) -> Option<String> {
+    fn find_smart_commit(message: &str, ticket: &str) -> Option<String> {
         find_commit_order(message, &ticket.parse().unwrap(), &"acme/shop".parse().unwrap())
     }
 
@@ -112,10 +112,14 @@ mod tests {
             ("ENG-12 #done", "ENG-12 #done"),
             ("ENG-12: totals #comment hello", "ENG-12: #comment"),
         ] {
-            assert_eq!(found(message, "jira:ENG-12").as_deref(), Some(words), "{message}");
+            assert_eq!(
+                find_smart_commit(message, "jira:ENG-12").as_deref(),
+                Some(words),
+                "{message}"
+            );
         }
         assert_eq!(
-            found("closes other/shop#7", "github:acme/shop#7").as_deref(),
+            find_smart_commit("closes other/shop#7", "github:acme/shop#7").as_deref(),
             Some("closes other/shop#7")
         );
     }
@@ -129,14 +133,18 @@ mod tests {
             "Closes the file # early",
             "ENG-12 uses #3 of the list",
         ] {
-            assert_eq!(found(message, "jira:ENG-12"), None, "{message}");
+            assert_eq!(find_smart_commit(message, "jira:ENG-12"), None, "{message}");
         }
         for message in [
             "Closes #7",
             "closes acme/shop#7",
             "fixes https://github.com/acme/shop/issues/7",
         ] {
-            assert_eq!(found(message, "github:acme/shop#7"), None, "{message}");
+            assert_eq!(
+                find_smart_commit(message, "github:acme/shop#7"),
+                None,
+                "{message}"
+            );
         }
     }
 }

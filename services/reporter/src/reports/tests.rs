@@ -7,7 +7,7 @@ use domain::{
 
 use super::*;
 
-fn report(ticket: &str, request: OutboundAction) -> OutboundRequest {
+fn build_report(ticket: &str, request: OutboundAction) -> OutboundRequest {
     let ticket: TicketKey = ticket.parse().unwrap();
     let run = RunId::new(ticket.clone(), 7);
     OutboundRequest {
@@ -21,8 +21,8 @@ fn report(ticket: &str, request: OutboundAction) -> OutboundRequest {
     }
 }
 
-fn names(ticket: &str, rules: &RepositoryRules, request: OutboundAction) -> Vec<&'static str> {
-    plan_effects(&report(ticket, request), rules)
+fn list_effect_names(ticket: &str, rules: &RepositoryRules, request: OutboundAction) -> Vec<&'static str> {
+    plan_effects(&build_report(ticket, request), rules)
         .iter()
         .map(|effect| effect.name())
         .collect()
@@ -37,17 +37,17 @@ fn pull_request() -> PullRequestRef {
     }
 }
 
-fn commit() -> CommitId {
+fn build_commit_id() -> CommitId {
     "a".repeat(40).parse().unwrap()
 }
 
-fn push(repository: RepositoryName) -> BranchPush {
+fn build_branch_push(repository: RepositoryName) -> BranchPush {
     BranchPush {
         scope: None,
         repository,
         branch: "feat/ENG-12-x".to_owned(),
-        base: commit(),
-        head: commit(),
+        base: build_commit_id(),
+        head: build_commit_id(),
         pack: ObjectRef {
             sha256: "0".repeat(64),
             size_bytes: 1,
@@ -60,7 +60,7 @@ fn push(repository: RepositoryName) -> BranchPush {
 fn jira_requests_have_their_effects_in_order() {
     let rules = RepositoryRules::default();
     let repository: RepositoryName = "acme/shop".parse().unwrap();
-    let of = |request| names("jira:ENG-12", &rules, request);
+    let of = |request| list_effect_names("jira:ENG-12", &rules, request);
     assert_eq!(
         of(OutboundAction::WorkStarted(report::WorkStarted {
             job: Job::Implement,
@@ -88,7 +88,7 @@ fn jira_requests_have_their_effects_in_order() {
     );
     assert_eq!(
         of(OutboundAction::WorkDelivered(report::WorkDelivered {
-            push: push(repository.clone()),
+            push: build_branch_push(repository.clone()),
             description: Box::default(),
         })),
         ["show_change", "push_branch", "transition", "comment"]
@@ -96,7 +96,7 @@ fn jira_requests_have_their_effects_in_order() {
     assert_eq!(
         of(OutboundAction::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request(),
-            head: commit(),
+            head: build_commit_id(),
             page: String::new(),
         })),
         ["mark_ready", "request_review", "check_run", "comment"]
@@ -104,7 +104,7 @@ fn jira_requests_have_their_effects_in_order() {
     assert_eq!(
         of(OutboundAction::ChecksFailed(report::ChecksFailed {
             pull_request: pull_request(),
-            head: commit(),
+            head: build_commit_id(),
             failed: vec![],
             unrepaired: None,
             asked: Vec::new(),
@@ -115,7 +115,7 @@ fn jira_requests_have_their_effects_in_order() {
     assert_eq!(
         of(OutboundAction::RerunChecks(report::ChecksRerun {
             pull_request: pull_request(),
-            head: commit(),
+            head: build_commit_id(),
             failed: vec![],
             runs: vec![1, 2],
         })),
@@ -137,7 +137,7 @@ fn jira_requests_have_their_effects_in_order() {
     );
     assert_eq!(
         of(OutboundAction::DecisionNeeded(PushProposal {
-            push: push(repository),
+            push: build_branch_push(repository),
             description: None
         })),
         ["show_change", "comment"]
@@ -156,13 +156,13 @@ fn exhausted_repairs_call_people_where_they_read() {
     let of = |ticket: &str, why, asked: &[&str]| {
         let red = report::ChecksFailed {
             pull_request: pull_request(),
-            head: commit(),
+            head: build_commit_id(),
             failed: vec![],
             unrepaired: Some(why),
             asked: asked.iter().map(|login| (*login).to_owned()).collect(),
             page: String::new(),
         };
-        let effects = names(
+        let effects = list_effect_names(
             ticket,
             &RepositoryRules::default(),
             OutboundAction::ChecksFailed(red),
@@ -196,7 +196,7 @@ fn open_decision_calls_ticket_without_new_review() {
             left: None,
             deciders: deciders.iter().map(|login| (*login).to_owned()).collect(),
         };
-        names(
+        list_effect_names(
             "jira:ENG-12",
             &RepositoryRules::default(),
             OutboundAction::ReviewAddressed(addressed),
@@ -217,7 +217,7 @@ fn unfinished_work_gives_the_ticket_back() {
             pull_request: None,
             branch: None,
         };
-        names(
+        list_effect_names(
             ticket,
             &RepositoryRules::default(),
             OutboundAction::RunStopped(stopped),
@@ -244,7 +244,7 @@ fn unfinished_work_gives_the_ticket_back() {
             repository,
             begun,
         };
-        names(ticket, &rules, OutboundAction::WorkStarted(started))
+        list_effect_names(ticket, &rules, OutboundAction::WorkStarted(started))
     };
     assert_eq!(
         started("jira:ENG-12", Job::Implement),
@@ -272,7 +272,7 @@ fn planned_issues_open_before_they_are_linked() {
             issues: vec![planned("All"), planned("One")],
         })
     };
-    let of = |parent| names("github:acme/shop#7", &RepositoryRules::default(), request(parent));
+    let of = |parent| list_effect_names("github:acme/shop#7", &RepositoryRules::default(), request(parent));
     assert_eq!(
         of(None),
         ["create_issue", "create_issue", "add_sub_issue", "comment"]
@@ -315,11 +315,11 @@ fn review_status_moves_ticket_at_handover() {
     rules.agent.review_status = "In Review".to_owned();
     let request = OutboundAction::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request(),
-        head: commit(),
+        head: build_commit_id(),
         page: String::new(),
     });
     assert_eq!(
-        names("jira:ENG-12", &rules, request),
+        list_effect_names("jira:ENG-12", &rules, request),
         [
             "mark_ready",
             "transition",
@@ -338,7 +338,7 @@ fn github_ticket_closes_without_move_or_link() {
         by: "ann".into(),
     });
     assert_eq!(
-        names("github:acme/shop#7", &rules, request),
+        list_effect_names("github:acme/shop#7", &rules, request),
         ["record_end", "close_issue", "rocket", "comment"]
     );
 }
@@ -351,7 +351,7 @@ fn the_configured_done_status_is_tried_first() {
         pull_request: pull_request(),
         by: "ann".into(),
     });
-    let effects = plan_effects(&report("jira:ENG-12", request), &rules);
+    let effects = plan_effects(&build_report("jira:ENG-12", request), &rules);
     let goals = format!("{:?}", effects[1]);
     assert!(
         goals.contains(r#"goals: ["Shipped", "done""#) && goals.contains("resolved"),
@@ -371,13 +371,13 @@ fn rehearsal_returns_effects_of_other_requests() {
     let rehearse = report::RehearsalRequest {
         job: Job::Implement,
         repository: repository.clone(),
-        requests: vec![started.into(), push(repository).into()],
+        requests: vec![started.into(), build_branch_push(repository).into()],
     };
     for ticket in ["jira:ENG-12", "github:acme/shop#7", "folder:shop#1"] {
-        let effects = names(ticket, &rules, rehearse.clone().into());
+        let effects = list_effect_names(ticket, &rules, rehearse.clone().into());
         assert_eq!(effects, Vec::<&str>::new(), "{ticket}");
     }
-    let report = report("jira:ENG-12", rehearse.into());
+    let report = build_report("jira:ENG-12", rehearse.into());
     let OutboundReceipt::Rehearsed { would } = build_receipt(&report, &rules, EffectOutput::default()) else {
         panic!("no rehearsal")
     };

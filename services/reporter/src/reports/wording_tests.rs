@@ -16,12 +16,12 @@ use crate::{
     message::*,
 };
 
-fn jira() -> TicketKey {
+fn build_jira_key() -> TicketKey {
     "jira:ENG-12".parse().unwrap()
 }
 
-fn run() -> RunId {
-    RunId::new(jira(), 57)
+fn build_run_id() -> RunId {
+    RunId::new(build_jira_key(), 57)
 }
 
 fn pull_request() -> PullRequestRef {
@@ -33,7 +33,7 @@ fn pull_request() -> PullRequestRef {
     }
 }
 
-fn draft(title: &str, body: &str) -> PullRequestDraft {
+fn build_draft(title: &str, body: &str) -> PullRequestDraft {
     PullRequestDraft {
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
@@ -44,7 +44,7 @@ fn draft(title: &str, body: &str) -> PullRequestDraft {
     }
 }
 
-fn opens() -> OutboundAction {
+fn build_opening_action() -> OutboundAction {
     OutboundAction::OpenPullRequest(report::PullRequestOpening {
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
@@ -55,7 +55,12 @@ fn opens() -> OutboundAction {
     })
 }
 
-fn comment(request: &OutboundAction, made: &EffectOutput, ticket: &TicketKey, run: Option<&RunId>) -> String {
+fn render_notice(
+    request: &OutboundAction,
+    made: &EffectOutput,
+    ticket: &TicketKey,
+    run: Option<&RunId>,
+) -> String {
     let again = "Ready for Agent";
     super::render_comment(
         request,
@@ -68,23 +73,28 @@ fn comment(request: &OutboundAction, made: &EffectOutput, ticket: &TicketKey, ru
     )
 }
 
-fn said(say: &OutboundAction) -> String {
-    comment(say, &EffectOutput::default(), &jira(), Some(&run()))
+fn render_run_comment(say: &OutboundAction) -> String {
+    render_notice(
+        say,
+        &EffectOutput::default(),
+        &build_jira_key(),
+        Some(&build_run_id()),
+    )
 }
 
 fn said_after(say: &OutboundAction, moved: TransitionResult) -> String {
-    comment(
+    render_notice(
         say,
         &EffectOutput {
             moved: Some(moved),
             ..EffectOutput::default()
         },
-        &jira(),
-        Some(&run()),
+        &build_jira_key(),
+        Some(&build_run_id()),
     )
 }
 
-fn merged() -> OutboundAction {
+fn build_merge_action() -> OutboundAction {
     OutboundAction::Merged(report::PullRequestMerged {
         pull_request: pull_request(),
         by: "ann".to_owned(),
@@ -92,7 +102,7 @@ fn merged() -> OutboundAction {
 }
 
 fn stopped_by(reason: StopReason) -> String {
-    said(&OutboundAction::RunStopped(report::RunStopped {
+    render_run_comment(&OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
         pull_request: None,
@@ -101,13 +111,13 @@ fn stopped_by(reason: StopReason) -> String {
 }
 
 #[test]
-fn started() {
+fn work_start_announced() {
     let say = OutboundAction::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
         begun: report::WorkOrigin::default(),
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     Journeyman has started to work on this ticket in `acme/shop`.
 
     Journeyman, run `jira:ENG-12@57`
@@ -115,12 +125,12 @@ fn started() {
 }
 
 #[test]
-fn opened() {
+fn pull_request_opened() {
     let made = EffectOutput {
         pull_request: Some(pull_request()),
         ..EffectOutput::default()
     };
-    assert_snapshot!(comment(&opens(), &made, &jira(), Some(&run())), @"
+    assert_snapshot!(render_notice(&build_opening_action(), &made, &build_jira_key(), Some(&build_run_id())), @"
     Draft [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is open. It becomes ready for review when its checks pass.
 
     Journeyman, run `jira:ENG-12@57`
@@ -128,8 +138,8 @@ fn opened() {
 }
 
 #[test]
-fn ready() {
-    assert_snapshot!(said(&OutboundAction::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+fn ready_for_review() {
+    assert_snapshot!(render_run_comment(&OutboundAction::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
@@ -151,7 +161,7 @@ fn checks_failed() {
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(said(&OutboundAction::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(render_run_comment(&OutboundAction::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))
@@ -223,7 +233,7 @@ fn what_contradicts_the_ticket_calls_who_decides() {
     };
     assert_snapshot!(decision_call(&addressed), @"One comment of the review of [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) by `rita` cannot be settled by what this ticket says. It waits for a decision there: please reply in the thread, or say here what the ticket means.");
     addressed.deciders = vec!["grace".to_owned()];
-    assert_snapshot!(said(&addressed.into()), @"
+    assert_snapshot!(render_run_comment(&addressed.into()), @"
     The review of [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) by `rita` is answered; nothing was changed. One comment waits for a decision by `grace`.
 
     > One thread is open.
@@ -234,7 +244,7 @@ fn what_contradicts_the_ticket_calls_who_decides() {
 
 #[test]
 fn merged_and_moved() {
-    assert_snapshot!(said_after(&merged(), TransitionResult::To("Done".to_owned())), @"
+    assert_snapshot!(said_after(&build_merge_action(), TransitionResult::To("Done".to_owned())), @"
     `ann` merged [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>).
 
     The ticket is now **Done**.
@@ -273,12 +283,12 @@ fn unmoved_ticket_suggests_another_way_to_retry() {
 }
 
 #[test]
-fn closed() {
+fn closed_without_merge() {
     let say = OutboundAction::Closed(report::PullRequestClosed {
         pull_request: pull_request(),
         by: "ann".into(),
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     `ann` closed [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) without merging it, so nothing more happens here.
 
     To try again, move the ticket back to **Ready for Agent**.
@@ -287,34 +297,34 @@ fn closed() {
     ");
 }
 
-fn push() -> BranchPush {
+fn build_branch_push() -> BranchPush {
     BranchPush {
         scope: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base: "b".repeat(40).parse().unwrap(),
         head: "a".repeat(40).parse().unwrap(),
-        pack: object(),
+        pack: build_object_ref(),
         expected: None,
     }
 }
 
-fn object() -> ObjectRef {
+fn build_object_ref() -> ObjectRef {
     ObjectRef {
         sha256: "0".repeat(64),
         size_bytes: 1,
     }
 }
 
-fn asked(diff: &str, files: usize) -> String {
+fn render_push_question(diff: &str, files: usize) -> String {
     asked_about(diff, files, None)
 }
 
 fn asked_about(diff: &str, files: usize, description: Option<Box<ChangeDescription>>) -> String {
     let excerpt = excerpt_diff(diff);
     let shown = ShownChange {
-        head: push().head,
-        diff: object(),
+        head: build_branch_push().head,
+        diff: build_object_ref(),
         files,
         excerpt: excerpt.text,
         hidden_lines: excerpt.hidden_lines,
@@ -324,20 +334,20 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<ChangeDescripti
         shown: Some(shown),
         ..EffectOutput::default()
     };
-    comment(
+    render_notice(
         &OutboundAction::DecisionNeeded(domain::PushProposal {
-            push: push(),
+            push: build_branch_push(),
             description,
         }),
         &made,
-        &jira(),
-        Some(&run()),
+        &build_jira_key(),
+        Some(&build_run_id()),
     )
 }
 
 #[test]
 fn decision_needed() {
-    assert_snapshot!(asked("--- a/x\n+++ b/x\n+```\n", 1), @r#"
+    assert_snapshot!(render_push_question("--- a/x\n+++ b/x\n+```\n", 1), @r#"
     A change in 1 file for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
 
     ````diff
@@ -370,7 +380,7 @@ fn plan_proposed() {
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
     });
-    assert_snapshot!(comment(&say, &EffectOutput::default(), &jira(), Some(&run())), @r#"
+    assert_snapshot!(render_notice(&say, &EffectOutput::default(), &build_jira_key(), Some(&build_run_id())), @r#"
     A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
 
     > Totals count pieces.
@@ -393,7 +403,7 @@ fn plan_proposed() {
     "#);
 }
 
-fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<ChangeDescription> {
+fn build_description(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<ChangeDescription> {
     let note = |path: &str, change: &str| FileNote {
         path: path.to_owned(),
         change: change.to_owned(),
@@ -463,7 +473,7 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Chan
 
 #[test]
 fn decision_text_describes_change_before_diff() {
-    let description = described(
+    let description = build_description(
         &[
             ("shop/cart.py", 3, 1, FileRole::Product),
             ("tests/test_cart.py", 8, 0, FileRole::Test),
@@ -529,9 +539,9 @@ fn decision_text_describes_change_before_diff() {
 #[test]
 fn large_change_warns_without_counting_lock_files() {
     let body = |files: &[(&str, u32, u32, FileRole)], modules: &[&str]| {
-        let mut draft = draft("x", "");
-        draft.description = Some(described(files, modules));
-        pull_request_body(&draft, &jira(), &BodyLinks::default())
+        let mut draft = build_draft("x", "");
+        draft.description = Some(build_description(files, modules));
+        pull_request_body(&draft, &build_jira_key(), &BodyLinks::default())
     };
     let locked = [
         ("shop/cart.py", 200, 100, FileRole::Product),
@@ -568,7 +578,7 @@ fn long_change_counts_hidden_lines_and_links() {
         let added = "+123456789\n".repeat(lines);
         format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{lines} @@\n{added}")
     };
-    let text = asked(
+    let text = render_push_question(
         &[file("a.txt", 100), file("b.txt", 700), file("c.txt", 10)].concat(),
         3,
     );
@@ -580,7 +590,7 @@ fn long_change_counts_hidden_lines_and_links() {
         .last()
         .unwrap_or_default();
     assert_snapshot!(end.lines().nth(1).unwrap(), @"**100 more lines are not shown here**, of `b.txt`, `c.txt`. Read the whole change with `journeyman diff jira:ENG-12@57` (or `GET /v1/runs/{id}/diff`) before you decide.");
-    let short = asked(&file("a.txt", 100), 1);
+    let short = render_push_question(&file("a.txt", 100), 1);
     assert!(!short.contains("not shown"), "{short}");
 }
 
@@ -613,7 +623,7 @@ fn pushed_branch_without_pull_request_is_named() {
             branch: "feat/ENG-12-x".to_owned(),
         }),
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     Journeyman stopped: GitHub or Jira did not accept what it had to write there.
 
     > GitHub denied it: the App lacks the permission pull_requests: write
@@ -632,7 +642,7 @@ fn stop_text_at_turn_limit_keeps_draft() {
         pull_request: Some(pull_request()),
         branch: None,
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     Journeyman stopped: the limit of 50 model turns was reached before the work was done.
 
     The draft stays open: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). To try again, move the ticket back to **Ready for Agent**.
@@ -764,7 +774,7 @@ fn waiting_run_names_time_it_continues() {
         most: 5,
         due: Timestamp::parse("2026-11-24T00:02:00Z").unwrap_or_default(),
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the repository `acme/shop` may use 1000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
 
     It goes on at 2026-11-24T00:02:00Z. Comment `/retry` once there is more, or `/stop` to end it.
@@ -825,12 +835,12 @@ fn each_stop_reason_has_first_sentence() {
 }
 
 #[test]
-fn skipped() {
+fn skip_reasons_rendered() {
     let skipped = |reason| {
-        comment(
+        render_notice(
             &OutboundAction::Skipped(reason),
             &EffectOutput::default(),
-            &jira(),
+            &build_jira_key(),
             None,
         )
     };
@@ -891,18 +901,18 @@ fn skipped() {
 
 #[test]
 fn pull_request_body_names_its_origin() {
-    let draft = draft(
+    let draft = build_draft(
         "fix:  round\ttotals\n(ENG-12)",
         "Rounds totals.\n\n<!-- hidden -->\nCloses #99, cc @ann",
     );
     assert_snapshot!(pull_request_title(&draft), @"fix: round totals (ENG-12)");
-    let run = run();
+    let run = build_run_id();
     let links = BodyLinks {
         ticket_url: Some("https://jira.example/browse/ENG-12"),
         run: Some(&run),
         ..BodyLinks::default()
     };
-    let body = pull_request_body(&draft, &jira(), &links);
+    let body = pull_request_body(&draft, &build_jira_key(), &links);
     assert_snapshot!(body, @"
     Rounds totals.
 
@@ -917,14 +927,14 @@ fn pull_request_body_names_its_origin() {
         guide_url: Some("https://jm.example/reviewers"),
         ..links
     };
-    let body = pull_request_body(&draft, &jira(), &links);
+    let body = pull_request_body(&draft, &build_jira_key(), &links);
     assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run [`jira:ENG-12@57`](https://jm.example/runs/jira%3AENG-12%4057)); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it. [How this works](https://jm.example/reviewers).");
     let links = BodyLinks {
         run_url: Some("javascript:{run}"),
         guide_url: Some("/reviewers"),
         ..links
     };
-    let body = pull_request_body(&draft, &jira(), &links);
+    let body = pull_request_body(&draft, &build_jira_key(), &links);
     assert!(
         !body.contains("javascript") && !body.contains("/reviewers"),
         "{body}"
@@ -933,10 +943,10 @@ fn pull_request_body_names_its_origin() {
 
 #[test]
 fn titles_and_bodies_stay_within_the_limits() {
-    let draft = draft(&"x".repeat(500), &"y".repeat(200_000));
+    let draft = build_draft(&"x".repeat(500), &"y".repeat(200_000));
     assert_eq!(pull_request_title(&draft).chars().count(), 256);
     assert!(
-        pull_request_body(&draft, &jira(), &BodyLinks::default())
+        pull_request_body(&draft, &build_jira_key(), &BodyLinks::default())
             .chars()
             .count()
             < 65_536
@@ -953,7 +963,7 @@ fn retry_text_names_time_and_shortcut() {
         most: 5,
         due: domain::Timestamp::from_unix_ms(1_700_000_000_000),
     });
-    assert_snapshot!(said(&say), @"
+    assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the model provider failed (`the model provider is overloaded or in trouble (529)`).
 
     It goes on at 2023-11-14T22:13:20Z (retry 2 of 5). Comment `/retry` to go on now, or `/stop` to end it.
@@ -965,7 +975,7 @@ fn retry_text_names_time_and_shortcut() {
 #[test]
 fn quarantine_text_names_reason_and_way_out() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
-    assert_snapshot!(comment(&OutboundAction::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &jira(), None), @"
+    assert_snapshot!(render_notice(&OutboundAction::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &build_jira_key(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
@@ -975,7 +985,7 @@ fn quarantine_text_names_reason_and_way_out() {
 #[test]
 fn unreadable_record_text_names_next_step() {
     let what = domain::RecordKind::Trigger;
-    assert_snapshot!(comment(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &jira(), None), @"
+    assert_snapshot!(render_notice(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &build_jira_key(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
@@ -989,7 +999,7 @@ fn poison_is_set_aside_with_its_attempts() {
         what,
         is_poison: true,
     });
-    assert_snapshot!(comment(&request, &EffectOutput::default(), &jira(), None), @"
+    assert_snapshot!(render_notice(&request, &EffectOutput::default(), &build_jira_key(), None), @"
     Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).

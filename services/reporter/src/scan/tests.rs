@@ -2,21 +2,21 @@ use super::*;
 
 /// Returns up to 80 digits and letters without a pattern. Tests assemble credentials from them, so that scanners do
 /// not report this file.
-fn noise(length: usize) -> String {
+fn take_noise(length: usize) -> String {
     "Zk3vQ9xR7mT2bW8nL5cH4jD6gF1sPaYeUuIoOqEr0tKyVwXzCbNmGhJkLdSfA3Zx7Yw2Vu9Ts4Rq6Po8"[..length].to_owned()
 }
 
-fn hex(length: usize) -> String {
+fn take_hex_digits(length: usize) -> String {
     "3f9a1c7e5b2d8046f1e3a5c7092b4d6e8f1a3c5e7092b4d6f8e1a3c5d7092b4e6"[..length].to_owned()
 }
 
-fn upper(length: usize) -> String {
-    noise(80).to_ascii_uppercase()[..length].to_owned()
+fn take_uppercase_noise(length: usize) -> String {
+    take_noise(80).to_ascii_uppercase()[..length].to_owned()
 }
 
 /// Pairs of a text with a credential, and the kind of the credential.
-fn corpus() -> Vec<(String, &'static str)> {
-    let n = noise;
+fn build_credential_corpus() -> Vec<(String, &'static str)> {
+    let n = take_noise;
     let jwt = |text: &str| format!("ey{}.ey{}.{}", n(30), n(40), text);
     vec![
         (format!("token = \"ghp_{}\"", n(36)), "GitHub token"),
@@ -24,8 +24,8 @@ fn corpus() -> Vec<(String, &'static str)> {
         (format!("ghs_123456_{}", jwt(&n(43))), "GitHub token"),
         (format!("x=github_pat_{}", n(60)), "GitHub token"),
         (format!("glpat-{}", n(20)), "GitLab token"),
-        (format!("glptt-{}", hex(40)), "GitLab token"),
-        (format!("aws AKIA{}", upper(16)), "AWS access key"),
+        (format!("glptt-{}", take_hex_digits(40)), "GitLab token"),
+        (format!("aws AKIA{}", take_uppercase_noise(16)), "AWS access key"),
         (format!("AWS_SECRET_ACCESS_KEY={}", n(40)), "AWS secret key"),
         (format!("MY_AWS_SECRET_KEY: \"{}\"", n(40)), "AWS secret key"),
         (format!("AIza{}", n(35)), "Google key"),
@@ -48,10 +48,10 @@ fn corpus() -> Vec<(String, &'static str)> {
         ),
         (format!("pypi-AgEIcHlwaS5vcmc{}", n(60)), "PyPI token"),
         (format!("dckr_pat_{}", n(27)), "Docker Hub token"),
-        (format!("dapi{}", hex(32)), "Databricks token"),
+        (format!("dapi{}", take_hex_digits(32)), "Databricks token"),
         (format!("hvs.{}", n(40)), "Vault token"),
         (format!("SG.{}.{}", n(22), n(43)), "SendGrid key"),
-        (format!("shpat_{}", hex(32)), "Shopify token"),
+        (format!("shpat_{}", take_hex_digits(32)), "Shopify token"),
         ("-----BEGIN RSA PRIVATE KEY-----".to_owned(), "private key"),
         ("x -----BEGIN OPENSSH PRIVATE KEY-----".to_owned(), "private key"),
         ("-----BEGIN PGP PRIVATE KEY BLOCK-----".to_owned(), "private key"),
@@ -61,7 +61,7 @@ fn corpus() -> Vec<(String, &'static str)> {
             format!("postgres://app:{}@db.internal.example/shop", n(20)),
             "password in an address",
         ),
-        (format!("jm_{}", hex(64)), "Journeyman token"),
+        (format!("jm_{}", take_hex_digits(64)), "Journeyman token"),
         (format!("ya29.{}", n(60)), "Google access token"),
         (
             format!("AWS_BEARER_TOKEN_BEDROCK=ABSK{}", n(80)),
@@ -82,17 +82,26 @@ fn corpus() -> Vec<(String, &'static str)> {
             ),
             "Azure DevOps token",
         ),
-        (format!("AZURE_OPENAI_API_KEY: \"{}\"", hex(32)), "Azure key"),
+        (
+            format!("AZURE_OPENAI_API_KEY: \"{}\"", take_hex_digits(32)),
+            "Azure key",
+        ),
         (format!("gsk_{}", n(52)), "Groq key"),
         (format!("xai-{}", n(80)), "xAI key"),
         (format!("pplx-{}", n(48)), "Perplexity key"),
         (format!("r8_{}", n(37)), "Replicate token"),
         (format!("MISTRAL_API_KEY={}", n(32)), "Mistral key"),
-        (format!("lsv2_pt_{}_{}", hex(32), hex(10)), "LangSmith key"),
+        (
+            format!("lsv2_pt_{}_{}", take_hex_digits(32), take_hex_digits(10)),
+            "LangSmith key",
+        ),
         (format!("JIRA_PERSONAL_TOKEN=NDc{}", n(41)), "Atlassian token"),
         (format!("{{\"auth\": \"{}\"}}", n(24)), "registry password"),
-        (format!("TWILIO_AUTH_TOKEN={}", hex(32)), "Twilio token"),
-        (format!("key = {}-us21", hex(32)), "Mailchimp key"),
+        (
+            format!("TWILIO_AUTH_TOKEN={}", take_hex_digits(32)),
+            "Twilio token",
+        ),
+        (format!("key = {}-us21", take_hex_digits(32)), "Mailchimp key"),
         (
             "machine git.internal login bot password s3cr3t-Qp7".to_owned(),
             "password of a .netrc",
@@ -118,34 +127,41 @@ fn corpus() -> Vec<(String, &'static str)> {
         ),
         (format!("dp.pt.{}", n(43)), "Doppler token"),
         (format!("dp.st.dev.{}", n(43)), "Doppler token"),
-        (format!("sbp_{}", hex(40)), "Supabase token"),
+        (format!("sbp_{}", take_hex_digits(40)), "Supabase token"),
         (format!("tskey-auth-{}-{}", n(12), n(32)), "Tailscale key"),
-        (format!("pul-{}", hex(40)), "Pulumi token"),
-        (format!("CCIPAT_{}_{}", n(22), hex(40)), "CircleCI token"),
-        (format!("CIRCLE_TOKEN={}", hex(40)), "CircleCI token"),
+        (format!("pul-{}", take_hex_digits(40)), "Pulumi token"),
         (
-            format!("pat-na1-{}-3f9a-4c7e-9b2d-{}", hex(8), hex(12)),
+            format!("CCIPAT_{}_{}", n(22), take_hex_digits(40)),
+            "CircleCI token",
+        ),
+        (format!("CIRCLE_TOKEN={}", take_hex_digits(40)), "CircleCI token"),
+        (
+            format!(
+                "pat-na1-{}-3f9a-4c7e-9b2d-{}",
+                take_hex_digits(8),
+                take_hex_digits(12)
+            ),
             "HubSpot token",
         ),
-        (format!("pat{}.{}", n(14), hex(64)), "Airtable token"),
+        (format!("pat{}.{}", n(14), take_hex_digits(64)), "Airtable token"),
         (format!("ops_eyJ{}", n(80)), "1Password token"),
     ]
 }
 
 #[test]
 fn credential_visible_only_on_page_is_found() {
-    let token = format!("ghp_{}", noise(36));
+    let token = format!("ghp_{}", take_noise(36));
     let spelled: String = token.chars().map(|c| format!("&#{};", u32::from(c))).collect();
     let hexed: String = token.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect();
     let percent: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
     for text in [
         format!("see {spelled}"),
         format!("see {hexed}"),
-        format!("see ghp&lowbar;{}", noise(36)),
+        format!("see ghp&lowbar;{}", take_noise(36)),
         format!("[log](https://a.example/?t={percent})"),
         format!("https://a.example/?t={percent}"),
-        format!("see gh**p\\_{}**", noise(36)),
-        format!("`ghp_`{}", noise(36)),
+        format!("see gh**p\\_{}**", take_noise(36)),
+        format!("`ghp_`{}", take_noise(36)),
     ] {
         assert_eq!(find_rendered(&text), Some("GitHub token"), "{text}");
         let shown = redact_rendered(&text);
@@ -190,20 +206,20 @@ fn every_scan_rule_parses_and_compiles() {
 
 #[test]
 fn credentials_of_many_issuers_are_found() {
-    for (text, kind) in corpus() {
+    for (text, kind) in build_credential_corpus() {
         assert_eq!(find_credential(&text), Some(kind), "{text}");
     }
 }
 
 #[test]
 fn credential_with_hidden_characters_is_found() {
-    let wide: String = format!("ghp_{}", noise(36))
+    let wide: String = format!("ghp_{}", take_noise(36))
         .chars()
         .flat_map(|c| [c, '\0'])
         .collect();
     assert_eq!(find_credential(&wide), Some("GitHub token"));
     assert_eq!(
-        find_credential(&format!("gh\u{200b}p_{}", noise(36))),
+        find_credential(&format!("gh\u{200b}p_{}", take_noise(36))),
         Some("GitHub token")
     );
 }
@@ -240,16 +256,19 @@ fn ordinary_text_is_not_a_credential() {
 
 #[test]
 fn redaction_keeps_the_surrounding_words() {
-    let token = format!("ghp_{}", noise(36));
+    let token = format!("ghp_{}", take_noise(36));
     let text = format!("first {token}, then `{token}` and url https://a:{token}@b.example/x");
     let shown = redact_credentials(&text);
-    assert!(!shown.contains(&token) && !shown.contains(&noise(10)), "{shown}");
+    assert!(
+        !shown.contains(&token) && !shown.contains(&take_noise(10)),
+        "{shown}"
+    );
     assert!(
         shown.starts_with("first [GitHub token removed], then `[GitHub token removed]`"),
         "{shown}"
     );
     assert_eq!(redact_credentials("nothing here"), "nothing here");
-    for (text, _) in corpus() {
+    for (text, _) in build_credential_corpus() {
         assert_eq!(find_credential(&redact_credentials(&text)), None, "{text}");
     }
 }

@@ -6,7 +6,7 @@ use domain::{
 };
 
 use crate::{
-    refusal,
+    read_refusal,
     rig::{Rig, RigOptions},
 };
 
@@ -17,7 +17,7 @@ fn decision_needed(push: BranchPush) -> OutboundAction {
     })
 }
 
-async fn gated() -> Rig {
+async fn start_gated_rig() -> Rig {
     Rig::start_with(RigOptions {
         agent: "  approval: before_push\n",
         ..RigOptions::default()
@@ -26,7 +26,7 @@ async fn gated() -> Rig {
 }
 
 /// Appends the trigger that ingest writes for a decision.
-async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: DecisionVerdict) {
+async fn append_decision(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: DecisionVerdict) {
     let decision = GateDecision {
         run,
         head: head.clone(),
@@ -47,7 +47,7 @@ async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Decisio
 
 #[tokio::test(flavor = "multi_thread")]
 async fn push_without_approval_of_commit_is_refused() {
-    let mut rig = gated().await;
+    let mut rig = start_gated_rig().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
@@ -58,19 +58,19 @@ async fn push_without_approval_of_commit_is_refused() {
         let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
         rig.settled(&report).await
     };
-    assert!(refusal(&pushed(&rig, &push).await).contains("nobody approved"));
-    decide(&rig, rig.run(), &base, DecisionVerdict::Approve).await;
-    decide(&rig, rig.run(), &head, DecisionVerdict::Reject).await;
+    assert!(read_refusal(&pushed(&rig, &push).await).contains("nobody approved"));
+    append_decision(&rig, rig.run(), &base, DecisionVerdict::Approve).await;
+    append_decision(&rig, rig.run(), &head, DecisionVerdict::Reject).await;
     let other = domain::RunId::new(rig.ticket.clone(), 99);
-    decide(&rig, other, &head, DecisionVerdict::Approve).await;
+    append_decision(&rig, other, &head, DecisionVerdict::Approve).await;
     let outcome = pushed(&rig, &push).await;
     assert!(
-        refusal(&outcome).contains("nobody approved"),
+        read_refusal(&outcome).contains("nobody approved"),
         "another commit, verdict and run: {outcome:?}"
     );
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
 
-    decide(&rig, rig.run(), &head, DecisionVerdict::Approve).await;
+    append_decision(&rig, rig.run(), &head, DecisionVerdict::Approve).await;
     let receipt = OutboundReceipt::Pushed {
         branch: push.branch.clone(),
         head: head.clone(),
@@ -82,7 +82,7 @@ async fn push_without_approval_of_commit_is_refused() {
         .await;
     second.expected = Some(head.clone());
     let outcome = pushed(&rig, &second).await;
-    assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("nobody approved"), "{outcome:?}");
     assert_eq!(
         rig.github.branches("acme/shop")["fix/ENG-1-totals"],
         head.to_string()
@@ -92,7 +92,7 @@ async fn push_without_approval_of_commit_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn approved_plan_does_not_approve_commit() {
-    let mut rig = gated().await;
+    let mut rig = start_gated_rig().await;
     let push = rig
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
@@ -102,16 +102,16 @@ async fn approved_plan_does_not_approve_commit() {
         plan: Box::default(),
     });
     rig.settled(&rig.report(2, plan)).await;
-    decide(&rig, rig.run(), &push.head, DecisionVerdict::Approve).await;
+    append_decision(&rig, rig.run(), &push.head, DecisionVerdict::Approve).await;
     let asked = rig.report(4, OutboundAction::PushBranch(push));
     let outcome = rig.settled(&asked).await;
-    assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("nobody approved"), "{outcome:?}");
     rig.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_shows_commits_as_reporter_reads_them() {
-    let mut rig = gated().await;
+    let mut rig = start_gated_rig().await;
     let long: String = (0..1_000).map(|line| format!("line {line}\n")).collect();
     let files = [("cart.py", "total = 2  # \u{202e}0002\n"), ("long.txt", &long)];
     let push = rig.change("fix/ENG-1-totals", &files).await;
@@ -144,13 +144,13 @@ async fn decision_shows_commits_as_reporter_reads_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forbidden_change_asks_for_no_decision() {
-    let mut rig = gated().await;
+    let mut rig = start_gated_rig().await;
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
         .await;
     let asked = rig.report(4, decision_needed(push));
     let outcome = rig.settled(&asked).await;
-    assert!(refusal(&outcome).contains("protected"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("protected"), "{outcome:?}");
     assert_eq!(rig.jira.comments("ENG-1").len(), 0);
     rig.stop().await;
 }
@@ -179,7 +179,7 @@ async fn files_beyond_scope_need_approval_or_reason() {
     };
     let asked = rig.report(4, OutboundAction::PushBranch(of("Bug", &["core"])));
     let outcome = rig.settled(&asked).await;
-    let refused = refusal(&outcome);
+    let refused = read_refusal(&outcome);
     assert!(refused.contains("`api/v1.py` (module `api`)"), "{refused}");
     assert!(!refused.contains("cart.py"), "{refused}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
@@ -190,7 +190,7 @@ async fn files_beyond_scope_need_approval_or_reason() {
     let mut second = rig.change("fix/ENG-1-totals", &next).await;
     second.expected = Some(plain.head.clone());
     second.scope = of("Bug", &[]).scope;
-    decide(&rig, rig.run(), &second.head, DecisionVerdict::Approve).await;
+    append_decision(&rig, rig.run(), &second.head, DecisionVerdict::Approve).await;
     let asked = rig.report(8, OutboundAction::PushBranch(second));
     let outcome = rig.settled(&asked).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");

@@ -13,9 +13,8 @@ use secrecy::SecretString;
 use testkit::{ServiceFault, jira, poll_until};
 
 use crate::{
-    draft_of,
+    build_work_started, draft_of,
     rig::{Rig, RigOptions, http_get},
-    started,
 };
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -35,13 +34,13 @@ const AT_JIRA: [(&str, &str); 4] = [
 ];
 
 /// Plays the story from start to merge.
-async fn play(rig: &Rig) -> BranchPush {
+async fn play_story(rig: &Rig) -> BranchPush {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let done = async |position, request| match rig.settled(&rig.report(position, request)).await {
         OutboundOutcome::Done(receipt) => receipt,
         other => panic!("report {position}: {other:?}"),
     };
-    done(2, started()).await;
+    done(2, build_work_started()).await;
     done(4, OutboundAction::PushBranch(push.clone())).await;
     let OutboundReceipt::PullRequestOpened(pull_request) = done(6, draft_of(BRANCH)).await else {
         panic!("not opened")
@@ -108,7 +107,7 @@ async fn story_under(fault: impl Fn(&str) -> ServiceFault, name: &str, list_lag:
             rig.jira.fail_next(fault.on(method));
         }
     }
-    let push = play(&rig).await;
+    let push = play_story(&rig).await;
     assert_everything_once(&rig, &push, name).await;
     rig.stop().await;
 }
@@ -156,7 +155,7 @@ async fn temporarily_refused_writes_happen_later() {
     );
 }
 
-fn writer(rig: &Rig) -> ::jira::JiraWriter {
+fn build_jira_writer(rig: &Rig) -> ::jira::JiraWriter {
     ::jira::JiraWriter::new(&::jira::Settings {
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
@@ -170,12 +169,12 @@ fn writer(rig: &Rig) -> ::jira::JiraWriter {
 async fn oldest_status_comment_gets_newest_text() {
     let mut rig = Rig::start().await;
     let marker = format!("status:{}", rig.ticket);
-    let earlier = writer(&rig)
+    let earlier = build_jira_writer(&rig)
         .comment(&rig.ticket, "From a reporter that is gone.", &marker)
         .await
         .unwrap();
     rig.jira.comment_as("ENG-1", "ann", &marker).unwrap();
-    rig.settled(&rig.report(2, started())).await;
+    rig.settled(&rig.report(2, build_work_started())).await;
     let tidied = async || Some(rig.jira.comments("ENG-1")).filter(|comments| comments.len() == 2);
     poll_until("ours is there twice, or once again", DEADLINE, async || {
         let comments = rig.jira.comments("ENG-1");
@@ -195,9 +194,9 @@ async fn oldest_status_comment_gets_newest_text() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_status_comment_is_written_again() {
     let mut rig = Rig::start().await;
-    rig.settled(&rig.report(2, started())).await;
+    rig.settled(&rig.report(2, build_work_started())).await;
     let first = rig.jira.comments("ENG-1").remove(0);
-    writer(&rig)
+    build_jira_writer(&rig)
         .delete_comment(&rig.ticket, &::jira::JiraCommentId(first.id))
         .await
         .unwrap();
@@ -230,7 +229,7 @@ async fn ticket_with_long_wait_holds_no_slot() {
             .on("POST")
             .retry_after(8),
     );
-    let limited = rig.report(2, started());
+    let limited = rig.report(2, build_work_started());
     rig.queue.reports().append(&limited).await.unwrap();
     let refused = async || (rig.jira.faults_left() == 0).then_some(());
     poll_until("the first ticket is limited", DEADLINE, refused)
@@ -243,7 +242,7 @@ async fn ticket_with_long_wait_holds_no_slot() {
         id: run.call(2).into(),
         run: Some(run),
         ticket: other,
-        ..rig.report(0, started())
+        ..rig.report(0, build_work_started())
     };
     rig.queue.reports().append(&report).await.unwrap();
     let told = async || rig.github.comments("acme/shop", number).pop();
@@ -307,7 +306,7 @@ async fn github_ticket_has_one_unforgeable_status_comment() {
     let skipped = OutboundAction::Skipped(domain::SkipReason::Label {
         label: "later".into(),
     });
-    for report in [of(2, started()), of(4, skipped)] {
+    for report in [of(2, build_work_started()), of(4, skipped)] {
         rig.queue.reports().append(&report).await.unwrap();
     }
     let comments = poll_until("both are told", DEADLINE, async || {
@@ -335,7 +334,7 @@ async fn unreadable_report_is_dead_lettered_next_settled() {
     let mut rig = Rig::start().await;
     rig.append_garbage(b"!!!").await;
     assert_eq!(
-        rig.settled(&rig.report(2, started())).await,
+        rig.settled(&rig.report(2, build_work_started())).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     let (_, letter) = rig.queue.dead_letters().list(10).await.unwrap().remove(0);
@@ -350,7 +349,7 @@ async fn unreadable_report_is_dead_lettered_next_settled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn run_learns_of_its_unreadable_report() {
     let mut rig = Rig::start().await;
-    let report = rig.report(2, started());
+    let report = rig.report(2, build_work_started());
     let future =
         serde_json::json!({"version": 1, "id": report.id, "run": report.run, "request": "unheard of"});
     rig.append_garbage(future.to_string().as_bytes()).await;
@@ -405,7 +404,7 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
     let rows = rig.queue.table::<domain::AnyRecord>(KeyValueBucket::Branches);
     let (key, _) = rows.list().await.unwrap().remove(0);
     let last = rows.get(&key).await.unwrap().map(|(_, revision)| revision);
-    rows.put(&key, &broken(), last).await.unwrap();
+    rows.put(&key, &build_broken_record(), last).await.unwrap();
     let outcome = rig.settled(&report).await;
     assert!(matches!(outcome, OutboundOutcome::Failed { .. }), "{outcome:?}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
@@ -416,7 +415,7 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
 async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
     let mut rig = Rig::start().await;
     let done = OutboundOutcome::Done(OutboundReceipt::Told);
-    assert_eq!(rig.settled(&rig.report(2, started())).await, done);
+    assert_eq!(rig.settled(&rig.report(2, build_work_started())).await, done);
     let rows = rig.queue.table::<domain::AnyRecord>(KeyValueBucket::Effects);
     let keys: Vec<queue::RecordKey> = rows
         .list()
@@ -427,7 +426,9 @@ async fn unreadable_ledger_rows_are_rebuilt_without_doubles() {
         .collect();
     for key in &keys {
         let (_, revision) = rows.get(key).await.unwrap().unwrap();
-        rows.put(key, &broken(), Some(revision)).await.unwrap();
+        rows.put(key, &build_broken_record(), Some(revision))
+            .await
+            .unwrap();
     }
     let reason = "just so".to_owned();
     let later = rig.report(
@@ -467,7 +468,7 @@ async fn commit_closing_other_ticket_is_refused() {
     let outcome = rig
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
         .await;
-    let detail = super::refusal(&outcome);
+    let detail = super::read_refusal(&outcome);
     assert!(detail.contains("Closes #99"), "{detail}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
@@ -490,14 +491,14 @@ async fn readiness_follows_nats_and_work_resumes() {
         .await
         .unwrap();
     assert_eq!(
-        rig.settled(&rig.report(2, started())).await,
+        rig.settled(&rig.report(2, build_work_started())).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     rig.stop().await;
 }
 
 /// A record that no release can read.
-fn broken() -> domain::AnyRecord {
+fn build_broken_record() -> domain::AnyRecord {
     let fields = [("broken".to_owned(), true.into())];
     domain::AnyRecord(fields.into_iter().collect())
 }

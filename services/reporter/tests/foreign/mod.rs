@@ -11,7 +11,7 @@ use crate::rig::Rig;
 const SHOP: &str = "acme/shop";
 
 /// Creates a pull request of a person. Returns it with its head and a comment on one of its lines.
-fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
+fn open_foreign_change(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
     let files = [("notes.md", "one\ntwo\n")];
     let head = rig.github.commit(SHOP, "theirs", "work", &files).unwrap();
     let opened = rig
@@ -34,7 +34,7 @@ fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
 }
 
 /// All kinds of reports with a pull request, thread, comment or repository, each with a foreign one.
-fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<OutboundAction> {
+fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<OutboundAction> {
     let (pull_request, repository) = (theirs.clone(), theirs.repository.clone());
     let by = "ann".to_owned();
     let question = |pull_request, comment| CommentQuestion {
@@ -173,7 +173,7 @@ fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<Outbou
     ]
 }
 
-fn writes(rig: &Rig) -> Vec<String> {
+fn list_writes(rig: &Rig) -> Vec<String> {
     let reads = ["GET", "HEAD"];
     let at_github = rig.github.requests().into_iter().chain(rig.jira.requests());
     at_github
@@ -190,15 +190,18 @@ fn writes(rig: &Rig) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_about_foreign_pull_requests_write_nothing() {
     let mut rig = Rig::start().await;
-    let (theirs, head, comment) = foreign(&rig);
-    for (request, position) in reports(&theirs, &head, comment).into_iter().zip((2..).step_by(2)) {
+    let (theirs, head, comment) = open_foreign_change(&rig);
+    for (request, position) in build_foreign_reports(&theirs, &head, comment)
+        .into_iter()
+        .zip((2..).step_by(2))
+    {
         let outcome = rig.settled(&rig.report(position, request.clone())).await;
         assert!(
             matches!(outcome, OutboundOutcome::Refused(_)),
             "{}: {outcome:?}",
             request.summary()
         );
-        assert_eq!(writes(&rig), Vec::<String>::new(), "{}", request.summary());
+        assert_eq!(list_writes(&rig), Vec::<String>::new(), "{}", request.summary());
     }
     let indexed = rig
         .queue
@@ -232,6 +235,6 @@ async fn reports_about_unknown_tickets_write_nothing() {
     };
     let outcome = rig.settled(&report).await;
     assert!(matches!(outcome, OutboundOutcome::Refused(_)), "{outcome:?}");
-    assert_eq!(writes(&rig), Vec::<String>::new());
+    assert_eq!(list_writes(&rig), Vec::<String>::new());
     rig.stop().await;
 }

@@ -13,7 +13,7 @@ use tokio::{
 
 use testkit::tls::{TestAuthority, TlsFront};
 
-use crate::rig::{Rig, RigOptions, git};
+use crate::rig::{Rig, RigOptions, run_git};
 
 /// Only a failing test waits this long.
 const NEVER: Duration = Duration::from_secs(30);
@@ -105,7 +105,7 @@ async fn unread_clones_lose_slots_at_deadline() {
     let grant = rig.grant_of(1, "acme/large");
     let url = rig.gate_url().replace("shop", "large");
     let with = |grant: &str| format!("http.extraHeader=Authorization: Bearer {grant}");
-    let heads = git(&["-c", &with(&grant), "ls-remote", &url, "refs/heads/main"]).await;
+    let heads = run_git(&["-c", &with(&grant), "ls-remote", &url, "refs/heads/main"]).await;
     let commit = heads.split_whitespace().next().unwrap().to_owned();
     let _held = [
         never_reading(&rig, &grant, &commit).await,
@@ -113,13 +113,13 @@ async fn unread_clones_lose_slots_at_deadline() {
     ];
     let other = with(&rig.grant_of(2, "acme/large"));
     let at_once = ["-c", &other, "ls-remote", &url];
-    timeout(NEVER, git(&at_once))
+    timeout(NEVER, run_git(&at_once))
         .await
         .expect("another run is served");
     // The run waits for one of its two slots, which the deadline frees.
     let own = with(&grant);
     let later = ["-c", &own, "ls-remote", &url];
-    timeout(NEVER, git(&later))
+    timeout(NEVER, run_git(&later))
         .await
         .expect("the places are free again");
     rig.stop().await;

@@ -4,12 +4,12 @@ use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, report};
 use testkit::ServiceFault;
 
 use crate::{
-    refusal,
+    read_refusal,
     rig::{Rig, RigOptions},
 };
 
 /// Starts a rig whose rules permit three issues.
-async fn start() -> Rig {
+async fn start_rig() -> Rig {
     Rig::start_with(RigOptions {
         agent: "issues:\n  most_planned: 3\n",
         ..RigOptions::default()
@@ -17,7 +17,7 @@ async fn start() -> Rig {
     .await
 }
 
-fn plan(titles: &[&str]) -> OutboundAction {
+fn build_open_issues(titles: &[&str]) -> OutboundAction {
     let planned = |title: &&str| domain::PlannedIssue {
         title: (*title).to_owned(),
         text: format!("What {title} needs."),
@@ -32,10 +32,10 @@ fn plan(titles: &[&str]) -> OutboundAction {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn planned_issues_open_once_despite_lost_answer() {
-    let mut rig = start().await;
+    let mut rig = start_rig().await;
     rig.github
         .fail_next(ServiceFault::new("/issues", 1, 502).on("POST").after_effect());
-    let report = rig.report(2, plan(&["Totals", "Round", "Show"]));
+    let report = rig.report(2, build_open_issues(&["Totals", "Round", "Show"]));
     assert_eq!(
         rig.settled(&report).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
@@ -59,15 +59,20 @@ async fn planned_issues_open_once_despite_lost_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_issues_are_refused_before_first() {
-    let mut rig = start().await;
-    let outcome = rig.settled(&rig.report(2, plan(&["a", "b", "c", "d"]))).await;
-    assert!(refusal(&outcome).contains("allow 3"), "{outcome:?}");
+    let mut rig = start_rig().await;
+    let outcome = rig
+        .settled(&rig.report(2, build_open_issues(&["a", "b", "c", "d"])))
+        .await;
+    assert!(read_refusal(&outcome).contains("allow 3"), "{outcome:?}");
     assert!(rig.github.issues("acme/shop").is_empty());
     rig.stop().await;
 
     let mut rig = Rig::start().await;
-    let outcome = rig.settled(&rig.report(2, plan(&["a"]))).await;
-    assert!(refusal(&outcome).contains("issues.most_planned"), "{outcome:?}");
+    let outcome = rig.settled(&rig.report(2, build_open_issues(&["a"]))).await;
+    assert!(
+        read_refusal(&outcome).contains("issues.most_planned"),
+        "{outcome:?}"
+    );
     assert!(rig.github.issues("acme/shop").is_empty());
     rig.stop().await;
 }

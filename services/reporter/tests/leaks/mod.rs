@@ -2,15 +2,15 @@
 
 use domain::{Job, OutboundAction, OutboundOutcome, OutboundReceipt, StopReason, report};
 
-use crate::{draft_of, refusal, rig::Rig};
+use crate::{draft_of, read_refusal, rig::Rig};
 
 const BRANCH: &str = "fix/ENG-1-totals";
 
-fn token() -> String {
+fn build_fake_token() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4))
 }
 
-fn stopped(reason: StopReason) -> OutboundAction {
+fn build_stop_report(reason: StopReason) -> OutboundAction {
     OutboundAction::RunStopped(report::RunStopped {
         job: Job::Implement,
         reason,
@@ -19,7 +19,7 @@ fn stopped(reason: StopReason) -> OutboundAction {
     })
 }
 
-async fn pushed(rig: &Rig) {
+async fn push_change(rig: &Rig) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let outcome = rig
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
@@ -30,7 +30,7 @@ async fn pushed(rig: &Rig) {
 #[tokio::test(flavor = "multi_thread")]
 async fn credential_in_model_text_is_refused() {
     let mut rig = Rig::start().await;
-    pushed(&rig).await;
+    push_change(&rig).await;
     let said = |title: &str, body: &str| {
         let mut request = draft_of(BRANCH);
         if let OutboundAction::OpenPullRequest(report::PullRequestOpening {
@@ -44,11 +44,17 @@ async fn credential_in_model_text_is_refused() {
         request
     };
     let requests = [
-        (said(&format!("fix: {}", token()), "Body."), "the title"),
-        (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
+        (
+            said(&format!("fix: {}", build_fake_token()), "Body."),
+            "the title",
+        ),
+        (
+            said("fix: totals", &format!("```\n{}\n```", build_fake_token())),
+            "the body",
+        ),
         (
             OutboundAction::Triaged(report::TicketTriaged {
-                labels: vec![token()],
+                labels: vec![build_fake_token()],
                 ..report::TicketTriaged::default()
             }),
             "a label",
@@ -56,9 +62,9 @@ async fn credential_in_model_text_is_refused() {
     ];
     for (position, (request, place)) in (4..).step_by(2).zip(requests) {
         let outcome = rig.settled(&rig.report(position, request)).await;
-        let words = refusal(&outcome);
+        let words = read_refusal(&outcome);
         assert!(words.contains(place) && words.contains("GitHub token"), "{words}");
-        assert!(!words.contains(&token()), "{words}");
+        assert!(!words.contains(&build_fake_token()), "{words}");
     }
     assert_eq!(rig.github.pull_requests("acme/shop").len(), 0);
     rig.stop().await;
@@ -67,9 +73,9 @@ async fn credential_in_model_text_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_notice_contains_no_credential() {
     let mut rig = Rig::start().await;
-    let summary = format!("I read {} in the environment.", token());
-    let log_tail = format!("+ curl -H 'Authorization: Bearer {}'", token());
-    let detail = format!("push to https://x:{}@github.example failed", token());
+    let summary = format!("I read {} in the environment.", build_fake_token());
+    let log_tail = format!("+ curl -H 'Authorization: Bearer {}'", build_fake_token());
+    let detail = format!("push to https://x:{}@github.example failed", build_fake_token());
     let reasons = [
         StopReason::NoChange { summary },
         StopReason::SetupFailed { log_tail },
@@ -79,7 +85,9 @@ async fn stop_notice_contains_no_credential() {
         StopReason::ModelFailed { detail },
     ];
     for (position, reason) in (2..).step_by(2).zip(reasons) {
-        let outcome = rig.settled(&rig.report(position, stopped(reason))).await;
+        let outcome = rig
+            .settled(&rig.report(position, build_stop_report(reason)))
+            .await;
         assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     }
     let comments = rig.jira.comments("ENG-1");
@@ -94,13 +102,13 @@ async fn stop_notice_contains_no_credential() {
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_pull_request_is_not_adopted() {
     let mut rig = Rig::start().await;
-    pushed(&rig).await;
+    push_change(&rig).await;
     let number = rig
         .github
         .open_pull_request_as("acme/shop", "ann", BRANCH, "Mine", "")
         .unwrap();
     let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
-    assert!(refusal(&outcome).contains("`ann` opened"), "{outcome:?}");
+    assert!(read_refusal(&outcome).contains("`ann` opened"), "{outcome:?}");
     let pull_request = domain::PullRequestRef {
         repository: "acme/shop".parse().unwrap(),
         number,
@@ -115,7 +123,7 @@ async fn foreign_pull_request_is_not_adopted() {
     });
     let outcome = rig.settled(&rig.report(6, passed)).await;
     assert!(
-        refusal(&outcome).contains("not opened for this ticket"),
+        read_refusal(&outcome).contains("not opened for this ticket"),
         "{outcome:?}"
     );
     rig.stop().await;

@@ -13,8 +13,8 @@ use testkit::{
 };
 
 use crate::{
+    build_work_started,
     rig::{Rig, RigOptions},
-    started,
 };
 
 const JIRA: LimitedRequest<'static> = LimitedRequest {
@@ -24,7 +24,7 @@ const JIRA: LimitedRequest<'static> = LimitedRequest {
 };
 
 /// Builds the view of the limits of one replica.
-async fn replica(redis: &RedisServer) -> SharedLimits {
+async fn open_replica_limits(redis: &RedisServer) -> SharedLimits {
     let limits = SharedLimits::open(&lease::Settings {
         url: redis.url(),
         ..lease::Settings::default()
@@ -51,7 +51,7 @@ async fn secondary_limit_of_github_stops_all_writers() {
         ..github::Settings::default()
     };
     let writer = async || {
-        let gated = GatePolicy::by(Arc::new(replica(&redis).await));
+        let gated = GatePolicy::by(Arc::new(open_replica_limits(&redis).await));
         github::GitHubWriter::gated(Some(&settings), &BTreeMap::new(), &gated).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
@@ -82,7 +82,7 @@ async fn refused_jira_account_stops_all_replicas() {
         ..jira::Settings::default()
     };
     let writer = async || {
-        let gate: Arc<dyn LimitGate> = Arc::new(replica(&redis).await);
+        let gate: Arc<dyn LimitGate> = Arc::new(open_replica_limits(&redis).await);
         jira::JiraWriter::gated(Some(&settings), &BTreeMap::new(), &gate).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
@@ -97,7 +97,7 @@ async fn refused_jira_account_stops_all_replicas() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reporter_waits_out_shared_jira_limit() {
     let redis = RedisServer::start().await.unwrap();
-    let other = replica(&redis).await;
+    let other = open_replica_limits(&redis).await;
     let mut rig = Rig::start_with(RigOptions {
         redis: Some(redis.url()),
         ..RigOptions::default()
@@ -109,7 +109,7 @@ async fn reporter_waits_out_shared_jira_limit() {
         refused: Some((LimitClass::Primary, wait)),
     };
     other.hear(JIRA, heard).await;
-    let report = rig.report(2, started());
+    let report = rig.report(2, build_work_started());
     rig.queue.reports().append(&report).await.unwrap();
     let mut looks = 0;
     loop {

@@ -7,9 +7,8 @@ use domain::{
 use testkit::{ServiceFault, github};
 
 use crate::{
-    draft_of,
+    build_work_started, draft_of,
     rig::{Rig, RigOptions},
-    started,
 };
 
 const BRANCH: &str = "fix/ENG-1-totals";
@@ -23,7 +22,7 @@ async fn with_rules(rules: &'static str) -> Rig {
 }
 
 /// Opens a draft of ours that changes files, and returns it with its head.
-async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
+async fn open_draft(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
     let push = rig.change(BRANCH, files).await;
     let head = push.head.clone();
     rig.settled(&rig.report(4, OutboundAction::PushBranch(push)))
@@ -36,7 +35,7 @@ async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::C
 
 /// Hands the pull request over, and returns the requested reviewers.
 async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
-    let (pull_request, head) = opened(rig, files).await;
+    let (pull_request, head) = open_draft(rig, files).await;
     let passed = report::ChecksPassed {
         pull_request,
         head,
@@ -111,7 +110,11 @@ async fn code_owners_are_asked_when_rules_say() {
     rig.stop().await;
 }
 
-fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -> OutboundAction {
+fn build_checks_failure(
+    pull_request: &PullRequestRef,
+    head: &domain::CommitId,
+    asked: &[&str],
+) -> OutboundAction {
     OutboundAction::ChecksFailed(report::ChecksFailed {
         pull_request: pull_request.clone(),
         head: head.clone(),
@@ -133,11 +136,11 @@ fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -
 #[tokio::test(flavor = "multi_thread")]
 async fn exhausted_repairs_call_once_despite_repetition() {
     let mut rig = Rig::start().await;
-    let (pull_request, head) = opened(&rig, &CHANGED).await;
+    let (pull_request, head) = open_draft(&rig, &CHANGED).await;
     let number = pull_request.number;
     let lost = ServiceFault::new(&format!("/issues/{number}/comments"), 1, 502);
     rig.github.fail_next(lost.on("POST").after_effect());
-    let told = rig.report(8, red(&pull_request, &head, &["grace"]));
+    let told = rig.report(8, build_checks_failure(&pull_request, &head, &["grace"]));
     assert_eq!(
         rig.settled(&told).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
@@ -156,8 +159,9 @@ async fn exhausted_repairs_call_once_despite_repetition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_reviewer_notifies_jira_ticket_separately() {
     let mut rig = Rig::start().await;
-    let (pull_request, head) = opened(&rig, &CHANGED).await;
-    rig.settled(&rig.report(8, red(&pull_request, &head, &[]))).await;
+    let (pull_request, head) = open_draft(&rig, &CHANGED).await;
+    rig.settled(&rig.report(8, build_checks_failure(&pull_request, &head, &[])))
+        .await;
     let addressed = report::ReviewAddressed {
         pull_request: pull_request.clone(),
         reviewer: "rita".to_owned(),
@@ -201,7 +205,7 @@ async fn unknown_reviewer_notifies_jira_ticket_separately() {
 async fn unassigned_jira_ticket_is_ours_while_working() {
     let mut rig = with_rules("  assign: true\n").await;
     assert_eq!(
-        rig.settled(&rig.report(2, started())).await,
+        rig.settled(&rig.report(2, build_work_started())).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(
@@ -219,7 +223,7 @@ async fn unassigned_jira_ticket_is_ours_while_working() {
     assert_eq!(rig.jira.assignee("ENG-1"), None);
 
     rig.jira.assign("ENG-1", "Ada").unwrap();
-    rig.settled(&rig.report(6, started())).await;
+    rig.settled(&rig.report(6, build_work_started())).await;
     assert_eq!(
         rig.jira.assignee("ENG-1").as_deref(),
         Some("Ada"),
@@ -238,7 +242,7 @@ async fn unassigned_jira_ticket_is_ours_while_working() {
 async fn unassignable_account_does_not_stop_work() {
     let mut rig = with_rules("  assign: \"557058:nobody\"\n").await;
     assert_eq!(
-        rig.settled(&rig.report(2, started())).await,
+        rig.settled(&rig.report(2, build_work_started())).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(rig.jira.assignee("ENG-1"), None);
@@ -254,7 +258,7 @@ async fn github_issue_is_assigned_then_given_back() {
         .open_issue_as("acme/shop", "rita", "Totals", "Wrong")
         .unwrap();
     rig.ticket = format!("github:acme/shop#{number}").parse().unwrap();
-    rig.settled(&rig.report(2, started())).await;
+    rig.settled(&rig.report(2, build_work_started())).await;
     assert_eq!(
         rig.github.issue("acme/shop", number).unwrap().assignees,
         ["agent"]
@@ -286,7 +290,7 @@ async fn pull_request_links_ticket_and_configured_board() {
         ..RigOptions::default()
     })
     .await;
-    opened(&rig, &CHANGED).await;
+    open_draft(&rig, &CHANGED).await;
     let body = &rig.github.pull_requests("acme/shop")[0].body;
     assert!(
         body.contains("For [ENG-1](https://jira.people.example/browse/ENG-1)"),
@@ -304,7 +308,7 @@ async fn permanent_jira_refusal_keeps_pull_request() {
         .fail_next(ServiceFault::new("/remotelink", 9, 400).on("POST"));
     rig.jira
         .fail_next(ServiceFault::new("/transitions", 9, 400).on("POST"));
-    let (pull_request, head) = opened(&rig, &CHANGED).await;
+    let (pull_request, head) = open_draft(&rig, &CHANGED).await;
     let said = || rig.jira.comments("ENG-1")[0].text.clone();
     assert!(
         said().contains("is open.") && said().contains("Jira did not link it on this ticket"),

@@ -6,34 +6,42 @@ use domain::{OutboundAction, OutboundOutcome};
 use testkit::github::BranchRuleset;
 
 use crate::{
-    refusal,
-    rig::{Rig, RigOptions, git},
+    read_refusal,
+    rig::{Rig, RigOptions, run_git},
 };
 
 const BRANCH: &str = "fix/ENG-1-totals";
 
-fn token() -> String {
+fn build_fake_token() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4))
 }
 
 /// Pushes a branch of the rig's clone, and returns the text of the refusal.
-async fn refused(rig: &Rig, here: &str, position: u64) -> String {
+async fn read_push_refusal(rig: &Rig, here: &str, position: u64) -> String {
     let push = rig.packed(here, BRANCH).await;
     let outcome = rig
         .settled(&rig.report(position, OutboundAction::PushBranch(push)))
         .await;
-    refusal(&outcome)
+    read_refusal(&outcome)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn content_removed_later_is_refused_in_history() {
     let mut rig = Rig::start().await;
     let hostile: [(&str, String, &str); 4] = [
-        ("config.py", format!("t = '{}'\n", token()), "GitHub token"),
-        ("data.bin", format!("\0\u{1}{}\u{2}\n", token()), "GitHub token"),
+        (
+            "config.py",
+            format!("t = '{}'\n", build_fake_token()),
+            "GitHub token",
+        ),
+        (
+            "data.bin",
+            format!("\0\u{1}{}\u{2}\n", build_fake_token()),
+            "GitHub token",
+        ),
         (
             "config.ps1",
-            token().chars().flat_map(|c| [c, '\0']).collect(),
+            build_fake_token().chars().flat_map(|c| [c, '\0']).collect(),
             "GitHub token",
         ),
         (".github/workflows/ci.yml", "on: push\n".to_owned(), "protected"),
@@ -47,9 +55,9 @@ async fn content_removed_later_is_refused_in_history() {
         )
         .await;
         rig.commit(&here, &[(path, "")], &["-m", "two"]).await;
-        let said = refused(&rig, &here, position).await;
+        let said = read_push_refusal(&rig, &here, position).await;
         assert!(said.contains(words) && said.contains(path), "{path}: {said}");
-        assert!(!said.contains(&token()), "{said}");
+        assert!(!said.contains(&build_fake_token()), "{said}");
     }
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
@@ -61,15 +69,15 @@ async fn merges_strangers_and_credentials_are_refused() {
     let here = rig.branch_off(BRANCH).await;
     let author = ["-m", "one", "--author", "Ann <ann@acme.example>"];
     rig.commit(&here, &[("cart.py", "total = 2\n")], &author).await;
-    let said = refused(&rig, &here, 2).await;
+    let said = read_push_refusal(&rig, &here, 2).await;
     assert!(said.contains("Ann <ann@acme.example>"), "{said}");
 
     // A separate root commit contains the credential. The merge has only the files of the base.
     let here = rig.branch_off(BRANCH).await;
-    git(&["-C", &here, "checkout", "--quiet", "--orphan", "root"]).await;
-    rig.commit(&here, &[("config.py", &token())], &["-m", "root"])
+    run_git(&["-C", &here, "checkout", "--quiet", "--orphan", "root"]).await;
+    rig.commit(&here, &[("config.py", &build_fake_token())], &["-m", "root"])
         .await;
-    git(&["-C", &here, "checkout", "--quiet", BRANCH]).await;
+    run_git(&["-C", &here, "checkout", "--quiet", BRANCH]).await;
     let ours = [
         "-c",
         "user.name=Journeyman",
@@ -85,27 +93,34 @@ async fn merges_strangers_and_credentials_are_refused() {
         "merge",
         "root",
     ];
-    git(&[&["-C", &here], &ours[..], &merge[..]].concat()).await;
+    run_git(&[&["-C", &here], &ours[..], &merge[..]].concat()).await;
     rig.commit(&here, &[("cart.py", "total = 2\n")], &["-m", "two"])
         .await;
-    let said = refused(&rig, &here, 4).await;
+    let said = read_push_refusal(&rig, &here, 4).await;
     assert!(said.contains("exactly one parent"), "{said}");
 
     let here = rig.branch_off(BRANCH).await;
-    rig.commit(&here, &[(&format!("docs/{}.md", token()), "x\n")], &["-m", "one"])
-        .await;
-    let said = refused(&rig, &here, 6).await;
+    rig.commit(
+        &here,
+        &[(&format!("docs/{}.md", build_fake_token()), "x\n")],
+        &["-m", "one"],
+    )
+    .await;
+    let said = read_push_refusal(&rig, &here, 6).await;
     assert!(
         said.contains("the path of a file") && said.contains("GitHub token"),
         "{said}"
     );
 
     let mut push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    push.branch = format!("fix/ENG-1-{}", token());
+    push.branch = format!("fix/ENG-1-{}", build_fake_token());
     let outcome = rig
         .settled(&rig.report(8, OutboundAction::PushBranch(push)))
         .await;
-    assert!(refusal(&outcome).contains("the branch's name"), "{outcome:?}");
+    assert!(
+        read_refusal(&outcome).contains("the branch's name"),
+        "{outcome:?}"
+    );
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;
 }
@@ -124,7 +139,7 @@ async fn branch_of_people_is_never_overwritten() {
             .settled(&rig.report(position, OutboundAction::PushBranch(ours.clone())))
             .await;
         assert!(
-            refusal(&outcome).contains("was not pushed for this ticket"),
+            read_refusal(&outcome).contains("was not pushed for this ticket"),
             "{outcome:?}"
         );
     }
@@ -143,7 +158,10 @@ async fn refused_push_leaves_no_branch_record() {
     let mut ours = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let report = rig.report(2, OutboundAction::PushBranch(ours.clone()));
     let outcome = rig.settled(&report).await;
-    assert!(refusal(&outcome).contains("cannot be made while"), "{outcome:?}");
+    assert!(
+        read_refusal(&outcome).contains("cannot be made while"),
+        "{outcome:?}"
+    );
     let record = rig.queue.branches().get(&ours.repository, BRANCH).await.unwrap();
     assert_eq!(record, None);
     // Another branch name is free, and its record stays.
@@ -168,7 +186,7 @@ async fn ticket_pushes_only_to_repositories_of_project() {
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
         .await;
     assert!(
-        refusal(&outcome).contains("not for the ticket OPS-"),
+        read_refusal(&outcome).contains("not for the ticket OPS-"),
         "{outcome:?}"
     );
     rig.stop().await;
@@ -186,7 +204,7 @@ async fn an_inspector_that_dies_refuses_the_change() {
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
         .await;
     assert!(
-        refusal(&outcome).contains("could not be inspected"),
+        read_refusal(&outcome).contains("could not be inspected"),
         "{outcome:?}"
     );
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
@@ -194,7 +212,7 @@ async fn an_inspector_that_dies_refuses_the_change() {
 }
 
 /// Runs the inspector's probe in a folder, and returns its exit code and output.
-async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
+async fn run_probe(arguments: &[&str]) -> (Option<i32>, String) {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_inspector"))
         .args(arguments)
         .stdin(Stdio::null())
@@ -218,10 +236,10 @@ async fn inspector_reaches_neither_secrets_nor_network() {
     std::fs::write(&secret, "planted").unwrap();
     let forbidden = format!("--forbidden={}", secret.display());
     let [here, there] = [&mirror, &quarantine].map(|path| path.to_str().unwrap());
-    let (code, said) = probed(&[here, there, "--probe", &forbidden]).await;
+    let (code, said) = run_probe(&[here, there, "--probe", &forbidden]).await;
     assert_eq!(code, Some(0), "{said}");
     // Without confinement, the probe must report a failure.
-    let (code, said) = probed(&[here, there, "--probe", "--unconfined", &forbidden]).await;
+    let (code, said) = run_probe(&[here, there, "--probe", "--unconfined", &forbidden]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("stays writable"), "{said}");
 }
@@ -239,7 +257,7 @@ async fn push_refused_by_ruleset_quotes_github() {
     let outcome = rig
         .settled(&rig.report(2, OutboundAction::PushBranch(push)))
         .await;
-    let said = refusal(&outcome);
+    let said = read_refusal(&outcome);
     assert!(said.contains("GH013"), "{said}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;

@@ -340,7 +340,7 @@ impl Rig {
             "http.extraHeader=Authorization: Bearer {}",
             self.grant_for("acme/shop")
         );
-        git(&[
+        run_git(&[
             "-c",
             &header,
             "clone",
@@ -369,7 +369,7 @@ impl Rig {
         let clone = self.folder.path().join("clone");
         let clone = if clone.exists() { clone } else { self.clone().await };
         let here = clone.to_str().unwrap().to_owned();
-        git(&["-C", &here, "checkout", "--quiet", "-B", branch, "origin/main"]).await;
+        run_git(&["-C", &here, "checkout", "--quiet", "-B", branch, "origin/main"]).await;
         here
     }
 
@@ -385,20 +385,20 @@ impl Rig {
                 std::fs::write(path, content).unwrap();
             }
         }
-        git(&["-C", here, "add", "--all"]).await;
+        run_git(&["-C", here, "add", "--all"]).await;
         let author = domain::CommitAuthor::journeyman();
         let name = format!("user.name={}", author.name());
         let address = format!("user.email={}", author.address());
         let commit = ["-C", here, "-c", &name, "-c", &address, "commit", "--quiet"];
-        git(&[&commit[..], arguments].concat()).await;
+        run_git(&[&commit[..], arguments].concat()).await;
     }
 
     /// Packs and stores the branch of the clone, ready for a push.
     pub(crate) async fn packed(&self, here: &str, branch: &str) -> BranchPush {
         let clone = PathBuf::from(here);
         let id = |text: String| text.trim().parse::<CommitId>().unwrap();
-        let base = id(git(&["-C", here, "rev-parse", "origin/main"]).await);
-        let head = id(git(&["-C", here, "rev-parse", "HEAD"]).await);
+        let base = id(run_git(&["-C", here, "rev-parse", "origin/main"]).await);
+        let head = id(run_git(&["-C", here, "rev-parse", "HEAD"]).await);
         let pack = git::BareRepository::open(&clone.join(".git"))
             .unwrap()
             .pack(std::slice::from_ref(&head), &base, usize::MAX)
@@ -431,7 +431,7 @@ impl Rig {
 }
 
 /// Runs git without the machine's configuration, and returns its output.
-pub(crate) async fn git(args: &[&str]) -> String {
+pub(crate) async fn run_git(args: &[&str]) -> String {
     let output = try_git(args).await;
     output.unwrap_or_else(|problem| panic!("git {args:?}: {problem}"))
 }

@@ -8,14 +8,13 @@ use domain::{
 use testkit::github::WRITER_APP_ID;
 
 use crate::{
-    draft_of,
+    build_work_started, draft_of,
     rig::{Rig, RigOptions},
-    started,
 };
 
 const NAME: &str = "Journeyman";
 
-fn progress(job: Job, cents: u64) -> Option<report::JobProgress> {
+fn build_progress(job: Job, cents: u64) -> Option<report::JobProgress> {
     Some(report::JobProgress {
         clone_percent: None,
         job,
@@ -32,7 +31,7 @@ async fn as_app() -> Rig {
     Rig::start_with(options).await
 }
 
-fn receipt(outcome: OutboundOutcome) -> OutboundReceipt {
+fn expect_receipt(outcome: OutboundOutcome) -> OutboundReceipt {
     match outcome {
         OutboundOutcome::Done(receipt) => receipt,
         other => panic!("{other:?}"),
@@ -47,7 +46,7 @@ async fn check_run_shows_every_round_once() {
         OutboundRequest {
             id: run.call(position).into(),
             run: Some(run),
-            progress: progress(job, cents),
+            progress: build_progress(job, cents),
             ..rig.report(position, request)
         }
     };
@@ -58,13 +57,13 @@ async fn check_run_shows_every_round_once() {
     let implement = |position, cents, request| of(1, position, Job::Implement, cents, request);
     let pushed = implement(4, 20, OutboundAction::PushBranch(push));
     let opened = implement(6, 31, draft_of("fix/ENG-1-totals"));
-    receipt(rig.settled(&implement(2, 0, started())).await);
-    receipt(rig.settled(&pushed).await);
+    expect_receipt(rig.settled(&implement(2, 0, build_work_started())).await);
+    expect_receipt(rig.settled(&pushed).await);
     assert!(
         rig.github.check_run("acme/shop", head.as_str(), NAME).is_err(),
         "there is no pull request yet"
     );
-    let OutboundReceipt::PullRequestOpened(pull_request) = receipt(rig.settled(&opened).await) else {
+    let OutboundReceipt::PullRequestOpened(pull_request) = expect_receipt(rig.settled(&opened).await) else {
         panic!("not opened")
     };
     let (title, summary, conclusion) = rig.github.check_run("acme/shop", head.as_str(), NAME).unwrap();
@@ -84,7 +83,7 @@ async fn check_run_shows_every_round_once() {
         page: String::new(),
     };
     let red = of(2, 3, Job::MarkReady, 0, OutboundAction::ChecksFailed(red));
-    receipt(rig.settled(&red).await);
+    expect_receipt(rig.settled(&red).await);
     let stopped = report::RunStopped {
         job: Job::FixCi,
         reason: StopReason::NoPlan,
@@ -92,7 +91,7 @@ async fn check_run_shows_every_round_once() {
         branch: None,
     };
     let stopped = of(3, 3, Job::FixCi, 7, OutboundAction::RunStopped(stopped));
-    receipt(rig.settled(&stopped).await);
+    expect_receipt(rig.settled(&stopped).await);
     let says = |at: &str| rig.github.check_run("acme/shop", at, NAME).unwrap();
     let before = says(head.as_str());
     assert!(before.1.contains("| failed | 0 | $0.31 |"), "{}", before.1);
@@ -127,12 +126,12 @@ async fn missing_checks_permission_skips_only_check_run() {
         .await;
     let head = push.head.clone();
     let told = |position, request| OutboundRequest {
-        progress: progress(Job::Implement, 3),
+        progress: build_progress(Job::Implement, 3),
         ..rig.report(position, request)
     };
-    receipt(rig.settled(&told(2, started())).await);
-    receipt(rig.settled(&told(4, OutboundAction::PushBranch(push))).await);
-    let opened = receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
+    expect_receipt(rig.settled(&told(2, build_work_started())).await);
+    expect_receipt(rig.settled(&told(4, OutboundAction::PushBranch(push))).await);
+    let opened = expect_receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
     assert!(
         matches!(opened, OutboundReceipt::PullRequestOpened(_)),
         "{opened:?}"
@@ -154,11 +153,11 @@ async fn status_comment_follows_phases_with_hidden_state() {
         id: run.call(position).into(),
         ticket: ticket.clone(),
         run: Some(run.clone()),
-        progress: progress(Job::Implement, cents).map(|known| report::JobProgress { phase, ..known }),
+        progress: build_progress(Job::Implement, cents).map(|known| report::JobProgress { phase, ..known }),
         ..rig.report(position, request)
     };
     let progressed = || OutboundAction::Progressed(report::ProgressUpdate {});
-    receipt(rig.settled(&of(2, None, 0, started())).await);
+    expect_receipt(rig.settled(&of(2, None, 0, build_work_started())).await);
     let comments = || rig.github.comments("acme/shop", number);
     let said = |part: &str| {
         assert!(
@@ -168,10 +167,10 @@ async fn status_comment_follows_phases_with_hidden_state() {
         )
     };
     said("(implement), ");
-    receipt(rig.settled(&of(4, Some(RunPhase::Plan), 12, progressed())).await);
+    expect_receipt(rig.settled(&of(4, Some(RunPhase::Plan), 12, progressed())).await);
     said("(implement: planning), ");
     said("$0.12 spent");
-    receipt(rig.settled(&of(6, Some(RunPhase::Work), 30, progressed())).await);
+    expect_receipt(rig.settled(&of(6, Some(RunPhase::Work), 30, progressed())).await);
     said("(implement: making the change), ");
     said("\"iteration\":1");
     let stopped = report::RunStopped {
@@ -180,7 +179,7 @@ async fn status_comment_follows_phases_with_hidden_state() {
         pull_request: None,
         branch: None,
     };
-    receipt(
+    expect_receipt(
         rig.settled(&of(
             8,
             Some(RunPhase::Work),

@@ -8,7 +8,7 @@ use crate::{draft_of, rig::Rig};
 const SHOP: &str = "acme/shop";
 const BRANCH: &str = "fix/ENG-1-totals";
 
-fn notes(change: Option<usize>) -> String {
+fn build_notes(change: Option<usize>) -> String {
     let line = |number| match change {
         Some(changed) if changed == number => "changed\n".to_owned(),
         _ => format!("line {number}\n"),
@@ -20,7 +20,10 @@ fn notes(change: Option<usize>) -> String {
 async fn thread_stays_open_unless_place_changes() {
     let mut rig = Rig::start().await;
     let here = rig.branch_off(BRANCH).await;
-    let first = [("notes.md", notes(None)), ("cart.py", "total = 2\n".to_owned())];
+    let first = [
+        ("notes.md", build_notes(None)),
+        ("cart.py", "total = 2\n".to_owned()),
+    ];
     let first = first.each_ref().map(|(path, text)| (*path, text.as_str()));
     rig.commit(&here, &first, &["-m", "fix: totals (ENG-1)"]).await;
     let reviewed = rig.packed(&here, BRANCH).await;
@@ -57,7 +60,7 @@ async fn thread_stays_open_unless_place_changes() {
         "asks_for_changes": true, "body": "Not yet.", "threads": threads});
     rig.ask_for(&rig.ticket, "address_review", round).await;
 
-    let second = [("notes.md", notes(Some(9)))];
+    let second = [("notes.md", build_notes(Some(9)))];
     let second = second.each_ref().map(|(path, text)| (*path, text.as_str()));
     rig.commit(&here, &second, &["-m", "docs: change a line (ENG-1)"])
         .await;

@@ -6,7 +6,7 @@ use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, 
 use testkit::ServiceFault;
 
 use crate::{
-    refusal,
+    read_refusal,
     rig::{Rig, RigOptions},
 };
 
@@ -18,7 +18,7 @@ const ON_GITHUB: &str = "triage:\n  labels: [bug]\n  types: [Bug, Task]\n  prior
     most_sub_issues: 2\n  project:\n    owner: acme\n    number: 3\n    priority_field: Urgency\n    \
     fields:\n      Size: [S, XXL]\n      Points: [1, 3]\n      Team: [Shop]\n      Nowhere: [x]\n      Due: [today]\n";
 
-async fn start(agent: &'static str, has_project_token: bool) -> Rig {
+async fn start_rig(agent: &'static str, has_project_token: bool) -> Rig {
     let rig = Rig::start_with(RigOptions {
         agent,
         has_project_token,
@@ -36,7 +36,7 @@ async fn start(agent: &'static str, has_project_token: bool) -> Rig {
     rig
 }
 
-fn triaged() -> report::TicketTriaged {
+fn build_triage_result() -> report::TicketTriaged {
     report::TicketTriaged {
         repository: Some(SHOP.parse().unwrap()),
         labels: vec!["bug".to_owned(), "triaged".to_owned()],
@@ -56,25 +56,25 @@ fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<OutboundAc
     }
 }
 
-fn said(rig: &Rig, number: u64) -> Vec<String> {
+fn read_comments(rig: &Rig, number: u64) -> Vec<String> {
     let comments = rig.github.comments(SHOP, number).into_iter();
     comments.map(|comment| comment.body).collect()
 }
 
-fn chosen(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn build_field_choices(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let pairs = pairs.iter();
     pairs
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect()
 }
 
-fn done() -> OutboundOutcome {
+fn build_done_outcome() -> OutboundOutcome {
     OutboundOutcome::Done(OutboundReceipt::Told)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jira_ticket_gets_priority_and_suggested_type() {
-    let mut rig = start(ON_JIRA, false).await;
+    let mut rig = start_rig(ON_JIRA, false).await;
     let first = rig
         .jira
         .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
@@ -86,11 +86,11 @@ async fn jira_ticket_gets_priority_and_suggested_type() {
             issue_type: Some("Story".to_owned()),
             priority: Some("High".to_owned()),
             duplicate_of: Some(first.clone()),
-            ..triaged()
+            ..build_triage_result()
         }
         .into(),
     );
-    assert_eq!(rig.settled(&report).await, done());
+    assert_eq!(rig.settled(&report).await, build_done_outcome());
     rig.deliver_everything_again(&[&report]).await;
     assert_eq!(rig.jira.labels("ENG-1"), ["bug", "triaged", "twin"]);
     assert_eq!(rig.jira.priority("ENG-1").as_deref(), Some("High"));
@@ -109,7 +109,7 @@ async fn jira_ticket_gets_priority_and_suggested_type() {
 async fn jira_type_changes_only_when_rules_allow() {
     let rules = "triage:\n  types: [Story]\n  change_jira_type: true\n  priorities: [Sometime]\n  \
         duplicate_label: twin\n  link_type: Clones\n";
-    let mut rig = start(rules, false).await;
+    let mut rig = start_rig(rules, false).await;
     let first = rig
         .jira
         .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
@@ -119,11 +119,11 @@ async fn jira_type_changes_only_when_rules_allow() {
             issue_type: Some("Story".to_owned()),
             priority: Some("Sometime".to_owned()),
             duplicate_of: Some(first),
-            ..triaged()
+            ..build_triage_result()
         }
         .into(),
     );
-    assert_eq!(rig.settled(&report).await, done());
+    assert_eq!(rig.settled(&report).await, build_done_outcome());
     assert_eq!(rig.jira.issue_type("ENG-1").as_deref(), Some("Story"));
     assert_eq!(rig.jira.priority("ENG-1").as_deref(), Some("Medium"));
     assert!(rig.jira.issue_links().is_empty());
@@ -139,7 +139,7 @@ async fn jira_type_changes_only_when_rules_allow() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_gets_type_priority_and_fields_once() {
-    let mut rig = start(ON_GITHUB, true).await;
+    let mut rig = start_rig(ON_GITHUB, true).await;
     let number = rig
         .github
         .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
@@ -164,25 +164,25 @@ async fn issue_gets_type_priority_and_fields_once() {
         report::TicketTriaged {
             issue_type: Some("Bug".to_owned()),
             priority: Some("High".to_owned()),
-            fields: chosen(&fields),
-            ..triaged()
+            fields: build_field_choices(&fields),
+            ..build_triage_result()
         },
     );
-    assert_eq!(rig.settled(&report).await, done());
+    assert_eq!(rig.settled(&report).await, build_done_outcome());
     let issue = rig.github.issue(SHOP, number).unwrap();
     assert_eq!(issue.labels, ["bug", "triaged", "priority: High"]);
     assert_eq!(issue.issue_type.as_deref(), Some("Bug"));
     let values = rig.github.project_values(PROJECT, SHOP, number).unwrap().unwrap();
     assert_eq!(
         values,
-        chosen(&[
+        build_field_choices(&[
             ("Points", "3"),
             ("Size", "S"),
             ("Team", "Shop"),
             ("Urgency", "High")
         ])
     );
-    let said = said(&rig, number);
+    let said = read_comments(&rig, number);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("`Nowhere` of the project is not set to `x`: the project has no such field."));
     assert!(
@@ -197,7 +197,7 @@ async fn issue_gets_type_priority_and_fields_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_keeps_type_that_person_gave() {
-    let mut rig = start(ON_GITHUB, true).await;
+    let mut rig = start_rig(ON_GITHUB, true).await;
     let number = rig
         .github
         .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
@@ -205,20 +205,20 @@ async fn issue_keeps_type_that_person_gave() {
     rig.github.set_issue_type(SHOP, number, "rita", "Task").unwrap();
     let typed = |name: &str| report::TicketTriaged {
         issue_type: Some(name.to_owned()),
-        ..triaged()
+        ..build_triage_result()
     };
     assert_eq!(
         rig.settled(&on_issue(&rig, number, 2, typed("Task"))).await,
-        done()
+        build_done_outcome()
     );
-    assert!(said(&rig, number).is_empty());
+    assert!(read_comments(&rig, number).is_empty());
     assert_eq!(
         rig.settled(&on_issue(&rig, number, 4, typed("Bug"))).await,
-        done()
+        build_done_outcome()
     );
     let issue = rig.github.issue(SHOP, number).unwrap();
     assert_eq!(issue.issue_type.as_deref(), Some("Task"));
-    let said = said(&rig, number);
+    let said = read_comments(&rig, number);
     assert!(said[0].contains("the issue keeps its type `Task`"), "{said:?}");
     rig.stop().await;
 }
@@ -227,15 +227,19 @@ async fn issue_keeps_type_that_person_gave() {
 async fn missing_project_token_leaves_only_fields() {
     for (has_token, reason) in [(false, "`project_token`"), (true, "github does not know")] {
         let rules = "triage:\n  labels: [bug]\n  project:\n    owner: nobody\n    number: 3\n";
-        let mut rig = start(rules, has_token).await;
+        let mut rig = start_rig(rules, has_token).await;
         let number = rig
             .github
             .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
             .unwrap();
-        assert_eq!(rig.settled(&on_issue(&rig, number, 2, triaged())).await, done());
+        assert_eq!(
+            rig.settled(&on_issue(&rig, number, 2, build_triage_result()))
+                .await,
+            build_done_outcome()
+        );
         let issue = rig.github.issue(SHOP, number).unwrap();
         assert_eq!(issue.labels, ["bug", "triaged"]);
-        let said = said(&rig, number);
+        let said = read_comments(&rig, number);
         assert!(
             said[0].contains("not in project `nobody/3`") && said[0].contains(reason),
             "{said:?}"
@@ -244,7 +248,7 @@ async fn missing_project_token_leaves_only_fields() {
     }
 }
 
-fn parts(parent: u64, titles: &[&str]) -> report::OpenIssues {
+fn build_open_issues(parent: u64, titles: &[&str]) -> report::OpenIssues {
     let planned = |title: &&str| PlannedIssue {
         title: (*title).to_owned(),
         text: format!("What {title} needs."),
@@ -259,15 +263,20 @@ fn parts(parent: u64, titles: &[&str]) -> report::OpenIssues {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_parts_open_and_link_only_once() {
-    let mut rig = start(ON_GITHUB, false).await;
+    let mut rig = start_rig(ON_GITHUB, false).await;
     let number = rig.github.open_issue_as(SHOP, "rita", "All", "Much.").unwrap();
-    let too_many = on_issue(&rig, number, 2, parts(number, &["a", "b", "c"]));
+    let too_many = on_issue(&rig, number, 2, build_open_issues(number, &["a", "b", "c"]));
     let outcome = rig.settled(&too_many).await;
-    assert!(refusal(&outcome).contains("allow 2"), "{outcome:?}");
-    let report = on_issue(&rig, number, 4, parts(number, &["Totals", "Rounding"]));
+    assert!(read_refusal(&outcome).contains("allow 2"), "{outcome:?}");
+    let report = on_issue(
+        &rig,
+        number,
+        4,
+        build_open_issues(number, &["Totals", "Rounding"]),
+    );
     rig.github
         .fail_next(ServiceFault::new("/issues", 1, 502).on("POST").after_effect());
-    assert_eq!(rig.settled(&report).await, done());
+    assert_eq!(rig.settled(&report).await, build_done_outcome());
     let opened: Vec<u64> = rig
         .github
         .issues(SHOP)
@@ -277,11 +286,14 @@ async fn issue_parts_open_and_link_only_once() {
         .collect();
     assert_eq!(opened.len(), 2);
     assert_eq!(rig.github.sub_issues(SHOP, number).unwrap(), opened);
-    let said = said(&rig, number);
+    let said = read_comments(&rig, number);
     assert!(said[0].contains("too large for one pull request"), "{said:?}");
-    let again = on_issue(&rig, number, 6, parts(number, &["More", "Else"]));
+    let again = on_issue(&rig, number, 6, build_open_issues(number, &["More", "Else"]));
     let outcome = rig.settled(&again).await;
-    assert!(refusal(&outcome).contains("has parts already"), "{outcome:?}");
+    assert!(
+        read_refusal(&outcome).contains("has parts already"),
+        "{outcome:?}"
+    );
     assert_eq!(rig.github.issues(SHOP).len(), 3);
     rig.stop().await;
 }

@@ -11,7 +11,7 @@ use crate::{
 const BRANCH: &str = "fix/ENG-1-totals";
 
 /// Opens the draft and reports that no check exists. Returns its draft state and the text on the ticket.
-async fn told(rig: &mut Rig) -> (bool, String) {
+async fn report_missing_checks(rig: &mut Rig) -> (bool, String) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let head = push.head.clone();
     rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
@@ -45,7 +45,7 @@ fn with_rules(more: &'static str) -> RigOptions {
 #[tokio::test(flavor = "multi_thread")]
 async fn draft_without_any_ci_becomes_ready() {
     let mut rig = Rig::start().await;
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(!is_draft);
     assert!(
         said.contains("No check reports") && said.contains("run the tests"),
@@ -59,7 +59,7 @@ async fn configured_but_silent_ci_keeps_draft() {
     let workflow = [(".github/workflows/ci.yaml", "on: push\n")];
     let mut rig = Rig::start().await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(is_draft);
     assert!(
         said.contains(".github/workflows/ci.yaml") && said.contains("ci.required: false"),
@@ -76,7 +76,7 @@ async fn configured_but_silent_ci_keeps_draft() {
     rig.github
         .require_checks("acme/shop", "main", &["build"])
         .unwrap();
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(is_draft && said.contains("build"), "{said}");
     rig.stop().await;
 
@@ -91,7 +91,7 @@ async fn configured_but_silent_ci_keeps_draft() {
         of_branch("main", "quick tests"),
     ];
     rig.github.set_rulesets("acme/shop", &rulesets).unwrap();
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(is_draft && said.contains("quick tests"), "{said}");
     assert!(!said.contains("slow tests"), "that is another branch's: {said}");
     rig.stop().await;
@@ -102,12 +102,12 @@ async fn ci_required_rule_overrides_detection() {
     let workflow = [(".github/workflows/ci.yml", "on: push\n")];
     let mut rig = Rig::start_with(with_rules("ci: {required: false}\n")).await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(!is_draft, "{said}");
     rig.stop().await;
 
     let mut rig = Rig::start_with(with_rules("ci: {required: true}\n")).await;
-    let (is_draft, said) = told(&mut rig).await;
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(is_draft && said.contains("ci.required: true"), "{said}");
     rig.stop().await;
 }

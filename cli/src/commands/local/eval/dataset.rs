@@ -275,14 +275,14 @@ mod tests {
 
     use super::*;
 
-    fn sample() -> Value {
+    fn build_sample_line() -> Value {
         json!({
             "instance_id": "shop-1", "dir": "shop", "problem_statement": "It is wrong.", "test_patch": "",
             "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": ["b"], "test_command": "make test",
         })
     }
 
-    fn folder() -> tempfile::TempDir {
+    fn create_dataset_folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("shop")).unwrap();
         std::fs::create_dir_all(folder.path().join("kept/.git")).unwrap();
@@ -291,8 +291,8 @@ mod tests {
     }
 
     fn read_with(change: &Value) -> anyhow::Result<EvalInstance> {
-        let folder = folder();
-        let mut line = sample();
+        let folder = create_dataset_folder();
+        let mut line = build_sample_line();
         for (name, value) in change.as_object().unwrap() {
             line[name] = value.clone();
         }
@@ -301,7 +301,7 @@ mod tests {
         Ok(read_dataset(&file)?.remove(0))
     }
 
-    fn refused(change: &Value) -> String {
+    fn expect_refusal(change: &Value) -> String {
         format!("{:#}", read_with(change).unwrap_err())
     }
 
@@ -365,7 +365,7 @@ mod tests {
             (json!({"dir": null}), "dir: is missing"),
             (json!({"tset_patch": ""}), "unknown field `tset_patch`"),
         ] {
-            let problem = refused(&change);
+            let problem = expect_refusal(&change);
             assert!(
                 problem.contains("set.jsonl:2: ") && problem.contains(said),
                 "{change}: {problem}"
@@ -375,9 +375,9 @@ mod tests {
 
     #[test]
     fn an_instance_is_there_once() {
-        let folder = folder();
+        let folder = create_dataset_folder();
         let file = folder.path().join("set.jsonl");
-        std::fs::write(&file, format!("{0}\n{0}\n", sample())).unwrap();
+        std::fs::write(&file, format!("{0}\n{0}\n", build_sample_line())).unwrap();
         let problem = format!("{:#}", read_dataset(&file).unwrap_err());
         assert!(
             problem.ends_with("set.jsonl:2: instance_id: shop-1 is there twice"),

@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    fn report(passed: u32, passing: &[&str], failing: &[&str]) -> TestReport {
+    fn build_report(passed: u32, passing: &[&str], failing: &[&str]) -> TestReport {
         let failing = failing.iter().map(|id| FailedTest {
             id: (*id).to_owned(),
             message: String::new(),
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn complete_list_of_failures_decides_outcome() {
-        let named = report(2, &["t (m.C)", "u"], &["v"]);
+        let named = build_report(2, &["t (m.C)", "u"], &["v"]);
         assert!(has_passed(&named, "t  (m.C)") && has_passed(&named, "u"));
         assert!(!has_passed(&named, "v") && !has_passed(&named, "w"));
-        let unnamed = report(2, &[], &["v"]);
+        let unnamed = build_report(2, &[], &["v"]);
         assert!(has_passed(&unnamed, "t") && !has_passed(&unnamed, "v"));
         let unloaded = TestReport {
             collection_error: true,
@@ -268,12 +268,12 @@ mod tests {
         assert!(!has_passed(&TestReport::default(), "t"));
         let skipped = TestReport {
             skipping: vec!["s".to_owned()],
-            ..report(2, &[], &[])
+            ..build_report(2, &[], &[])
         };
         assert!(!has_passed(&skipped, "s"));
     }
 
-    fn instance() -> EvalInstance {
+    fn build_instance() -> EvalInstance {
         EvalInstance {
             id: "a".to_owned(),
             source: InstanceSource::Files(PathBuf::new()),
@@ -294,7 +294,7 @@ mod tests {
     fn missing_command_fails_change_not_base() {
         let ended = |outcome| {
             judge_tests(
-                &instance(),
+                &build_instance(),
                 FolderCheckResult {
                     outcome,
                     reason: "why".to_owned(),
@@ -305,7 +305,7 @@ mod tests {
         };
         let absent = ended(CheckOutcome::Inert);
         assert!(
-            find_base_problem(&instance(), &absent)
+            find_base_problem(&build_instance(), &absent)
                 .unwrap()
                 .starts_with("no test runs on the base: why")
         );
@@ -313,16 +313,19 @@ mod tests {
         let killed = ended(CheckOutcome::Infra);
         assert_eq!(killed.infra.as_deref(), Some("infra: why"));
         assert!(
-            find_base_problem(&instance(), &killed)
+            find_base_problem(&build_instance(), &killed)
                 .unwrap()
                 .contains("cannot be run")
         );
-        assert_eq!(find_base_problem(&instance(), &ended(CheckOutcome::Red)), None);
+        assert_eq!(
+            find_base_problem(&build_instance(), &ended(CheckOutcome::Red)),
+            None
+        );
     }
 
     #[test]
     fn unittest_names_match_in_every_form() {
-        let dots = report(1, &["m.C.t"], &[]);
+        let dots = build_report(1, &["m.C.t"], &[]);
         for test in ["t (m.C)", "t (m.C.t)", "m.C.t"] {
             assert!(has_passed(&dots, test), "{test}");
         }

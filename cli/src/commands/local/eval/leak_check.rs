@@ -104,26 +104,26 @@ mod tests {
                         +    return first + second\n-    return 0\n+alone = 1\n";
     const SOLUTION: &str = "    first = one()\n    second = two()\n    return first + second\n";
 
-    fn entry(fact: Fact) -> JournalEntry {
+    fn build_entry(fact: Fact) -> JournalEntry {
         let fact = serde_json::to_value(fact).unwrap();
         let entry = json!({"position": 0, "nonce": "n", "fence": {"epoch": 1, "sequence": 1, "delivered": 1}, "at": 0, "fact": fact});
         serde_json::from_value(entry).unwrap()
     }
 
-    fn shows(content: &str) -> JournalEntry {
-        entry(Fact::ToolFinished {
+    fn build_tool_entry(content: &str) -> JournalEntry {
+        build_entry(Fact::ToolFinished {
             id: serde_json::from_value(json!("c1")).unwrap(),
             result: ToolResult::ok(content),
         })
     }
 
-    fn writes(text: &str) -> JournalEntry {
+    fn build_edit_entry(text: &str) -> JournalEntry {
         let call = ToolCall {
             id: "c".to_owned(),
             name: "edit_file".to_owned(),
             input: json!({"edits": [{"new": text}]}),
         };
-        entry(Fact::ModelReplied {
+        build_entry(Fact::ModelReplied {
             id: serde_json::from_value(json!("c1")).unwrap(),
             reply: ModelReply {
                 blocks: vec![domain::ReplyBlock::ToolCall(call)],
@@ -142,17 +142,31 @@ mod tests {
         let windows = list_windows(GOLD, &[]);
         assert_eq!(windows.len(), 1, "{windows:?}");
         let shown = "commit 1\n+    first = one()\n+    second = two()\n+    return first + second\n";
-        let found = find_leak(&windows, &[shows("nothing"), shows(shown), writes(SOLUTION)]).unwrap();
+        let found = find_leak(
+            &windows,
+            &[
+                build_tool_entry("nothing"),
+                build_tool_entry(shown),
+                build_edit_entry(SOLUTION),
+            ],
+        )
+        .unwrap();
         assert!(found.starts_with("first = one()\nsecond"), "{found}");
         let numbered = "   7\tfirst = one()\n   8\tsecond = two()\n   9\treturn first + second";
-        assert!(find_leak(&windows, &[shows(numbered)]).is_some());
+        assert!(find_leak(&windows, &[build_tool_entry(numbered)]).is_some());
     }
 
     #[test]
     fn own_or_base_lines_are_no_leak() {
         let all = list_windows(GOLD, &[]);
-        assert_eq!(find_leak(&all, &[writes(SOLUTION), shows(SOLUTION)]), None);
-        assert_eq!(find_leak(&all, &[shows("first = one()\nsecond = two()\n")]), None);
+        assert_eq!(
+            find_leak(&all, &[build_edit_entry(SOLUTION), build_tool_entry(SOLUTION)]),
+            None
+        );
+        assert_eq!(
+            find_leak(&all, &[build_tool_entry("first = one()\nsecond = two()\n")]),
+            None
+        );
         let base = format!("def other():\n{SOLUTION}");
         assert!(list_windows(GOLD, &[base]).is_empty());
         assert!(list_windows("+a = b\n+c = d\n", &[]).is_empty());

@@ -175,7 +175,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Run without special properties.
-    pub(in super::super) fn record(instance: &str, run: u32, resolved: bool) -> EvalRunRecord {
+    pub(in super::super) fn build_run_record(instance: &str, run: u32, resolved: bool) -> EvalRunRecord {
         EvalRunRecord {
             key: EvalRunKey {
                 instance: instance.to_owned(),
@@ -210,12 +210,12 @@ pub(super) mod tests {
     fn existing_results_require_resume_flag() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = EvalResultStore::open(folder.path(), false).unwrap();
-        store.add(record("a", 1, true)).unwrap();
+        store.add(build_run_record("a", 1, true)).unwrap();
         drop(store);
         let refused = EvalResultStore::open(folder.path(), false).err().unwrap();
         assert!(refused.to_string().contains("--resume"), "{refused}");
         let store = EvalResultStore::open(folder.path(), true).unwrap();
-        let mut key = record("a", 1, true).key;
+        let mut key = build_run_record("a", 1, true).key;
         assert!(store.has(&key));
         key.model = "another".to_owned();
         assert!(!store.has(&key));
@@ -225,13 +225,13 @@ pub(super) mod tests {
     fn truncated_record_is_ignored_without_harm() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
-        let whole = render_record(&record("a", 1, true)).unwrap();
+        let whole = render_record(&build_run_record("a", 1, true)).unwrap();
         std::fs::write(&path, format!("{whole}{}", &whole[..40])).unwrap();
         let mut store = EvalResultStore::open(folder.path(), true).unwrap();
-        store.add(record("b", 1, false)).unwrap();
+        store.add(build_run_record("b", 1, false)).unwrap();
         assert_eq!(
             read_records(folder.path()).unwrap(),
-            [record("a", 1, true), record("b", 1, false)]
+            [build_run_record("a", 1, true), build_run_record("b", 1, false)]
         );
         std::fs::write(&path, format!("{}\n{whole}", &whole[..40])).unwrap();
         assert!(

@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    fn close(a: f64, b: f64) -> bool {
+    fn is_close(a: f64, b: f64) -> bool {
         (a - b).abs() < 5e-4
     }
 
@@ -57,7 +57,7 @@ mod tests {
         ] {
             let (found_low, found_high) = compute_wilson_interval(k / n, n);
             assert!(
-                close(found_low, low) && close(found_high, high),
+                is_close(found_low, low) && is_close(found_high, high),
                 "{k}/{n}: {found_low} {found_high}"
             );
         }
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn one_sided_pairs_have_low_probability() {
-        assert!(close(compute_mcnemar_probability(0, 0), 1.0));
+        assert!(is_close(compute_mcnemar_probability(0, 0), 1.0));
         assert!(
-            close(compute_mcnemar_probability(5, 0), 0.0625)
-                && close(compute_mcnemar_probability(0, 5), 0.0625)
+            is_close(compute_mcnemar_probability(5, 0), 0.0625)
+                && is_close(compute_mcnemar_probability(0, 5), 0.0625)
         );
-        assert!(close(compute_mcnemar_probability(10, 2), 0.0386));
-        assert!(close(compute_mcnemar_probability(3, 3), 1.0));
+        assert!(is_close(compute_mcnemar_probability(10, 2), 0.0386));
+        assert!(is_close(compute_mcnemar_probability(3, 3), 1.0));
     }
 
     proptest! {

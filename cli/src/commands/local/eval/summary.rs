@@ -238,16 +238,16 @@ fn count_names(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::tests::record, *};
+    use super::{super::record::tests::build_run_record, *};
 
     #[test]
     fn interval_counts_instances_and_power_counts_runs() {
         let records = [
-            record("a", 1, true),
-            record("a", 2, true),
-            record("b", 1, true),
-            record("b", 2, false),
-            record("c", 1, true),
+            build_run_record("a", 1, true),
+            build_run_record("a", 2, true),
+            build_run_record("b", 1, true),
+            build_run_record("b", 2, false),
+            build_run_record("c", 1, true),
         ];
         let found = ResolvedShare::of(&records, 2);
         assert_eq!((found.runs, found.pass_power), (4, Some(0.5)));
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn infrastructure_failure_is_unresolved_without_false_done() {
-        let mut infra = record("b", 1, false);
+        let mut infra = build_run_record("b", 1, false);
         infra.infra = Some("the model failed".to_owned());
         infra.unpriced = 2;
         let frame = EvalFrame {
@@ -272,7 +272,11 @@ mod tests {
             invalid: Vec::new(),
             ended_early: None,
         };
-        let records = [record("a", 1, true), infra, record("c", 1, false)];
+        let records = [
+            build_run_record("a", 1, true),
+            infra,
+            build_run_record("c", 1, false),
+        ];
         let summary = EvalSummary::of(frame, &records, None);
         assert_eq!((summary.finished, summary.missing), (3, 1));
         assert_eq!((summary.false_done, summary.infra), (1, 1));
@@ -284,12 +288,16 @@ mod tests {
 
     #[test]
     fn comparison_pairs_instances_of_both_sides() {
-        let here = [record("a", 1, true), record("b", 1, false), record("c", 1, true)];
+        let here = [
+            build_run_record("a", 1, true),
+            build_run_record("b", 1, false),
+            build_run_record("c", 1, true),
+        ];
         let there = [
-            record("a", 1, false),
-            record("a", 2, true),
-            record("b", 1, true),
-            record("d", 1, true),
+            build_run_record("a", 1, false),
+            build_run_record("a", 2, true),
+            build_run_record("b", 1, true),
+            build_run_record("d", 1, true),
         ];
         let found = EvalComparison::of(&here, &there);
         assert_eq!((found.instances, found.here, found.there), (2, 1, 1));

@@ -155,13 +155,13 @@ fn render_counts(all: &BTreeMap<String, usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::tests::record, super::summary::*, *};
+    use super::{super::record::tests::build_run_record, super::summary::*, *};
 
     #[test]
     fn a_table_tells_every_figure() {
-        let mut lost = record("b", 1, false);
+        let mut lost = build_run_record("b", 1, false);
         lost.leak = Some("x".to_owned());
-        let records = [record("a", 1, true), lost];
+        let records = [build_run_record("a", 1, true), lost];
         let frame = EvalFrame {
             release: "1.0".to_owned(),
             model: "m".to_owned(),
@@ -174,7 +174,7 @@ mod tests {
             }],
             ended_early: Some("--max-cost is reached".to_owned()),
         };
-        let other = [record("a", 1, false)];
+        let other = [build_run_record("a", 1, false)];
         let text = render_evaluation(&EvalSummary::of(frame, &records, Some(&other)), &records);
         for said in [
             "resolved   a                                run 1  E3  4 turns  $0.0100  60 s  completed",

@@ -204,7 +204,7 @@ fn copy_own_sections(file: &Path) -> anyhow::Result<NamedTempFile> {
 mod tests {
     use super::*;
 
-    fn completed(
+    fn complete_environment(
         model: ConfiguredModel,
         all: &[(&str, &str)],
     ) -> Result<Vec<(String, String)>, settings::Error> {
@@ -216,7 +216,7 @@ mod tests {
         complete_model_settings(&mut environment, &model, &all).map(|()| environment)
     }
 
-    fn value<'a>(environment: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    fn find_value<'a>(environment: &'a [(String, String)], key: &str) -> Option<&'a str> {
         let name = format!("JOURNEYMAN__MODEL__{key}");
         let found = environment.iter().find(|(other, _)| *other == name);
         found.map(|(_, value)| value.as_str())
@@ -225,23 +225,23 @@ mod tests {
     #[test]
     fn environment_key_selects_provider_anthropic_first() {
         let both = [("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
-        let found = completed(ConfiguredModel::default(), &both).unwrap();
+        let found = complete_environment(ConfiguredModel::default(), &both).unwrap();
         assert_eq!(
-            (value(&found, "DIALECT"), value(&found, "API_KEY")),
+            (find_value(&found, "DIALECT"), find_value(&found, "API_KEY")),
             (Some("anthropic"), Some("a"))
         );
-        assert_eq!(value(&found, "KEY_SOURCE"), Some("ANTHROPIC_API_KEY"));
+        assert_eq!(find_value(&found, "KEY_SOURCE"), Some("ANTHROPIC_API_KEY"));
         let other = [
             ("OPENAI_API_KEY", "o"),
             ("ANTHROPIC_API_KEY", ""),
             ("OPENAI_BASE_URL", "http://127.0.0.1:1"),
         ];
-        let found = completed(ConfiguredModel::default(), &other).unwrap();
+        let found = complete_environment(ConfiguredModel::default(), &other).unwrap();
         assert_eq!(
-            (value(&found, "DIALECT"), value(&found, "BASE_URL")),
+            (find_value(&found, "DIALECT"), find_value(&found, "BASE_URL")),
             (Some("openai"), Some("http://127.0.0.1:1"))
         );
-        assert!(value(&found, "NAME").is_some());
+        assert!(find_value(&found, "NAME").is_some());
     }
 
     #[test]
@@ -257,19 +257,22 @@ mod tests {
             ("OPENAI_API_KEY", "o"),
             ("OPENAI_BASE_URL", "http://other"),
         ];
-        let found = completed(model, &all).unwrap();
-        assert_eq!(value(&found, "API_KEY"), Some("o"));
-        assert_eq!((value(&found, "NAME"), value(&found, "BASE_URL")), (None, None));
+        let found = complete_environment(model, &all).unwrap();
+        assert_eq!(find_value(&found, "API_KEY"), Some("o"));
+        assert_eq!(
+            (find_value(&found, "NAME"), find_value(&found, "BASE_URL")),
+            (None, None)
+        );
         let configured = ConfiguredModel {
             api_key: Some("k".to_owned().into()),
             ..ConfiguredModel::default()
         };
-        assert!(completed(configured, &all).unwrap().is_empty());
+        assert!(complete_environment(configured, &all).unwrap().is_empty());
     }
 
     #[test]
     fn missing_model_key_error_names_variables() {
-        let error = completed(ConfiguredModel::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
+        let error = complete_environment(ConfiguredModel::default(), &[("OPENAI_API_KEY", "")]).unwrap_err();
         assert!(
             error
                 .to_string()

@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    fn row(head: CheckOutcome, setup_hint: Option<SetupHint>) -> CheckRow {
+    fn build_check_row(head: CheckOutcome, setup_hint: Option<SetupHint>) -> CheckRow {
         CheckRow {
             command: "npm test".to_owned(),
             base: Some(head),
@@ -70,11 +70,11 @@ mod tests {
             commands: vec!["npm ci".to_owned()],
             registry: "npm".to_owned(),
         };
-        let said = render_setup_advice(&[row(CheckOutcome::Inert, Some(hint))]).join("\n");
+        let said = render_setup_advice(&[build_check_row(CheckOutcome::Inert, Some(hint))]).join("\n");
         assert!(said.contains("the package `x` is missing here"), "{said}");
         assert!(said.contains("executor: {setup: [\"npm ci\"]}"), "{said}");
-        let plain = render_setup_advice(&[row(CheckOutcome::Inert, None)]).join("\n");
+        let plain = render_setup_advice(&[build_check_row(CheckOutcome::Inert, None)]).join("\n");
         assert!(plain.contains("Cannot find module 'x'") && plain.contains("executor.setup"));
-        assert!(render_setup_advice(&[row(CheckOutcome::Red, None)]).is_empty());
+        assert!(render_setup_advice(&[build_check_row(CheckOutcome::Red, None)]).is_empty());
     }
 }

@@ -414,7 +414,7 @@ async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) 
 mod tests {
     use super::*;
 
-    fn server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
+    fn resolve_github_server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
         GithubServer::of(host, &Settings::default()).map(|it| (it.api_url, it.git_url, it.web))
     }
 
@@ -426,20 +426,20 @@ mod tests {
             "https://github.com",
             "https://github.com",
         ]);
-        assert_eq!(server(None).unwrap(), usual);
-        assert_eq!(server(Some("github.com")).unwrap(), usual);
+        assert_eq!(resolve_github_server(None).unwrap(), usual);
+        assert_eq!(resolve_github_server(Some("github.com")).unwrap(), usual);
         let own = text([
             "https://ghe.acme.example/api/v3",
             "https://ghe.acme.example",
             "https://ghe.acme.example",
         ]);
-        assert_eq!(server(Some("ghe.acme.example")).unwrap(), own);
+        assert_eq!(resolve_github_server(Some("ghe.acme.example")).unwrap(), own);
         let cloud = text([
             "https://api.acme.ghe.com",
             "https://acme.ghe.com",
             "https://acme.ghe.com",
         ]);
-        assert_eq!(server(Some("acme.ghe.com")).unwrap(), cloud);
+        assert_eq!(resolve_github_server(Some("acme.ghe.com")).unwrap(), cloud);
         for wrong in [
             "https://ghe.acme.example",
             "ghe.acme.example/x",
@@ -447,7 +447,7 @@ mod tests {
             "",
             "ghe/",
         ] {
-            assert!(server(Some(wrong)).is_err(), "{wrong}");
+            assert!(resolve_github_server(Some(wrong)).is_err(), "{wrong}");
         }
     }
 

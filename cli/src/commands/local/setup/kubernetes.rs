@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     /// Names of Secrets, each with the names of its entries.
-    fn names(text: &str) -> Vec<String> {
+    fn list_secret_names(text: &str) -> Vec<String> {
         let mut names = Vec::new();
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("metadata: {name: ") {
@@ -229,7 +229,7 @@ mod tests {
         let text = render_secrets_yaml("journeyman", &build_secrets(&known, "model".to_owned(), &made));
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/secrets.example.yaml");
         let example = std::fs::read_to_string(example).unwrap();
-        assert_eq!(names(&text), names(&example));
+        assert_eq!(list_secret_names(&text), list_secret_names(&example));
         for line in [
             r#"  github-reader-private-key: "-----BEGIN-----\nkey\n-----END-----""#,
             r#"  jira-writer-api-token: "a \"token\"""#,

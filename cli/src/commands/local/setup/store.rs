@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::account_settings::build_own_accounts_setting;
 
-    fn store() -> (tempfile::TempDir, SetupStore) {
+    fn create_setup_store() -> (tempfile::TempDir, SetupStore) {
         let folder = tempfile::tempdir().unwrap();
         let store = SetupStore::new(folder.path().join("journeyman.toml"), &folder.path().join("data"));
         (folder, store)
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn setting_change_keeps_comments_and_keys() {
-        let (_folder, store) = store();
+        let (_folder, store) = create_setup_store();
         let text = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n\n[github_reader]\napp_id = 1 # the first\n";
         fs::write(&store.file, text).unwrap();
         let setting = |section, key, value| AccountSetting { section, key, value };
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn own_accounts_are_added_once() {
-        let (_folder, store) = store();
+        let (_folder, store) = create_setup_store();
         fs::write(&store.file, "[ingest]\nown_accounts = [\"rita\"]\n").unwrap();
         for _ in 0..2 {
             let names = ["a[bot]".to_owned(), "rita".to_owned()];
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_for_this_user_alone() {
-        let (_folder, store) = store();
+        let (_folder, store) = create_setup_store();
         let path = store.keep("key", &" k \n".to_owned().into()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "k\n");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn invalid_toml_file_stays_unchanged() {
-        let (_folder, store) = store();
+        let (_folder, store) = create_setup_store();
         fs::write(&store.file, "[ingest\n").unwrap();
         assert!(
             store

@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    fn targets() -> ReachTargets {
+    fn build_reach_targets() -> ReachTargets {
         let mut found = ReachTargets::new();
         add_addresses(
             &mut found,
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn command_tries_every_port_of_cluster() {
-        let addresses: Vec<String> = targets().into_keys().collect();
+        let addresses: Vec<String> = build_reach_targets().into_keys().collect();
         let wanted = [
             "10.0.0.1:7404",
             "10.0.0.2:53",
@@ -231,7 +231,7 @@ mod tests {
             "10.2.0.1:10250",
         ];
         assert_eq!(addresses, wanted);
-        let command = build_reach_command(&targets());
+        let command = build_reach_command(&build_reach_targets());
         assert!(
             wanted
                 .iter()
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn verdict_permits_gate_dns_own_ports() {
         let output = "own 10.1.0.2\texecutor-a\nreached 10.0.0.1:7404\nreached 10.0.0.2:53\nreached 10.1.0.2:7403\ntried all 8";
-        let fine = read_verdict(&targets(), output).unwrap();
+        let fine = read_verdict(&build_reach_targets(), output).unwrap();
         assert!(fine.forbidden.is_empty(), "{fine:?}");
         assert_eq!(
             fine.reached,
@@ -258,19 +258,22 @@ mod tests {
         );
         let wanted = ["node/one:10250", "pod/executor-b:7403", "pod/nats-0:8222"];
         assert_eq!(
-            read_verdict(&targets(), &worse).unwrap().forbidden,
+            read_verdict(&build_reach_targets(), &worse).unwrap().forbidden,
             wanted.map(str::to_owned).into()
         );
     }
 
     #[test]
     fn an_output_that_was_cut_proves_nothing() {
-        assert!(read_verdict(&targets(), "own 10.1.0.2\ntried all 7").is_err());
-        assert!(read_verdict(&targets(), "").is_err());
+        assert!(read_verdict(&build_reach_targets(), "own 10.1.0.2\ntried all 7").is_err());
+        assert!(read_verdict(&build_reach_targets(), "").is_err());
     }
 
     #[test]
     fn controls_contain_planted_port() {
-        assert_eq!(select_control_addresses(&targets()), ["10.1.0.4:9999"]);
+        assert_eq!(
+            select_control_addresses(&build_reach_targets()),
+            ["10.1.0.4:9999"]
+        );
     }
 }

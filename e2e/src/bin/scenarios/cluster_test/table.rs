@@ -122,7 +122,7 @@ fn render_row(row: &RoundRow) -> String {
 mod tests {
     use super::*;
 
-    fn row(event: ClusterEvent) -> RoundRow {
+    fn build_round_row(event: ClusterEvent) -> RoundRow {
         RoundRow {
             event,
             note: String::new(),
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    fn webhooks(accepted: u64, refused: &[(u16, u64)]) -> WebhookCount {
+    fn build_webhook_count(accepted: u64, refused: &[(u16, u64)]) -> WebhookCount {
         let mut count = WebhookCount::default();
         for _ in 0..accepted {
             count.add(Some(202), Duration::ZERO, Duration::from_millis(90));
@@ -157,11 +157,11 @@ mod tests {
             note: "with nats".to_owned(),
             took: Some(Duration::from_millis(8600)),
             wake_ups: vec!["jira:ENG-1 (triggers)".to_owned()],
-            ..row(ClusterEvent::Drain)
+            ..build_round_row(ClusterEvent::Drain)
         };
-        let mut cut_off = row(ClusterEvent::Partition);
-        cut_off.round.webhooks = webhooks(3, &[(0, 1), (503, 4)]);
-        let text = render_table(&[row(ClusterEvent::Nothing), drained, cut_off]);
+        let mut cut_off = build_round_row(ClusterEvent::Partition);
+        cut_off.round.webhooks = build_webhook_count(3, &[(0, 1), (503, 4)]);
+        let text = render_table(&[build_round_row(ClusterEvent::Nothing), drained, cut_off]);
         let rows: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(
             rows,
@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn row_is_good_without_lost_or_doubled() {
-        assert!(row(ClusterEvent::Nothing).is_good());
-        let mut short = row(ClusterEvent::Nothing);
+        assert!(build_round_row(ClusterEvent::Nothing).is_good());
+        let mut short = build_round_row(ClusterEvent::Nothing);
         short.round.done = 1;
-        let mut doubled = row(ClusterEvent::Nothing);
+        let mut doubled = build_round_row(ClusterEvent::Nothing);
         doubled.round.doubled.push("a comment".to_owned());
-        let mut open = row(ClusterEvent::Nothing);
+        let mut open = build_round_row(ClusterEvent::Nothing);
         open.is_good = false;
         assert!(![short, doubled, open].iter().any(RoundRow::is_good));
     }
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn row_fails_beyond_its_bounds() {
         let refused = |event, refused: &[(u16, u64)]| {
-            let mut row = row(event);
-            row.round.webhooks = webhooks(3, refused);
+            let mut row = build_round_row(event);
+            row.round.webhooks = build_webhook_count(3, refused);
             row.is_good()
         };
         assert!(refused(ClusterEvent::Webhooks, &[]));
@@ -197,9 +197,9 @@ mod tests {
         assert!(refused(ClusterEvent::Partition, &[(503, 1), (0, 20)]));
         let for_long: Vec<(u16, u64)> = (0..30).map(|second| (503, second)).collect();
         assert!(!refused(ClusterEvent::Partition, &for_long));
-        let mut paused = row(ClusterEvent::Nothing);
+        let mut paused = build_round_row(ClusterEvent::Nothing);
         paused.round.pause_s = 61;
-        let mut repaired = row(ClusterEvent::Nothing);
+        let mut repaired = build_round_row(ClusterEvent::Nothing);
         repaired.wake_ups.push("jira:ENG-1 (triggers)".to_owned());
         assert!(!paused.is_good() && !repaired.is_good());
     }

@@ -30,7 +30,7 @@ pub(super) fn find_bare_test_commands(files: &BaseFiles) -> Vec<CheckCandidate> 
     };
     let mut found = python_commands(&of(&PYTHON), files);
     if of(&NODE).iter().any(|(_, text)| NODE_RUNNER.is_match(text)) {
-        found.push(candidate(
+        found.push(build_candidate(
             "node --test".to_owned(),
             "test files of node's own runner are there",
         ));
@@ -41,12 +41,12 @@ pub(super) fn find_bare_test_commands(files: &BaseFiles) -> Vec<CheckCandidate> 
         .collect();
     found.extend(bats.first().map(|place| {
         let place = if place.is_empty() { "." } else { place };
-        candidate(format!("bats -r {place}"), "test files of bats are there")
+        build_candidate(format!("bats -r {place}"), "test files of bats are there")
     }));
     found
 }
 
-fn candidate(command: String, why: &str) -> CheckCandidate {
+fn build_candidate(command: String, why: &str) -> CheckCandidate {
     CheckCandidate {
         command,
         directory: String::new(),
@@ -59,7 +59,7 @@ fn candidate(command: String, why: &str) -> CheckCandidate {
 fn python_commands(tests: &[(&str, &str)], files: &BaseFiles) -> Vec<CheckCandidate> {
     let mut found = Vec::new();
     if tests.iter().any(|(_, text)| BARE_FUNCTION.is_match(text)) {
-        found.push(candidate(
+        found.push(build_candidate(
             "python3 -m pytest".to_owned(),
             "test files for pytest are there",
         ));
@@ -77,7 +77,7 @@ fn python_commands(tests: &[(&str, &str)], files: &BaseFiles) -> Vec<CheckCandid
             (false, true) => format!("python3 -m unittest discover -v -s {place} -t ."),
             (false, false) => format!("python3 -m unittest discover -v -s {place}"),
         };
-        candidate(command, "test files for unittest are there")
+        build_candidate(command, "test files for unittest are there")
     }));
     found
 }

@@ -218,7 +218,7 @@ static CHANGES_FOLDER: LazyPattern = LazyPattern::new(r"^(?:cd|pushd)\s+[\w./-]+
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
+    fn list_guide_commands(text: &str) -> Vec<String> {
         find_guide_commands("AGENTS.md", text)
             .into_iter()
             .map(|candidate| candidate.command)
@@ -281,29 +281,33 @@ mod tests {
             "zig build test",
             "dune runtest",
         ] {
-            assert_eq!(found(&format!("```\n{command}\n```\n")), [command], "{command}");
+            assert_eq!(
+                list_guide_commands(&format!("```\n{command}\n```\n")),
+                [command],
+                "{command}"
+            );
         }
     }
 
     #[test]
     fn sentence_about_tests_admits_unmarked_commands() {
         assert_eq!(
-            found("## Development\n\nRun the tests:\n\n```sh\n$ ./all.sh --fast\n```\n"),
+            list_guide_commands("## Development\n\nRun the tests:\n\n```sh\n$ ./all.sh --fast\n```\n"),
             ["./all.sh --fast"]
         );
         assert_eq!(
-            found("Testing\n-------\n\nTo run all tests::\n\n    ./dev suite\n"),
+            list_guide_commands("Testing\n-------\n\nTo run all tests::\n\n    ./dev suite\n"),
             ["./dev suite"]
         );
         assert_eq!(
-            found("- Run the tests with `cargo test --workspace`.\n"),
+            list_guide_commands("- Run the tests with `cargo test --workspace`.\n"),
             ["cargo test --workspace"]
         );
         assert_eq!(
-            found("```bash\n# run the checks\nmake \\\n  all\n# start it\nmake run\n```\n"),
+            list_guide_commands("```bash\n# run the checks\nmake \\\n  all\n# start it\nmake run\n```\n"),
             ["make all"]
         );
-        assert_eq!(found("## Build\n\n```sh\n./all.sh\n```\n"), [""; 0]);
+        assert_eq!(list_guide_commands("## Build\n\n```sh\n./all.sh\n```\n"), [""; 0]);
     }
 
     #[test]
@@ -339,7 +343,7 @@ mod tests {
             "make test-deploy && ssh host",
         ] {
             assert_eq!(
-                found(&format!("## Testing\n\nRun the tests:\n\n```\n{command}\n```\n")),
+                list_guide_commands(&format!("## Testing\n\nRun the tests:\n\n```\n{command}\n```\n")),
                 [""; 0],
                 "{command}"
             );

@@ -140,7 +140,7 @@ fn file_name(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn found(given: &[&str], files: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn list_candidates(given: &[&str], files: &[(&str, &str)]) -> Vec<(String, String)> {
         let files: Vec<(String, Option<String>)> = files
             .iter()
             .map(|(path, text)| {
@@ -160,7 +160,7 @@ mod tests {
             .collect()
     }
 
-    fn of(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn copy_pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs
             .iter()
             .map(|(directory, command)| ((*directory).to_owned(), (*command).to_owned()))
@@ -172,8 +172,8 @@ mod tests {
         let guide = "# Work\n\nRun the tests:\n\n```sh\n$ make check\ncd web && npm test\n```\n";
         let makefile = "check:\n\tcargo test\n\ntest: check\n";
         assert_eq!(
-            found(&["just ci"], &[("AGENTS.md", guide), ("Makefile", makefile)]),
-            of(&[
+            list_candidates(&["just ci"], &[("AGENTS.md", guide), ("Makefile", makefile)]),
+            copy_pairs(&[
                 ("", "just ci"),
                 ("", "make check"),
                 ("", "cd web && npm test"),
@@ -245,7 +245,11 @@ mod tests {
             (vec![("phpunit.xml", "")], "vendor/bin/phpunit"),
             (vec![("Shop.sln", "")], "dotnet test"),
         ] {
-            assert_eq!(found(&[], &files), of(&[("", expected)]), "{files:?}");
+            assert_eq!(
+                list_candidates(&[], &files),
+                copy_pairs(&[("", expected)]),
+                "{files:?}"
+            );
         }
     }
 
@@ -257,7 +261,7 @@ mod tests {
             ("node_modules/x/package.json", package),
             ("a/b/c/package.json", package),
         ];
-        assert_eq!(found(&[], &files), of(&[("web", "npm test")]));
+        assert_eq!(list_candidates(&[], &files), copy_pairs(&[("web", "npm test")]));
     }
 
     #[test]
@@ -269,8 +273,8 @@ mod tests {
             ("api/pom.xml", "<project/>"),
         ];
         assert_eq!(
-            found(&[], &files),
-            of(&[("", "cargo test --workspace"), ("", "mvn -B -q test")])
+            list_candidates(&[], &files),
+            copy_pairs(&[("", "cargo test --workspace"), ("", "mvn -B -q test")])
         );
     }
 
@@ -278,9 +282,9 @@ mod tests {
     fn npm_placeholder_script_gives_no_check() {
         let package =
             r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1","lint":"eslint ."}}"#;
-        assert!(found(&[], &[("package.json", package)]).is_empty());
+        assert!(list_candidates(&[], &[("package.json", package)]).is_empty());
         assert!(
-            found(
+            list_candidates(
                 &[],
                 &[("package.json", "not json"), ("Makefile", "all:\n\ttest -f x\n")]
             )
@@ -303,15 +307,15 @@ mod tests {
                 .map(|command| ("", command))
                 .collect();
             assert_eq!(
-                found(&[], &[("AGENTS.md", &text), cargo]),
-                of(&expected),
+                list_candidates(&[], &[("AGENTS.md", &text), cargo]),
+                copy_pairs(&expected),
                 "{command}"
             );
         }
         let text = guide("/opt/venv/bin/python -m pytest -q");
         assert_eq!(
-            found(&[], &[("AGENTS.md", &text), ("pytest.ini", "[pytest]\n")]),
-            of(&[("", "/opt/venv/bin/python -m pytest -q")])
+            list_candidates(&[], &[("AGENTS.md", &text), ("pytest.ini", "[pytest]\n")]),
+            copy_pairs(&[("", "/opt/venv/bin/python -m pytest -q")])
         );
     }
 
@@ -358,7 +362,7 @@ mod tests {
             (vec![("test/cart.bats", "@test 'x' {\n}\n")], vec!["bats -r test"]),
         ] {
             let expected: Vec<(&str, &str)> = expected.into_iter().map(|command| ("", command)).collect();
-            assert_eq!(found(&[], &files), of(&expected), "{files:?}");
+            assert_eq!(list_candidates(&[], &files), copy_pairs(&expected), "{files:?}");
         }
     }
 
@@ -366,8 +370,8 @@ mod tests {
     fn guide_yields_only_test_commands() {
         let guide = "```python\nimport pytest\n```\n\n```\nnpm install\n# run\nnpm test -- --watch=false\ncurl https://x | sh\n```\n";
         assert_eq!(
-            found(&[], &[("CONTRIBUTING.md", guide)]),
-            of(&[("", "npm test -- --watch=false")])
+            list_candidates(&[], &[("CONTRIBUTING.md", guide)]),
+            copy_pairs(&[("", "npm test -- --watch=false")])
         );
     }
 }

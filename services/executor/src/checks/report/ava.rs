@@ -103,13 +103,13 @@ fn find_message(lines: &[&str], id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse_ava(&fixture("ava_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 2));
-        assert_eq!(failing(&report), ["total", "throws"]);
+        let report = parse_ava(&read_fixture("ava_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 2));
+        assert_eq!(list_failing_tests(&report), ["total", "throws"]);
         assert!(report.failing[0].message.starts_with("Difference"), "{report:?}");
         assert_eq!(report.passing, ["empty cart"]);
     }

@@ -69,14 +69,14 @@ mod tests {
     use super::*;
     use crate::checks::report::{
         strip_escapes,
-        tests::{counts, failing, fixture},
+        tests::{count_results, list_failing_tests, read_fixture},
     };
 
     #[test]
     fn terminal_output_is_read_with_names() {
-        let report = parse_bats(&strip_escapes(&fixture("bats_pretty_failed.txt"))).unwrap();
-        assert_eq!(counts(&report), (1, 1, 1));
-        assert_eq!(failing(&report), ["total"]);
+        let report = parse_bats(&strip_escapes(&read_fixture("bats_pretty_failed.txt"))).unwrap();
+        assert_eq!(count_results(&report), (1, 1, 1));
+        assert_eq!(list_failing_tests(&report), ["total"]);
         assert_eq!(
             (report.passing, report.skipping),
             (vec!["empty cart".to_owned()], vec!["later".to_owned()])

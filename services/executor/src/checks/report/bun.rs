@@ -63,13 +63,13 @@ fn find_error(before: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse_bun(&fixture("bun_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 1, 2));
-        assert_eq!(failing(&report), ["cart > total"]);
+        let report = parse_bun(&read_fixture("bun_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 1, 2));
+        assert_eq!(list_failing_tests(&report), ["cart > total"]);
         assert_eq!(
             report.failing[0].message,
             "error: expect(received).toBe(expected)"
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn unloaded_bun_file_is_collection_error() {
-        let report = parse_bun(&fixture("bun_collection_error.txt")).unwrap();
+        let report = parse_bun(&read_fixture("bun_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

@@ -122,13 +122,13 @@ fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestR
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_cargo(&fixture("cargo_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
-        assert_eq!(failing(&report), ["tests::empty_cart", "tests::total"]);
+        let report = parse_cargo(&read_fixture("cargo_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
+        assert_eq!(list_failing_tests(&report), ["tests::empty_cart", "tests::total"]);
         assert!(
             report.failing[1]
                 .message
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn the_results_of_all_targets_add_up() {
-        let report = parse_cargo(&fixture("cargo_passed.txt")).unwrap();
-        assert_eq!(counts(&report), (3, 0, 0));
+        let report = parse_cargo(&read_fixture("cargo_passed.txt")).unwrap();
+        assert_eq!(count_results(&report), (3, 0, 0));
     }
 
     #[test]
@@ -160,22 +160,22 @@ mod tests {
             parse_cargo(&output([4, 22, 30])).unwrap(),
         );
         assert_eq!(before, after);
-        assert_eq!(failing(&before), ["src/lib.rs - add"]);
+        assert_eq!(list_failing_tests(&before), ["src/lib.rs - add"]);
         assert!(before.failing[0].message.starts_with("Test executable failed"));
         assert_eq!(before.passing, ["src/lib.rs - add #2", "src/lib.rs -"]);
     }
 
     #[test]
     fn uncompiled_cargo_tests_are_collection_error() {
-        let report = parse_cargo(&fixture("cargo_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_cargo(&read_fixture("cargo_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error);
     }
 
     #[test]
     fn nextest_is_read_too() {
-        let report = parse_cargo(&fixture("nextest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (2, 1, 1));
-        assert_eq!(failing(&report), ["shop cart::tests::empty_cart"]);
+        let report = parse_cargo(&read_fixture("nextest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (2, 1, 1));
+        assert_eq!(list_failing_tests(&report), ["shop cart::tests::empty_cart"]);
     }
 }

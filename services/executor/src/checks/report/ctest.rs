@@ -151,13 +151,13 @@ fn read_catch(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn ctest_is_read_with_names() {
-        let report = parse_native_tests(&fixture("ctest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
-        assert_eq!(failing(&report), ["total", "gone"]);
+        let report = parse_native_tests(&read_fixture("ctest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
+        assert_eq!(list_failing_tests(&report), ["total", "gone"]);
         assert_eq!(report.failing[1].message, "Not Run");
         assert_eq!(report.passing, ["empty_cart"]);
         assert_eq!(parse_native_tests("No tests were found!!!\n").unwrap().ran(), 0);
@@ -167,16 +167,19 @@ mod tests {
     fn meson_and_libraries_of_tests_are_read() {
         let meson = "1/3 empty cart OK 0.01s\n2/3 total     FAIL 0.02s exit status 1\n3/3 later     SKIP 0.00s\n\nOk:                 1\nFail:               1\nSkipped:            1\n";
         let report = parse_native_tests(meson).unwrap();
-        assert_eq!((counts(&report), failing(&report)), ((1, 1, 1), vec!["total"]));
+        assert_eq!(
+            (count_results(&report), list_failing_tests(&report)),
+            ((1, 1, 1), vec!["total"])
+        );
         let google = "[ RUN      ] Cart.Total\ncart_test.cc:4: Failure\nExpected equality\n[  FAILED  ] Cart.Total (0 ms)\n[ RUN      ] Cart.Empty\n[       OK ] Cart.Empty (0 ms)\n[==========] 2 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cart.Total\n";
         let report = parse_native_tests(google).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((1, 1, 0), vec!["Cart.Total"])
         );
         assert!(report.failing[0].message.starts_with("cart_test.cc:4: Failure"));
         assert_eq!(
-            counts(
+            count_results(
                 &parse_native_tests(
                     "test cases: 3 | 2 passed | 1 failed\nassertions: 3 | 2 passed | 1 failed\n"
                 )
@@ -185,7 +188,7 @@ mod tests {
             (2, 1, 0)
         );
         assert_eq!(
-            counts(&parse_native_tests("All tests passed (3 assertions in 2 test cases)\n").unwrap()),
+            count_results(&parse_native_tests("All tests passed (3 assertions in 2 test cases)\n").unwrap()),
             (2, 0, 0)
         );
     }

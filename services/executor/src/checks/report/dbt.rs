@@ -61,13 +61,13 @@ fn find_problem_message(lines: &[&str], id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_dbt(&fixture("dbt_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 1, 1));
-        assert_eq!(failing(&report), ["not_null_orders_id"]);
+        let report = parse_dbt(&read_fixture("dbt_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 1, 1));
+        assert_eq!(list_failing_tests(&report), ["not_null_orders_id"]);
         assert_eq!(
             report.failing[0].message,
             "Got 4 results, configured to fail if != 0"
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn unparsed_dbt_project_is_collection_error() {
-        let report = parse_dbt(&fixture("dbt_collection_error.txt")).unwrap();
+        let report = parse_dbt(&read_fixture("dbt_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

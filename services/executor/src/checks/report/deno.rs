@@ -78,20 +78,20 @@ fn find_error(lines: &[&str], id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_names_and_messages_are_read() {
-        let report = parse_deno(&fixture("deno_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
-        assert_eq!(failing(&report), ["total", "steps"]);
+        let report = parse_deno(&read_fixture("deno_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
+        assert_eq!(list_failing_tests(&report), ["total", "steps"]);
         assert_eq!(report.failing[0].message, "error: Error: 0 is not 30");
         assert_eq!(report.passing, ["empty cart"]);
     }
 
     #[test]
     fn missing_deno_module_is_collection_error() {
-        let report = parse_deno(&fixture("deno_collection_error.txt")).unwrap();
+        let report = parse_deno(&read_fixture("deno_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

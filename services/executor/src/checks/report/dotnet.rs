@@ -43,19 +43,19 @@ pub(super) fn parse_dotnet(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_dotnet(&fixture("dotnet_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (2, 1, 1));
-        assert_eq!(failing(&report), ["Shop.Tests.CartTests.EmptyCart"]);
+        let report = parse_dotnet(&read_fixture("dotnet_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (2, 1, 1));
+        assert_eq!(list_failing_tests(&report), ["Shop.Tests.CartTests.EmptyCart"]);
         assert!(report.failing[0].message.starts_with("Assert.Equal() Failure"));
     }
 
     #[test]
     fn uncompiled_dotnet_tests_are_collection_error() {
-        let report = parse_dotnet(&fixture("dotnet_collection_error.txt")).unwrap();
+        let report = parse_dotnet(&read_fixture("dotnet_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

@@ -72,14 +72,14 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing};
+    use crate::checks::report::tests::{count_results, list_failing_tests};
 
     #[test]
     fn counts_names_and_messages_are_read() {
         let output = "Running ExUnit with seed: 0, max_cases: 4\n\n\n  1) test adds up (CartTest)\n     test/cart_test.exs:4\n     Assertion with == failed\n     code:  assert total() == 30\n     left:  0\n     right: 30\n     stacktrace:\n       test/cart_test.exs:5: (test)\n\n..\nFinished in 0.03 seconds (0.00s async, 0.03s sync)\n1 doctest, 3 tests, 1 failure, 1 skipped\n";
         let report = parse_exunit(output).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((2, 1, 1), vec!["test adds up (CartTest)"])
         );
         assert!(report.failing[0].message.starts_with("Assertion with == failed"));

@@ -143,21 +143,24 @@ fn without_parents(report: &mut TestReport) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_go(&fixture("go_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (2, 2, 1));
-        assert_eq!(failing(&report), ["TestEmptyCart", "TestTotal/two_items"]);
+        let report = parse_go(&read_fixture("go_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (2, 2, 1));
+        assert_eq!(
+            list_failing_tests(&report),
+            ["TestEmptyCart", "TestTotal/two_items"]
+        );
         assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
         assert!(!report.collection_error);
     }
 
     #[test]
     fn silent_go_package_counts_once() {
-        let report = parse_go(&fixture("go_passed.txt")).unwrap();
-        assert_eq!(counts(&report), (2, 0, 0));
+        let report = parse_go(&read_fixture("go_passed.txt")).unwrap();
+        assert_eq!(count_results(&report), (2, 0, 0));
         let empty =
             parse_go("?   \tacme/shop/cmd\t[no test files]\nok  \tacme/shop\t0.002s [no tests to run]\n");
         assert_eq!(empty.unwrap().ran(), 0);
@@ -166,17 +169,17 @@ mod tests {
     #[test]
     fn unbuilt_go_package_is_collection_error() {
         for name in ["go_collection_error.txt", "go_json_collection_error.txt"] {
-            let report = parse_go(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), (0, 0, 0), "{name}");
+            let report = parse_go(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), (0, 0, 0), "{name}");
             assert!(report.collection_error, "{name}");
         }
     }
 
     #[test]
     fn events_are_read_too() {
-        let report = parse_go(&fixture("go_json.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 1, 1));
-        assert_eq!(failing(&report), ["acme/shop.TestEmptyCart"]);
+        let report = parse_go(&read_fixture("go_json.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 1, 1));
+        assert_eq!(list_failing_tests(&report), ["acme/shop.TestEmptyCart"]);
         assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
         assert_eq!(report.passing, ["acme/shop.TestCount"]);
     }

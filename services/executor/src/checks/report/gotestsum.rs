@@ -68,19 +68,19 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing};
+    use crate::checks::report::tests::{count_results, list_failing_tests};
 
     #[test]
     fn sum_and_failures_are_read() {
         let output = "✖  acme/shop (3ms)\n\n=== Skipped\n=== SKIP: acme/shop TestLater (0.00s)\n    cart_test.go:5: no\n\n=== Failed\n=== FAIL: acme/shop TestTotal (0.00s)\n    cart_test.go:4: total = 0, want 30\n\nDONE 3 tests, 1 skipped, 1 failure in 0.312s\n";
         let report = parse_gotestsum(output).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((1, 1, 1), vec!["acme/shop.TestTotal"])
         );
         assert_eq!(report.failing[0].message, "cart_test.go:4: total = 0, want 30");
         assert_eq!(
-            counts(&parse_gotestsum("✓  acme/shop (cached)\n\nDONE 2 tests in 0.101s\n").unwrap()),
+            count_results(&parse_gotestsum("✓  acme/shop (cached)\n\nDONE 2 tests in 0.101s\n").unwrap()),
             (2, 0, 0)
         );
         assert!(

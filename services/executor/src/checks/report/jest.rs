@@ -63,13 +63,13 @@ fn add_failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_jest(&fixture("jest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
-        assert_eq!(failing(&report), ["cart › empty cart", "cart › total"]);
+        let report = parse_jest(&read_fixture("jest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
+        assert_eq!(list_failing_tests(&report), ["cart › empty cart", "cart › total"]);
         assert!(
             report.failing[0]
                 .message
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn unloaded_jest_suite_is_collection_error() {
-        let report = parse_jest(&fixture("jest_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_jest(&read_fixture("jest_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
 }

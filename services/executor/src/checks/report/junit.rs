@@ -254,9 +254,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
-    fn parse(xml: &str) -> Option<TestReport> {
+    fn parse_report(xml: &str) -> Option<TestReport> {
         match read_file(xml) {
             ReportFile::Report(report) => Some(report),
             ReportFile::Other | ReportFile::Broken(_) => None,
@@ -265,18 +265,18 @@ mod tests {
 
     #[test]
     fn reports_of_gradle_and_maven_are_read() {
-        let gradle = parse(&fixture("gradle.xml")).unwrap();
-        assert_eq!(counts(&gradle), (1, 1, 1));
-        assert_eq!(failing(&gradle), ["com.acme.CartTest.emptyCart()"]);
+        let gradle = parse_report(&read_fixture("gradle.xml")).unwrap();
+        assert_eq!(count_results(&gradle), (1, 1, 1));
+        assert_eq!(list_failing_tests(&gradle), ["com.acme.CartTest.emptyCart()"]);
         assert!(
             gradle.failing[0]
                 .message
                 .starts_with("java.util.NoSuchElementException: No value present")
         );
-        let surefire = parse(&fixture("surefire.xml")).unwrap();
-        assert_eq!(counts(&surefire), (2, 2, 0));
+        let surefire = parse_report(&read_fixture("surefire.xml")).unwrap();
+        assert_eq!(count_results(&surefire), (2, 2, 0));
         assert_eq!(
-            failing(&surefire),
+            list_failing_tests(&surefire),
             ["com.acme.CartTest.total", "com.acme.CartTest.count"]
         );
         assert!(
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn truncated_report_names_failures_before_its_end() {
-        let whole = fixture("surefire.xml");
+        let whole = read_fixture("surefire.xml");
         let cut = &whole[..whole.find("name=\"count\"").unwrap()];
         let ReportFile::Broken(report) = read_file(cut) else {
             panic!("{cut}");
@@ -314,13 +314,13 @@ mod tests {
     #[test]
     fn sums_count_where_cases_are_not_named() {
         let suites = r#"<testsuites><testsuite name="a" tests="6" failures="1" skipped="1"/><testsuite tests="2"><testcase name="b"/></testsuite></testsuites>"#;
-        assert_eq!(counts(&parse(suites).unwrap()), (5, 1, 1));
+        assert_eq!(count_results(&parse_report(suites).unwrap()), (5, 1, 1));
     }
 
     #[test]
     fn entities_are_not_expanded_without_bound() {
         let bomb = r#"<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><testsuite><testcase name="&b;"><failure>&b;</failure></testcase></testsuite>"#;
-        let report = parse(bomb).unwrap();
+        let report = parse_report(bomb).unwrap();
         assert!(
             report
                 .failing
@@ -332,7 +332,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_stops_the_reader(start in 0usize..900, noise in "\\PC{0,60}") {
-            let whole = fixture("surefire.xml");
+            let whole = read_fixture("surefire.xml");
             let at = (0..=start.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
             let _ = read_file(&format!("{}{noise}{}", &whole[..at], &whole[at..]));
         }
@@ -342,7 +342,7 @@ mod tests {
             name in proptest::sample::select(vec!["surefire.xml", "gradle.xml"]),
             share in 0.0f64..1.0,
         ) {
-            let whole = fixture(name);
+            let whole = read_fixture(name);
             let whole = whole.trim_end();
             let cut = (whole.len() as f64 * share) as usize;
             let at = (0..=cut).rev().find(|at| whole.is_char_boundary(*at)).unwrap();

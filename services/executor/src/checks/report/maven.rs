@@ -47,18 +47,21 @@ pub(super) fn parse_maven(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_and_ids_are_read() {
-        let report = parse_maven(&fixture("maven_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 0));
-        assert_eq!(failing(&report), ["CartTest.total", "CartTest.emptyCart"]);
+        let report = parse_maven(&read_fixture("maven_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 0));
+        assert_eq!(
+            list_failing_tests(&report),
+            ["CartTest.total", "CartTest.emptyCart"]
+        );
     }
 
     #[test]
     fn uncompiled_maven_tests_are_collection_error() {
-        let report = parse_maven(&fixture("maven_collection_error.txt")).unwrap();
+        let report = parse_maven(&read_fixture("maven_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

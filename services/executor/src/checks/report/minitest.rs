@@ -79,14 +79,14 @@ fn is_frame(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_names_and_messages_are_read() {
         for (name, passing) in [("minitest_failed.txt", 0), ("minitest_verbose_failed.txt", 1)] {
-            let report = parse_minitest(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), (1, 2, 1), "{name}");
-            let mut names = failing(&report);
+            let report = parse_minitest(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), (1, 2, 1), "{name}");
+            let mut names = list_failing_tests(&report);
             names.sort_unstable();
             assert_eq!(names, ["CartTest#test_error", "CartTest#test_total"], "{name}");
             assert!(
@@ -98,9 +98,9 @@ mod tests {
             );
             assert_eq!(report.passing.len(), passing, "{name}");
         }
-        let report = parse_minitest(&fixture("testunit_failed.txt")).unwrap();
+        let report = parse_minitest(&read_fixture("testunit_failed.txt")).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((1, 1, 1), vec!["test_total(CartTest)"])
         );
         assert_eq!(report.failing[0].message, "<30> expected but was\n<0>");

@@ -65,13 +65,13 @@ fn parse_failure(lines: &[&str]) -> Option<domain::check::FailedTest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_mocha(&fixture("mocha_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
-        assert_eq!(failing(&report), ["cart › empty cart", "cart › total"]);
+        let report = parse_mocha(&read_fixture("mocha_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
+        assert_eq!(list_failing_tests(&report), ["cart › empty cart", "cart › total"]);
         assert!(
             report.failing[0]
                 .message

@@ -168,16 +168,16 @@ mod tests {
     use super::*;
 
     /// Reads a recorded output of a runner from `fixtures`.
-    pub(super) fn fixture(name: &str) -> String {
+    pub(super) fn read_fixture(name: &str) -> String {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/checks/report/fixtures");
         std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
     }
 
-    pub(super) fn counts(report: &TestReport) -> (u32, u32, u32) {
+    pub(super) fn count_results(report: &TestReport) -> (u32, u32, u32) {
         (report.passed, report.failed, report.skipped)
     }
 
-    pub(super) fn failing(report: &TestReport) -> Vec<&str> {
+    pub(super) fn list_failing_tests(report: &TestReport) -> Vec<&str> {
         report.failing.iter().map(|test| test.id.as_str()).collect()
     }
 
@@ -190,7 +190,7 @@ mod tests {
             if name.ends_with(".xml") {
                 continue;
             }
-            let output = strip_escapes(&fixture(&name));
+            let output = strip_escapes(&read_fixture(&name));
             let takers = PARSERS.iter().filter(|parse| parse(&output).is_some()).count();
             assert_eq!(
                 takers,
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn prefixed_lines_are_grouped_by_package() {
         let tap = |name: &str| {
-            fixture("npm_node_tap_failed.txt")
+            read_fixture("npm_node_tap_failed.txt")
                 .lines()
                 .map(|line| format!("{name}{line}"))
                 .collect::<Vec<_>>()
@@ -224,7 +224,7 @@ mod tests {
                 .collect();
             let report = parse_output(&mixed.join("\n")).unwrap();
             assert_eq!(
-                (report.runner.as_str(), counts(&report)),
+                (report.runner.as_str(), count_results(&report)),
                 ("node", (4, 4, 4)),
                 "{names:?}"
             );
@@ -235,8 +235,8 @@ mod tests {
     fn two_runner_outputs_add_up() {
         let both = format!(
             "{}\n{}",
-            fixture("cargo_passed.txt"),
-            fixture("pytest_failed.txt")
+            read_fixture("cargo_passed.txt"),
+            read_fixture("pytest_failed.txt")
         );
         let report = parse_output(&both).unwrap();
         assert_eq!(report.runner, "cargo, pytest");
@@ -280,7 +280,7 @@ mod tests {
             cut in 0usize..4000,
             end in "\\PC{0,200}",
         ) {
-            let whole = fixture(name);
+            let whole = read_fixture(name);
             let at = (0..=cut.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
             let output = format!("{start}{}{end}", &whole[..at]);
             let report = parse_output(&strip_escapes(&output)).unwrap_or_default().bounded();

@@ -118,14 +118,14 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn node_tap_and_spec_forms_parse() {
         for name in ["node_tap_failed.txt", "node_spec_failed.txt"] {
-            let report = parse_node(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), (1, 2, 1), "{name}");
-            assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
+            let report = parse_node(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), (1, 2, 1), "{name}");
+            assert_eq!(list_failing_tests(&report), ["empty cart", "total"], "{name}");
             assert!(
                 report.failing[0].message.contains("Cannot read properties"),
                 "{name}: {:?}",
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn package_manager_lines_before_tap_are_ignored() {
         for name in ["npm", "pnpm", "yarn", "make"] {
-            let report = parse_node(&fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
-            assert_eq!(counts(&report), (2, 2, 2), "{name}");
-            assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
+            let report = parse_node(&read_fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
+            assert_eq!(count_results(&report), (2, 2, 2), "{name}");
+            assert_eq!(list_failing_tests(&report), ["empty cart", "total"], "{name}");
             assert_eq!(report.passing, ["count", "inner"], "{name}");
             assert_eq!(report.skipping, ["later", "some day"], "{name}");
         }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn unloaded_node_file_is_collection_error() {
         for name in ["node_tap_collection_error.txt", "node_spec_collection_error.txt"] {
-            let report = parse_node(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), (0, 0, 0), "{name}");
+            let report = parse_node(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), (0, 0, 0), "{name}");
             assert!(report.collection_error && report.failing.is_empty(), "{name}");
         }
     }

@@ -67,14 +67,14 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing};
+    use crate::checks::report::tests::{count_results, list_failing_tests};
 
     #[test]
     fn counts_names_and_messages_are_read() {
         let output = "\n   FAIL  Tests\\Unit\\CartTest\n  ✓ it is empty                              0.02s\n  ⨯ it adds up                               0.01s\n  - it waits → no\n  ──────────────────────\n   FAILED  Tests\\Unit\\CartTest > it adds up\n  Failed asserting that 0 is identical to 30.\n\n  at tests/Unit/CartTest.php:4\n\n  Tests:    1 failed, 1 skipped, 1 passed (2 assertions)\n  Duration: 0.05s\n";
         let report = parse_pest(output).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((1, 1, 1), vec!["Tests\\Unit\\CartTest > it adds up"])
         );
         assert_eq!(

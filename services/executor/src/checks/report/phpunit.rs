@@ -53,14 +53,14 @@ pub(super) fn parse_phpunit(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_phpunit(&fixture("phpunit_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
+        let report = parse_phpunit(&read_fixture("phpunit_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
         assert_eq!(
-            failing(&report),
+            list_failing_tests(&report),
             ["CartTest::testEmptyCart", "CartTest::testTotal"]
         );
         assert_eq!(
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn phpunit_success_differs_from_no_tests() {
         assert_eq!(
-            counts(&parse_phpunit(&fixture("phpunit_passed.txt")).unwrap()),
+            count_results(&parse_phpunit(&read_fixture("phpunit_passed.txt")).unwrap()),
             (3, 0, 0)
         );
         assert_eq!(

@@ -68,7 +68,7 @@ fn without_place(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn each_line_reporter_is_read() {
@@ -77,21 +77,25 @@ mod tests {
             "playwright_line_failed.txt",
             "playwright_dot_failed.txt",
         ] {
-            let report = parse_playwright(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), (1, 1, 1), "{name}");
-            assert_eq!(failing(&report), ["cart.spec.js › cart › total"], "{name}");
+            let report = parse_playwright(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), (1, 1, 1), "{name}");
+            assert_eq!(
+                list_failing_tests(&report),
+                ["cart.spec.js › cart › total"],
+                "{name}"
+            );
             assert!(
                 report.failing[0].message.starts_with("Error: expect(received)"),
                 "{name}"
             );
         }
-        let list = parse_playwright(&fixture("playwright_list_failed.txt")).unwrap();
+        let list = parse_playwright(&read_fixture("playwright_list_failed.txt")).unwrap();
         assert_eq!(list.passing, ["cart.spec.js › empty cart"]);
     }
 
     #[test]
     fn unloaded_playwright_file_is_collection_error() {
-        let report = parse_playwright(&fixture("playwright_collection_error.txt")).unwrap();
+        let report = parse_playwright(&read_fixture("playwright_collection_error.txt")).unwrap();
         assert!(report.collection_error && report.ran() == 0);
     }
 }

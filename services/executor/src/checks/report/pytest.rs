@@ -71,14 +71,14 @@ fn read_short_summary(output: &str, report: &mut TestReport) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_pytest(&fixture("pytest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (3, 2, 2));
+        let report = parse_pytest(&read_fixture("pytest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (3, 2, 2));
         assert_eq!(
-            failing(&report),
+            list_failing_tests(&report),
             [
                 "tests/test_cart.py::test_empty_cart",
                 "tests/test_cart.py::test_total[two items-30]"
@@ -93,21 +93,21 @@ mod tests {
     #[test]
     fn quiet_output_counts_too() {
         let report = parse_pytest("..s\n2 passed, 1 skipped in 0.03s\n").unwrap();
-        assert_eq!(counts(&report), (2, 0, 1));
+        assert_eq!(count_results(&report), (2, 0, 1));
     }
 
     #[test]
     fn unimportable_pytest_file_is_collection_error() {
-        let report = parse_pytest(&fixture("pytest_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_pytest(&read_fixture("pytest_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
 
     #[test]
     fn failing_fixture_is_failing_test() {
-        let report = parse_pytest(&fixture("pytest_fixture_error.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 1, 0));
-        assert_eq!(failing(&report), ["tests/test_db.py::test_query"]);
+        let report = parse_pytest(&read_fixture("pytest_fixture_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 1, 0));
+        assert_eq!(list_failing_tests(&report), ["tests/test_db.py::test_query"]);
         assert!(!report.collection_error);
     }
 

@@ -47,14 +47,14 @@ fn find_failure_message(lines: &[&str], name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_rspec(&fixture("rspec_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
+        let report = parse_rspec(&read_fixture("rspec_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
         assert_eq!(
-            failing(&report),
+            list_failing_tests(&report),
             [
                 "./spec/cart_spec.rb # Cart when empty does not fail",
                 "./spec/cart_spec.rb # Cart adds up"
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn unloaded_rspec_file_is_collection_error() {
-        let report = parse_rspec(&fixture("rspec_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_rspec(&read_fixture("rspec_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error);
     }
 }

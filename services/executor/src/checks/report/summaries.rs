@@ -108,7 +108,7 @@ fn read_dart(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing};
+    use crate::checks::report::tests::{count_results, list_failing_tests};
 
     #[test]
     fn sums_and_names_of_failures_are_read() {
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let report = parse_summaries(output).unwrap();
             assert_eq!(
-                (counts(&report), failing(&report)),
+                (count_results(&report), list_failing_tests(&report)),
                 (expected, failures),
                 "{output}"
             );

@@ -97,20 +97,23 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing};
+    use crate::checks::report::tests::{count_results, list_failing_tests};
 
     #[test]
     fn both_libraries_are_read() {
         let xctest = "Test Case '-[ShopTests.CartTests testEmpty]' started.\nTest Case '-[ShopTests.CartTests testEmpty]' passed (0.077 seconds).\n/w/CartTests.swift:9: error: -[ShopTests.CartTests testTotal] : XCTAssertEqual failed: (\"0\") is not equal to (\"30\")\nTest Case '-[ShopTests.CartTests testTotal]' failed (0.1 seconds).\nTest Suite 'All tests' failed at 2026-10-09 13:50:42.915.\n\t Executed 2 tests, with 1 failure (0 unexpected) in 0.077 (0.077) seconds\n";
         let report = parse_swift(xctest).unwrap();
         assert_eq!(
-            (counts(&report), failing(&report)),
+            (count_results(&report), list_failing_tests(&report)),
             ((1, 1, 0), vec!["ShopTests.CartTests testTotal"])
         );
         assert!(report.failing[0].message.starts_with("XCTAssertEqual failed"));
         let testing = "◇ Test run started.\n✔ Test empty() passed after 0.001 seconds.\n✘ Test \"adds up\" recorded an issue at CartTests.swift:9:5: Expectation failed: (total → 0) == 30\n✘ Test \"adds up\" failed after 0.001 seconds with 1 issue.\n✘ Test run with 2 tests failed after 0.002 seconds with 1 issue.\n";
         let report = parse_swift(testing).unwrap();
-        assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["adds up"]));
+        assert_eq!(
+            (count_results(&report), list_failing_tests(&report)),
+            ((1, 1, 0), vec!["adds up"])
+        );
         assert!(report.failing[0].message.starts_with("Expectation failed"));
         let broken = "Building for debugging...\n/w/Cart.swift:3:5: error: cannot find 'x' in scope\n";
         assert!(parse_swift(broken).unwrap().collection_error);

@@ -174,7 +174,7 @@ fn add_failure(report: &mut TestReport, name: &str, rest: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn streams_of_many_writers_are_read() {
@@ -195,9 +195,9 @@ mod tests {
             ),
             ("vitest_tap_failed.txt", (1, 2, 1), vec!["empty cart", "total"]),
         ] {
-            let report = parse_tap(&fixture(name)).unwrap();
-            assert_eq!(counts(&report), expected, "{name}: {report:?}");
-            assert_eq!(failing(&report), failures, "{name}");
+            let report = parse_tap(&read_fixture(name)).unwrap();
+            assert_eq!(count_results(&report), expected, "{name}: {report:?}");
+            assert_eq!(list_failing_tests(&report), failures, "{name}");
             assert!(!report.collection_error, "{name}");
         }
     }
@@ -230,6 +230,9 @@ mod tests {
     fn tap_group_failing_alone_is_failure() {
         let report =
             parse_tap("TAP version 14\n# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n").unwrap();
-        assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["a"]));
+        assert_eq!(
+            (count_results(&report), list_failing_tests(&report)),
+            ((1, 1, 0), vec!["a"])
+        );
     }
 }

@@ -103,14 +103,14 @@ fn test_identifier(test: &str, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_unittest(&fixture("unittest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
+        let report = parse_unittest(&read_fixture("unittest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
         assert_eq!(
-            failing(&report),
+            list_failing_tests(&report),
             ["test_cart.Cart.test_empty", "test_cart.Cart.test_total"]
         );
         assert_eq!(report.failing[0].message, "KeyError: 'items'");
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn unimportable_unittest_module_is_collection_error() {
-        let report = parse_unittest(&fixture("unittest_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_unittest(&read_fixture("unittest_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error);
     }
 

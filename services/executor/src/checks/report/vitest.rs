@@ -58,14 +58,14 @@ pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::report::tests::{counts, failing, fixture};
+    use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
-        let report = parse_vitest(&fixture("vitest_failed.txt")).unwrap();
-        assert_eq!(counts(&report), (1, 2, 1));
+        let report = parse_vitest(&read_fixture("vitest_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 1));
         assert_eq!(
-            failing(&report),
+            list_failing_tests(&report),
             [
                 "cart.vitest.mjs > cart > empty cart",
                 "cart.vitest.mjs > cart > total"
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn unloaded_vitest_file_is_collection_error() {
-        let report = parse_vitest(&fixture("vitest_collection_error.txt")).unwrap();
-        assert_eq!(counts(&report), (0, 0, 0));
+        let report = parse_vitest(&read_fixture("vitest_collection_error.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 0, 0));
         assert!(report.collection_error && report.failing.is_empty());
     }
 

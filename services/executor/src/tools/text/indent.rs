@@ -112,13 +112,13 @@ fn leading_space(line: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn lines(texts: &[&str]) -> Vec<String> {
+    fn copy_lines(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
-    fn applied(given: &[&str], found: &[&str], new: &[&str]) -> Option<Vec<String>> {
-        let (given, found) = (lines(given), lines(found));
-        IndentRelations::of(&given, &found).apply(&lines(new), true)
+    fn apply_indent_relations(given: &[&str], found: &[&str], new: &[&str]) -> Option<Vec<String>> {
+        let (given, found) = (copy_lines(given), copy_lines(found));
+        IndentRelations::of(&given, &found).apply(&copy_lines(new), true)
     }
 
     #[test]
@@ -147,9 +147,13 @@ mod tests {
                 ["    def f():", "        return 1"],
             ),
         ] {
-            assert_eq!(applied(&given, &found, &new).unwrap(), wanted, "{given:?}");
+            assert_eq!(
+                apply_indent_relations(&given, &found, &new).unwrap(),
+                wanted,
+                "{given:?}"
+            );
         }
-        let tabs = applied(
+        let tabs = apply_indent_relations(
             &["if x {", "    y()"],
             &["if x {", "\ty()"],
             &["if x {", "    if z {", "        y()"],
@@ -160,12 +164,24 @@ mod tests {
     #[test]
     fn ambiguous_indentation_is_not_guessed() {
         // Two spaces may be missing, or may stand for four.
-        assert_eq!(applied(&["  a"], &["    a"], &["  b", "    c"]), None);
+        assert_eq!(
+            apply_indent_relations(&["  a"], &["    a"], &["  b", "    c"]),
+            None
+        );
         // If all relations agree, the result is unambiguous.
-        assert_eq!(applied(&["  a"], &["    a"], &["  b"]), Some(lines(&["    b"])));
+        assert_eq!(
+            apply_indent_relations(&["  a"], &["    a"], &["  b"]),
+            Some(copy_lines(&["    b"]))
+        );
         // No shift fits both lines.
-        assert_eq!(applied(&[" a", "   b"], &["  a", "  b"], &[" c", "   b"]), None);
+        assert_eq!(
+            apply_indent_relations(&[" a", "   b"], &["  a", "  b"], &[" c", "   b"]),
+            None
+        );
         // The new line lacks the additional prefix.
-        assert_eq!(applied(&["    a", "      b"], &["a", "  b"], &["  c"]), None);
+        assert_eq!(
+            apply_indent_relations(&["    a", "      b"], &["a", "  b"], &["  c"]),
+            None
+        );
     }
 }

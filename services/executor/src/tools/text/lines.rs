@@ -206,7 +206,7 @@ pub(in crate::tools) fn match_kept_lines<T: Ord + std::hash::Hash + Clone>(
 mod tests {
     use super::*;
 
-    fn spliced(text: &str, at: usize, count: usize, new: &[&str], ends: Option<bool>) -> String {
+    fn splice_text(text: &str, at: usize, count: usize, new: &[&str], ends: Option<bool>) -> String {
         let mut lines = TextLines::of(text);
         lines.splice(LineSplice {
             at,
@@ -220,22 +220,25 @@ mod tests {
     #[test]
     fn new_lines_take_neighbor_line_end() {
         assert_eq!(
-            spliced("a\r\nb\nc\r\n", 0, 2, &["a", "x", "b"], None),
+            splice_text("a\r\nb\nc\r\n", 0, 2, &["a", "x", "b"], None),
             "a\r\nx\r\nb\nc\r\n"
         );
-        assert_eq!(spliced("a\nb\r\nc\n", 2, 1, &["x", "y"], None), "a\nb\r\nx\ny\n");
-        assert_eq!(spliced("a\r\n", 1, 0, &["b"], None), "a\r\nb\r\n");
-        assert_eq!(spliced("", 0, 0, &["a"], None), "a\n");
+        assert_eq!(
+            splice_text("a\nb\r\nc\n", 2, 1, &["x", "y"], None),
+            "a\nb\r\nx\ny\n"
+        );
+        assert_eq!(splice_text("a\r\n", 1, 0, &["b"], None), "a\r\nb\r\n");
+        assert_eq!(splice_text("", 0, 0, &["a"], None), "a\n");
     }
 
     #[test]
     fn text_end_changes_only_on_request() {
-        assert_eq!(spliced("a\nb", 1, 1, &["c"], None), "a\nc");
-        assert_eq!(spliced("a\nb", 2, 0, &["c"], None), "a\nb\nc");
-        assert_eq!(spliced("a\nb", 1, 1, &["b"], Some(true)), "a\nb\n");
-        assert_eq!(spliced("a\nb\n", 1, 1, &["b"], Some(false)), "a\nb");
-        assert_eq!(spliced("a\nb", 0, 1, &["x"], None), "x\nb");
-        assert_eq!(spliced("a\nb", 1, 1, &[], None), "a\n");
+        assert_eq!(splice_text("a\nb", 1, 1, &["c"], None), "a\nc");
+        assert_eq!(splice_text("a\nb", 2, 0, &["c"], None), "a\nb\nc");
+        assert_eq!(splice_text("a\nb", 1, 1, &["b"], Some(true)), "a\nb\n");
+        assert_eq!(splice_text("a\nb\n", 1, 1, &["b"], Some(false)), "a\nb");
+        assert_eq!(splice_text("a\nb", 0, 1, &["x"], None), "x\nb");
+        assert_eq!(splice_text("a\nb", 1, 1, &[], None), "a\n");
     }
 
     proptest::proptest! {

@@ -137,30 +137,36 @@ fn similar_bytes(line: &str, wanted: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn lines(text: &str) -> Vec<String> {
+    fn collect_lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn found(text: &str, wanted: &str) -> Option<(Vec<usize>, MatchStrictness)> {
-        find_locations(&lines(text), &lines(wanted))
+    fn find_text_lines(text: &str, wanted: &str) -> Option<(Vec<usize>, MatchStrictness)> {
+        find_locations(&collect_lines(text), &collect_lines(wanted))
             .unwrap()
             .map(|places| (places.at, places.by))
     }
 
     #[test]
     fn the_strictest_rule_that_finds_lines_counts() {
-        assert_eq!(found("a\n a\na", "a"), Some((vec![0, 2], MatchStrictness::Exact)));
         assert_eq!(
-            found("a \n  a", "a"),
+            find_text_lines("a\n a\na", "a"),
+            Some((vec![0, 2], MatchStrictness::Exact))
+        );
+        assert_eq!(
+            find_text_lines("a \n  a", "a"),
             Some((vec![0], MatchStrictness::TrailingSpace))
         );
-        assert_eq!(found("\ta", "a"), Some((vec![0], MatchStrictness::Indentation)));
         assert_eq!(
-            found("say \u{201c}hi\u{201d}", "say \"hi\""),
+            find_text_lines("\ta", "a"),
+            Some((vec![0], MatchStrictness::Indentation))
+        );
+        assert_eq!(
+            find_text_lines("say \u{201c}hi\u{201d}", "say \"hi\""),
             Some((vec![0], MatchStrictness::Typography))
         );
-        assert_eq!(found("a", "b"), None);
-        assert_eq!(found("a", "a\nb"), None);
+        assert_eq!(find_text_lines("a", "b"), None);
+        assert_eq!(find_text_lines("a", "a\nb"), None);
     }
 
     #[test]

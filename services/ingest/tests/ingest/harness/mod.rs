@@ -42,7 +42,7 @@ pub(crate) struct Harness {
     rules: tempfile::TempDir,
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -54,12 +54,12 @@ pub(crate) fn next_millisecond() {
     }
 }
 
-pub(crate) fn sign(secret: &str, body: &str) -> String {
+pub(crate) fn sign_body(secret: &str, body: &str) -> String {
     let tag = hmac::sign(
         &hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
         body.as_bytes(),
     );
-    format!("sha256={}", hex(tag.as_ref()))
+    format!("sha256={}", encode_hex(tag.as_ref()))
 }
 
 pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
@@ -67,12 +67,18 @@ pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
         repositories: None,
         projects: None,
         speaks_for_people: false,
-        sha256: hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
+        sha256: encode_hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
         role,
     }
 }
 
-fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path::Path, poll: u64) -> Config {
+fn build_config(
+    nats: &NatsServer,
+    jira: &FakeJira,
+    github: &Forge,
+    rules: &std::path::Path,
+    poll: u64,
+) -> Config {
     let mut config = Config::default();
     config.nats.url = nats.url();
     // No process listens on the discard port of a loopback address.
@@ -134,7 +140,7 @@ impl Harness {
             "repo:\n  owner: acme\n  nmae: web\n",
         )
         .expect("rules");
-        let mut config = config(&nats, &jira, &github, rules.path(), poll_interval_s);
+        let mut config = build_config(&nats, &jira, &github, rules.path(), poll_interval_s);
         jira.set_groups("Ada", &["agents"]);
         jira.set_groups("Rita Reporter", &["agents"]);
         prepare(&mut config, &jira);
@@ -156,7 +162,7 @@ impl Harness {
                 tokio::task::yield_now().await;
             }
         });
-        let service = tokio::spawn(ingest::serve(config, listener, shutdown.clone()));
+        let service = tokio::spawn(ingest::serve_ingest(config, listener, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().expect("client");
         Self {
             nats,
@@ -235,7 +241,7 @@ impl Harness {
         let request = self
             .http
             .post(self.url(path))
-            .header(header, sign(secret, body))
+            .header(header, sign_body(secret, body))
             .body(body.to_owned());
         request.send().await.expect("answer").status()
     }
@@ -266,7 +272,7 @@ impl Harness {
             .header("x-github-event", event);
         let request = request
             .header("x-github-delivery", id)
-            .header("x-hub-signature-256", sign(GITHUB_SECRET, &body));
+            .header("x-hub-signature-256", sign_body(GITHUB_SECRET, &body));
         request.body(body)
     }
 
@@ -383,7 +389,7 @@ impl Harness {
     }
 }
 
-pub(crate) fn record(ticket: &str, branch: &str, number: Option<u64>) -> BranchRecord {
+pub(crate) fn build_branch_record(ticket: &str, branch: &str, number: Option<u64>) -> BranchRecord {
     let repository: domain::RepositoryName = "acme/shop".parse().expect("repository");
     let ticket: TicketKey = ticket.parse().expect("ticket");
     let pull_request = number.map(|number| PullRequestRef {
@@ -403,7 +409,7 @@ pub(crate) fn record(ticket: &str, branch: &str, number: Option<u64>) -> BranchR
 }
 
 pub(crate) fn merge_trigger() -> Trigger {
-    let pull_request = record("jira:ENG-1", "feat/ENG-1-cart", Some(7))
+    let pull_request = build_branch_record("jira:ENG-1", "feat/ENG-1-cart", Some(7))
         .pull_request
         .expect("pull request");
     Trigger {
@@ -420,7 +426,7 @@ pub(crate) fn merge_trigger() -> Trigger {
     }
 }
 
-pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
+pub(crate) fn build_entry(position: u64, fact: Fact) -> JournalEntry {
     JournalEntry {
         position,
         nonce: format!("n{position}"),
@@ -431,7 +437,7 @@ pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
 }
 
 /// Id of an account on GitHub.
-pub(crate) fn account(login: &str) -> u64 {
+pub(crate) fn compute_account_id(login: &str) -> u64 {
     login.bytes().map(u64::from).sum()
 }
 
@@ -459,7 +465,7 @@ pub(crate) struct Forge {
 }
 
 /// Mia and our account may write; GitHub does not know `gone`.
-fn permission(state: &mut ForgeState, login: &str) -> Result<Json<Value>, StatusCode> {
+fn answer_permission(state: &mut ForgeState, login: &str) -> Result<Json<Value>, StatusCode> {
     state.permissions_asked += 1;
     if state.permission_faults > 0 {
         state.permission_faults -= 1;
@@ -470,7 +476,7 @@ fn permission(state: &mut ForgeState, login: &str) -> Result<Json<Value>, Status
         "mia" | OURS => "write",
         _ => "read",
     };
-    let user = json!({"login": login, "id": account(login)});
+    let user = json!({"login": login, "id": compute_account_id(login)});
     Ok(Json(
         json!({"permission": permission, "role_name": permission, "user": user}),
     ))
@@ -505,7 +511,7 @@ impl Forge {
             .route(
                 "/repos/acme/shop/collaborators/{login}/permission",
                 get(async move |Path(login): Path<String>| {
-                    permission(&mut asked.lock().expect("state"), &login)
+                    answer_permission(&mut asked.lock().expect("state"), &login)
                 }),
             )
             .route(
@@ -548,7 +554,7 @@ impl Forge {
 
     pub(crate) fn comment(&self, id: u64, number: u64, by: &str, body: &str) {
         self.state.lock().expect("state").comments.push(json!({
-            "id": id, "body": body, "user": {"login": by, "id": account(by)}, "created_at": bootstrap::read_wall_clock().to_string(),
+            "id": id, "body": body, "user": {"login": by, "id": compute_account_id(by)}, "created_at": bootstrap::read_wall_clock().to_string(),
             "issue_url": format!("https://forge.example/repos/acme/shop/issues/{number}")}));
     }
 

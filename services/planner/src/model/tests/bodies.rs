@@ -8,7 +8,7 @@ use crate::config::ModelSettings;
 use crate::model::dialect::{self, ModelRequest};
 use crate::structured_reply::OutputSchema;
 
-pub(super) fn body(settings: &ModelSettings, transcript: &ModelTranscript) -> Value {
+pub(super) fn build_request_body(settings: &ModelSettings, transcript: &ModelTranscript) -> Value {
     dialect::find_dialect(&settings.dialect)
         .unwrap()
         .body(&ModelRequest {
@@ -19,11 +19,11 @@ pub(super) fn body(settings: &ModelSettings, transcript: &ModelTranscript) -> Va
         })
 }
 
-fn url(settings: &ModelSettings) -> String {
+fn build_endpoint_url(settings: &ModelSettings) -> String {
     dialect::find_dialect(&settings.dialect).unwrap().url(settings)
 }
 
-fn turn(transcript: &mut ModelTranscript, id: &str) {
+fn append_turn(transcript: &mut ModelTranscript, id: &str) {
     let call = ToolCall {
         id: id.to_owned(),
         name: "read_file".to_owned(),
@@ -37,7 +37,7 @@ fn turn(transcript: &mut ModelTranscript, id: &str) {
 }
 
 /// Returns the places and lifetimes of the cache markers.
-fn markers(body: &Value) -> Vec<(String, String)> {
+fn find_cache_markers(body: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut look = |place: String, block: &Value| {
         if let Some(marker) = block.get("cache_control") {
@@ -57,7 +57,7 @@ fn markers(body: &Value) -> Vec<(String, String)> {
     found
 }
 
-fn places(list: &[(&str, &str)]) -> Vec<(String, String)> {
+fn build_expected_markers(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter()
         .map(|(place, ttl)| ((*place).to_owned(), (*ttl).to_owned()))
         .collect()
@@ -65,18 +65,18 @@ fn places(list: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn cache_marks_follow_shared_to_newest_order() {
-    let settings = settings("anthropic", "http://127.0.0.1:1");
-    let mut transcript = opening();
+    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let mut transcript = build_opening_transcript();
     assert_eq!(
-        markers(&body(&settings, &transcript)),
-        places(&[("system.0", "1h"), ("system.1", "1h"), ("messages.0.0", "5m")])
+        find_cache_markers(&build_request_body(&settings, &transcript)),
+        build_expected_markers(&[("system.0", "1h"), ("system.1", "1h"), ("messages.0.0", "5m")])
     );
-    turn(&mut transcript, "a");
-    turn(&mut transcript, "b");
-    let shown = body(&settings, &transcript);
+    append_turn(&mut transcript, "a");
+    append_turn(&mut transcript, "b");
+    let shown = build_request_body(&settings, &transcript);
     assert_eq!(
-        markers(&shown),
-        places(&[
+        find_cache_markers(&shown),
+        build_expected_markers(&[
             ("system.0", "1h"),
             ("system.1", "1h"),
             ("messages.2.0", "5m"),
@@ -88,7 +88,7 @@ fn cache_marks_follow_shared_to_newest_order() {
         ..settings
     };
     assert!(
-        markers(&body(&short, &transcript))
+        find_cache_markers(&build_request_body(&short, &transcript))
             .iter()
             .all(|(_, ttl)| ttl == "5m")
     );
@@ -96,23 +96,26 @@ fn cache_marks_follow_shared_to_newest_order() {
 
 #[test]
 fn cache_marks_last_tool_without_system_prompt() {
-    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
     let bare = ModelTranscript {
         system: Vec::new(),
-        ..opening()
+        ..build_opening_transcript()
     };
-    let shown = body(&settings, &bare);
+    let shown = build_request_body(&settings, &bare);
     assert_eq!(
-        markers(&shown),
-        places(&[("tools.0", "1h"), ("messages.0.0", "5m")])
+        find_cache_markers(&shown),
+        build_expected_markers(&[("tools.0", "1h"), ("messages.0.0", "5m")])
     );
     assert!(shown.get("system").is_none());
     let once = ModelTranscript {
         tools: Vec::new(),
-        ..opening()
+        ..build_opening_transcript()
     };
-    let shown = body(&settings, &once);
-    assert_eq!(markers(&shown), places(&[("system.0", "1h"), ("system.1", "1h")]));
+    let shown = build_request_body(&settings, &once);
+    assert_eq!(
+        find_cache_markers(&shown),
+        build_expected_markers(&[("system.0", "1h"), ("system.1", "1h")])
+    );
     assert!(shown.get("tools").is_none());
 }
 
@@ -125,18 +128,18 @@ fn repeated_content_has_identical_bytes() {
         }
         body["messages"].as_array().unwrap().clone()
     };
-    let settings = settings("anthropic", "http://127.0.0.1:1");
-    let mut transcript = opening();
+    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let mut transcript = build_opening_transcript();
     let mut before: Vec<Value> = Vec::new();
     for id in ["a", "b", "c"] {
-        let shown = without_markers(body(&settings, &transcript));
+        let shown = without_markers(build_request_body(&settings, &transcript));
         assert_eq!(shown[..before.len()], before);
         before = shown;
-        turn(&mut transcript, id);
+        append_turn(&mut transcript, id);
     }
 }
 
-fn thought(provider: &str, model: &str) -> ReplyBlock {
+fn build_thinking_block(provider: &str, model: &str) -> ReplyBlock {
     ReplyBlock::Opaque {
         dialect: "anthropic".to_owned(),
         provider: provider.to_owned(),
@@ -147,7 +150,7 @@ fn thought(provider: &str, model: &str) -> ReplyBlock {
 
 #[test]
 fn thinking_returns_only_to_its_model() {
-    let settings = settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
     let redacted = ReplyBlock::Opaque {
         dialect: "anthropic".to_owned(),
         provider: "default".to_owned(),
@@ -157,21 +160,21 @@ fn thinking_returns_only_to_its_model() {
     let say = |text: &str| ReplyBlock::Text {
         text: text.to_owned(),
     };
-    let mut transcript = opening();
+    let mut transcript = build_opening_transcript();
     transcript.messages.extend([
         TranscriptMessage::Assistant(vec![
-            thought("default", "scripted"),
+            build_thinking_block("default", "scripted"),
             redacted,
             say("One."),
-            thought("backup", "scripted"),
-            thought("default", "another"),
-            thought("", ""),
+            build_thinking_block("backup", "scripted"),
+            build_thinking_block("default", "another"),
+            build_thinking_block("", ""),
         ]),
         TranscriptMessage::User("On.".to_owned()),
-        TranscriptMessage::Assistant(vec![thought("backup", "scripted")]),
+        TranscriptMessage::Assistant(vec![build_thinking_block("backup", "scripted")]),
         TranscriptMessage::User("On.".to_owned()),
     ]);
-    let shown = body(&settings, &transcript);
+    let shown = build_request_body(&settings, &transcript);
     let kinds = |at: usize| -> Vec<String> {
         let content = shown["messages"][at]["content"].as_array().unwrap();
         content
@@ -182,39 +185,46 @@ fn thinking_returns_only_to_its_model() {
     assert_eq!(kinds(1), ["thinking", "redacted_thinking", "text", "thinking"]);
     assert_eq!(shown["messages"][1]["content"][0]["signature"], "s");
     assert_eq!(kinds(3), ["text"], "a reply is never empty");
-    let elsewhere = body(&super::settings("openai", "http://127.0.0.1:1"), &transcript);
+    let elsewhere = build_request_body(
+        &super::build_model_settings("openai", "http://127.0.0.1:1"),
+        &transcript,
+    );
     assert!(!elsewhere.to_string().contains("Hm."));
 }
 
 #[test]
 fn reasoning_returns_under_received_field_name() {
-    let settings = settings("openai", "http://127.0.0.1:1");
+    let settings = build_model_settings("openai", "http://127.0.0.1:1");
     let reasoning = ReplyBlock::Opaque {
         dialect: "openai".to_owned(),
         provider: "default".to_owned(),
         model: "scripted".to_owned(),
         value: json!({ "reasoning_content": "Hm." }),
     };
-    let mut transcript = opening();
+    let mut transcript = build_opening_transcript();
     transcript.messages.extend([
         TranscriptMessage::Assistant(vec![reasoning]),
         TranscriptMessage::User("On.".to_owned()),
     ]);
     assert_eq!(
-        body(&settings, &transcript)["messages"][2]["reasoning_content"],
+        build_request_body(&settings, &transcript)["messages"][2]["reasoning_content"],
         "Hm."
     );
 }
 
 #[test]
 fn thinking_budget_pauses_after_foreign_reply() {
-    let mut settings = settings("anthropic", "http://127.0.0.1:1");
+    let mut settings = build_model_settings("anthropic", "http://127.0.0.1:1");
     settings.thinking = Some(crate::config::ThinkingMode::Budget(2000));
-    let mut transcript = opening();
+    let mut transcript = build_opening_transcript();
     let budget = json!({ "type": "enabled", "budget_tokens": 2000 });
-    assert_eq!(body(&settings, &transcript)["thinking"], budget);
-    turn(&mut transcript, "a");
-    assert!(body(&settings, &transcript).get("thinking").is_none());
+    assert_eq!(build_request_body(&settings, &transcript)["thinking"], budget);
+    append_turn(&mut transcript, "a");
+    assert!(
+        build_request_body(&settings, &transcript)
+            .get("thinking")
+            .is_none()
+    );
     transcript
         .messages
         .push(TranscriptMessage::Assistant(vec![ReplyBlock::Text {
@@ -223,7 +233,7 @@ fn thinking_budget_pauses_after_foreign_reply() {
     transcript
         .messages
         .push(TranscriptMessage::User("On.".to_owned()));
-    assert_eq!(body(&settings, &transcript)["thinking"], budget);
+    assert_eq!(build_request_body(&settings, &transcript)["thinking"], budget);
 }
 
 #[test]
@@ -236,20 +246,20 @@ fn reply_schema_is_sent_in_each_dialect() {
     };
     let transcript = ModelTranscript {
         output: Some(output),
-        ..opening()
+        ..build_opening_transcript()
     };
     let closed = json!({
         "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
         "additionalProperties": false,
     });
-    let mut anthropic = settings("anthropic", "http://127.0.0.1:1");
+    let mut anthropic = build_model_settings("anthropic", "http://127.0.0.1:1");
     anthropic.effort = Some("low".to_owned());
     assert_eq!(
-        body(&anthropic, &transcript)["output_config"],
+        build_request_body(&anthropic, &transcript)["output_config"],
         json!({ "effort": "low", "format": { "type": "json_schema", "schema": closed } })
     );
     assert_eq!(
-        body(&settings("openai", "http://127.0.0.1:1"), &transcript)["response_format"],
+        build_request_body(&build_model_settings("openai", "http://127.0.0.1:1"), &transcript)["response_format"],
         json!({ "type": "json_schema", "json_schema": { "name": "verdict", "schema": closed, "strict": true } })
     );
 }
@@ -257,24 +267,31 @@ fn reply_schema_is_sent_in_each_dialect() {
 #[test]
 fn openai_cache_key_follows_phase_and_repository() {
     let openai = from_json(json!({ "dialect": "openai", "name": "gpt-6-sol", "api_key": "k" }));
-    let key = |transcript: &ModelTranscript| body(&openai, transcript)["prompt_cache_key"].clone();
-    let mut later = opening();
-    turn(&mut later, "a");
-    assert_eq!(key(&opening()), key(&later));
+    let key =
+        |transcript: &ModelTranscript| build_request_body(&openai, transcript)["prompt_cache_key"].clone();
+    let mut later = build_opening_transcript();
+    append_turn(&mut later, "a");
+    assert_eq!(key(&build_opening_transcript()), key(&later));
     let other = ModelTranscript {
         system: vec!["Work.".to_owned(), "There.".to_owned()],
-        ..opening()
+        ..build_opening_transcript()
     };
-    assert_ne!(key(&opening()), key(&other));
-    let compatible = body(&settings("openai", "http://127.0.0.1:1"), &opening());
+    assert_ne!(key(&build_opening_transcript()), key(&other));
+    let compatible = build_request_body(
+        &build_model_settings("openai", "http://127.0.0.1:1"),
+        &build_opening_transcript(),
+    );
     assert!(compatible.get("prompt_cache_key").is_none() && compatible.get("max_tokens").is_some());
 }
 
 #[test]
 fn ids_of_other_servers_still_belong_together() {
-    let mut transcript = opening();
-    turn(&mut transcript, "functions.read_file:0");
-    let shown = body(&settings("anthropic", "http://127.0.0.1:1"), &transcript);
+    let mut transcript = build_opening_transcript();
+    append_turn(&mut transcript, "functions.read_file:0");
+    let shown = build_request_body(
+        &build_model_settings("anthropic", "http://127.0.0.1:1"),
+        &transcript,
+    );
     let call = &shown["messages"][1]["content"][0]["id"];
     assert_eq!(call, "c00001000");
     assert_eq!(&shown["messages"][2]["content"][0]["tool_use_id"], call);
@@ -283,29 +300,35 @@ fn ids_of_other_servers_still_belong_together() {
 #[test]
 fn each_base_address_leads_to_endpoint() {
     for base in ["http://h", "http://h/", "http://h/v1", "http://h/v1/"] {
-        assert_eq!(url(&settings("openai", base)), "http://h/v1/chat/completions");
-        assert_eq!(url(&settings("anthropic", base)), "http://h/v1/messages");
+        assert_eq!(
+            build_endpoint_url(&build_model_settings("openai", base)),
+            "http://h/v1/chat/completions"
+        );
+        assert_eq!(
+            build_endpoint_url(&build_model_settings("anthropic", base)),
+            "http://h/v1/messages"
+        );
     }
     let whole = "https://h/v1beta/openai/chat/completions";
-    assert_eq!(url(&settings("openai", whole)), whole);
+    assert_eq!(build_endpoint_url(&build_model_settings("openai", whole)), whole);
     let azure = from_json(json!({
         "dialect": "openai", "name": "coder", "api_key": "k",
         "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",
     }));
     assert_eq!(
-        url(&azure),
+        build_endpoint_url(&azure),
         "https://acme.openai.azure.com/openai/deployments/coder/chat/completions?api-version=2025-04-01-preview"
     );
     let bedrock = from_json(json!({
         "dialect": "bedrock", "name": "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "region": "eu-central-1",
     }));
     assert_eq!(
-        url(&bedrock),
+        build_endpoint_url(&bedrock),
         "https://bedrock-runtime.eu-central-1.amazonaws.com/model/\
          eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream"
     );
     assert_eq!(
-        body(&bedrock, &opening())["anthropic_version"],
+        build_request_body(&bedrock, &build_opening_transcript())["anthropic_version"],
         "bedrock-2023-05-31"
     );
 }

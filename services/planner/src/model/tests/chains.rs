@@ -4,8 +4,14 @@ use super::*;
 use crate::model::ModelSelection;
 use domain::ModelFault;
 
-async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
-    let start = |word: &str| ScriptedModel::start(vec![read(), ScriptStep::say(word), ScriptStep::say(word)]);
+async fn start_model_pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
+    let start = |word: &str| {
+        ScriptedModel::start(vec![
+            build_read_step(),
+            ScriptStep::say(word),
+            ScriptStep::say(word),
+        ])
+    };
     let (first, second) = (start("First.").await.unwrap(), start("Second.").await.unwrap());
     let settings = from_json(json!({
         "name": "strong", "api_key": MODEL_API_KEY, "base_url": first.url(),
@@ -18,7 +24,7 @@ async fn pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
     (first, second, settings)
 }
 
-async fn chat(
+async fn chat_with_models(
     models: &ModelClients,
     choice: &ModelSelection,
     transcript: &ModelTranscript,
@@ -33,19 +39,19 @@ fn asked_models(model: &ScriptedModel) -> Vec<String> {
 
 #[tokio::test]
 async fn conversation_continues_at_fallback_and_returns() {
-    let (first, second, settings) = pair().await;
+    let (first, second, settings) = start_model_pair().await;
     first.set_script(
         "ENG-12",
         vec![
-            read().thinking("Hm."),
+            build_read_step().thinking("Hm."),
             ScriptStep::say("Unused."),
             ScriptStep::say("First."),
         ],
     );
     let models = ModelClients::new(&settings).unwrap();
     let choice = ModelRole::Default.into();
-    let mut transcript = opening();
-    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    let mut transcript = build_opening_transcript();
+    let reply = chat_with_models(&models, &choice, &transcript).await.unwrap();
     assert_eq!(
         (reply.provider.as_str(), reply.model.as_str()),
         ("default", "strong")
@@ -57,7 +63,7 @@ async fn conversation_continues_at_fallback_and_returns() {
     ]);
 
     first.fail_next(ServiceFault::new("/v1/", 3, 529));
-    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    let reply = chat_with_models(&models, &choice, &transcript).await.unwrap();
     assert_eq!(
         (reply.provider.as_str(), reply.text().as_str()),
         ("backup", "Second.")
@@ -71,10 +77,10 @@ async fn conversation_continues_at_fallback_and_returns() {
         .push(TranscriptMessage::User("Once more.".to_owned()));
 
     // The failed provider rests. When it is asked again, it gets its own thinking back.
-    let reply = chat(&models, &choice, &transcript).await.unwrap();
+    let reply = chat_with_models(&models, &choice, &transcript).await.unwrap();
     assert_eq!(reply.provider, "backup");
     let again = ModelClients::new(&settings).unwrap();
-    let reply = chat(&again, &choice, &transcript).await.unwrap();
+    let reply = chat_with_models(&again, &choice, &transcript).await.unwrap();
     assert_eq!(
         (reply.provider.as_str(), reply.text().as_str()),
         ("default", "First.")
@@ -88,11 +94,11 @@ async fn conversation_continues_at_fallback_and_returns() {
 
 #[tokio::test]
 async fn failed_chain_error_names_providers_stays_transient() {
-    let (first, second, mut settings) = pair().await;
+    let (first, second, mut settings) = start_model_pair().await;
     settings.providers.get_mut("backup").unwrap().api_key = Some("wrong".into());
     first.fail_next(ServiceFault::new("/v1/", 9, 529));
     let models = ModelClients::new(&settings).unwrap();
-    let error = chat(&models, &ModelRole::Default.into(), &opening())
+    let error = chat_with_models(&models, &ModelRole::Default.into(), &build_opening_transcript())
         .await
         .unwrap_err();
     assert!(
@@ -109,10 +115,10 @@ async fn failed_chain_error_names_providers_stays_transient() {
 
 #[tokio::test]
 async fn refused_request_skips_fallback_providers() {
-    let (first, second, settings) = pair().await;
+    let (first, second, settings) = start_model_pair().await;
     first.fail_next(ServiceFault::new("/v1/", 1, 400));
     let models = ModelClients::new(&settings).unwrap();
-    let error = chat(&models, &ModelRole::Default.into(), &opening())
+    let error = chat_with_models(&models, &ModelRole::Default.into(), &build_opening_transcript())
         .await
         .unwrap_err();
     assert_eq!(error.kind, ModelFault::Refused);
@@ -121,7 +127,7 @@ async fn refused_request_skips_fallback_providers() {
 
 #[tokio::test]
 async fn roles_select_models_unless_choice_overrides() {
-    let (first, second, settings) = pair().await;
+    let (first, second, settings) = start_model_pair().await;
     let models = ModelClients::new(&settings).unwrap();
     let named = |role, model: &str| ModelSelection {
         role,
@@ -136,7 +142,9 @@ async fn roles_select_models_unless_choice_overrides() {
         named(ModelRole::Reviewer, "default:third"),
     ];
     for choice in &choices {
-        chat(&models, choice, &opening()).await.unwrap();
+        chat_with_models(&models, choice, &build_opening_transcript())
+            .await
+            .unwrap();
     }
     assert_eq!(asked_models(&first), ["strong", "small", "other:8b", "third"]);
     assert_eq!(asked_models(&second), ["spare", "spare"]);

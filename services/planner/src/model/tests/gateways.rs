@@ -37,7 +37,7 @@ fn call_delta(call: Value) -> Value {
 }
 
 /// Returns names and paths of a reply's calls.
-fn called(reply: &ModelReply) -> Vec<(String, String)> {
+fn list_call_paths(reply: &ModelReply) -> Vec<(String, String)> {
     let shown = |call: &ToolCall| {
         let path = call.input["path"].as_str().map(str::to_owned);
         (call.name.clone(), path.unwrap_or_else(|| call.input.to_string()))
@@ -45,19 +45,19 @@ fn called(reply: &ModelReply) -> Vec<(String, String)> {
     reply.tool_calls().map(shown).collect()
 }
 
-fn reads(paths: &[&str]) -> Vec<(String, String)> {
+fn build_expected_calls(paths: &[&str]) -> Vec<(String, String)> {
     paths
         .iter()
         .map(|path| ("read_file".to_owned(), (*path).to_owned()))
         .collect()
 }
 
-fn function(name: &str, arguments: impl Into<Value>) -> Value {
+fn build_function(name: &str, arguments: impl Into<Value>) -> Value {
     json!({ "name": name, "arguments": arguments.into() })
 }
 
 fn whole_call(path: &str) -> Value {
-    function("read_file", format!("{{\"path\": \"{path}\"}}"))
+    build_function("read_file", format!("{{\"path\": \"{path}\"}}"))
 }
 
 /// Returns the calls of `a` and `b` in the form of each kind of server.
@@ -131,17 +131,19 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
             "arguments as objects",
             vec![
                 call_delta(
-                    json!({ "index": 0, "id": "a", "function": function("read_file", json!({ "path": "a" })) }),
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", json!({ "path": "a" })) }),
                 ),
                 call_delta(
-                    json!({ "index": 0, "id": "b", "function": function("read_file", json!({ "path": "b" })) }),
+                    json!({ "index": 0, "id": "b", "function": build_function("read_file", json!({ "path": "b" })) }),
                 ),
             ],
         ),
         (
             "an empty object before the arguments",
             vec![
-                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", json!({})) })),
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", json!({})) }),
+                ),
                 call_delta(json!({ "index": 0, "function": piece("{\"path\": \"a\"}") })),
                 call_delta(json!({ "index": 1, "id": "b", "function": b })),
             ],
@@ -150,7 +152,7 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
             "arguments as JSON in JSON",
             vec![
                 call_delta(
-                    json!({ "index": 0, "id": "a", "function": function("read_file", "\"{\\\"path\\\": \\\"a\\\"}\"") }),
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", "\"{\\\"path\\\": \\\"a\\\"}\"") }),
                 ),
                 call_delta(json!({ "index": 1, "id": "b", "function": b })),
             ],
@@ -158,9 +160,11 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
         (
             "the name with every piece",
             vec![
-                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", "{\"pa") })),
                 call_delta(
-                    json!({ "index": 0, "id": "a", "function": function("read_file", "th\": \"a\"}") }),
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", "{\"pa") }),
+                ),
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", "th\": \"a\"}") }),
                 ),
                 call_delta(json!({ "index": 1, "id": "b", "function": b })),
             ],
@@ -168,7 +172,7 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
         (
             "another id with every piece",
             vec![
-                call_delta(json!({ "index": 0, "id": "x1", "function": function("read_file", "") })),
+                call_delta(json!({ "index": 0, "id": "x1", "function": build_function("read_file", "") })),
                 call_delta(json!({ "index": 0, "id": "x2", "function": piece("{\"path\":") })),
                 call_delta(json!({ "index": 0, "id": "x3", "function": piece(" \"a\"}") })),
                 call_delta(json!({ "index": 1, "id": "x4", "function": b })),
@@ -207,18 +211,22 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
             "decorated names",
             vec![
                 call_delta(
-                    json!({ "index": 0, "id": "a", "function": function("read_file<|channel|>commentary", "{\"path\": \"a\"}") }),
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file<|channel|>commentary", "{\"path\": \"a\"}") }),
                 ),
                 call_delta(
-                    json!({ "index": 1, "id": "b", "function": function("functions.read_file", "{\"path\": \"b\"}") }),
+                    json!({ "index": 1, "id": "b", "function": build_function("functions.read_file", "{\"path\": \"b\"}") }),
                 ),
             ],
         ),
         (
             "the pieces of two calls in turns",
             vec![
-                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", "{\"path\":") })),
-                call_delta(json!({ "index": 1, "id": "b", "function": function("read_file", "{\"path\":") })),
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": build_function("read_file", "{\"path\":") }),
+                ),
+                call_delta(
+                    json!({ "index": 1, "id": "b", "function": build_function("read_file", "{\"path\":") }),
+                ),
                 call_delta(json!({ "index": 0, "function": piece("\"a\"}") })),
                 call_delta(json!({ "index": 1, "function": piece("\"b\"}") })),
             ],
@@ -244,7 +252,11 @@ fn chat_calls_are_separated_for_every_server() {
         ] {
             let wire = chat_stream(&deltas, &reason, end);
             let reply = read_wire("openai", &wire).unwrap_or_else(|failure| panic!("{server}: {failure:?}"));
-            assert_eq!(called(&reply), reads(&["a", "b"]), "{server}");
+            assert_eq!(
+                list_call_paths(&reply),
+                build_expected_calls(&["a", "b"]),
+                "{server}"
+            );
             assert_eq!(reply.stop, ReplyStop::ToolUse, "{server} {reason}");
             assert_eq!(reply.usage.input_tokens, 7, "{server}");
         }
@@ -276,7 +288,7 @@ fn ambiguous_chat_calls_are_garbage() {
         );
     }
     let cut = [call_delta(
-        json!({ "index": 0, "id": "a", "function": function("read_file", "{\"pa") }),
+        json!({ "index": 0, "id": "a", "function": build_function("read_file", "{\"pa") }),
     )];
     let failure = read_wire("openai", &chat_stream(&cut, &json!("cancel"), DONE)).unwrap_err();
     assert!(matches!(failure, AttemptFailure::Garbage(_)), "{failure:?}");
@@ -323,7 +335,7 @@ fn unstreamed_chat_reply_is_read() {
     });
     for wire in [format!("\n{message:#}"), format!("data: {message}\n\n{DONE}")] {
         let reply = read_wire("openai", &wire).unwrap();
-        assert_eq!(called(&reply), reads(&["a", "b"]));
+        assert_eq!(list_call_paths(&reply), build_expected_calls(&["a", "b"]));
     }
     let failure = read_wire(
         "openai",
@@ -352,7 +364,10 @@ data: [DONE]
 "#;
     let reply = read_wire("openai", wire).unwrap();
     assert_eq!(reply.text(), "a \u{1f600} b \u{fffd}");
-    assert_eq!(called(&reply), reads(&["\u{1f600} \u{fffd}"]));
+    assert_eq!(
+        list_call_paths(&reply),
+        build_expected_calls(&["\u{1f600} \u{fffd}"])
+    );
     let wire = r#"data: {"type":"message_start","message":{"model":"m","usage":null}}
 
 data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ud83d"}}
@@ -418,7 +433,11 @@ fn message_blocks_are_separated_for_any_numbers() {
             let wire = message_stream(numbers.clone(), &reason, end);
             let reply = read_wire("anthropic", &wire)
                 .unwrap_or_else(|failure| panic!("{numbers:?} {reason}: {failure:?}"));
-            assert_eq!(called(&reply), reads(&["a", "b"]), "{numbers:?}");
+            assert_eq!(
+                list_call_paths(&reply),
+                build_expected_calls(&["a", "b"]),
+                "{numbers:?}"
+            );
             assert_eq!(reply.stop, ReplyStop::ToolUse);
             assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (7, 5));
         }
@@ -443,8 +462,8 @@ fn unstreamed_message_reply_is_read() {
     });
     let reply = read_wire("anthropic", &message.to_string()).unwrap();
     assert_eq!(
-        (reply.text().as_str(), called(&reply)),
-        ("Hm.", reads(&["a", "b"]))
+        (reply.text().as_str(), list_call_paths(&reply)),
+        ("Hm.", build_expected_calls(&["a", "b"]))
     );
 }
 
@@ -457,7 +476,7 @@ fn wire_ids_follow_call_positions() {
             input: json!({}),
         })
     };
-    let mut transcript = opening();
+    let mut transcript = build_opening_transcript();
     for ids in [["same", "same"], ["same", ""], ["a.b", "a:b"]] {
         let results = ids
             .iter()
@@ -469,7 +488,11 @@ fn wire_ids_follow_call_positions() {
         ]);
     }
     for dialect in DIALECTS {
-        let sent = super::bodies::body(&settings(dialect, "http://127.0.0.1:1"), &transcript).to_string();
+        let sent = super::bodies::build_request_body(
+            &build_model_settings(dialect, "http://127.0.0.1:1"),
+            &transcript,
+        )
+        .to_string();
         for id in [
             "c00001000",
             "c00001001",
@@ -490,7 +513,7 @@ fn wire_ids_follow_call_positions() {
 #[test]
 fn original_arguments_return_only_to_their_model() {
     let call = json!({
-        "index": 0, "id": "a", "function": function("read_file", "{ \"path\": \"a\",\n \"b\": 1 }"),
+        "index": 0, "id": "a", "function": build_function("read_file", "{ \"path\": \"a\",\n \"b\": 1 }"),
         "extra_content": { "google": { "thought_signature": "s" } },
     });
     let mut reply = read_wire(
@@ -503,13 +526,13 @@ fn original_arguments_return_only_to_their_model() {
             (*provider, *model) = ("default".to_owned(), "scripted".to_owned());
         }
     }
-    let mut transcript = opening();
+    let mut transcript = build_opening_transcript();
     transcript
         .messages
         .push(TranscriptMessage::Assistant(reply.blocks));
-    let mut same = settings("openai", "http://127.0.0.1:1");
+    let mut same = build_model_settings("openai", "http://127.0.0.1:1");
     let sent = |settings: &ModelSettings| {
-        super::bodies::body(settings, &transcript)["messages"][2]["tool_calls"][0].clone()
+        super::bodies::build_request_body(settings, &transcript)["messages"][2]["tool_calls"][0].clone()
     };
     assert_eq!(
         sent(&same)["function"]["arguments"],
@@ -582,11 +605,11 @@ proptest! {
     fn server_streams_read_alike_in_any_pieces(ends in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         for (server, deltas) in two_calls() {
             let wire = chat_stream(&deltas, &json!("tool_calls"), DONE);
-            let reply = read_offering(&TOOLS, "openai", super::streams::pieces(wire.as_bytes(), &ends)).unwrap();
-            prop_assert_eq!(called(&reply), reads(&["a", "b"]), "{}", server);
+            let reply = read_offering(&TOOLS, "openai", super::streams::split_bytes(wire.as_bytes(), &ends)).unwrap();
+            prop_assert_eq!(list_call_paths(&reply), build_expected_calls(&["a", "b"]), "{}", server);
         }
         let wire = message_stream([json!(0), json!(0)], &json!("weird"), STOP);
-        let reply = read_offering(&TOOLS, "anthropic", super::streams::pieces(wire.as_bytes(), &ends)).unwrap();
-        prop_assert_eq!(called(&reply), reads(&["a", "b"]));
+        let reply = read_offering(&TOOLS, "anthropic", super::streams::split_bytes(wire.as_bytes(), &ends)).unwrap();
+        prop_assert_eq!(list_call_paths(&reply), build_expected_calls(&["a", "b"]));
     }
 }

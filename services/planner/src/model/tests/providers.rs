@@ -6,7 +6,7 @@ use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_
 use super::*;
 use crate::structured_reply::{OutputSchema, read_structured as read_form};
 
-fn with(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
+fn build_provider_settings(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
     let mut all =
         json!({ "dialect": dialect, "base_url": url, "name": "scripted", "max_output_tokens": 4000 });
     for (key, value) in more.as_object().unwrap() {
@@ -26,18 +26,21 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
     vec![
         (
             "anthropic",
-            with("anthropic", url, json!({ "api_key": MODEL_API_KEY })),
+            build_provider_settings("anthropic", url, json!({ "api_key": MODEL_API_KEY })),
         ),
         (
             "anthropic",
-            with("anthropic", url, json!({ "auth_token": MODEL_AUTH_TOKEN })),
+            build_provider_settings("anthropic", url, json!({ "auth_token": MODEL_AUTH_TOKEN })),
         ),
-        ("openai", with("openai", url, json!({ "api_key": MODEL_API_KEY }))),
-        ("azure", with("openai", url, azure)),
-        ("bedrock", with("bedrock", url, signed)),
+        (
+            "openai",
+            build_provider_settings("openai", url, json!({ "api_key": MODEL_API_KEY })),
+        ),
+        ("azure", build_provider_settings("openai", url, azure)),
+        ("bedrock", build_provider_settings("bedrock", url, signed)),
         (
             "bedrock",
-            with(
+            build_provider_settings(
                 "bedrock",
                 url,
                 json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION }),
@@ -50,13 +53,13 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
 async fn every_credential_kind_holds_tool_conversation() {
     for place in 0..ways_in("").len() {
         let script = vec![
-            read().and_call("read_file", json!({ "path": "b" })),
+            build_read_step().and_call("read_file", json!({ "path": "b" })),
             ScriptStep::say("Done.").expecting("total = 1"),
         ];
         let model = ScriptedModel::start(script).await.unwrap();
         let (dialect, settings) = ways_in(&model.url()).remove(place);
-        let mut transcript = opening();
-        let reply = asked(&settings, &transcript).await.unwrap();
+        let mut transcript = build_opening_transcript();
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
         assert_eq!(reply.provider, "default");
         let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
@@ -66,7 +69,7 @@ async fn every_credential_kind_holds_tool_conversation() {
             TranscriptMessage::Assistant(reply.blocks),
             TranscriptMessage::ToolResults(results),
         ]);
-        let reply = asked(&settings, &transcript).await.unwrap();
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         assert_eq!(reply.text(), "Done.");
         assert_eq!(model.violations(), Vec::<String>::new());
         assert!(model.calls().iter().all(|call| call.dialect == dialect));
@@ -84,7 +87,9 @@ async fn refused_credentials_are_named_never_shown() {
         settings.api_key = settings.api_key.and(wrong());
         settings.auth_token = settings.auth_token.and(wrong());
         settings.aws_secret_access_key = settings.aws_secret_access_key.and(wrong());
-        let error = asked(&settings, &opening()).await.unwrap_err();
+        let error = ask_with_settings(&settings, &build_opening_transcript())
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, ModelFault::CredentialsRefused, "{error}");
         assert!(error.words.contains("refused the credentials: 40"), "{error}");
         assert!(error.words.contains(" from 127.0.0.1:"), "{error}");
@@ -97,13 +102,13 @@ async fn refused_credentials_are_named_never_shown() {
 async fn thinking_comes_back_with_its_signature() {
     for place in [0, 4] {
         let script = vec![
-            read().thinking("Where is the cart? »Here«."),
+            build_read_step().thinking("Where is the cart? »Here«."),
             ScriptStep::say("Done."),
         ];
         let model = ScriptedModel::start(script).await.unwrap();
         let (_, settings) = ways_in(&model.url()).remove(place);
-        let mut transcript = opening();
-        let reply = asked(&settings, &transcript).await.unwrap();
+        let mut transcript = build_opening_transcript();
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         let Some(ReplyBlock::Opaque { provider, value, .. }) = reply.blocks.first() else {
             panic!("no thinking first: {:?}", reply.blocks);
         };
@@ -114,7 +119,10 @@ async fn thinking_comes_back_with_its_signature() {
             TranscriptMessage::Assistant(reply.blocks.clone()),
             TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
         ]);
-        assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
+        assert_eq!(
+            ask_with_settings(&settings, &transcript).await.unwrap().text(),
+            "Done."
+        );
         assert_eq!(model.violations(), Vec::<String>::new());
         let last = model.calls().pop().unwrap().request;
         assert_eq!(&last["messages"][1]["content"][0], value);
@@ -123,12 +131,12 @@ async fn thinking_comes_back_with_its_signature() {
 
 #[tokio::test]
 async fn refused_thinking_is_omitted_on_retry() {
-    let model = ScriptedModel::start(vec![read().thinking("Hm."), ScriptStep::say("Done.")])
+    let model = ScriptedModel::start(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")])
         .await
         .unwrap();
-    let settings = settings("anthropic", &model.url());
-    let mut transcript = opening();
-    let mut reply = asked(&settings, &transcript).await.unwrap();
+    let settings = build_model_settings("anthropic", &model.url());
+    let mut transcript = build_opening_transcript();
+    let mut reply = ask_with_settings(&settings, &transcript).await.unwrap();
     if let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first_mut() {
         value["signature"] = json!("of another conversation");
     }
@@ -137,22 +145,25 @@ async fn refused_thinking_is_omitted_on_retry() {
         TranscriptMessage::Assistant(reply.blocks),
         TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
     ]);
-    assert_eq!(asked(&settings, &transcript).await.unwrap().text(), "Done.");
+    assert_eq!(
+        ask_with_settings(&settings, &transcript).await.unwrap().text(),
+        "Done."
+    );
     assert_eq!(model.violations().len(), 1, "{:?}", model.violations());
 }
 
 #[tokio::test]
 async fn later_turns_and_tickets_read_cache() {
-    let script = || vec![read(), read(), ScriptStep::say("Done.")];
+    let script = || vec![build_read_step(), build_read_step(), ScriptStep::say("Done.")];
     for dialect in ["anthropic", "openai"] {
         let model = ScriptedModel::start(script()).await.unwrap();
-        let mut settings = settings(dialect, &model.url());
+        let mut settings = build_model_settings(dialect, &model.url());
         settings.name = "claude-sonnet-4-5".to_owned();
-        let mut transcript = opening();
+        let mut transcript = build_opening_transcript();
         transcript.system[0] = "Work. ".repeat(2000);
         let mut usages = Vec::new();
         for _ in 0..3 {
-            let reply = asked(&settings, &transcript).await.unwrap();
+            let reply = ask_with_settings(&settings, &transcript).await.unwrap();
             assert!(reply.cost_micros.is_some_and(|cost| cost > 0));
             usages.push(reply.usage);
             let ids = reply.tool_calls().map(|call| call.id.clone());
@@ -165,10 +176,10 @@ async fn later_turns_and_tickets_read_cache() {
         assert_eq!(usages[0].cache_read_tokens, 0);
         assert!(usages[1].cache_read_tokens > 2500, "{usages:?}");
         assert!(usages[2].cache_read_tokens >= usages[1].cache_read_tokens);
-        let mut other = opening();
+        let mut other = build_opening_transcript();
         other.system[0] = "Work. ".repeat(2000);
         other.messages = vec![TranscriptMessage::User("Implement ENG-13.".to_owned())];
-        let shared = asked(&settings, &other).await.unwrap().usage;
+        let shared = ask_with_settings(&settings, &other).await.unwrap().usage;
         assert!(shared.cache_read_tokens > 2500, "{shared:?}");
         if dialect == "anthropic" {
             assert!(usages[0].cache_write_1h_tokens > 2500, "{usages:?}");
@@ -199,9 +210,9 @@ async fn structured_reply_is_read_from_providers() {
         let transcript = ModelTranscript {
             tools: Vec::new(),
             output: Some(output.clone()),
-            ..opening()
+            ..build_opening_transcript()
         };
-        let reply = asked(&settings, &transcript).await.unwrap();
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         let verdict: Verdict = read_form(&reply).unwrap();
         assert_eq!(verdict, Verdict { ok: true });
         assert_eq!(model.violations(), Vec::<String>::new());
@@ -233,7 +244,7 @@ async fn too_long_conversation_has_separate_fault() {
         ),
     ];
     for (dialect, status, body) in said {
-        let kind = refusal(dialect, status, body).await;
+        let kind = provoke_fault(dialect, status, body).await;
         assert_eq!(kind, ModelFault::ContextTooLong, "{body}");
     }
 }
@@ -274,7 +285,7 @@ async fn refusals_have_kinds() {
         ("openai", 400, "<html>", ModelFault::Refused),
     ];
     for (dialect, status, body, kind) in said {
-        assert_eq!(refusal(dialect, status, body).await, kind, "{body}");
+        assert_eq!(provoke_fault(dialect, status, body).await, kind, "{body}");
     }
 }
 
@@ -289,20 +300,26 @@ async fn headers_of_the_settings_are_sent_along() {
         let more = json!({
             "api_key": MODEL_API_KEY, "region": MODEL_REGION, "headers": { "X-Team": "cart" },
         });
-        let error = asked(&with(dialect, &server.url, more), &opening())
-            .await
-            .unwrap_err();
+        let error = ask_with_settings(
+            &build_provider_settings(dialect, &server.url, more),
+            &build_opening_transcript(),
+        )
+        .await
+        .unwrap_err();
         assert_eq!(error.kind, ModelFault::NotOffered, "{dialect}");
     }
 }
 
 /// Returns the kind of failure for a response.
-async fn refusal(dialect: &str, status: u16, body: &'static str) -> ModelFault {
+async fn provoke_fault(dialect: &str, status: u16, body: &'static str) -> ModelFault {
     let server = Answering::start(move |_| (status, body)).await;
     let more = json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION });
-    let error = asked(&with(dialect, &server.url, more), &opening())
-        .await
-        .unwrap_err();
+    let error = ask_with_settings(
+        &build_provider_settings(dialect, &server.url, more),
+        &build_opening_transcript(),
+    )
+    .await
+    .unwrap_err();
     error.kind
 }
 
@@ -336,7 +353,7 @@ impl Answering {
 }
 
 /// Returns the message for a server's response, and the number of requests.
-async fn told(
+async fn provoke_error(
     dialect: &str,
     status: u16,
     body: &'static str,
@@ -349,9 +366,12 @@ async fn told(
         (status, body)
     })
     .await;
-    let error = asked(&with(dialect, &server.url, more), &opening())
-        .await
-        .unwrap_err();
+    let error = ask_with_settings(
+        &build_provider_settings(dialect, &server.url, more),
+        &build_opening_transcript(),
+    )
+    .await
+    .unwrap_err();
     (error, asked_times.load(std::sync::atomic::Ordering::Relaxed))
 }
 
@@ -360,7 +380,7 @@ async fn refusal_names_model_address_and_key_source() {
     let key =
         json!({ "api_key": "sk-secret-12345678", "key_source": "ANTHROPIC_API_KEY", "region": MODEL_REGION });
     let invalid = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key sk-secret-12345678"}}"#;
-    let (error, _) = told("anthropic", 401, invalid, key.clone()).await;
+    let (error, _) = provoke_error("anthropic", 401, invalid, key.clone()).await;
     assert!(
         error.words.contains("401 authentication_error from 127.0.0.1:"),
         "{error}"
@@ -374,23 +394,23 @@ async fn refusal_names_model_address_and_key_source() {
         "{error}"
     );
     let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
-    let (error, _) = told("anthropic", 400, credit, key.clone()).await;
+    let (error, _) = provoke_error("anthropic", 400, credit, key.clone()).await;
     assert!(
         error.words.contains("out of credit") && error.words.contains("Your credit balance is too low"),
         "{error}"
     );
     let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-    let (error, times) = told("openai", 429, quota, key.clone()).await;
+    let (error, times) = provoke_error("openai", 429, quota, key.clone()).await;
     assert!(error.words.contains("out of credit") && times == 1, "{error}");
     let model = r#"{"error":{"message":"400: {'error': '/chat/completions: Invalid model name passed in model=scripted'}","type":"None","code":"400"}}"#;
-    let (error, _) = told("openai", 400, model, key.clone()).await;
+    let (error, _) = provoke_error("openai", 400, model, key.clone()).await;
     assert!(
         error
             .words
             .contains("does not offer the model scripted to this account: 400 from 127.0.0.1:"),
         "{error}"
     );
-    let (error, _) = told("openai", 404, "<html>no", json!({ "api_key": "k" })).await;
+    let (error, _) = provoke_error("openai", 404, "<html>no", json!({ "api_key": "k" })).await;
     assert!(
         error.words.contains("the model scripted")
             && error.words.contains("the key in the setting model.api_key"),
@@ -402,7 +422,7 @@ async fn refusal_names_model_address_and_key_source() {
 #[tokio::test]
 async fn oversized_rate_limit_request_is_sent_once() {
     let large = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
-    let (error, times) = told("openai", 429, large, json!({ "api_key": "k" })).await;
+    let (error, times) = provoke_error("openai", 429, large, json!({ "api_key": "k" })).await;
     assert_eq!(
         (error.kind, error.limit, times),
         (ModelFault::NotOffered, Some(30_000), 1),
@@ -419,9 +439,12 @@ async fn unreachable_address_is_named_within_seconds() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = asked(&settings("openai", &format!("http://{address}")), &opening())
-        .await
-        .unwrap_err();
+    let error = ask_with_settings(
+        &build_model_settings("openai", &format!("http://{address}")),
+        &build_opening_transcript(),
+    )
+    .await
+    .unwrap_err();
     assert!(
         error.words.contains(&format!("at {address} cannot be reached")),
         "{error}"
@@ -433,8 +456,11 @@ async fn reply_without_usage_has_no_price() {
     let wire = "data: {\"model\":\"claude-sonnet-4-5\",\"choices\":[{\"delta\":{\"content\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let server = Answering::start(move |_| (200, wire)).await;
     let more = json!({ "api_key": "k", "name": "claude-sonnet-4-5" });
-    let reply = asked(&with("openai", &server.url, more), &opening())
-        .await
-        .unwrap();
+    let reply = ask_with_settings(
+        &build_provider_settings("openai", &server.url, more),
+        &build_opening_transcript(),
+    )
+    .await
+    .unwrap();
     assert_eq!((reply.text().as_str(), reply.cost_micros), ("Hm.", None));
 }

@@ -39,7 +39,7 @@ macro_rules! conversation {
     };
 }
 
-fn conversations() -> [Conversation; 3] {
+fn build_conversations() -> [Conversation; 3] {
     let claude = json!({ "name": "claude-sonnet-5-5", "thinking": "adaptive", "region": "eu-central-1" });
     [
         conversation!("anthropic", claude.clone()),
@@ -63,7 +63,7 @@ impl Conversation {
     fn wire(&self, reply: usize) -> Vec<u8> {
         match self.framing() {
             StreamFraming::ServerSentEvents => self.replies[reply].as_bytes().to_vec(),
-            StreamFraming::AwsEventStream => self.replies[reply].lines().flat_map(chunk).collect(),
+            StreamFraming::AwsEventStream => self.replies[reply].lines().flat_map(encode_chunk).collect(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Conversation {
 }
 
 /// Returns a Bedrock frame with one event.
-fn chunk(event: &str) -> Vec<u8> {
+fn encode_chunk(event: &str) -> Vec<u8> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let payload = json!({ "bytes": STANDARD.encode(event), "p": "abcdefghijk" }).to_string();
     let headers = [
@@ -121,11 +121,11 @@ pub(super) fn read_offering(
     ))
 }
 
-fn whole(bytes: &[u8]) -> Vec<Bytes> {
+fn wrap_bytes(bytes: &[u8]) -> Vec<Bytes> {
     vec![Bytes::copy_from_slice(bytes)]
 }
 
-fn question() -> ModelTranscript {
+fn build_question_transcript() -> ModelTranscript {
     ModelTranscript {
         system: vec!["Answer.".to_owned(), "Be brief.".to_owned()],
         tools: vec![ToolSpec {
@@ -144,7 +144,7 @@ fn question() -> ModelTranscript {
 }
 
 /// Adds the provider and model, which the stream itself does not contain.
-fn stamped(mut reply: ModelReply, model: &str) -> Vec<ReplyBlock> {
+fn stamp_reply(mut reply: ModelReply, model: &str) -> Vec<ReplyBlock> {
     for block in &mut reply.blocks {
         if let ReplyBlock::Opaque {
             provider, model: of, ..
@@ -159,16 +159,16 @@ fn stamped(mut reply: ModelReply, model: &str) -> Vec<ReplyBlock> {
 
 #[test]
 fn conversations_go_as_the_vendors_describe_them() {
-    for conversation in conversations() {
-        let (settings, mut transcript) = (conversation.settings(), question());
+    for conversation in build_conversations() {
+        let (settings, mut transcript) = (conversation.settings(), build_question_transcript());
         let wanted = |turn: usize| -> Value { serde_json::from_str(conversation.requests[turn]).unwrap() };
         let dialect = conversation.dialect;
         assert_eq!(
-            super::bodies::body(&settings, &transcript),
+            super::bodies::build_request_body(&settings, &transcript),
             wanted(0),
             "{dialect}"
         );
-        let reply = conversation.read(whole(&conversation.wire(0))).unwrap();
+        let reply = conversation.read(wrap_bytes(&conversation.wire(0))).unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
         assert_eq!(reply.text(), "I'll look both up ☀.");
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
@@ -182,15 +182,15 @@ fn conversations_go_as_the_vendors_describe_them() {
         ];
         let results = calls.into_iter().map(|call| call.id).zip(results).collect();
         transcript.messages.extend([
-            TranscriptMessage::Assistant(stamped(reply, &settings.name)),
+            TranscriptMessage::Assistant(stamp_reply(reply, &settings.name)),
             TranscriptMessage::ToolResults(results),
         ]);
         assert_eq!(
-            super::bodies::body(&settings, &transcript),
+            super::bodies::build_request_body(&settings, &transcript),
             wanted(1),
             "{dialect}"
         );
-        let reply = conversation.read(whole(&conversation.wire(1))).unwrap();
+        let reply = conversation.read(wrap_bytes(&conversation.wire(1))).unwrap();
         assert_eq!(reply.stop, ReplyStop::EndTurn);
         assert_eq!(reply.text(), "Paris has 15 °C and sun; of Łódź nothing is known.");
         assert_eq!(reply.usage.input_tokens, 2484);
@@ -200,8 +200,11 @@ fn conversations_go_as_the_vendors_describe_them() {
 
 #[test]
 fn anthropic_counts_hour_cache_writes() {
-    let conversation = &conversations()[0];
-    let usage = conversation.read(whole(&conversation.wire(0))).unwrap().usage;
+    let conversation = &build_conversations()[0];
+    let usage = conversation
+        .read(wrap_bytes(&conversation.wire(0)))
+        .unwrap()
+        .usage;
     let wanted = TokenUsage {
         input_tokens: 2312,
         output_tokens: 89,
@@ -214,12 +217,12 @@ fn anthropic_counts_hour_cache_writes() {
 
 #[test]
 fn truncated_reply_is_never_taken_as_complete() {
-    for conversation in conversations() {
+    for conversation in build_conversations() {
         for turn in 0..2 {
             let wire = conversation.wire(turn);
-            let reply = conversation.read(whole(&wire)).unwrap();
+            let reply = conversation.read(wrap_bytes(&wire)).unwrap();
             for cut in 0..wire.len() {
-                match conversation.read(whole(&wire[..cut])) {
+                match conversation.read(wrap_bytes(&wire[..cut])) {
                     // Token counts follow the end of the reply.
                     Ok(other) => {
                         let known = (&reply.blocks, reply.stop);
@@ -246,7 +249,7 @@ fn truncated_reply_is_never_taken_as_complete() {
 }
 
 /// Splits the bytes at these places.
-pub(super) fn pieces(bytes: &[u8], ends: &[prop::sample::Index]) -> Vec<Bytes> {
+pub(super) fn split_bytes(bytes: &[u8], ends: &[prop::sample::Index]) -> Vec<Bytes> {
     let mut ends: Vec<usize> = ends.iter().map(|end| end.index(bytes.len() + 1)).collect();
     ends.extend([0, bytes.len()]);
     ends.sort_unstable();
@@ -263,10 +266,10 @@ proptest! {
         ends in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         turn in 0_usize..2,
     ) {
-        for conversation in conversations() {
+        for conversation in build_conversations() {
             let wire = conversation.wire(turn);
-            let reply = conversation.read(whole(&wire)).unwrap();
-            let again = conversation.read(pieces(&wire, &ends));
+            let reply = conversation.read(wrap_bytes(&wire)).unwrap();
+            let again = conversation.read(split_bytes(&wire, &ends));
             prop_assert_eq!(again, Ok(reply), "{}", conversation.dialect);
         }
     }
@@ -276,11 +279,11 @@ proptest! {
         place in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        for conversation in conversations() {
+        for conversation in build_conversations() {
             let mut wire = conversation.wire(0);
             let place = place.index(wire.len());
             wire[place] = byte;
-            let read = conversation.read(whole(&wire));
+            let read = conversation.read(wrap_bytes(&wire));
             // Frames have checksums, so damage is always detected.
             if conversation.framing() == StreamFraming::AwsEventStream && conversation.wire(0) != wire {
                 prop_assert!(read.is_err());
@@ -349,7 +352,7 @@ fn mid_stream_errors_are_classified() {
         ),
     ];
     for (dialect, wire, kind) in cases {
-        let failure = read_pieces(dialect, whole(&wire)).unwrap_err();
+        let failure = read_pieces(dialect, wrap_bytes(&wire)).unwrap_err();
         assert_eq!(failure.kind(), kind, "{dialect}: {failure:?}");
     }
 }
@@ -368,7 +371,7 @@ fn reasoning_in_parts_is_put_together_again() {
     ];
     let mut wire: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     wire.push_str("data: [DONE]\n\n");
-    let reply = read_pieces("openai", whole(wire.as_bytes())).unwrap();
+    let reply = read_pieces("openai", wrap_bytes(wire.as_bytes())).unwrap();
     let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first() else {
         panic!("no reasoning in {reply:?}");
     };

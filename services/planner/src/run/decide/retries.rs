@@ -75,7 +75,7 @@ fn resume_spread_ms(run: &RunId) -> u64 {
 mod tests {
     use super::*;
 
-    fn run(number: u64) -> RunId {
+    fn build_run_id(number: u64) -> RunId {
         RunId::new("jira:ENG-12".parse().unwrap(), number)
     }
 
@@ -96,20 +96,22 @@ mod tests {
                 (4, 480_000),
                 (5, 900_000),
             ] {
-                let delay = RETRIES.delay_ms(&run(number), attempt);
+                let delay = RETRIES.delay_ms(&build_run_id(number), attempt);
                 assert!(
                     delay >= ideal * 8 / 10 && delay <= ideal * 12 / 10,
                     "{attempt}: {delay}"
                 );
                 assert!(delay <= RETRIES.longest_ms);
-                assert_eq!(delay, RETRIES.delay_ms(&run(number), attempt));
+                assert_eq!(delay, RETRIES.delay_ms(&build_run_id(number), attempt));
             }
         }
     }
 
     #[test]
     fn runs_failed_together_retry_apart() {
-        let mut delays: Vec<u64> = (1..=50).map(|number| RETRIES.delay_ms(&run(number), 1)).collect();
+        let mut delays: Vec<u64> = (1..=50)
+            .map(|number| RETRIES.delay_ms(&build_run_id(number), 1))
+            .collect();
         delays.sort_unstable();
         delays.dedup();
         assert!(delays.len() > 40, "{delays:?}");

@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn paths(patch: &str) -> Vec<String> {
+    fn list_touched_paths(patch: &str) -> Vec<String> {
         let call = ToolCall {
             id: "1".to_owned(),
             name: "apply_patch".to_owned(),
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn patches_of_both_formats_name_their_files() {
         let diff = "--- a/shop/cart.py\n+++ b/shop/cart.py\t2026\n@@ -1 +1 @@\n-a\n+b\n";
-        assert_eq!(paths(diff), ["shop/cart.py", "shop/cart.py"]);
+        assert_eq!(list_touched_paths(diff), ["shop/cart.py", "shop/cart.py"]);
         let marked = "*** Begin Patch\n*** Update File: shop/cart.py\n*** Move to: shop/basket.py\n@@\n-a\n+b\n\
                       *** Add File: docs/new.md\n+*** Update File: no/file.md\n*** Delete File: old.md\n*** End Patch\n";
         assert_eq!(
-            paths(marked),
+            list_touched_paths(marked),
             ["shop/cart.py", "shop/basket.py", "docs/new.md", "old.md"]
         );
-        assert!(paths("words").is_empty());
+        assert!(list_touched_paths("words").is_empty());
     }
 }

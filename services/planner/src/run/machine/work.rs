@@ -205,14 +205,14 @@ impl RepositoryWork {
 mod tests {
     use super::*;
 
-    fn commit(digit: &str) -> CommitId {
+    fn build_commit_id(digit: &str) -> CommitId {
         digit.repeat(40).parse().unwrap()
     }
 
     #[test]
     fn planner_replaces_only_its_unpushed_commit() {
         let result = ToolResult {
-            head: Some(commit("1")),
+            head: Some(build_commit_id("1")),
             ..ToolResult::ok(String::new())
         };
         let mut work = RepositoryWork::default();
@@ -221,9 +221,9 @@ mod tests {
         assert!(!work.may_replace_head(), "the model made it");
         work.note_commit(&result);
         assert!(work.may_replace_head());
-        work.pushed = Some(("fix/tax".to_owned(), commit("1")));
+        work.pushed = Some(("fix/tax".to_owned(), build_commit_id("1")));
         assert!(!work.may_replace_head(), "the remote has it");
-        work.head = Some(commit("2"));
+        work.head = Some(build_commit_id("2"));
         assert!(!work.may_replace_head(), "the model went on from it");
     }
 }

@@ -3,19 +3,22 @@
 use domain::check::EvidenceLevel;
 use domain::{DecisionVerdict, Fact, Job, OutboundAction, RunPhase, StopReason, WorkspaceSnapshot, report};
 
-use super::play::{Play, change, decided, done, request, review, tools};
+use super::play::{
+    Play, build_decision, build_edit_calls, build_job_request, build_review_reply, build_tool_reply,
+    build_work_replies,
+};
 use super::prove::Bench;
 use crate::run::RunAction;
 
 /// Plays a change that a test shows and that the reviewer objects to once.
-fn objected(turns: u32, asked: impl FnOnce(&mut domain::RepositoryRules)) -> (Play, WorkspaceSnapshot) {
-    let mut wanted = request(Job::Implement);
+fn play_objection(turns: u32, asked: impl FnOnce(&mut domain::RepositoryRules)) -> (Play, WorkspaceSnapshot) {
+    let mut wanted = build_job_request(Job::Implement);
     wanted.rules.agent.auto_review = true;
     wanted.rules.agent.review_rounds = 1;
     wanted.rules.agent.max_turns = turns;
     asked(&mut wanted.rules);
-    let mut play = Play::implement(wanted, (0..8).flat_map(|_| done()));
-    let objection = review(&[("shop/cart.py", 3, "an empty cart")]);
+    let mut play = Play::implement(wanted, (0..8).flat_map(|_| build_work_replies()));
+    let objection = build_review_reply(&[("shop/cart.py", 3, "an empty cart")]);
     play.around.insert(RunPhase::Review, [objection].into());
     play.checks = Bench {
         is_there: true,
@@ -36,7 +39,7 @@ fn went_back_to(play: &Play) -> Option<&WorkspaceSnapshot> {
     })
 }
 
-fn description(play: &mut Play) -> domain::ChangeDescription {
+fn drive_to_description(play: &mut Play) -> domain::ChangeDescription {
     play.pushed();
     play.drive();
     match play.last_request() {
@@ -50,26 +53,26 @@ fn description(play: &mut Play) -> domain::ChangeDescription {
 
 #[test]
 fn worse_work_is_replaced_by_best_state() {
-    let (mut play, best) = objected(60, |_| {});
+    let (mut play, best) = play_objection(60, |_| {});
     play.checks.head = vec!["test_totals"];
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
     let proof = play.state.proof().unwrap();
     assert_eq!((proof.level, proof.rows[0].broken.len()), (EvidenceLevel::E3, 0));
-    let said = description(&mut play);
+    let said = drive_to_description(&mut play);
     assert!(said.went_back);
     assert_eq!(said.objections.len(), 1, "nobody met what the reviewer said");
 }
 
 #[test]
 fn limit_after_proof_keeps_best_state() {
-    let (mut play, best) = objected(4, |_| {});
-    play.replies = (0..4).map(|_| tools(&change())).collect();
+    let (mut play, best) = play_objection(4, |_| {});
+    play.replies = (0..4).map(|_| build_tool_reply(&build_edit_calls())).collect();
     play.checks.head = vec!["test_totals"];
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
     assert_eq!(play.state.cut_short(), Some(&StopReason::TurnLimit { turns: 4 }));
-    let said = description(&mut play);
+    let said = drive_to_description(&mut play);
     assert_eq!(
         said.handover.title, "Correct the totals",
         "as the model described that state"
@@ -79,21 +82,21 @@ fn limit_after_proof_keeps_best_state() {
 
 #[test]
 fn equally_good_work_stays() {
-    let (mut play, _) = objected(60, |_| {});
+    let (mut play, _) = play_objection(60, |_| {});
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), None);
-    assert!(!description(&mut play).went_back);
+    assert!(!drive_to_description(&mut play).went_back);
 }
 
 #[test]
 fn feedback_outweighs_earlier_best_state() {
-    let (mut play, _) = objected(60, |rules| {
+    let (mut play, _) = play_objection(60, |rules| {
         rules.agent.approval = domain::ApprovalRule::BeforePush
     });
     assert_eq!(play.drive(), RunAction::Wait);
     play.shown();
     assert_eq!(play.drive(), RunAction::Wait);
-    play.append(decided(DecisionVerdict::Revise));
+    play.append(build_decision(DecisionVerdict::Revise));
     play.checks.head = vec!["test_totals"];
     play.kept = 'f';
     assert_eq!(play.drive(), RunAction::Wait);
@@ -103,7 +106,7 @@ fn feedback_outweighs_earlier_best_state() {
 
 #[test]
 fn restored_best_state_survives_restart() {
-    let (mut play, _) = objected(60, |_| {});
+    let (mut play, _) = play_objection(60, |_| {});
     play.checks.head = vec!["test_totals"];
     play.drive();
     let again = crate::run::PlannerRunState::fold(&play.state.run, &play.entries)

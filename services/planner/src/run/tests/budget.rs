@@ -6,14 +6,17 @@ use domain::{
 };
 use serde_json::json;
 
-use super::play::{Play, change, done, entry, finish, request, tools};
+use super::play::{
+    Play, build_edit_calls, build_entry, build_finish_call, build_job_request, build_tool_reply,
+    build_work_replies,
+};
 use super::prove::Bench;
 use crate::run::{BudgetAllowance, RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
 
 /// Returns a turn with this many tokens, at a dollar per million.
-fn turn(number: u32, tokens: u64) -> ModelReply {
-    let mut reply = tools(&[("read_file", json!({ "path": number }))]);
+fn build_priced_reply(number: u32, tokens: u64) -> ModelReply {
+    let mut reply = build_tool_reply(&[("read_file", json!({ "path": number }))]);
     reply.usage = TokenUsage {
         input_tokens: tokens - 1,
         output_tokens: 1,
@@ -23,14 +26,14 @@ fn turn(number: u32, tokens: u64) -> ModelReply {
     reply
 }
 
-fn limited(limits: RunLimits, replies: impl IntoIterator<Item = ModelReply>) -> Play {
+fn build_limited_play(limits: RunLimits, replies: impl IntoIterator<Item = ModelReply>) -> Play {
     Play {
         limits,
         ..Play::with(replies)
     }
 }
 
-fn tokens(tokens: u64) -> RunLimits {
+fn limit_tokens(tokens: u64) -> RunLimits {
     RunLimits {
         tokens: Some(tokens),
         ..RunLimits::default()
@@ -38,7 +41,7 @@ fn tokens(tokens: u64) -> RunLimits {
 }
 
 /// Returns each reported percentage of the limits, with the number of turns before it.
-fn told(play: &Play) -> Vec<(u8, usize)> {
+fn list_budget_hints(play: &Play) -> Vec<(u8, usize)> {
     let turns = &play.state.dialog().unwrap().turns;
     let hints = turns.iter().enumerate().flat_map(|(at, turn)| {
         let parts = turn.hints.iter().filter_map(|hint| match hint {
@@ -52,13 +55,13 @@ fn told(play: &Play) -> Vec<(u8, usize)> {
 
 #[test]
 fn run_budget_follows_rules_up_to_ceiling() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.budget.cost_usd = Some(Dollars::from_micros(5_000_000));
     asked.rules.agent.budget.tokens = Some(70);
     let allowance = BudgetAllowance {
         usual: RunLimits {
             minutes: Some(30),
-            ..tokens(50)
+            ..limit_tokens(50)
         },
         most: RunLimits {
             cost_usd: Some(Dollars::from_micros(3_000_000)),
@@ -71,16 +74,16 @@ fn run_budget_follows_rules_up_to_ceiling() {
     let limits = allowance.limits(&asked);
     assert_eq!(limits.cost_usd, Some(Dollars::from_micros(3_000_000)));
     assert_eq!((limits.tokens, limits.minutes), (Some(70), Some(20)));
-    let without = BudgetAllowance::default().limits(&request(Job::Implement));
+    let without = BudgetAllowance::default().limits(&build_job_request(Job::Implement));
     assert_eq!(without, RunLimits::default());
 }
 
 #[test]
 fn budget_hints_precede_draft_at_limit() {
     // The work has nine tenths of the budget: 900.
-    let mut replies = vec![tools(&change())];
-    replies.extend((0..20).map(|number| turn(number, 100)));
-    let mut play = limited(tokens(1_000), replies);
+    let mut replies = vec![build_tool_reply(&build_edit_calls())];
+    replies.extend((0..20).map(|number| build_priced_reply(number, 100)));
+    let mut play = build_limited_play(limit_tokens(1_000), replies);
     play.until(|action| matches!(action, RunAction::Record(Fact::Hinted { .. })));
     play.until_model_call();
     let messages = play.transcript().messages;
@@ -97,7 +100,7 @@ fn budget_hints_precede_draft_at_limit() {
         "{words}"
     );
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(told(&play), [(50, 6), (80, 9)]);
+    assert_eq!(list_budget_hints(&play), [(50, 6), (80, 9)]);
     assert_eq!(play.state.turns(), 10);
     let spent = StopReason::BudgetSpent {
         budget: BudgetUnit::Tokens,
@@ -115,9 +118,9 @@ fn budget_hints_precede_draft_at_limit() {
 
 #[test]
 fn nearly_spent_budget_allows_only_exits() {
-    let mut replies = vec![tools(&change())];
-    replies.extend((0..50).map(|number| turn(number, 20)));
-    let mut play = limited(tokens(1_000), replies);
+    let mut replies = vec![build_tool_reply(&build_edit_calls())];
+    replies.extend((0..50).map(|number| build_priced_reply(number, 20)));
+    let mut play = build_limited_play(limit_tokens(1_000), replies);
     play.until(|action| {
         matches!(
             action,
@@ -136,7 +139,7 @@ fn nearly_spent_budget_allows_only_exits() {
         "{}",
         play.last_result().content
     );
-    play.replies = [tools(&[finish()])].into();
+    play.replies = [build_tool_reply(&[build_finish_call()])].into();
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         play.state.cut_short(),
@@ -152,7 +155,7 @@ fn unknown_price_ends_only_money_limited_work() {
         cost_usd: Some(Dollars::from_micros(1_000_000)),
         ..RunLimits::default()
     };
-    let mut play = limited(money, done());
+    let mut play = build_limited_play(money, build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         play.state.cut_short(),
@@ -160,23 +163,23 @@ fn unknown_price_ends_only_money_limited_work() {
             model: "m (its replies count no tokens)".to_owned()
         })
     );
-    let mut play = limited(tokens(10), done());
+    let mut play = build_limited_play(limit_tokens(10), build_work_replies());
     play.drive();
     assert_eq!(play.state.cut_short(), None);
 }
 
 #[test]
 fn minutes_count_only_while_run_works() {
-    let mut play = limited(
+    let mut play = build_limited_play(
         RunLimits {
             minutes: Some(10),
             ..RunLimits::default()
         },
-        (0..30).map(|number| turn(number, 10)),
+        (0..30).map(|number| build_priced_reply(number, 10)),
     );
     play.until_model_call();
     let waits = |play: &mut Play, fact: Fact, minutes: i64| {
-        let mut next = entry(play.state.position, fact);
+        let mut next = build_entry(play.state.position, fact);
         next.at = domain::Timestamp::from_unix_ms(play.state.last_at.unix_ms() + minutes * 60_000);
         play.state.apply(&next).unwrap();
         play.entries.push(next);
@@ -212,9 +215,9 @@ fn minutes_count_only_while_run_works() {
 
 #[test]
 fn failed_checks_after_early_end_stay() {
-    let mut replies = vec![tools(&change())];
-    replies.extend((0..20).map(|number| turn(number, 100)));
-    let mut play = limited(tokens(500), replies);
+    let mut replies = vec![build_tool_reply(&build_edit_calls())];
+    replies.extend((0..20).map(|number| build_priced_reply(number, 100)));
+    let mut play = build_limited_play(limit_tokens(500), replies);
     play.checks = Bench {
         is_there: true,
         head: vec!["test_empty_cart"],
@@ -235,11 +238,11 @@ fn failed_checks_after_early_end_stay() {
 
 #[test]
 fn triage_ends_with_spent_budget() {
-    let mut replies = vec![turn(0, 100)];
-    replies.extend((1..4).map(|number| turn(number, 100)));
+    let mut replies = vec![build_priced_reply(0, 100)];
+    replies.extend((1..4).map(|number| build_priced_reply(number, 100)));
     let mut play = Play {
-        limits: tokens(100),
-        ..Play::implement(request(Job::Triage), replies)
+        limits: limit_tokens(100),
+        ..Play::implement(build_job_request(Job::Triage), replies)
     };
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 1);
@@ -249,14 +252,14 @@ fn triage_ends_with_spent_budget() {
 #[test]
 fn unpaid_review_is_omitted_and_reported() {
     let paid = |reply| ModelReply {
-        usage: turn(0, 60).usage,
+        usage: build_priced_reply(0, 60).usage,
         ..reply
     };
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.auto_review = true;
     let mut play = Play {
-        limits: tokens(120),
-        ..Play::implement(asked, done().map(paid))
+        limits: limit_tokens(120),
+        ..Play::implement(asked, build_work_replies().map(paid))
     };
     assert_eq!(play.drive(), RunAction::Wait);
     let review = play.state.review().map(|review| review.is_complete);

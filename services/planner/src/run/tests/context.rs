@@ -7,7 +7,10 @@ use domain::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, change, end, finish, reply, request, tools};
+use super::play::{
+    Play, build_edit_calls, build_end_reply, build_finish_call, build_job_request, build_reply,
+    build_tool_reply,
+};
 use crate::prompts;
 use crate::run::{PlannerRunState, RunAction, decide_action, summary_conversation};
 use crate::transcript::{ModelTranscript, TranscriptMessage};
@@ -15,9 +18,9 @@ use crate::transcript::{ModelTranscript, TranscriptMessage};
 const LIMIT: u64 = 10_000;
 
 /// Plays a run whose reads return this many characters each.
-fn read(chars: &[usize]) -> Play {
-    let read = |at| tools(&[("read_file", json!({"path": format!("file{at}")}))]);
-    let mut play = Play::implement(request(Job::Implement), (0..chars.len()).map(read));
+fn play_reads(chars: &[usize]) -> Play {
+    let read = |at| build_tool_reply(&[("read_file", json!({"path": format!("file{at}")}))]);
+    let mut play = Play::implement(build_job_request(Job::Implement), (0..chars.len()).map(read));
     play.limits.context = Some(LIMIT);
     let mut chars = chars.iter();
     for _ in 0..1000 {
@@ -34,7 +37,7 @@ fn read(chars: &[usize]) -> Play {
     play
 }
 
-fn results(transcript: &ModelTranscript) -> Vec<&str> {
+fn list_tool_results(transcript: &ModelTranscript) -> Vec<&str> {
     let results = transcript.messages.iter().filter_map(|message| match message {
         TranscriptMessage::ToolResults(results) => {
             Some(results.iter().map(|(_, result)| result.content.as_str()))
@@ -44,7 +47,7 @@ fn results(transcript: &ModelTranscript) -> Vec<&str> {
     results.flatten().collect()
 }
 
-fn clearings(play: &Play) -> Vec<(u32, u64)> {
+fn list_clearings(play: &Play) -> Vec<(u32, u64)> {
     let cleared = play.entries.iter().filter_map(|entry| match entry.fact {
         Fact::ContextCleared { turns, tokens, .. } => Some((turns, tokens)),
         _ => None,
@@ -54,10 +57,10 @@ fn clearings(play: &Play) -> Vec<(u32, u64)> {
 
 #[test]
 fn a_short_conversation_is_shown_whole() {
-    let play = read(&[8_000, 8_000, 8_000]);
-    assert_eq!(clearings(&play), []);
+    let play = play_reads(&[8_000, 8_000, 8_000]);
+    assert_eq!(list_clearings(&play), []);
     assert!(
-        results(&play.transcript())
+        list_tool_results(&play.transcript())
             .iter()
             .all(|result| result.len() > 8_000)
     );
@@ -65,10 +68,10 @@ fn a_short_conversation_is_shown_whole() {
 
 #[test]
 fn old_results_shrink_while_newest_stay() {
-    let play = read(&[8_000, 8_000, 8_000, 100, 8_000]);
-    assert_eq!(clearings(&play), [(3, 7_512)]);
+    let play = play_reads(&[8_000, 8_000, 8_000, 100, 8_000]);
+    assert_eq!(list_clearings(&play), [(3, 7_512)]);
     let transcript = play.transcript();
-    let results = results(&transcript);
+    let results = list_tool_results(&transcript);
     let cleared =
         "The first line\n[8015 characters left out to make room; call the tool again if you need them]";
     assert_eq!(&results[..3], [cleared; 3]);
@@ -77,17 +80,17 @@ fn old_results_shrink_while_newest_stay() {
 
 #[test]
 fn short_results_stay_although_they_are_old() {
-    let play = read(&[100, 15_000, 15_000, 8_000]);
-    assert_eq!(clearings(&play).len(), 1);
+    let play = play_reads(&[100, 15_000, 15_000, 8_000]);
+    assert_eq!(list_clearings(&play).len(), 1);
     let transcript = play.transcript();
-    assert!(results(&transcript)[0].ends_with("xxx"));
+    assert!(list_tool_results(&transcript)[0].ends_with("xxx"));
 }
 
 #[test]
 fn clearing_waits_until_it_frees_enough() {
-    let play = read(&[1_000, 40_000]);
+    let play = play_reads(&[1_000, 40_000]);
     assert_eq!(
-        clearings(&play),
+        list_clearings(&play),
         [],
         "the newest result alone is longer than the limit"
     );
@@ -95,24 +98,27 @@ fn clearing_waits_until_it_frees_enough() {
 
 #[test]
 fn regrown_conversation_is_cleared_again() {
-    let play = read(&[15_000; 7]);
-    let turns: Vec<u32> = clearings(&play).into_iter().map(|(turns, _)| turns).collect();
+    let play = play_reads(&[15_000; 7]);
+    let turns: Vec<u32> = list_clearings(&play)
+        .into_iter()
+        .map(|(turns, _)| turns)
+        .collect();
     assert!(turns.len() >= 2 && turns.is_sorted(), "{turns:?}");
 }
 
 /// Returns a turn whose text alone fills this many tokens.
 fn long_words(tokens: u64, calls: &[(&str, serde_json::Value)]) -> ModelReply {
     let words = "w".repeat(usize::try_from(tokens * 32 / 10).unwrap());
-    reply(ReplyStop::ToolUse, &words, calls)
+    build_reply(ReplyStop::ToolUse, &words, calls)
 }
 
-fn look(at: usize) -> (&'static str, serde_json::Value) {
+fn build_read_call(at: usize) -> (&'static str, serde_json::Value) {
     ("read_file", json!({ "path": format!("file{at}") }))
 }
 
 /// Plays a run of long texts, so that clearing results is not enough. It ends before a model call without a
 /// reply.
-fn talk(turns: impl IntoIterator<Item = ModelReply>) -> Play {
+fn play_talk(turns: impl IntoIterator<Item = ModelReply>) -> Play {
     talk_with(turns, [])
 }
 
@@ -120,15 +126,15 @@ fn talk_with(
     turns: impl IntoIterator<Item = ModelReply>,
     summaries: impl IntoIterator<Item = ModelReply>,
 ) -> Play {
-    let mut play = Play::implement(request(Job::Implement), turns);
+    let mut play = Play::implement(build_job_request(Job::Implement), turns);
     play.summaries.extend(summaries);
     play.limits.context = Some(LIMIT);
-    on(&mut play);
+    drive_on(&mut play);
     play
 }
 
 /// Drives to a model call of the work without a reply, or to the end.
-fn on(play: &mut Play) {
+fn drive_on(play: &mut Play) {
     for _ in 0..1000 {
         match decide_action(&play.state) {
             RunAction::AskModel { .. } if play.replies.is_empty() && play.state.is_at_work() => return,
@@ -140,7 +146,7 @@ fn on(play: &mut Play) {
 }
 
 /// Fails the next model call because of its length, and drives to the following one.
-fn overflow(play: &mut Play) {
+fn overflow_context(play: &mut Play) {
     let RunAction::AskModel { id } = decide_action(&play.state) else {
         panic!("the model is not asked")
     };
@@ -151,10 +157,10 @@ fn overflow(play: &mut Play) {
         kind: Some(ModelFault::ContextTooLong),
         limit: None,
     });
-    on(play);
+    drive_on(play);
 }
 
-fn names(play: &Play) -> Vec<&'static str> {
+fn list_shortenings(play: &Play) -> Vec<&'static str> {
     let steps = [
         "context_cleared",
         "summary_requested",
@@ -165,7 +171,7 @@ fn names(play: &Play) -> Vec<&'static str> {
     all.filter(|name| steps.contains(name)).collect()
 }
 
-fn users(transcript: &ModelTranscript) -> Vec<&str> {
+fn list_user_texts(transcript: &ModelTranscript) -> Vec<&str> {
     let all = transcript.messages.iter().filter_map(|message| match message {
         TranscriptMessage::User(text) => Some(text.as_str()),
         _ => None,
@@ -206,18 +212,21 @@ fn assert_paired(transcript: &ModelTranscript) {
 
 #[test]
 fn summary_replaces_turns_when_clearing_fails() {
-    let summary = end("## Findings\nTotals are in cart.py.");
+    let summary = build_end_reply("## Findings\nTotals are in cart.py.");
     let turns = (0..5).map(|at| {
         long_words(
             2_500,
-            &[look(at), ("edit_file", json!({ "path": "shop/cart.py" }))],
+            &[
+                build_read_call(at),
+                ("edit_file", json!({ "path": "shop/cart.py" })),
+            ],
         )
     });
     let play = talk_with(turns, [summary]);
-    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
     let transcript = play.transcript();
     assert_paired(&transcript);
-    let users = users(&transcript);
+    let users = list_user_texts(&transcript);
     assert!(
         users[0].starts_with("Implement this ticket."),
         "the task stays first"
@@ -237,7 +246,7 @@ fn summary_replaces_turns_when_clearing_fails() {
 #[test]
 fn digest_lists_comments_failures_and_returns() {
     let mut play = Play::implement(
-        request(Job::Implement),
+        build_job_request(Job::Implement),
         [long_words(
             2_500,
             &[("run_command", json!({ "command": "make test" }))],
@@ -248,14 +257,18 @@ fn digest_lists_comments_failures_and_returns() {
     play.workspace.tools.push(command);
     play.failing = vec!["make test"];
     play.limits.context = Some(LIMIT);
-    on(&mut play);
-    play.append(super::news::said(900, "Mind the discounts."));
-    play.replies
-        .extend((1..5).map(|at| long_words(2_500, &[look(at), ("edit_file", json!({ "path": "a" }))])));
-    on(&mut play);
-    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    drive_on(&mut play);
+    play.append(super::news::build_comment_news(900, "Mind the discounts."));
+    play.replies.extend((1..5).map(|at| {
+        long_words(
+            2_500,
+            &[build_read_call(at), ("edit_file", json!({ "path": "a" }))],
+        )
+    }));
+    drive_on(&mut play);
+    assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
     let transcript = play.transcript();
-    let card = users(&transcript)[1];
+    let card = list_user_texts(&transcript)[1];
     for part in [
         "Mind the discounts.",
         "exit code 1: make test",
@@ -268,8 +281,13 @@ fn digest_lists_comments_failures_and_returns() {
 #[test]
 fn summary_request_repeats_sent_conversation() {
     let mut play = Play::implement(
-        request(Job::Implement),
-        (0..4).map(|at| long_words(2_700, &[look(at), ("edit_file", json!({ "path": "a" }))])),
+        build_job_request(Job::Implement),
+        (0..4).map(|at| {
+            long_words(
+                2_700,
+                &[build_read_call(at), ("edit_file", json!({ "path": "a" }))],
+            )
+        }),
     );
     play.limits.context = Some(LIMIT);
     let mut sent = Vec::new();
@@ -302,10 +320,10 @@ fn summary_request_repeats_sent_conversation() {
 
 #[test]
 fn second_summary_without_change_ends_stuck() {
-    let mut turns = vec![tools(&change())];
-    turns.extend((0..12).map(|at| long_words(2_500, &[look(at)])));
-    let play = talk(turns);
-    assert_eq!(names(&play), ["summary_requested", "summarized"]);
+    let mut turns = vec![build_tool_reply(&build_edit_calls())];
+    turns.extend((0..12).map(|at| long_words(2_500, &[build_read_call(at)])));
+    let play = play_talk(turns);
+    assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
     let Some(StopReason::Stuck(repetition)) = play.state.cut_short() else {
         panic!("{:?}", play.state.cut_short())
     };
@@ -319,11 +337,11 @@ fn task_near_limit_gets_no_summary() {
             input_tokens: 8_000 + at * 1_000,
             ..TokenUsage::default()
         };
-        let words = long_words(1_000, &[look(usize::try_from(at).unwrap())]);
+        let words = long_words(1_000, &[build_read_call(usize::try_from(at).unwrap())]);
         ModelReply { usage, ..words }
     };
-    let play = talk((0..8).map(counted));
-    assert_eq!(names(&play), Vec::<&str>::new());
+    let play = play_talk((0..8).map(counted));
+    assert_eq!(list_shortenings(&play), Vec::<&str>::new());
     assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
 }
 
@@ -332,34 +350,46 @@ fn run_with_changes_continues_after_summaries() {
     let turns = (0..12).map(|at| {
         long_words(
             2_500,
-            &[look(at), ("edit_file", json!({ "path": format!("f{at}") }))],
+            &[
+                build_read_call(at),
+                ("edit_file", json!({ "path": format!("f{at}") })),
+            ],
         )
     });
-    let mut play = talk(turns);
+    let mut play = play_talk(turns);
     assert!(
-        names(&play).iter().filter(|name| **name == "summarized").count() >= 2,
+        list_shortenings(&play)
+            .iter()
+            .filter(|name| **name == "summarized")
+            .count()
+            >= 2,
         "{:?}",
-        names(&play)
+        list_shortenings(&play)
     );
     let transcript = play.transcript();
     assert_paired(&transcript);
     assert!(
-        users(&transcript)[1].contains("f0"),
+        list_user_texts(&transcript)[1].contains("f0"),
         "the card has what was done before the first summary"
     );
-    play.replies.push_back(tools(&[finish()]));
+    play.replies.push_back(build_tool_reply(&[build_finish_call()]));
     play.drive();
     assert!(play.state.exit().is_some() && play.state.cut_short().is_none());
 }
 
 #[test]
 fn useless_summary_costs_only_tokens() {
-    let empty = end(" ");
-    let long = end(&"x".repeat(20_000));
-    let calling = tools(&[look(1)]);
-    let cut = reply(ReplyStop::MaxTokens, "## Findings", &[]);
+    let empty = build_end_reply(" ");
+    let long = build_end_reply(&"x".repeat(20_000));
+    let calling = build_tool_reply(&[build_read_call(1)]);
+    let cut = build_reply(ReplyStop::MaxTokens, "## Findings", &[]);
     for useless in [empty, long, calling, cut] {
-        let turns = (0..5).map(|at| long_words(2_500, &[look(at), ("edit_file", json!({ "path": "a" }))]));
+        let turns = (0..5).map(|at| {
+            long_words(
+                2_500,
+                &[build_read_call(at), ("edit_file", json!({ "path": "a" }))],
+            )
+        });
         let play = talk_with(
             turns,
             [ModelReply {
@@ -370,7 +400,7 @@ fn useless_summary_costs_only_tokens() {
                 ..useless
             }],
         );
-        assert_eq!(names(&play), ["summary_requested", "summarized"]);
+        assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
         assert_eq!(play.state.spending.tokens, 7);
         assert_eq!(
             play.transcript()
@@ -386,56 +416,58 @@ fn useless_summary_costs_only_tokens() {
 
 #[test]
 fn third_length_refusal_ends_with_draft() {
-    let mut turns = vec![tools(&change())];
-    turns.extend((0..3).map(|at| tools(&[look(at)])));
-    let mut play = talk(turns);
+    let mut turns = vec![build_tool_reply(&build_edit_calls())];
+    turns.extend((0..3).map(|at| build_tool_reply(&[build_read_call(at)])));
+    let mut play = play_talk(turns);
     play.limits.context = None;
     let before = play.state.turns();
-    overflow(&mut play);
-    assert_eq!(names(&play), ["context_cleared"]);
+    overflow_context(&mut play);
+    assert_eq!(list_shortenings(&play), ["context_cleared"]);
     assert_eq!(play.state.turns(), before, "the failed turn leaves no trace");
     assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
-    overflow(&mut play);
+    overflow_context(&mut play);
     assert_eq!(
-        names(&play),
+        list_shortenings(&play),
         ["context_cleared", "summary_requested", "summarized"]
     );
     assert_paired(&play.transcript());
-    overflow(&mut play);
+    overflow_context(&mut play);
     assert_eq!(play.state.cut_short(), Some(&StopReason::ContextTooLong));
 }
 
 #[test]
 fn reply_after_shortening_resets_refusal_count() {
-    let mut play = talk((0..3).map(|at| tools(&[look(at)])));
+    let mut play = play_talk((0..3).map(|at| build_tool_reply(&[build_read_call(at)])));
     for round in 0..4 {
-        overflow(&mut play);
+        overflow_context(&mut play);
         assert!(
             matches!(decide_action(&play.state), RunAction::AskModel { .. }),
             "{round}"
         );
-        play.replies
-            .extend([tools(&[look(10 + round), ("edit_file", json!({ "path": "a" }))])]);
-        on(&mut play);
+        play.replies.extend([build_tool_reply(&[
+            build_read_call(10 + round),
+            ("edit_file", json!({ "path": "a" })),
+        ])]);
+        drive_on(&mut play);
     }
 }
 
 #[test]
 fn too_long_task_ends_run() {
-    let mut play = talk([]);
-    overflow(&mut play);
+    let mut play = play_talk([]);
+    overflow_context(&mut play);
     assert_eq!(play.reason(), &StopReason::ContextTooLong);
 }
 
 #[test]
 fn former_release_failure_still_ends_run() {
-    let mut play = talk([]);
+    let mut play = play_talk([]);
     let RunAction::AskModel { id } = decide_action(&play.state) else {
         panic!()
     };
     let record = json!({"type": "model_failed", "id": id, "detail": "refused"});
     play.append(serde_json::from_value(record).unwrap());
-    on(&mut play);
+    drive_on(&mut play);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
 }
 
@@ -451,18 +483,18 @@ fn conversation_limit_follows_role_unless_overridden() {
 
 #[test]
 fn news_of_refused_call_reach_next_call() {
-    let mut play = talk((0..2).map(|at| tools(&[look(at)])));
-    play.append(super::news::said(900, "Mind the discounts."));
-    overflow(&mut play);
+    let mut play = play_talk((0..2).map(|at| build_tool_reply(&[build_read_call(at)])));
+    play.append(super::news::build_comment_news(900, "Mind the discounts."));
+    overflow_context(&mut play);
     let transcript = play.transcript();
-    let shown = users(&transcript)
+    let shown = list_user_texts(&transcript)
         .iter()
         .filter(|text| text.contains("Mind the discounts."))
         .count();
     assert_eq!(shown, 1);
 }
 
-fn turn() -> impl Strategy<Value = (u64, usize, bool, bool)> {
+fn any_turn() -> impl Strategy<Value = (u64, usize, bool, bool)> {
     (
         0..4_000_u64,
         0..12_000_usize,
@@ -477,8 +509,8 @@ proptest! {
     /// For any reads, replies and refusals: each request is complete, its prefix is stable until content is
     /// omitted, and another planner sends the same.
     #[test]
-    fn shortened_run_prefixes_show_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
-        let mut play = Play::implement(request(Job::Implement), []);
+    fn shortened_run_prefixes_show_same_conversation(turns in prop::collection::vec(any_turn(), 1..25)) {
+        let mut play = Play::implement(build_job_request(Job::Implement), []);
         play.limits.context = Some(LIMIT);
         let mut sent: Option<ModelTranscript> = None;
         let mut turns = turns.into_iter().enumerate();
@@ -491,7 +523,7 @@ proptest! {
                     let now = play.transcript();
                     prop_assert_eq!(&again.messages, &now.messages);
                     assert_paired(&now);
-                    let steps = names(&play).len();
+                    let steps = list_shortenings(&play).len();
                     if let Some(before) = &sent {
                         let whole = steps > play.summaries_seen || now.messages.starts_with(&before.messages);
                         prop_assert!(whole, "the provider's cache is lost");
@@ -508,7 +540,7 @@ proptest! {
                             kind: Some(ModelFault::ContextTooLong), limit: None });
                         continue;
                     }
-                    let mut calls = vec![look(at)];
+                    let mut calls = vec![build_read_call(at)];
                     if changes {
                         calls.push(("edit_file", json!({ "path": format!("f{at}") })));
                     }
@@ -528,19 +560,23 @@ proptest! {
 
 #[test]
 fn refused_length_limits_rest_of_run() {
-    let mut play = talk((0..4).map(|at| tools(&[look(at)])));
+    let mut play = play_talk((0..4).map(|at| build_tool_reply(&[build_read_call(at)])));
     play.limits.context = None;
-    overflow(&mut play);
-    let cleared = names(&play).len();
+    overflow_context(&mut play);
+    let cleared = list_shortenings(&play).len();
     // The provider accepts the shortened conversation; from now on it is shortened before a refusal.
     let counted = |at: usize, tokens: u64| {
-        let mut reply = tools(&[look(at), ("edit_file", json!({ "path": "a" }))]);
+        let mut reply = build_tool_reply(&[build_read_call(at), ("edit_file", json!({ "path": "a" }))]);
         reply.usage.input_tokens = tokens;
         reply
     };
     play.replies.extend((10..16).map(|at| counted(at, 1_000_000)));
-    on(&mut play);
-    assert!(names(&play).len() > cleared, "{:?}", names(&play));
+    drive_on(&mut play);
+    assert!(
+        list_shortenings(&play).len() > cleared,
+        "{:?}",
+        list_shortenings(&play)
+    );
 }
 
 #[test]
@@ -556,12 +592,12 @@ fn oversized_rate_limit_request_is_shortened_once() {
             kind: Some(ModelFault::NotOffered),
             limit: Some(30_000),
         });
-        on(play);
+        drive_on(play);
     };
-    let mut play = talk((0..3).map(|at| tools(&[look(at)])));
+    let mut play = play_talk((0..3).map(|at| build_tool_reply(&[build_read_call(at)])));
     play.limits.context = None;
     fail(&mut play);
-    assert_eq!(names(&play), ["context_cleared"]);
+    assert_eq!(list_shortenings(&play), ["context_cleared"]);
     assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     fail(&mut play);
     let reason = match play.state.cut_short() {

@@ -2,18 +2,20 @@
 
 use domain::{ChangedFileSize, Fact, FileRole, Job, JobRequest, OutboundAction, ReturnReason, report};
 
-use super::play::{Play, change, done, finish, request, tools};
+use super::play::{
+    Play, build_edit_calls, build_finish_call, build_job_request, build_tool_reply, build_work_replies,
+};
 use crate::run::RunAction;
 use crate::transcript::TranscriptMessage;
 
-fn asked(change: impl FnOnce(&mut JobRequest)) -> JobRequest {
-    let mut asked = request(Job::Implement);
+fn build_changed_request(change: impl FnOnce(&mut JobRequest)) -> JobRequest {
+    let mut asked = build_job_request(Job::Implement);
     change(&mut asked);
     asked
 }
 
 /// Returns the planner's commands before the branch is created.
-fn repairs(play: &Play) -> Vec<String> {
+fn list_repair_commands(play: &Play) -> Vec<String> {
     let calls = play.entries.iter().filter_map(|entry| match &entry.fact {
         Fact::ToolRequested { call, own: true, .. } => Some(call),
         _ => None,
@@ -26,14 +28,14 @@ fn repairs(play: &Play) -> Vec<String> {
 
 #[test]
 fn failed_repair_is_listed_and_stops_nothing() {
-    let asked = asked(|asked| {
+    let asked = build_changed_request(|asked| {
         asked.rules.ci.auto_fix = vec!["pre-commit".to_owned(), "make fmt".to_owned()];
     });
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.failing = vec!["make fmt"];
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
-        repairs(&play),
+        list_repair_commands(&play),
         ["pre-commit run --all-files", "make fmt", "make fmt"],
         "what repaired something runs once more"
     );
@@ -51,8 +53,8 @@ fn failed_repair_is_listed_and_stops_nothing() {
 
 #[test]
 fn repaired_files_are_stored_before_proof() {
-    let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
-    let mut play = Play::implement(asked, done());
+    let asked = build_changed_request(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
+    let mut play = Play::implement(asked, build_work_replies());
     play.until(|action| matches!(action, RunAction::FindChecks));
     let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
     let mut facts = play.entries.iter().map(|entry| &entry.fact);
@@ -62,24 +64,24 @@ fn repaired_files_are_stored_before_proof() {
 
 #[test]
 fn repairs_rerun_after_further_work() {
-    let asked = asked(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
-    let mut play = Play::implement(asked, (0..2).flat_map(|_| done()));
+    let asked = build_changed_request(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
+    let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
     play.until(|action| matches!(action, RunAction::FindChecks));
     play.append(Fact::Returned {
         why: ReturnReason::NothingChanged,
     });
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(repairs(&play), ["make fmt", "make fmt"]);
+    assert_eq!(list_repair_commands(&play), ["make fmt", "make fmt"]);
 }
 
 #[test]
 fn contract_change_runs_end_to_end_checks() {
     let commands = |path: &str, contract: &[&str]| {
-        let asked = asked(|asked| {
+        let asked = build_changed_request(|asked| {
             asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()];
             asked.rules.agent.contract = contract.iter().map(|path| (*path).to_owned()).collect();
         });
-        let mut play = Play::implement(asked, done());
+        let mut play = Play::implement(asked, build_work_replies());
         play.checks.is_there = true;
         play.checks.change.changed = vec![ChangedFileSize {
             path: path.to_owned(),
@@ -101,8 +103,8 @@ fn contract_change_runs_end_to_end_checks() {
 #[test]
 fn contract_change_without_test_is_named() {
     let named = |changed: &[(&str, FileRole)]| {
-        let asked = asked(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);
-        let mut play = Play::implement(asked, done());
+        let asked = build_changed_request(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);
+        let mut play = Play::implement(asked, build_work_replies());
         play.checks.is_there = true;
         let file = |&(path, role): &(&str, FileRole)| ChangedFileSize {
             path: path.to_owned(),
@@ -137,7 +139,10 @@ fn contract_change_without_test_is_named() {
 #[test]
 fn prompt_shows_ticket_kind_needs_and_template() {
     let told = |kind: &str| {
-        let mut play = Play::implement(asked(|asked| asked.text.kind = kind.to_owned()), []);
+        let mut play = Play::implement(
+            build_changed_request(|asked| asked.text.kind = kind.to_owned()),
+            [],
+        );
         play.until_model_call();
         let shown = play.transcript();
         match &shown.messages[0] {
@@ -155,9 +160,15 @@ fn prompt_shows_ticket_kind_needs_and_template() {
 
 #[test]
 fn template_keeps_headings_with_answers() {
-    let mut answered = finish();
+    let mut answered = build_finish_call();
     answered.1["template"] = serde_json::json!([{"heading": "risk", "text": "None."}]);
-    let mut play = Play::implement(asked(|_| ()), [tools(&change()), tools(&[answered])]);
+    let mut play = Play::implement(
+        build_changed_request(|_| ()),
+        [
+            build_tool_reply(&build_edit_calls()),
+            build_tool_reply(&[answered]),
+        ],
+    );
     play.drive();
     play.pushed();
     play.drive();
@@ -173,7 +184,7 @@ fn template_keeps_headings_with_answers() {
 
 #[test]
 fn prompt_names_dbt_projects_and_manifests() {
-    let asked = asked(|asked| {
+    let asked = build_changed_request(|asked| {
         asked.rules.dbt.enabled = true;
         asked.rules.dbt.projects = vec![domain::DbtProject {
             path: "data".to_owned(),
@@ -181,7 +192,7 @@ fn prompt_names_dbt_projects_and_manifests() {
         }];
         asked.rules.ci.auto_fix = vec!["dbt_compile".to_owned()];
     });
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.until_model_call();
     let system = play.transcript().system.join("\n");
     assert!(
@@ -189,20 +200,23 @@ fn prompt_names_dbt_projects_and_manifests() {
         "{system}"
     );
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(repairs(&play), ["dbt compile --project-dir 'data'"]);
+    assert_eq!(list_repair_commands(&play), ["dbt compile --project-dir 'data'"]);
 }
 
 #[test]
 fn finish_without_required_scope_is_refused() {
-    let asked = |is_required| asked(|asked| asked.rules.commits.scope_required = is_required);
-    let mut play = Play::implement(asked(true), done());
+    let asked = |is_required| build_changed_request(|asked| asked.rules.commits.scope_required = is_required);
+    let mut play = Play::implement(asked(true), build_work_replies());
     play.drive();
     let answer = &play.last_result().content;
     assert!(answer.contains("`scope` is missing"), "{answer}");
-    let mut scoped = finish();
+    let mut scoped = build_finish_call();
     scoped.1["scope"] = "cart".into();
-    let mut play = Play::implement(asked(true), [tools(&change()), tools(&[scoped])]);
+    let mut play = Play::implement(
+        asked(true),
+        [build_tool_reply(&build_edit_calls()), build_tool_reply(&[scoped])],
+    );
     assert_eq!(play.drive(), RunAction::Wait);
-    let mut play = Play::implement(asked(false), done());
+    let mut play = Play::implement(asked(false), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
 }

@@ -6,8 +6,8 @@ use domain::{
     ReturnReason, ShownBy, StopReason,
 };
 
-use super::play::{Play, done, request};
-use super::prove::{Bench, checked, level, runs};
+use super::play::{Play, build_job_request, build_work_replies};
+use super::prove::{Bench, build_checked_play, count_check_runs, read_evidence_level};
 use crate::run::RunAction;
 
 /// Passing and failing tests in one kind of tree.
@@ -15,7 +15,7 @@ type Shown = (&'static [&'static str], &'static [&'static str]);
 
 const ALL: [&str; 2] = ["tests/test_cart.py::test_total", "tests/test_cart.py::test_tax"];
 
-fn bench(shown: fn(&TreeKind) -> Shown) -> Bench {
+fn build_bench(shown: fn(&TreeKind) -> Shown) -> Bench {
     let mut bench = Bench {
         shown: Some(shown),
         ..Bench::default()
@@ -24,24 +24,24 @@ fn bench(shown: fn(&TreeKind) -> Shown) -> Bench {
     bench
 }
 
-fn proven(bench: Bench) -> Play {
-    let mut play = checked(bench);
+fn prove_change(bench: Bench) -> Play {
+    let mut play = build_checked_play(bench);
     assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
-fn row(play: &Play) -> &CheckRow {
+fn read_check_row(play: &Play) -> &CheckRow {
     &play.state.proof().unwrap().rows[0]
 }
 
-fn findings(play: &Play) -> Vec<(&str, FindingSeverity)> {
+fn list_findings(play: &Play) -> Vec<(&str, FindingSeverity)> {
     let found = play.state.proof().unwrap().findings.iter();
     found
         .map(|finding| (finding.kind.as_str(), finding.severity))
         .collect()
 }
 
-fn returns(play: &Play) -> Vec<&ReturnReason> {
+fn list_returns(play: &Play) -> Vec<&ReturnReason> {
     let entries = play.entries.iter();
     entries
         .filter_map(|entry| match &entry.fact {
@@ -52,7 +52,7 @@ fn returns(play: &Play) -> Vec<&ReturnReason> {
 }
 
 /// Drives a verified change to the end of its run.
-fn ended(play: &mut Play) -> StopReason {
+fn drive_to_end(play: &mut Play) -> StopReason {
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
     play.opened();
@@ -67,19 +67,22 @@ fn ended(play: &mut Play) -> StopReason {
 
 #[test]
 fn head_that_does_not_load_is_worse() {
-    let mut bench = bench(|tree| match tree {
+    let mut bench = build_bench(|tree| match tree {
         TreeKind::Head => (&[], &[]),
         _ => (&ALL[..1], &ALL[1..]),
     });
     bench.outcome = |check| (check.tree == TreeKind::Head).then_some(CheckOutcome::Red);
-    let mut play = proven(bench);
+    let mut play = prove_change(bench);
     assert_eq!(play.state.turns(), 8, "three returns");
     assert_eq!(
-        (row(&play).missing_count, &row(&play).missing[..]),
+        (
+            read_check_row(&play).missing_count,
+            &read_check_row(&play).missing[..]
+        ),
         (1, &[ALL[0].to_owned()][..])
     );
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
-    let reason = ended(&mut play);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
+    let reason = drive_to_end(&mut play);
     let StopReason::ChecksFail {
         missing, commands, ..
     } = reason
@@ -95,7 +98,7 @@ fn head_that_does_not_load_is_worse() {
 #[test]
 fn check_without_result_is_worse() {
     for outcome in [CheckOutcome::NoTests, CheckOutcome::Inert, CheckOutcome::Timeout] {
-        let mut bench = bench(|tree| match tree {
+        let mut bench = build_bench(|tree| match tree {
             TreeKind::Head => (&[], &[]),
             _ => (&ALL, &[]),
         });
@@ -104,9 +107,9 @@ fn check_without_result_is_worse() {
             CheckOutcome::Inert => |check| (check.tree == TreeKind::Head).then_some(CheckOutcome::Inert),
             _ => |check| (check.tree == TreeKind::Head).then_some(CheckOutcome::Timeout),
         };
-        let play = proven(bench);
-        assert!(row(&play).is_worse(), "{outcome:?}");
-        assert_eq!(row(&play).missing.len(), 2, "{outcome:?}");
+        let play = prove_change(bench);
+        assert!(read_check_row(&play).is_worse(), "{outcome:?}");
+        assert_eq!(read_check_row(&play).missing.len(), 2, "{outcome:?}");
     }
 }
 
@@ -121,93 +124,102 @@ fn number_that_falls_is_worse_without_names() {
         TreeKind::Head => 0,
         _ => 4,
     };
-    let play = proven(bench);
-    assert_eq!((row(&play).missing_count, row(&play).is_worse()), (3, true));
+    let play = prove_change(bench);
+    assert_eq!(
+        (
+            read_check_row(&play).missing_count,
+            read_check_row(&play).is_worse()
+        ),
+        (3, true)
+    );
 }
 
 #[test]
 fn silenced_test_goes_back_then_blocks() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL[1..], &[]),
         TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
     assert_eq!(play.state.turns(), 4, "one return");
-    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Block)]);
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
+    assert_eq!(list_findings(&play), [("test_silenced", FindingSeverity::Block)]);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
     assert!(matches!(play.last_request(), OutboundAction::DecisionNeeded(_)));
 }
 
 #[test]
 fn silenced_test_that_holds_is_flagged() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::Head => (&ALL[1..], &[]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Flag)]);
+    assert_eq!(list_findings(&play), [("test_silenced", FindingSeverity::Flag)]);
 }
 
 #[test]
 fn weakened_test_blocks_whatever_passes() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Block)]);
+    assert_eq!(list_findings(&play), [("test_weakened", FindingSeverity::Block)]);
     let finding = &play.state.proof().unwrap().findings[0];
     assert!(
         finding.words.contains(ALL[0]) && finding.path == "tests/test_cart.py",
         "{finding:?}"
     );
-    assert!(matches!(returns(&play)[..], [ReturnReason::Weakened { .. }]));
+    assert!(matches!(list_returns(&play)[..], [ReturnReason::Weakened { .. }]));
 }
 
 #[test]
 fn failing_test_that_is_left_out_blocks() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL[1..], &[]),
         _ => (&ALL[1..], &ALL[..1]),
     }));
-    assert_eq!(findings(&play), [("test_silenced", FindingSeverity::Block)]);
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
+    assert_eq!(list_findings(&play), [("test_silenced", FindingSeverity::Block)]);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
 }
 
 #[test]
 fn rewritten_expectation_of_failing_test_blocks() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL, &[]),
         _ => (&ALL[1..], &ALL[..1]),
     }));
-    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Block)]);
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
+    assert_eq!(list_findings(&play), [("test_weakened", FindingSeverity::Block)]);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
 }
 
 #[test]
 fn changed_expectation_of_behavior_is_flagged() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::HeadWithBase { .. } | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(findings(&play), [("behavior_changed", FindingSeverity::Flag)]);
-    assert_eq!(level(&play), Some(EvidenceLevel::E3));
+    assert_eq!(
+        list_findings(&play),
+        [("behavior_changed", FindingSeverity::Flag)]
+    );
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
     assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::ChangedTests));
     assert_eq!(play.state.turns(), 2, "nothing goes back");
 }
 
 #[test]
 fn weakened_test_named_by_ticket_is_flag() {
-    let mut asked = request(domain::Job::Implement);
+    let mut asked = build_job_request(domain::Job::Implement);
     asked.text.description = "Totals are new.\nLet test_total accept both forms. Thanks!".to_owned();
-    let mut play = Play::implement(asked, (0..6).flat_map(|_| done()));
+    let mut play = Play::implement(asked, (0..6).flat_map(|_| build_work_replies()));
     play.checks = Bench {
         is_there: true,
-        ..bench(|tree| match tree {
+        ..build_bench(|tree| match tree {
             TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
             _ => (&ALL, &[]),
         })
     };
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(findings(&play), [("test_weakened", FindingSeverity::Flag)]);
+    assert_eq!(list_findings(&play), [("test_weakened", FindingSeverity::Flag)]);
     let finding = &play.state.proof().unwrap().findings[0];
     assert_eq!(finding.ticket_words, "Let test_total accept both forms");
 }
@@ -219,19 +231,19 @@ fn weakened_test_only_mentioned_by_ticket_blocks() {
         "The check test_total shows it; it is right.",
         "Do not change test_total.",
     ] {
-        let mut asked = request(domain::Job::Implement);
+        let mut asked = build_job_request(domain::Job::Implement);
         asked.text.description = text.to_owned();
-        let mut play = Play::implement(asked, (0..6).flat_map(|_| done()));
+        let mut play = Play::implement(asked, (0..6).flat_map(|_| build_work_replies()));
         play.checks = Bench {
             is_there: true,
-            ..bench(|tree| match tree {
+            ..build_bench(|tree| match tree {
                 TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
                 _ => (&ALL, &[]),
             })
         };
         play.drive();
         assert_eq!(
-            findings(&play),
+            list_findings(&play),
             [("test_weakened", FindingSeverity::Block)],
             "{text}"
         );
@@ -241,30 +253,30 @@ fn weakened_test_only_mentioned_by_ticket_blocks() {
 #[test]
 fn forged_repair_is_no_evidence() {
     // With a support file of the change a test passes that still fails with the files of the base.
-    let mut bench = bench(|tree| match tree {
+    let mut bench = build_bench(|tree| match tree {
         TreeKind::Base | TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     });
     bench.change.test_files.clear();
     bench.change.support_files = vec!["sitecustomize.py".to_owned()];
-    let play = proven(bench);
+    let play = prove_change(bench);
     assert_eq!(
-        (level(&play), row(&play).mended.len()),
+        (read_evidence_level(&play), read_check_row(&play).mended.len()),
         (Some(EvidenceLevel::E1), 0)
     );
 }
 
 #[test]
 fn existing_test_outranks_changed_test() {
-    let play = proven(bench(|tree| match tree {
+    let play = prove_change(build_bench(|tree| match tree {
         TreeKind::Base | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(level(&play), Some(EvidenceLevel::E3));
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
     assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::OwnTests));
 }
 
-fn hunk(path: &str, is_test: bool) -> ChangeHunk {
+fn build_hunk(path: &str, is_test: bool) -> ChangeHunk {
     ChangeHunk {
         path: path.to_owned(),
         line: 1,
@@ -275,16 +287,16 @@ fn hunk(path: &str, is_test: bool) -> ChangeHunk {
 
 #[test]
 fn tests_beside_the_code_are_evidence() {
-    let mut bench = bench(|tree| match tree {
+    let mut bench = build_bench(|tree| match tree {
         TreeKind::Head => (&["tests::new", "tests::old"], &[]),
         TreeKind::HeadWithBase { hunks, .. } if hunks == &[0] => (&["tests::old"], &["tests::new"]),
         _ => (&["tests::old"], &[]),
     });
     bench.change.test_files.clear();
     bench.change.hunks = vec![
-        hunk("src/lib.rs", false),
-        hunk("src/lib.rs", true),
-        hunk("src/a.rs", false),
+        build_hunk("src/lib.rs", false),
+        build_hunk("src/lib.rs", true),
+        build_hunk("src/a.rs", false),
     ];
     let product = |path: &str| ChangedFileSize {
         path: path.to_owned(),
@@ -293,30 +305,30 @@ fn tests_beside_the_code_are_evidence() {
         role: FileRole::Product,
     };
     bench.change.changed = vec![product("src/a.rs"), product("src/lib.rs")];
-    let play = proven(bench);
+    let play = prove_change(bench);
     assert_eq!(
-        (level(&play), &row(&play).mended[..]),
+        (read_evidence_level(&play), &read_check_row(&play).mended[..]),
         (Some(EvidenceLevel::E3), &["tests::new".to_owned()][..])
     );
     let base = |check: &domain::check::CheckSpec| matches!(&check.tree, TreeKind::HeadWithBase { paths, hunks, .. } if paths == &["src/a.rs"] && hunks == &[0]);
-    assert!(runs(&play, base) > 0, "the other file is the base's");
+    assert!(count_check_runs(&play, base) > 0, "the other file is the base's");
 }
 
 #[test]
 fn reverted_part_breaking_new_test_is_evidence() {
-    let mut bench = bench(|tree| match tree {
+    let mut bench = build_bench(|tree| match tree {
         TreeKind::HeadWithout { .. } => (&["tests::old"], &["tests::new"]),
         TreeKind::Head => (&["tests::old", "tests::new"], &[]),
         _ => (&["tests::old"], &[]),
     });
     bench.outcome = |check| matches!(check.tree, TreeKind::BaseWith { .. }).then_some(CheckOutcome::Infra);
-    bench.change.hunks = vec![hunk("src/lib.rs", false)];
-    assert_eq!(level(&proven(bench)), Some(EvidenceLevel::E3));
+    bench.change.hunks = vec![build_hunk("src/lib.rs", false)];
+    assert_eq!(read_evidence_level(&prove_change(bench)), Some(EvidenceLevel::E3));
 }
 
-fn doubts(bench: Bench) -> Vec<ChangeDoubt> {
-    let play = proven(bench);
-    let found = returns(&play).into_iter().flat_map(|why| match why {
+fn find_doubts(bench: Bench) -> Vec<ChangeDoubt> {
+    let play = prove_change(bench);
+    let found = list_returns(&play).into_iter().flat_map(|why| match why {
         ReturnReason::Questioned { doubts } => doubts.clone(),
         _ => Vec::new(),
     });
@@ -325,7 +337,7 @@ fn doubts(bench: Bench) -> Vec<ChangeDoubt> {
 
 #[test]
 fn change_of_comments_is_questioned_once() {
-    let mut bench = bench(|_| (&ALL, &[]));
+    let mut bench = build_bench(|_| (&ALL, &[]));
     bench.change.code_lines = Some(0);
     bench.change.changed = vec![ChangedFileSize {
         path: "shop/cart.py".to_owned(),
@@ -333,19 +345,19 @@ fn change_of_comments_is_questioned_once() {
         removed: 0,
         role: FileRole::Product,
     }];
-    assert_eq!(doubts(bench), [ChangeDoubt::NoCode]);
+    assert_eq!(find_doubts(bench), [ChangeDoubt::NoCode]);
 }
 
 #[test]
 fn change_of_thousands_of_lines_is_questioned() {
-    let mut bench = bench(|_| (&ALL, &[]));
+    let mut bench = build_bench(|_| (&ALL, &[]));
     bench.change.product_lines = 3_000;
-    assert_eq!(doubts(bench), [ChangeDoubt::TooLarge { lines: 3_000 }]);
+    assert_eq!(find_doubts(bench), [ChangeDoubt::TooLarge { lines: 3_000 }]);
 }
 
 #[test]
 fn flagged_change_does_not_go_back() {
-    let mut bench = bench(|_| (&ALL, &[]));
+    let mut bench = build_bench(|_| (&ALL, &[]));
     bench.change.findings = vec![ChangeFinding {
         path: "shop/cart.py".to_owned(),
         line: 3,
@@ -354,5 +366,5 @@ fn flagged_change_does_not_go_back() {
         words: "an example of the ticket".to_owned(),
         ticket_words: String::new(),
     }];
-    assert_eq!(proven(bench).state.turns(), 2);
+    assert_eq!(prove_change(bench).state.turns(), 2);
 }

@@ -2,10 +2,10 @@
 
 use domain::{EffortEstimate, EffortQuartiles, Job, OutboundAction};
 
-use super::play::{Play, done, request};
+use super::play::{Play, build_job_request, build_work_replies};
 use crate::run::RunAction;
 
-fn told(play: &Play) -> usize {
+fn count_forecasts(play: &Play) -> usize {
     let asked = play.state.reports.iter();
     asked
         .filter(|report| matches!(report.request, OutboundAction::EffortForecast(_)))
@@ -25,17 +25,17 @@ fn forecast_is_posted_once_before_work() {
         cost_micros: None,
         lines: middle(30),
     };
-    let mut play = Play::implement(request(Job::Implement), done());
+    let mut play = Play::implement(build_job_request(Job::Implement), build_work_replies());
     play.forecast = Some(forecast);
     play.until_model_call();
-    assert_eq!((told(&play), play.state.turns()), (1, 1));
+    assert_eq!((count_forecasts(&play), play.state.turns()), (1, 1));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(told(&play), 1);
+    assert_eq!(count_forecasts(&play), 1);
 }
 
 #[test]
 fn forecast_without_history_is_omitted() {
-    let mut play = Play::implement(request(Job::Implement), done());
+    let mut play = Play::implement(build_job_request(Job::Implement), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!((told(&play), play.state.forecast), (0, Some(None)));
+    assert_eq!((count_forecasts(&play), play.state.forecast), (0, Some(None)));
 }

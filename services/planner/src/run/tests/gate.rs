@@ -5,27 +5,27 @@ use domain::{
     StopReason,
 };
 
-use super::play::{Play, commit, decided, decided_on, done, request};
+use super::play::{Play, build_commit_id, build_decision, build_job_request, build_work_replies, decided_on};
 use crate::run::RunAction;
 use crate::transcript::TranscriptMessage;
 
 fn before_the_gate() -> Play {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.approval = ApprovalRule::BeforePush;
-    let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
+    let mut play = Play::implement(asked, (0..5).flat_map(|_| build_work_replies()));
     assert_eq!(play.drive(), RunAction::Wait);
     play
 }
 
 /// Plays to the decision, with the change shown to the person.
-fn gated() -> Play {
+fn play_to_decision() -> Play {
     let mut play = before_the_gate();
-    shown(&mut play);
+    confirm_shown_change(&mut play);
     play
 }
 
 /// Reports the change as shown; the run then waits for the decision.
-fn shown(play: &mut Play) {
+fn confirm_shown_change(play: &mut Play) {
     assert!(play.is_parked_for("report"));
     play.shown();
     assert_eq!(play.drive(), RunAction::Wait);
@@ -34,10 +34,10 @@ fn shown(play: &mut Play) {
 
 #[test]
 fn an_approved_change_is_pushed() {
-    let mut play = gated();
-    play.append(decided(DecisionVerdict::Approve));
+    let mut play = play_to_decision();
+    play.append(build_decision(DecisionVerdict::Approve));
     assert!(
-        !play.state.accepts(&decided(DecisionVerdict::Approve)),
+        !play.state.accepts(&build_decision(DecisionVerdict::Approve)),
         "a repeated decision says nothing new"
     );
     assert_eq!(play.drive(), RunAction::Wait);
@@ -46,20 +46,20 @@ fn an_approved_change_is_pushed() {
 
 #[test]
 fn a_rejected_change_ends_the_run() {
-    let mut play = gated();
-    play.append(decided(DecisionVerdict::Reject));
+    let mut play = play_to_decision();
+    play.append(build_decision(DecisionVerdict::Reject));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Rejected { by: "ada".to_owned() });
 }
 
 #[test]
 fn revised_change_requests_new_decision() {
-    let mut play = gated();
-    play.append(decided(DecisionVerdict::Revise));
+    let mut play = play_to_decision();
+    play.append(build_decision(DecisionVerdict::Revise));
     assert_eq!(play.drive(), RunAction::Wait);
     let told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("Add a test."));
     assert!(play.transcript().messages.iter().any(told));
-    shown(&mut play);
+    confirm_shown_change(&mut play);
     let gates = play
         .state
         .reports
@@ -86,42 +86,47 @@ fn last_asked(play: &Play) -> char {
 
 #[test]
 fn decision_request_names_commit_and_pack() {
-    let play = gated();
+    let play = play_to_decision();
     let OutboundAction::DecisionNeeded(domain::PushProposal { push, .. }) = play.last_request() else {
         panic!("nobody is asked")
     };
-    assert_eq!((&push.head, &push.base), (&commit('1'), &commit('b')));
+    assert_eq!(
+        (&push.head, &push.base),
+        (&build_commit_id('1'), &build_commit_id('b'))
+    );
     assert_eq!(push.pack, play.snapshot().pack);
 }
 
 #[test]
 fn approval_covers_only_its_commit() {
-    let mut play = gated();
-    play.append(decided(DecisionVerdict::Approve));
+    let mut play = play_to_decision();
+    play.append(build_decision(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     // The reporter refuses the push, so the model commits again.
     let detail = "too large".to_owned();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }));
     assert_eq!(play.drive(), RunAction::Wait);
-    shown(&mut play);
-    assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
+    confirm_shown_change(&mut play);
+    assert_eq!(asked_about(&play), [build_commit_id('1'), build_commit_id('2')]);
     assert!(
-        !play.state.accepts(&decided(DecisionVerdict::Approve)),
+        !play.state.accepts(&build_decision(DecisionVerdict::Approve)),
         "an approval of the first commit says nothing of the second"
     );
     play.append(decided_on('2', DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == commit('2')));
+    assert!(
+        matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == build_commit_id('2'))
+    );
 }
 
 #[test]
 fn third_revision_limit_ends_run() {
-    let mut play = gated();
+    let mut play = play_to_decision();
     for _ in 0..3 {
         let head = last_asked(&play);
         play.append(decided_on(head, DecisionVerdict::Revise));
         assert_eq!(play.drive(), RunAction::Wait);
-        shown(&mut play);
+        confirm_shown_change(&mut play);
     }
     let head = last_asked(&play);
     play.append(decided_on(head, DecisionVerdict::Revise));
@@ -137,5 +142,5 @@ fn refused_change_returns_to_model_before_decision() {
     play.drive();
     let told = |entry: &domain::JournalEntry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
     assert!(play.entries.iter().any(told), "the model goes on");
-    assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
+    assert_eq!(asked_about(&play), [build_commit_id('1'), build_commit_id('2')]);
 }

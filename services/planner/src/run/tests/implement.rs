@@ -8,15 +8,16 @@ use domain::{
 use serde_json::json;
 
 use super::play::{
-    Play, change, commit, decided, done, end, entry, finish, info, reply, request, run_id, stop_requested,
-    tools,
+    Play, build_commit_id, build_decision, build_edit_calls, build_end_reply, build_entry, build_finish_call,
+    build_job_request, build_reply, build_tool_reply, build_work_replies, build_workspace, run_id,
+    stop_requested,
 };
 use crate::run::{PlannerRunState, RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
 
 #[test]
 fn run_leads_from_ticket_to_pull_request() {
-    let mut play = Play::with(done());
+    let mut play = Play::with(build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
         &play.state.reports[0].request,
@@ -27,7 +28,7 @@ fn run_leads_from_ticket_to_pull_request() {
     };
     assert_eq!(
         (push.head.clone(), push.base.clone(), push.expected.clone()),
-        (commit('1'), commit('b'), None)
+        (build_commit_id('1'), build_commit_id('b'), None)
     );
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
@@ -50,11 +51,13 @@ fn run_leads_from_ticket_to_pull_request() {
 
 #[test]
 fn branch_and_commit_names_follow_rules() {
-    let mut calls = change();
-    calls.push(finish());
-    let mut play = Play::with([tools(&calls)]);
+    let mut calls = build_edit_calls();
+    calls.push(build_finish_call());
+    let mut play = Play::with([build_tool_reply(&calls)]);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == commit('1')));
+    assert!(
+        matches!(play.last_request(), OutboundAction::PushBranch(push) if push.head == build_commit_id('1'))
+    );
     let own: Vec<_> = play
         .entries
         .iter()
@@ -72,9 +75,9 @@ fn branch_and_commit_names_follow_rules() {
 
 #[test]
 fn corrected_change_replaces_refused_commit() {
-    let mut calls = change();
-    calls.push(finish());
-    let mut play = Play::with([tools(&calls), tools(&calls)]);
+    let mut calls = build_edit_calls();
+    calls.push(build_finish_call());
+    let mut play = Play::with([build_tool_reply(&calls), build_tool_reply(&calls)]);
     assert_eq!(play.drive(), RunAction::Wait);
     let violations = vec![PolicyViolation::Protected {
         path: ".github/workflows/ci.yml".to_owned(),
@@ -100,9 +103,9 @@ fn corrected_change_replaces_refused_commit() {
 
 #[test]
 fn refused_description_is_asked_for_anew() {
-    let mut calls = change();
-    calls.push(finish());
-    let mut play = Play::with([tools(&calls), tools(&[finish()])]);
+    let mut calls = build_edit_calls();
+    calls.push(build_finish_call());
+    let mut play = Play::with([build_tool_reply(&calls), build_tool_reply(&[build_finish_call()])]);
     assert_eq!(play.drive(), RunAction::Wait);
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
@@ -142,7 +145,7 @@ fn wrong_name_is_refused_with_right_form() {
         ),
     ];
     for (name, input, right) in cases {
-        let mut play = Play::with([tools(&[(name, input)])]);
+        let mut play = Play::with([build_tool_reply(&[(name, input)])]);
         play.until(|action| matches!(action, RunAction::AskModel { .. }));
         play.perform(decide_action(&play.state));
         play.until_model_call();
@@ -157,7 +160,7 @@ fn wrong_name_is_refused_with_right_form() {
 
 #[test]
 fn refused_push_returns_three_times_then_ends() {
-    let mut play = Play::with((0..4).flat_map(|_| done()));
+    let mut play = Play::with((0..4).flat_map(|_| build_work_replies()));
     let detail = "a workflow file was changed".to_owned();
     for round in 0..4 {
         assert_eq!(play.drive(), RunAction::Wait, "{round}");
@@ -183,7 +186,11 @@ fn refused_push_returns_three_times_then_ends() {
 
 #[test]
 fn end_without_change_is_reported() {
-    let mut play = Play::with([end("I look."), end("I look again."), end("Nothing to do.")]);
+    let mut play = Play::with([
+        build_end_reply("I look."),
+        build_end_reply("I look again."),
+        build_end_reply("Nothing to do."),
+    ]);
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 3);
     assert_eq!(
@@ -197,7 +204,12 @@ fn end_without_change_is_reported() {
 
 #[test]
 fn change_without_exit_gets_two_reminders() {
-    let mut play = Play::with([tools(&change()), end("a"), end("b"), end("c")]);
+    let mut play = Play::with([
+        build_tool_reply(&build_edit_calls()),
+        build_end_reply("a"),
+        build_end_reply("b"),
+        build_end_reply("c"),
+    ]);
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 4);
     assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
@@ -209,7 +221,7 @@ fn change_without_exit_gets_two_reminders() {
 #[test]
 fn give_up_ends_run_with_evidence() {
     let input = json!({"kind": "already_done", "evidence": "cart.py line 3 does it."});
-    let mut play = Play::with([tools(&[("give_up", input)])]);
+    let mut play = Play::with([build_tool_reply(&[("give_up", input)])]);
     assert_eq!(play.drive(), RunAction::Rest);
     let reason = StopReason::GivenUp {
         kind: GiveUp::AlreadyDone,
@@ -223,7 +235,7 @@ fn give_up_ends_run_with_evidence() {
 
 #[test]
 fn finish_without_change_returns_then_ends() {
-    let mut play = Play::with((0..9).map(|_| tools(&[finish()])));
+    let mut play = Play::with((0..9).map(|_| build_tool_reply(&[build_finish_call()])));
     play.empty = true;
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(
@@ -235,12 +247,12 @@ fn finish_without_change_returns_then_ends() {
 #[test]
 fn question_is_asked_once_and_awaits_instructor() {
     let question = || {
-        tools(&[(
+        build_tool_reply(&[(
             "ask",
             json!({"questions": [{"text": "Gross or net?", "options": ["gross", "net"]}]}),
         )])
     };
-    let mut play = Play::with([question(), question(), end("Nothing.")]);
+    let mut play = Play::with([question(), question(), build_end_reply("Nothing.")]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), OutboundAction::QuestionAsked(report::QuestionAsked { questions }) if questions.len() == 1)
@@ -274,9 +286,9 @@ fn question_is_asked_once_and_awaits_instructor() {
 #[test]
 fn turn_beyond_limit_is_never_requested() {
     for (wanted, limit) in [(60, 60), (3, 3), (500, 60)] {
-        let mut asked = request(Job::Implement);
+        let mut asked = build_job_request(Job::Implement);
         asked.rules.agent.max_turns = wanted;
-        let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
+        let read = |line| build_tool_reply(&[("read_file", json!({"path": "a", "offset": line}))]);
         let mut play = Play::implement(asked, (0..70).map(read));
         assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.state.turns(), limit);
@@ -312,7 +324,7 @@ fn invalid_call_is_answered_by_planner() {
         ("ask", json!({"questions": []}), "one to three questions"),
     ];
     for (name, input, words) in cases {
-        let mut play = Play::with([tools(&[(name, input)]), end("I give up.")]);
+        let mut play = Play::with([build_tool_reply(&[(name, input)]), build_end_reply("I give up.")]);
         assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.last_result().status, ToolStatus::Error);
         assert!(
@@ -325,8 +337,8 @@ fn invalid_call_is_answered_by_planner() {
 
 #[test]
 fn truncated_reply_runs_no_tool() {
-    let cut = reply(ReplyStop::MaxTokens, "I", &change());
-    let mut play = Play::with([cut, end("Nothing to do.")]);
+    let cut = build_reply(ReplyStop::MaxTokens, "I", &build_edit_calls());
+    let mut play = Play::with([cut, build_end_reply("Nothing to do.")]);
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(
         !play
@@ -340,7 +352,7 @@ fn truncated_reply_runs_no_tool() {
 
 #[test]
 fn stop_request_ends_run_with_report() {
-    let mut play = Play::with(done());
+    let mut play = Play::with(build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     play.append(stop_requested());
     assert_eq!(play.drive(), RunAction::Rest);
@@ -350,13 +362,13 @@ fn stop_request_ends_run_with_report() {
 
 #[test]
 fn lost_workspace_voids_results_after_snapshot() {
-    let mut play = Play::with([tools(&[
+    let mut play = Play::with([build_tool_reply(&[
         ("edit_file", json!({"path": "a"})),
         ("write_file", json!({"path": "b"})),
     ])]);
     play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == "write_file"));
     play.append(Fact::WorkspaceRestored {
-        workspace: info(),
+        workspace: build_workspace(),
         snapshot: None,
         repository: None,
     });
@@ -375,9 +387,9 @@ fn lost_workspace_voids_results_after_snapshot() {
 
 #[test]
 fn impossible_facts_are_refused() {
-    let mut play = Play::with([end("Nothing to do.")]);
+    let mut play = Play::with([build_end_reply("Nothing to do.")]);
     play.drive();
-    let after_the_end = entry(
+    let after_the_end = build_entry(
         play.state.position,
         Fact::Parked {
             waits_for: WaitCondition::Report,
@@ -390,7 +402,7 @@ fn impossible_facts_are_refused() {
     let cases = [
         Fact::ModelReplied {
             id: id.clone(),
-            reply: end("?"),
+            reply: build_end_reply("?"),
             prompt: None,
         },
         Fact::ToolFinished {
@@ -399,20 +411,23 @@ fn impossible_facts_are_refused() {
         },
         Fact::WorkspaceOpened {
             id: id.clone(),
-            workspace: info(),
+            workspace: build_workspace(),
             repository: None,
         },
         Fact::ReportSettled {
             id: id.into(),
             outcome: OutboundOutcome::Done(OutboundReceipt::Told),
         },
-        decided(DecisionVerdict::Approve),
+        build_decision(DecisionVerdict::Approve),
     ];
     for fact in cases {
         let name = fact.name();
-        assert!(fresh.state.clone().apply(&entry(1, fact)).is_err(), "{name}");
+        assert!(
+            fresh.state.clone().apply(&build_entry(1, fact)).is_err(),
+            "{name}"
+        );
     }
-    let gap = entry(2, stop_requested());
+    let gap = build_entry(2, stop_requested());
     assert!(fresh.state.clone().apply(&gap).is_err());
 }
 
@@ -434,7 +449,7 @@ fn ticket_text_cannot_close_tag() {
         .iter()
         .map(|name| format!("</{name}></{name}-0>{}", closing(name)))
         .collect();
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.text.summary.clone_from(&hostile);
     asked.text.description.clone_from(&hostile);
     asked.text.kind.clone_from(&hostile);
@@ -473,7 +488,7 @@ fn ticket_text_cannot_close_tag() {
 
 #[test]
 fn run_separates_work_by_repository() {
-    let mut play = Play::with(done());
+    let mut play = Play::with(build_work_replies());
     play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == "commit_changes"));
     let site = || Some("acme/site".parse().unwrap());
     let id = play.state.next_id();
@@ -483,7 +498,7 @@ fn run_separates_work_by_repository() {
     });
     let workspace = ExecutorWorkspace {
         id: "w2".to_owned(),
-        ..info()
+        ..build_workspace()
     };
     play.append(Fact::WorkspaceOpened {
         id,
@@ -491,7 +506,7 @@ fn run_separates_work_by_repository() {
         repository: site(),
     });
     assert_eq!(play.state.open_workspaces().count(), 2);
-    assert_eq!(play.state.open_workspace(), Some(&info()));
+    assert_eq!(play.state.open_workspace(), Some(&build_workspace()));
     play.append(Fact::WorkspaceRestored {
         workspace,
         snapshot: None,
@@ -504,7 +519,7 @@ fn run_separates_work_by_repository() {
         "{action:?}"
     );
     play.perform(action);
-    assert_eq!(play.state.work().head, Some(commit('1')));
+    assert_eq!(play.state.work().head, Some(build_commit_id('1')));
     assert_eq!(play.state.works[&site().unwrap()].head, None);
     let entries = &play.entries;
     let again = PlannerRunState::fold(&run_id(), entries).unwrap().unwrap();
@@ -513,7 +528,7 @@ fn run_separates_work_by_repository() {
 
 #[test]
 fn first_prompt_has_criteria_and_places() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.text.description = "Acceptance criteria\n\n- Empty carts cost nothing.\n".to_owned();
     let mut play = Play::implement(asked, []);
     play.until_model_call();
@@ -531,9 +546,9 @@ fn first_prompt_has_criteria_and_places() {
 #[test]
 fn words_before_work_are_reminded_of() {
     let mut play = Play::with([
-        end("I will first look at the repository."),
-        tools(&change()),
-        tools(&[finish()]),
+        build_end_reply("I will first look at the repository."),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
     ]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
@@ -546,13 +561,21 @@ fn call_in_text_is_named_as_that() {
         "to=functions.read_file {\"path\": \"a\"}",
         "{\"name\": \"finish\", \"arguments\": {\"title\": \"x\"}}",
     ] {
-        let mut play = Play::with([end(text), tools(&change()), tools(&[finish()])]);
+        let mut play = Play::with([
+            build_end_reply(text),
+            build_tool_reply(&build_edit_calls()),
+            build_tool_reply(&[build_finish_call()]),
+        ]);
         assert_eq!(play.drive(), RunAction::Wait, "{text}");
         let messages = play.transcript().messages;
         let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
         assert!(messages.iter().any(is_told), "{text}: {messages:?}");
     }
-    let mut plain = Play::with([end("The input is {a: 1}."), tools(&change()), tools(&[finish()])]);
+    let mut plain = Play::with([
+        build_end_reply("The input is {a: 1}."),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
     assert_eq!(plain.drive(), RunAction::Wait);
     let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
     assert!(!plain.transcript().messages.iter().any(is_told));
@@ -560,7 +583,7 @@ fn call_in_text_is_named_as_that() {
 
 #[test]
 fn truncated_replies_without_calls_end_work() {
-    let cut = || reply(ReplyStop::MaxTokens, "Let me think", &[]);
+    let cut = || build_reply(ReplyStop::MaxTokens, "Let me think", &[]);
     let mut play = Play::with((0..9).map(|_| cut()));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.state.turns(), 3);
@@ -568,7 +591,14 @@ fn truncated_replies_without_calls_end_work() {
         panic!("{:?}", play.reason())
     };
     assert_eq!(repetition.kind, domain::RepetitionKind::Truncated);
-    let mut work = Play::with([cut(), cut(), tools(&change()), cut(), cut(), tools(&[finish()])]);
+    let mut work = Play::with([
+        cut(),
+        cut(),
+        build_tool_reply(&build_edit_calls()),
+        cut(),
+        cut(),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
     assert_eq!(work.drive(), RunAction::Wait, "only a row of them counts");
 }
 
@@ -603,7 +633,7 @@ fn conflicting_branch_gets_free_name() {
         (&moved, false),
     ];
     for (refusal, is_flat) in refusals {
-        let mut play = Play::with(done());
+        let mut play = Play::with(build_work_replies());
         assert_eq!(play.drive(), RunAction::Wait);
         let (turns, own) = (play.state.turns(), wanted_branch(&play));
         play.settle(OutboundOutcome::Refused(refusal(own.clone())));
@@ -625,7 +655,7 @@ fn conflicting_branch_gets_free_name() {
         );
         play.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: third.clone(),
-            head: play.committed.map(commit).unwrap(),
+            head: play.committed.map(build_commit_id).unwrap(),
         }));
         assert_eq!(play.drive(), RunAction::Wait);
         assert!(
@@ -639,7 +669,7 @@ fn conflicting_branch_gets_free_name() {
 
 #[test]
 fn refused_branch_names_end_in_refusal() {
-    let mut play = Play::with((0..4).flat_map(|_| done()));
+    let mut play = Play::with((0..4).flat_map(|_| build_work_replies()));
     let mut names = Vec::new();
     while play.drive() == RunAction::Wait {
         let branch = wanted_branch(&play);

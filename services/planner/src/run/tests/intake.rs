@@ -8,23 +8,23 @@ use domain::{
 use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
 
-use super::play::{Play, done, end, request, tools};
+use super::play::{Play, build_end_reply, build_job_request, build_tool_reply, build_work_replies};
 use crate::run::{RunAction, decide_action};
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 
-fn play(looks: &[ModelReply]) -> Play {
-    let mut asked = request(Job::Implement);
+fn build_intake_play(looks: &[ModelReply]) -> Play {
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.intake = true;
     asked.text.description =
         "Totals are wrong.\n\nAcceptance criteria:\n- Totals count pieces\n- Taxes stay".to_owned();
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.around
         .insert(RunPhase::Intake, looks.iter().cloned().collect());
     play
 }
 
-fn look(fields: &Value) -> ModelReply {
-    end(&surrounding_replies::render_intake(fields))
+fn build_intake_reply(fields: &Value) -> ModelReply {
+    build_end_reply(&surrounding_replies::render_intake(fields))
 }
 
 fn last_words(transcript: &ModelTranscript) -> &str {
@@ -34,7 +34,7 @@ fn last_words(transcript: &ModelTranscript) -> &str {
     }
 }
 
-fn comment(sequence: u64, may_instruct: bool) -> Fact {
+fn build_comment_news(sequence: u64, may_instruct: bool) -> Fact {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
         author: "ada".to_owned(),
@@ -60,7 +60,7 @@ fn work_prompt_has_intake_and_criteria() {
         "components": ["checkout"],
         "criteria": [{"quote": "totals  are WRONG", "testable": true}, {"quote": "taxes stay", "testable": true}],
     });
-    let mut play = play(&[look(&seen)]);
+    let mut play = build_intake_play(&[build_intake_reply(&seen)]);
     play.until_model_call();
     assert_eq!(play.transcript().tools, []);
     assert_eq!(play.transcript().output.unwrap().name, "intake");
@@ -92,7 +92,7 @@ fn work_prompt_has_intake_and_criteria() {
 
 #[test]
 fn finish_requires_row_per_criterion() {
-    let mut play = play(&[look(&json!({}))]);
+    let mut play = build_intake_play(&[build_intake_reply(&json!({}))]);
     play.drive();
     let words = &play.last_result().content;
     assert!(
@@ -114,7 +114,7 @@ fn second_unusable_intake_is_skipped() {
         (json!({"class": "huge"}), "unknown variant `huge`"),
     ];
     for (fields, fault) in cases {
-        let mut play = play(&[look(&fields), look(&fields)]);
+        let mut play = build_intake_play(&[build_intake_reply(&fields), build_intake_reply(&fields)]);
         play.until_model_call();
         play.perform(decide_action(&play.state));
         play.until_model_call();
@@ -133,9 +133,9 @@ fn second_unusable_intake_is_skipped() {
 
 #[test]
 fn reply_with_tool_calls_is_unusable() {
-    let mut play = play(&[
-        tools(&[("read_file", json!({}))]),
-        look(&json!({"class": "large"})),
+    let mut play = build_intake_play(&[
+        build_tool_reply(&[("read_file", json!({}))]),
+        build_intake_reply(&json!({"class": "large"})),
     ]);
     play.until_model_call();
     play.perform(decide_action(&play.state));
@@ -148,7 +148,9 @@ fn reply_with_tool_calls_is_unusable() {
 #[test]
 fn intake_question_precedes_work_with_answer() {
     let questions = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
-    let mut play = play(&[look(&json!({"decision": "ask", "questions": questions}))]);
+    let mut play = build_intake_play(&[build_intake_reply(
+        &json!({"decision": "ask", "questions": questions}),
+    )]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), OutboundAction::QuestionAsked(report::QuestionAsked { questions }) if questions[0].text == "Gross or net?")
@@ -156,9 +158,9 @@ fn intake_question_precedes_work_with_answer() {
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("answer"));
-    play.append(comment(60, false));
+    play.append(build_comment_news(60, false));
     assert_eq!(play.drive(), RunAction::Wait, "a stranger answers nothing");
-    play.append(comment(61, true));
+    play.append(build_comment_news(61, true));
     play.until_model_call();
     assert_eq!(play.state.dialog().unwrap().phase, RunPhase::Work);
     let transcript = play.transcript();
@@ -168,7 +170,7 @@ fn intake_question_precedes_work_with_answer() {
 #[test]
 fn declined_ticket_ends_run_with_reason() {
     let fields = json!({"decision": "decline", "decline_kind": "too_large", "reason": "Split it by module."});
-    let mut play = play(&[look(&fields)]);
+    let mut play = build_intake_play(&[build_intake_reply(&fields)]);
     assert_eq!(play.drive(), RunAction::Rest);
     let reason = StopReason::GivenUp {
         kind: GiveUp::TooLarge,
@@ -183,7 +185,7 @@ fn declined_ticket_ends_run_with_reason() {
 
 #[test]
 fn intake_modules_follow_rules_with_reasons() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.intake = true;
     let module = |name: &str| domain::ModuleRules {
         name: name.to_owned(),
@@ -192,8 +194,9 @@ fn intake_modules_follow_rules_with_reasons() {
         kinds: Vec::new(),
     };
     asked.rules.modules = vec![module("cart"), module("mail")];
-    let names = |name: &str| look(&json!({"modules": [{"name": name, "why": "It has\nthe total."}]}));
-    let mut play = Play::implement(asked, done());
+    let names =
+        |name: &str| build_intake_reply(&json!({"modules": [{"name": name, "why": "It has\nthe total."}]}));
+    let mut play = Play::implement(asked, build_work_replies());
     play.around
         .insert(RunPhase::Intake, [names("basket"), names("cart")].into());
     play.until_model_call();
@@ -208,7 +211,7 @@ fn intake_modules_follow_rules_with_reasons() {
 #[test]
 fn duplicate_decline_requires_known_ticket() {
     let declined = |kind: &str, repeats: &str| {
-        look(
+        build_intake_reply(
             &json!({"decision": "decline", "decline_kind": kind, "repeats": repeats, "reason": "Both want the same."}),
         )
     };
@@ -222,7 +225,7 @@ fn duplicate_decline_requires_known_ticket() {
         said: Vec::new(),
     };
     let ended = |kind: &str, repeats: &str| {
-        let mut asked = request(Job::Implement);
+        let mut asked = build_job_request(Job::Implement);
         asked.rules.agent.intake = true;
         asked.background.similar = vec![SimilarTicket {
             key: "ENG-9".to_owned(),
@@ -233,10 +236,10 @@ fn duplicate_decline_requires_known_ticket() {
             earlier(4, PullRequestStatus::Merged),
             earlier(5, PullRequestStatus::Closed),
         ];
-        let mut play = Play::implement(asked, done());
+        let mut play = Play::implement(asked, build_work_replies());
         play.around.insert(
             RunPhase::Intake,
-            [declined(kind, repeats), look(&json!({}))].into(),
+            [declined(kind, repeats), build_intake_reply(&json!({}))].into(),
         );
         play.drive();
         match play.state.intake().unwrap().unwrap().decision.clone() {
@@ -254,12 +257,14 @@ fn duplicate_decline_requires_known_ticket() {
 
 #[test]
 fn long_trivial_ticket_becomes_normal() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.intake = true;
-    let read = |line| tools(&[("read_file", json!({"path": "a", "offset": line}))]);
+    let read = |line| build_tool_reply(&[("read_file", json!({"path": "a", "offset": line}))]);
     let mut play = Play::implement(asked, (0..70).map(read));
-    play.around
-        .insert(RunPhase::Intake, [look(&json!({"class": "trivial"}))].into());
+    play.around.insert(
+        RunPhase::Intake,
+        [build_intake_reply(&json!({"class": "trivial"}))].into(),
+    );
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::TurnLimit { turns: 60 });
     assert_eq!(play.state.class(), WorkClass::Normal);

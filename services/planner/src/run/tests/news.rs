@@ -3,11 +3,13 @@
 use domain::{Fact, OutboundAction, TicketComment, TicketNews, Timestamp};
 use serde_json::json;
 
-use super::play::{Play, change, done, end, finish, tools};
+use super::play::{
+    Play, build_edit_calls, build_end_reply, build_finish_call, build_tool_reply, build_work_replies,
+};
 use crate::run::{RunAction, decide_action, machine::MAX_STRANGER_COMMENTS};
 use crate::transcript::TranscriptMessage;
 
-pub(super) fn said(sequence: u64, text: &str) -> Fact {
+pub(super) fn build_comment_news(sequence: u64, text: &str) -> Fact {
     said_by(true, sequence, text)
 }
 
@@ -28,7 +30,7 @@ fn said_by(may_instruct: bool, sequence: u64, text: &str) -> Fact {
 }
 
 /// Returns the messages with news, and their positions.
-fn shown(play: &Play) -> Vec<(usize, String)> {
+fn find_news_messages(play: &Play) -> Vec<(usize, String)> {
     let messages = play.transcript().messages;
     let news = messages
         .into_iter()
@@ -44,18 +46,22 @@ fn shown(play: &Play) -> Vec<(usize, String)> {
 
 #[test]
 fn news_follow_their_turn_once() {
-    let read = || tools(&[("read_file", json!({"path": "a"}))]);
-    let mut play = Play::with([read(), read(), end("Nothing to do.")]);
+    let read = || build_tool_reply(&[("read_file", json!({"path": "a"}))]);
+    let mut play = Play::with([read(), read(), build_end_reply("Nothing to do.")]);
     play.until_model_call();
-    play.append(said(60, "Mind the tax."));
+    play.append(build_comment_news(60, "Mind the tax."));
     assert!(
-        !play.state.accepts(&said(60, "Mind the tax.")),
+        !play.state.accepts(&build_comment_news(60, "Mind the tax.")),
         "a repeated trigger says nothing new"
     );
-    assert_eq!(shown(&play), [], "a call under way is repeated as it was");
+    assert_eq!(
+        find_news_messages(&play),
+        [],
+        "a call under way is repeated as it was"
+    );
     assert_eq!(play.drive(), RunAction::Rest);
-    let [(place, text)] = &shown(&play)[..] else {
-        panic!("{:?}", shown(&play))
+    let [(place, text)] = &find_news_messages(&play)[..] else {
+        panic!("{:?}", find_news_messages(&play))
     };
     // After the task, the reply and its results.
     assert_eq!(*place, 3);
@@ -65,43 +71,43 @@ fn news_follow_their_turn_once() {
 #[test]
 fn unread_comment_delays_finish_by_turn() {
     let mut play = Play::with([
-        tools(&change()),
-        tools(&[finish()]),
-        tools(&change()),
-        tools(&[finish()]),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
     ]);
     play.until_model_call();
     play.perform(decide_action(&play.state));
     play.until_model_call();
-    play.append(said(60, "Mind the tax."));
+    play.append(build_comment_news(60, "Mind the tax."));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!((play.state.turns(), shown(&play).len()), (4, 1));
+    assert_eq!((play.state.turns(), find_news_messages(&play).len()), (4, 1));
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
 fn news_of_failed_call_reach_retry() {
-    let mut play = Play::with([end("Nothing to do.")]);
+    let mut play = Play::with([build_end_reply("Nothing to do.")]);
     play.until_model_call();
-    play.append(said(60, "Mind the tax."));
+    play.append(build_comment_news(60, "Mind the tax."));
     play.model_fails(true);
     play.drive();
     play.retry();
     play.until_model_call();
-    assert_eq!(shown(&play).len(), 1);
+    assert_eq!(find_news_messages(&play).len(), 1);
 }
 
 #[test]
 fn comment_leaves_parked_run_parked() {
-    let mut play = Play::with(done());
+    let mut play = Play::with(build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
-    play.append(said(60, "Mind the tax."));
+    play.append(build_comment_news(60, "Mind the tax."));
     assert!(play.is_parked_for("report"));
     assert_eq!(play.drive(), RunAction::Wait);
 }
 
 /// Appends a fact if the run accepts it, as its planner does.
-fn offer(play: &mut Play, fact: Fact) {
+fn offer_fact(play: &mut Play, fact: Fact) {
     if play.state.accepts(&fact) {
         play.append(fact);
     }
@@ -109,12 +115,15 @@ fn offer(play: &mut Play, fact: Fact) {
 
 #[test]
 fn two_hundred_comments_of_stranger_prolong_nothing() {
-    let mut play = Play::with([tools(&change()), tools(&[finish()])]);
+    let mut play = Play::with([
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
     for turn in 0..2 {
         play.until_model_call();
         for number in 0..100 {
             let text = format!("Do this as well: {}", "x".repeat(5_000));
-            offer(&mut play, said_by(false, 1_000 + turn * 100 + number, &text));
+            offer_fact(&mut play, said_by(false, 1_000 + turn * 100 + number, &text));
         }
         play.perform(decide_action(&play.state));
     }
@@ -126,17 +135,17 @@ fn two_hundred_comments_of_stranger_prolong_nothing() {
 
 #[test]
 fn comments_of_strangers_fill_no_conversation() {
-    let read = || tools(&[("read_file", json!({"path": "a"}))]);
-    let mut play = Play::with([read(), read(), end("Nothing to do.")]);
+    let read = || build_tool_reply(&[("read_file", json!({"path": "a"}))]);
+    let mut play = Play::with([read(), read(), build_end_reply("Nothing to do.")]);
     play.until_model_call();
     for number in 0..200 {
-        offer(&mut play, said_by(false, 60 + number, &"x".repeat(5_000)));
+        offer_fact(&mut play, said_by(false, 60 + number, &"x".repeat(5_000)));
     }
-    offer(&mut play, said(900, "Mind the tax."));
+    offer_fact(&mut play, build_comment_news(900, "Mind the tax."));
     play.perform(decide_action(&play.state));
     play.until_model_call();
-    let [(_, text)] = &shown(&play)[..] else {
-        panic!("{:?}", shown(&play))
+    let [(_, text)] = &find_news_messages(&play)[..] else {
+        panic!("{:?}", find_news_messages(&play))
     };
     assert!(text.contains("Mind the tax."));
     assert!(text.len() < 30_000, "{}", text.len());
@@ -149,7 +158,7 @@ fn comments_of_strangers_fill_no_conversation() {
 
 #[test]
 fn journal_with_more_comments_stays_readable() {
-    let mut play = Play::with([end("Nothing to do.")]);
+    let mut play = Play::with([build_end_reply("Nothing to do.")]);
     play.until_model_call();
     for number in 0..100 {
         play.append(said_by(false, 60 + number, "It is slow."));
@@ -159,21 +168,25 @@ fn journal_with_more_comments_stays_readable() {
 
 #[test]
 fn comments_of_maintainer_prolong_within_limit() {
-    let mut play = Play::with([tools(&change()), tools(&[finish()]), tools(&[finish()])]);
+    let mut play = Play::with([
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
     play.until_model_call();
     play.perform(decide_action(&play.state));
     play.until_model_call();
     for number in 0..200 {
-        offer(
+        offer_fact(
             &mut play,
-            said(60 + number, &format!("{number}: {}", "x".repeat(5_000))),
+            build_comment_news(60 + number, &format!("{number}: {}", "x".repeat(5_000))),
         );
     }
     play.perform(decide_action(&play.state));
     play.until_model_call();
     assert_eq!(play.state.turns(), 3);
-    let [(_, text)] = &shown(&play)[..] else {
-        panic!("{:?}", shown(&play))
+    let [(_, text)] = &find_news_messages(&play)[..] else {
+        panic!("{:?}", find_news_messages(&play))
     };
     assert!(text.len() < 40_000, "{}", text.len());
     assert!(

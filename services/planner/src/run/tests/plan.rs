@@ -6,21 +6,23 @@ use domain::{
 };
 use serde_json::json;
 
-use super::play::{Play, done, end, plan, request, run_id, tools};
+use super::play::{
+    Play, build_end_reply, build_job_request, build_plan_reply, build_tool_reply, build_work_replies, run_id,
+};
 use crate::run::{RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
 
-fn play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Play {
-    let mut asked = request(Job::Implement);
+fn build_plan_play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Play {
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.plan = PlanningRule::Always;
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.around.insert(RunPhase::Plan, replies.into_iter().collect());
     play
 }
 
 #[test]
 fn the_work_begins_with_the_plan() {
-    let mut play = play([plan()]);
+    let mut play = build_plan_play([build_plan_reply()]);
     play.drive();
     assert_eq!(play.state.plan().unwrap().unwrap().steps.len(), 1);
     let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
@@ -31,12 +33,12 @@ fn the_work_begins_with_the_plan() {
 
 #[test]
 fn nothing_is_changed_while_planning() {
-    let mut play = play([
-        tools(&[
+    let mut play = build_plan_play([
+        build_tool_reply(&[
             ("edit_file", json!({"path": "a"})),
             ("read_file", json!({"path": "a"})),
         ]),
-        plan(),
+        build_plan_reply(),
     ]);
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let RunAction::CallTool { call, .. } = decide_action(&play.state) else {
@@ -48,17 +50,17 @@ fn nothing_is_changed_while_planning() {
 
 #[test]
 fn missing_plan_does_not_block_work() {
-    let mut play = play((0..20).map(|_| end("Hm.")));
+    let mut play = build_plan_play((0..20).map(|_| build_end_reply("Hm.")));
     play.drive();
     assert_eq!(play.state.plan(), Some(None));
     assert!(play.state.exit().is_some());
     assert_eq!(play.state.turns(), 15 + 2);
 }
 
-fn gated() -> Play {
-    let mut asked = request(Job::Implement);
+fn play_to_decision() -> Play {
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.approval = ApprovalRule::Plan;
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
@@ -66,7 +68,7 @@ fn gated() -> Play {
     play
 }
 
-fn decided(play: &Play, verdict: DecisionVerdict) -> Fact {
+fn build_plan_decision(play: &Play, verdict: DecisionVerdict) -> Fact {
     let OutboundAction::PlanProposed(report::PlanProposed { id, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
@@ -84,9 +86,9 @@ fn decided(play: &Play, verdict: DecisionVerdict) -> Fact {
 
 #[test]
 fn required_plan_approval_precedes_work() {
-    let mut play = gated();
+    let mut play = play_to_decision();
     assert_eq!(play.state.turns(), 1);
-    play.append(decided(&play, DecisionVerdict::Approve));
+    play.append(build_plan_decision(&play, DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(
         matches!(play.last_request(), OutboundAction::PushBranch(_)),
@@ -96,18 +98,18 @@ fn required_plan_approval_precedes_work() {
 
 #[test]
 fn a_rejected_plan_ends_the_run() {
-    let mut play = gated();
-    play.append(decided(&play, DecisionVerdict::Reject));
+    let mut play = play_to_decision();
+    play.append(build_plan_decision(&play, DecisionVerdict::Reject));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Rejected { by: "ada".to_owned() });
 }
 
 #[test]
 fn plan_is_revised_at_most_three_times() {
-    let mut play = gated();
+    let mut play = play_to_decision();
     for _ in 0..3 {
-        let earlier = decided(&play, DecisionVerdict::Approve);
-        play.append(decided(&play, DecisionVerdict::Revise));
+        let earlier = build_plan_decision(&play, DecisionVerdict::Approve);
+        play.append(build_plan_decision(&play, DecisionVerdict::Revise));
         play.until_model_call();
         let transcript = play.transcript();
         let Some(TranscriptMessage::User(words)) = transcript.messages.last() else {
@@ -119,18 +121,18 @@ fn plan_is_revised_at_most_three_times() {
         assert_eq!(play.drive(), RunAction::Wait);
         assert!(!play.state.accepts(&earlier), "an approval is of one plan");
     }
-    play.append(decided(&play, DecisionVerdict::Revise));
+    play.append(build_plan_decision(&play, DecisionVerdict::Revise));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::RevisionLimit { revisions: 3 });
 }
 
 #[test]
 fn missing_plan_ends_required_approval() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.approval = ApprovalRule::Plan;
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.around
-        .insert(RunPhase::Plan, (0..20).map(|_| end("Hm.")).collect());
+        .insert(RunPhase::Plan, (0..20).map(|_| build_end_reply("Hm.")).collect());
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::NoPlan);
 }

@@ -17,21 +17,21 @@ use crate::prompts;
 use crate::run::{PlannerRunState, RetryPolicy, RunAction, decide_action, next_conversation};
 use crate::transcript::ModelTranscript;
 
-pub(crate) fn ticket() -> TicketKey {
+pub(crate) fn build_ticket_key() -> TicketKey {
     TicketKey::jira("ENG-12").unwrap()
 }
 
 pub(crate) fn run_id() -> RunId {
-    RunId::new(ticket(), 57)
+    RunId::new(build_ticket_key(), 57)
 }
 
-pub(crate) fn commit(digit: char) -> CommitId {
+pub(crate) fn build_commit_id(digit: char) -> CommitId {
     digit.to_string().repeat(40).parse().unwrap()
 }
 
-pub(crate) fn trigger(reason: TriggerReason) -> Trigger {
+pub(crate) fn build_trigger(reason: TriggerReason) -> Trigger {
     Trigger {
-        ticket: ticket(),
+        ticket: build_ticket_key(),
         key: TriggerKey::new("changelog:1"),
         at: Timestamp::from_unix_ms(1_000),
         source: TriggerChannel::Webhook,
@@ -41,7 +41,7 @@ pub(crate) fn trigger(reason: TriggerReason) -> Trigger {
     }
 }
 
-pub(crate) fn request(job: Job) -> JobRequest {
+pub(crate) fn build_job_request(job: Job) -> JobRequest {
     let mut rules = domain::RepositoryRules::default();
     rules.repo.owner = "acme".to_owned();
     rules.repo.name = "shop".to_owned();
@@ -64,7 +64,7 @@ pub(crate) fn request(job: Job) -> JobRequest {
     }
 }
 
-pub(crate) fn info() -> ExecutorWorkspace {
+pub(crate) fn build_workspace() -> ExecutorWorkspace {
     let tool = |name: &str| ToolSpec {
         name: name.to_owned(),
         description: name.to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn info() -> ExecutorWorkspace {
     ExecutorWorkspace {
         executor: "http://127.0.0.1:1".to_owned(),
         id: "w1".to_owned(),
-        base: commit('b'),
+        base: build_commit_id('b'),
         sandbox: SandboxLevel::L1,
         tools: [
             "read_file",
@@ -93,7 +93,7 @@ pub(crate) fn info() -> ExecutorWorkspace {
     }
 }
 
-pub(crate) fn reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> ModelReply {
+pub(crate) fn build_reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> ModelReply {
     let mut blocks = vec![ReplyBlock::Text {
         text: words.to_owned(),
     }];
@@ -114,30 +114,30 @@ pub(crate) fn reply(stop: ReplyStop, words: &str, calls: &[(&str, Value)]) -> Mo
     }
 }
 
-pub(crate) fn tools(calls: &[(&str, Value)]) -> ModelReply {
-    reply(ReplyStop::ToolUse, "", calls)
+pub(crate) fn build_tool_reply(calls: &[(&str, Value)]) -> ModelReply {
+    build_reply(ReplyStop::ToolUse, "", calls)
 }
 
-pub(crate) fn plan() -> ModelReply {
-    tools(&[(
+pub(crate) fn build_plan_reply() -> ModelReply {
+    build_tool_reply(&[(
         "submit_plan",
         json!({"goal": "Right totals.", "approach": "Multiply.", "steps": [{"what": "Multiply by the quantity.", "files": ["a"]}]}),
     )])
 }
 
 /// Returns a review with blocking objections to these places: path, line, trigger.
-pub(crate) fn review(objections: &[(&str, u32, &str)]) -> ModelReply {
+pub(crate) fn build_review_reply(objections: &[(&str, u32, &str)]) -> ModelReply {
     let objections: Vec<Value> = objections
         .iter()
         .map(|(path, line, trigger)| {
             json!({"path": path, "line": line, "trigger": trigger, "why": "It divides by zero.", "weight": "blocking"})
         })
         .collect();
-    tools(&[("submit_review", json!({ "objections": objections }))])
+    build_tool_reply(&[("submit_review", json!({ "objections": objections }))])
 }
 
-pub(crate) fn end(words: &str) -> ModelReply {
-    reply(ReplyStop::EndTurn, words, &[])
+pub(crate) fn build_end_reply(words: &str) -> ModelReply {
+    build_reply(ReplyStop::EndTurn, words, &[])
 }
 
 pub(crate) fn pull_request() -> PullRequestRef {
@@ -195,10 +195,10 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn new(reason: TriggerReason) -> Self {
-        let first = entry(
+        let first = build_entry(
             0,
             Fact::RunStarted {
-                trigger: Box::new(trigger(reason)),
+                trigger: Box::new(build_trigger(reason)),
             },
         );
         let state = PlannerRunState::fold(&run_id(), [&first]).unwrap().unwrap();
@@ -219,7 +219,7 @@ impl Play {
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
-            workspace: info(),
+            workspace: build_workspace(),
             waits_for_model: true,
         }
     }
@@ -255,7 +255,7 @@ impl Play {
             limits: RunLimits::default(),
             ticket_limits: None,
             refuses: None,
-            workspace: info(),
+            workspace: build_workspace(),
             waits_for_model: true,
         }
     }
@@ -268,7 +268,7 @@ impl Play {
     }
 
     pub(crate) fn append(&mut self, fact: Fact) {
-        let entry = entry(self.state.position, fact);
+        let entry = build_entry(self.state.position, fact);
         self.state.apply(&entry).unwrap();
         self.entries.push(entry);
     }
@@ -325,7 +325,7 @@ impl Play {
                 let reply = self
                     .summaries
                     .pop_front()
-                    .unwrap_or_else(|| end("## Next\nGo on."));
+                    .unwrap_or_else(|| build_end_reply("## Next\nGo on."));
                 self.append(Fact::Summarized { id, reply });
             }
             RunAction::CallTool { id, call, .. } => {
@@ -391,13 +391,13 @@ impl Play {
             | RunPhase::Triage
             | RunPhase::Answer
             | RunPhase::Discuss
-            | RunPhase::PullRequest => (&mut self.replies, end("done")),
+            | RunPhase::PullRequest => (&mut self.replies, build_end_reply("done")),
             RunPhase::Intake => (
                 self.around.entry(phase).or_default(),
-                end(&surrounding_replies::render_intake(&json!({}))),
+                build_end_reply(&surrounding_replies::render_intake(&json!({}))),
             ),
-            RunPhase::Plan => (self.around.entry(phase).or_default(), plan()),
-            RunPhase::Review => (self.around.entry(phase).or_default(), review(&[])),
+            RunPhase::Plan => (self.around.entry(phase).or_default(), build_plan_reply()),
+            RunPhase::Review => (self.around.entry(phase).or_default(), build_review_reply(&[])),
         };
         queue.pop_front().unwrap_or(usual)
     }
@@ -421,7 +421,7 @@ impl Play {
 
     /// Plays an implementation of the usual request.
     pub(crate) fn with(replies: impl IntoIterator<Item = ModelReply>) -> Self {
-        Self::implement(request(Job::Implement), replies)
+        Self::implement(build_job_request(Job::Implement), replies)
     }
 
     /// Plays the same in this workspace.
@@ -492,7 +492,7 @@ impl Play {
             let next = self.committed.map_or(1, |last| last.to_digit(10).unwrap() + 1);
             self.committed = char::from_digit(next.min(9), 10);
             result.branch = Some(pull_request().branch);
-            result.head = self.committed.map(commit);
+            result.head = self.committed.map(build_commit_id);
         }
         if tool == "commit_changes" && self.empty {
             self.committed = None;
@@ -504,10 +504,10 @@ impl Play {
 
     pub(crate) fn snapshot(&self) -> WorkspaceSnapshot {
         WorkspaceSnapshot {
-            base: commit('b'),
+            base: build_commit_id('b'),
             branch: self.committed.map(|_| pull_request().branch),
-            head: self.committed.map(commit),
-            commit: commit(self.kept),
+            head: self.committed.map(build_commit_id),
+            commit: build_commit_id(self.kept),
             pack: ObjectRef {
                 sha256: "0".repeat(64),
                 size_bytes: 1,
@@ -524,7 +524,7 @@ impl Play {
     }
 
     pub(crate) fn pushed(&mut self) {
-        let head = self.committed.map(commit).unwrap();
+        let head = self.committed.map(build_commit_id).unwrap();
         self.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: pull_request().branch,
             head,
@@ -533,7 +533,7 @@ impl Play {
 
     /// Settles the report that shows the change to a person.
     pub(crate) fn shown(&mut self) {
-        let head = self.committed.map(commit).unwrap();
+        let head = self.committed.map(build_commit_id).unwrap();
         let diff = self.snapshot().pack;
         self.settle(OutboundOutcome::Done(OutboundReceipt::DecisionAsked {
             head,
@@ -564,7 +564,7 @@ impl Play {
     }
 }
 
-pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
+pub(crate) fn build_entry(position: u64, fact: Fact) -> JournalEntry {
     let at = Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000);
     JournalEntry {
         position,
@@ -575,11 +575,11 @@ pub(crate) fn entry(position: u64, fact: Fact) -> JournalEntry {
     }
 }
 
-pub(crate) fn change() -> Vec<(&'static str, Value)> {
+pub(crate) fn build_edit_calls() -> Vec<(&'static str, Value)> {
     vec![("edit_file", json!({"path": "a"}))]
 }
 
-pub(crate) fn finish() -> (&'static str, Value) {
+pub(crate) fn build_finish_call() -> (&'static str, Value) {
     (
         "finish",
         json!({"type": "fix", "title": "Correct the totals", "summary": "Totals are right again."}),
@@ -587,12 +587,15 @@ pub(crate) fn finish() -> (&'static str, Value) {
 }
 
 /// Returns a turn that changes a file and one that finishes.
-pub(crate) fn done() -> [ModelReply; 2] {
-    [tools(&change()), tools(&[finish()])]
+pub(crate) fn build_work_replies() -> [ModelReply; 2] {
+    [
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+    ]
 }
 
 /// Returns Ada's verdict about the first commit.
-pub(crate) fn decided(verdict: DecisionVerdict) -> Fact {
+pub(crate) fn build_decision(verdict: DecisionVerdict) -> Fact {
     decided_on('1', verdict)
 }
 
@@ -600,7 +603,7 @@ pub(crate) fn decided(verdict: DecisionVerdict) -> Fact {
 pub(crate) fn decided_on(head: char, verdict: DecisionVerdict) -> Fact {
     let decision = GateDecision {
         run: run_id(),
-        head: commit(head),
+        head: build_commit_id(head),
         verdict,
         feedback: "Add a test.".to_owned(),
     };

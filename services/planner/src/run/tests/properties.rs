@@ -10,8 +10,11 @@ use domain::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::play::{Play, decided_on, entry, finish, info, pull_request, reply, request, run_id};
-use super::rounds::{asked_in_a_comment, finish_review, red_checks, reviewed};
+use super::play::{
+    Play, build_entry, build_finish_call, build_job_request, build_reply, build_workspace, decided_on,
+    pull_request, run_id,
+};
+use super::rounds::{asked_in_a_comment, build_review_subject, finish_review, red_checks};
 use crate::prompts;
 use crate::run::{PlannerRunState, RunAction, decide_action, next_conversation};
 use crate::transcript::TranscriptMessage;
@@ -23,7 +26,7 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
         Just(("edit_file", json!("cut"))),
         Just(("commit_changes", json!({}))),
         Just(("nonsense", json!({}))),
-        Just(finish()),
+        Just(build_finish_call()),
         Just(finish_review()),
         Just(("submit_answer", json!({"answer": "Net.", "citations": []}))),
         Just((
@@ -34,15 +37,15 @@ fn any_reply() -> impl Strategy<Value = ModelReply> {
     ];
     let stop = prop_oneof![6 => Just(ReplyStop::ToolUse), 1 => Just(ReplyStop::MaxTokens), 1 => Just(ReplyStop::EndTurn)];
     (prop::collection::vec(call, 0..4), stop).prop_map(|(calls, stop)| {
-        let mut reply = reply(stop, "I try.", &calls);
+        let mut reply = build_reply(stop, "I try.", &calls);
         reply.usage.input_tokens = 100;
         reply
     })
 }
 
 /// Returns a request: the work alone, every phase, failed checks, a review, or a question.
-fn asked(kind: u8) -> JobRequest {
-    let (mut asked, is_full) = (request(Job::Implement), kind == 1);
+fn choose_request(kind: u8) -> JobRequest {
+    let (mut asked, is_full) = (build_job_request(Job::Implement), kind == 1);
     asked.rules.agent.intake = is_full;
     asked.rules.agent.auto_review = is_full;
     if is_full {
@@ -50,7 +53,7 @@ fn asked(kind: u8) -> JobRequest {
     }
     let (job, about) = match kind {
         2 => (Job::FixCi, red_checks()),
-        3 => (Job::AddressReview, reviewed()),
+        3 => (Job::AddressReview, build_review_subject()),
         4 => (Job::Answer, asked_in_a_comment()),
         5 => {
             let task = domain::DiscussionTask::Plan;
@@ -68,7 +71,7 @@ fn whole_run(
     (gate, kind): (bool, u8),
     faults: u8,
 ) -> Play {
-    let mut asked = asked(kind);
+    let mut asked = choose_request(kind);
     asked.rules.agent.max_turns = 8;
     if gate {
         asked.rules.agent.approval = ApprovalRule::BeforePush;
@@ -84,7 +87,7 @@ fn whole_run(
         }
         match play.last_request() {
             _ if play.is_parked_for("retry") => play.retry(),
-            _ if play.is_parked_for("answer") => play.append(answered(u64::from(round))),
+            _ if play.is_parked_for("answer") => play.append(build_answer(u64::from(round))),
             OutboundAction::DecisionNeeded(asked) if play.is_parked_for("decision") => {
                 let head = asked.push.head.as_str().chars().next().unwrap();
                 let verdict = if round % 2 == 0 {
@@ -105,13 +108,13 @@ fn whole_run(
 }
 
 /// Settles what a waiting run waits for.
-fn hear(play: &mut Play) {
+fn settle_wait(play: &mut Play) {
     match (
         play.state.parked.map(domain::WaitCondition::as_str),
         play.last_request(),
     ) {
         (Some("retry"), _) => play.retry(),
-        (Some("answer"), _) => play.append(answered(play.state.position)),
+        (Some("answer"), _) => play.append(build_answer(play.state.position)),
         (_, OutboundAction::PushBranch(_)) => play.pushed(),
         (_, OutboundAction::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         _ => play.opened(),
@@ -119,7 +122,7 @@ fn hear(play: &mut Play) {
 }
 
 /// Returns the messages of the next model call.
-fn messages(state: &PlannerRunState) -> Vec<TranscriptMessage> {
+fn render_messages(state: &PlannerRunState) -> Vec<TranscriptMessage> {
     prompts::render_conversation(&next_conversation(state).unwrap())
         .unwrap()
         .0
@@ -127,7 +130,7 @@ fn messages(state: &PlannerRunState) -> Vec<TranscriptMessage> {
 }
 
 /// Returns Ada's answer to a question.
-fn answered(sequence: u64) -> Fact {
+fn build_answer(sequence: u64) -> Fact {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
         author: "ada".to_owned(),
@@ -148,7 +151,7 @@ fn answered(sequence: u64) -> Fact {
 }
 
 /// Returns the facts that may arrive while a step is running.
-fn interjections(play: &Play, number: u64) -> Vec<Fact> {
+fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
         author: "ada".to_owned(),
@@ -202,7 +205,7 @@ proptest! {
         kind in 0_u8..5,
         steps in prop::collection::vec(0_usize..2, 1..120),
     ) {
-        let first = Play::implement(asked(kind), replies.clone());
+        let first = Play::implement(choose_request(kind), replies.clone());
         let mut history = first.entries.clone();
         let mut planners: [Option<Play>; 2] = [Some(first), None];
         let mut fence = 9;
@@ -223,7 +226,7 @@ proptest! {
             let known = planner.entries.len();
             match decide_action(&planner.state) {
                 RunAction::Rest => {}
-                RunAction::Wait => hear(planner),
+                RunAction::Wait => settle_wait(planner),
                 action => planner.perform(action),
             }
             // The server accepts an entry only after the last one that its writer knows.
@@ -249,7 +252,7 @@ proptest! {
         kind in 0_u8..5,
         told in prop::collection::vec(any::<bool>(), 200),
     ) {
-        let mut play = Play::implement(asked(kind), replies);
+        let mut play = Play::implement(choose_request(kind), replies);
         play.surround(&around);
         play.faults = faults;
         for (number, tell) in (0_u64..).zip(told) {
@@ -257,7 +260,7 @@ proptest! {
             match action {
                 RunAction::Rest => break,
                 RunAction::Wait => {
-                    hear(&mut play);
+                    settle_wait(&mut play);
                     continue;
                 }
                 _ => {}
@@ -266,13 +269,13 @@ proptest! {
             // A step keeps the state that it was decided on.
             let brought = play.brings(action);
             if is_told {
-                for fact in interjections(&play, number) {
+                for fact in list_interjections(&play, number) {
                     play.append(fact);
                 }
             }
             match brought {
                 Some(fact) => {
-                    let entry = entry(play.state.position, fact);
+                    let entry = build_entry(play.state.position, fact);
                     let applied = play.state.apply(&entry);
                     prop_assert!(applied.is_ok(), "{:?}", applied.err());
                     play.entries.push(entry);
@@ -299,12 +302,12 @@ proptest! {
             if !matches!(decide_action(&state), RunAction::AskModel { .. }) {
                 continue;
             }
-            let shown = messages(&state);
+            let shown = render_messages(&state);
             let dialog = state.dialog().unwrap();
             let before = all.entry((dialog.phase, dialog.round)).or_default();
             let mut resumed = state.clone();
-            resumed.apply(&entry(state.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
-            prop_assert_eq!(&messages(&resumed), &shown);
+            resumed.apply(&build_entry(state.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
+            prop_assert_eq!(&render_messages(&resumed), &shown);
             prop_assert_eq!(&shown[..before.len()], &before[..]);
             *before = shown;
         }
@@ -317,7 +320,7 @@ proptest! {
         kind in 0_u8..5,
         losses in prop::collection::vec(prop::bool::weighted(0.3), 60),
     ) {
-        let mut play = Play::implement(asked(kind), replies);
+        let mut play = Play::implement(choose_request(kind), replies);
         play.surround(&around);
         let mut losses = losses.into_iter();
         for _ in 0..600 {
@@ -326,10 +329,10 @@ proptest! {
                 && !matches!(action, RunAction::AskModel { .. } | RunAction::OpenWorkspace { .. } | RunAction::SendReport { .. });
             match action {
                 RunAction::Rest => return Ok(()),
-                RunAction::Wait => hear(&mut play),
+                RunAction::Wait => settle_wait(&mut play),
                 _ if is_there && losses.next().unwrap_or(false) => {
                     let snapshot = play.state.work().snapshot.clone();
-                    play.append(Fact::WorkspaceRestored { workspace: info(), snapshot, repository: None });
+                    play.append(Fact::WorkspaceRestored { workspace: build_workspace(), snapshot, repository: None });
                 }
                 action => play.perform(action),
             }

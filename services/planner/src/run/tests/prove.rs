@@ -8,7 +8,9 @@ use domain::{DecisionVerdict, Fact, OutboundAction, SandboxLevel, report};
 
 use serde_json::json;
 
-use super::play::{Play, change, decided, done, finish, tools};
+use super::play::{
+    Play, build_decision, build_edit_calls, build_finish_call, build_tool_reply, build_work_replies,
+};
 use crate::run::{ArgumentProblem, RunAction, tools as own_tools};
 use crate::transcript::TranscriptMessage;
 
@@ -157,8 +159,8 @@ impl Bench {
     }
 }
 
-pub(crate) fn checked(bench: Bench) -> Play {
-    let mut play = Play::with((0..6).flat_map(|_| done()));
+pub(crate) fn build_checked_play(bench: Bench) -> Play {
+    let mut play = Play::with((0..6).flat_map(|_| build_work_replies()));
     play.checks = Bench {
         is_there: true,
         ..bench
@@ -167,7 +169,7 @@ pub(crate) fn checked(bench: Bench) -> Play {
 }
 
 /// Returns the level of evidence that the run reached.
-pub(crate) fn level(play: &Play) -> Option<EvidenceLevel> {
+pub(crate) fn read_evidence_level(play: &Play) -> Option<EvidenceLevel> {
     play.state.proof().map(|proof| proof.level)
 }
 
@@ -178,9 +180,9 @@ fn repaired_test_is_strongest_evidence() {
         ..Bench::default()
     };
     bench.change.test_files = vec!["tests/test_cart.py".to_owned()];
-    let mut play = checked(bench);
+    let mut play = build_checked_play(bench);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(level(&play), Some(EvidenceLevel::E3));
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
     let OutboundAction::OpenPullRequest(report::PullRequestOpening {
@@ -199,13 +201,13 @@ fn repaired_test_is_strongest_evidence() {
 
 #[test]
 fn unchanged_green_checks_are_weak_evidence() {
-    let mut play = checked(Bench::default());
+    let mut play = build_checked_play(Bench::default());
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
-    let mut unknown = Play::with(done());
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
+    let mut unknown = Play::with(build_work_replies());
     assert_eq!(unknown.drive(), RunAction::Wait);
     assert_eq!(
-        level(&unknown),
+        read_evidence_level(&unknown),
         Some(EvidenceLevel::E0),
         "no command checks the change"
     );
@@ -213,7 +215,7 @@ fn unchanged_green_checks_are_weak_evidence() {
 
 #[test]
 fn new_failure_returns_three_times_then_reported() {
-    let mut play = checked(Bench {
+    let mut play = build_checked_play(Bench {
         base: vec!["test_old"],
         head: vec!["test_old", "test_totals"],
         ..Bench::default()
@@ -226,10 +228,13 @@ fn new_failure_returns_three_times_then_reported() {
     assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
 }
 
-fn shown(prints: [&'static str; 2], bench: Bench) -> Play {
-    let (name, mut says) = finish();
+fn play_demonstration(prints: [&'static str; 2], bench: Bench) -> Play {
+    let (name, mut says) = build_finish_call();
     says["demonstrations"] = json!([{"command": "shop total", "prints": "37.50"}]);
-    let replies = [tools(&change()), tools(&[(name, says)])];
+    let replies = [
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[(name, says)]),
+    ];
     let mut play = Play::with((0..6).flat_map(|_| replies.clone()));
     play.checks = Bench { prints, ..bench };
     assert_eq!(play.drive(), RunAction::Wait);
@@ -238,8 +243,8 @@ fn shown(prints: [&'static str; 2], bench: Bench) -> Play {
 
 #[test]
 fn new_command_output_is_evidence() {
-    let play = shown(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
-    assert_eq!(level(&play), Some(EvidenceLevel::E2));
+    let play = play_demonstration(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E2));
     let seen = &play.state.proof().unwrap().demonstrations[0];
     assert_eq!(
         (seen.before.as_str(), seen.after.as_str()),
@@ -249,8 +254,8 @@ fn new_command_output_is_evidence() {
         (["total: 37.50", "total: 37.50"], "it was there before"),
         (["total: 20.50", "total: 20.50"], "it is not there"),
     ] {
-        let play = shown(prints, Bench::default());
-        assert_eq!(level(&play), Some(EvidenceLevel::E0), "{why}");
+        let play = play_demonstration(prints, Bench::default());
+        assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E0), "{why}");
         assert!(!play.state.proof().unwrap().demonstrations[0].is_shown, "{why}");
     }
 }
@@ -262,7 +267,10 @@ fn broken_test_voids_command_output_evidence() {
         head: vec!["test_totals"],
         ..Bench::default()
     };
-    assert_eq!(level(&shown(["", "37.50"], broken)), Some(EvidenceLevel::E1));
+    assert_eq!(
+        read_evidence_level(&play_demonstration(["", "37.50"], broken)),
+        Some(EvidenceLevel::E1)
+    );
 }
 
 #[test]
@@ -274,7 +282,7 @@ fn demonstration_printing_files_is_refused() {
         "shop --say 37.50",
         "",
     ] {
-        let (_, mut says) = finish();
+        let (_, mut says) = build_finish_call();
         says["demonstrations"] = json!([{"command": command, "prints": "37.50"}]);
         assert_eq!(
             own_tools::finish::parse_handover(&says),
@@ -286,17 +294,20 @@ fn demonstration_printing_files_is_refused() {
 
 #[test]
 fn failure_on_base_is_not_blamed() {
-    let mut play = checked(Bench {
+    let mut play = build_checked_play(Bench {
         base: vec!["test_old"],
         head: vec!["test_old"],
         ..Bench::default()
     });
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!((play.state.turns(), level(&play)), (2, Some(EvidenceLevel::E1)));
+    assert_eq!(
+        (play.state.turns(), read_evidence_level(&play)),
+        (2, Some(EvidenceLevel::E1))
+    );
 }
 
 /// Returns the number of checks that ran.
-pub(crate) fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
+pub(crate) fn count_check_runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
     let entries = play.entries.iter();
     entries
         .filter(|entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if is_it(check)))
@@ -305,7 +316,7 @@ pub(crate) fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
 
 #[test]
 fn flaky_failure_is_named_without_blame() {
-    let mut play = checked(Bench {
+    let mut play = build_checked_play(Bench {
         first: vec!["test_clock"],
         ..Bench::default()
     });
@@ -316,8 +327,8 @@ fn flaky_failure_is_named_without_blame() {
         (row.broken.len(), row.flaky.as_slice()),
         (0, &["test_clock".to_owned()][..])
     );
-    assert_eq!(runs(&play, |check| check.tree == TreeKind::Head), 3);
-    assert_eq!(runs(&play, |check| check.tree == TreeKind::Base), 2);
+    assert_eq!(count_check_runs(&play, |check| check.tree == TreeKind::Head), 3);
+    assert_eq!(count_check_runs(&play, |check| check.tree == TreeKind::Base), 2);
 }
 
 #[test]
@@ -332,18 +343,18 @@ fn flaky_new_test_is_not_evidence() {
         bench.change.test_files = vec!["tests/test_cart.py".to_owned()];
         bench
     };
-    let mut play = checked(bench(9_999));
+    let mut play = build_checked_play(bench(9_999));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(level(&play), Some(EvidenceLevel::E1));
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
     assert_eq!(play.state.proof().unwrap().rows[0].flaky, ["test_empty_cart"]);
-    let mut slow = checked(bench(10_000));
+    let mut slow = build_checked_play(bench(10_000));
     assert_eq!(slow.drive(), RunAction::Wait);
     assert_eq!(
-        level(&slow),
+        read_evidence_level(&slow),
         Some(EvidenceLevel::E3),
         "running it again would take too long"
     );
-    assert_eq!(runs(&slow, |check| check.again > 0), 0);
+    assert_eq!(count_check_runs(&slow, |check| check.again > 0), 0);
 }
 
 #[test]
@@ -356,11 +367,11 @@ fn quick_infrastructure_failure_is_rerun_once() {
         ..Bench::default()
     };
     let base = |bench| {
-        let mut play = checked(bench);
+        let mut play = build_checked_play(bench);
         assert_eq!(play.drive(), RunAction::Wait);
         let proof = play.state.proof().unwrap();
-        let runs = runs(&play, |check| check.tree == TreeKind::Base);
-        (proof.rows[0].base, level(&play), runs)
+        let runs = count_check_runs(&play, |check| check.tree == TreeKind::Base);
+        (proof.rows[0].base, read_evidence_level(&play), runs)
     };
     let (red, infra) = (Some(CheckOutcome::Red), Some(CheckOutcome::Infra));
     let once = |check: &CheckSpec| check.tree == TreeKind::Base && check.again == 0;
@@ -388,9 +399,9 @@ fn uncovered_product_parts_are_named() {
         bench
     };
     let unnoticed = |bench| {
-        let mut play = checked(bench);
+        let mut play = build_checked_play(bench);
         assert_eq!(play.drive(), RunAction::Wait);
-        let taken_back = runs(&play, |check| matches!(check.tree, TreeKind::HeadWithout { .. }));
+        let taken_back = count_check_runs(&play, |check| matches!(check.tree, TreeKind::HeadWithout { .. }));
         let proof = play.state.proof().unwrap();
         let lines: Vec<u32> = proof.unnoticed.iter().map(|hunk| hunk.line).collect();
         (lines, taken_back)
@@ -412,7 +423,7 @@ fn uncovered_product_parts_are_named() {
 
 #[test]
 fn base_is_checked_once_per_run() {
-    let mut play = checked(Bench {
+    let mut play = build_checked_play(Bench {
         head: vec!["test_totals"],
         ..Bench::default()
     });
@@ -434,7 +445,7 @@ fn weakened_checks_return_once_then_need_approval() {
         words: "test_totals is gone".to_owned(),
         ticket_words: String::new(),
     }];
-    let mut play = checked(bench);
+    let mut play = build_checked_play(bench);
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.turns(), 4);
     assert!(
@@ -444,7 +455,7 @@ fn weakened_checks_return_once_then_need_approval() {
     play.shown();
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("decision"));
-    play.append(decided(DecisionVerdict::Approve));
+    play.append(build_decision(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }

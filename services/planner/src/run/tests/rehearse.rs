@@ -5,11 +5,11 @@ use domain::{
     OutboundRefusal, RehearsedJob, StopReason,
 };
 
-use super::play::{Play, request};
+use super::play::{Play, build_job_request};
 use crate::run::RunAction;
 
-fn rehearsal(change: impl FnOnce(&mut JobRequest)) -> Play {
-    let mut asked = request(Job::Rehearse);
+fn build_rehearsal_play(change: impl FnOnce(&mut JobRequest)) -> Play {
+    let mut asked = build_job_request(Job::Rehearse);
     change(&mut asked);
     asked.about = JobSubject::Rehearsal(Box::new(RehearsedJob {
         job: Job::Implement,
@@ -18,7 +18,7 @@ fn rehearsal(change: impl FnOnce(&mut JobRequest)) -> Play {
     Play::implement(asked, [])
 }
 
-fn wanted(play: &Play) -> Vec<String> {
+fn list_rehearsed_requests(play: &Play) -> Vec<String> {
     match play.last_request() {
         OutboundAction::Rehearse(rehearse) => rehearse.requests.iter().map(OutboundAction::summary).collect(),
         other => panic!("{other:?}"),
@@ -27,9 +27,9 @@ fn wanted(play: &Play) -> Vec<String> {
 
 #[test]
 fn rehearsal_is_one_report_without_model() {
-    let mut play = rehearsal(|_| {});
+    let mut play = build_rehearsal_play(|_| {});
     assert_eq!(play.drive(), RunAction::Wait);
-    let told = wanted(&play);
+    let told = list_rehearsed_requests(&play);
     assert!(
         told.len() == 3 && told[1].starts_with("push ") && told[2].starts_with("open draft pull request"),
         "{told:?}"
@@ -46,12 +46,12 @@ fn rehearsal_is_one_report_without_model() {
 #[test]
 fn rehearsal_follows_approval_and_finish_rules() {
     let told = |approval: ApprovalRule, finish: FinishRule| {
-        let mut play = rehearsal(|asked| {
+        let mut play = build_rehearsal_play(|asked| {
             asked.rules.agent.approval = approval;
             asked.rules.agent.finish = finish;
         });
         play.drive();
-        wanted(&play)
+        list_rehearsed_requests(&play)
     };
     let before_push = told(ApprovalRule::BeforePush, FinishRule::default());
     assert!(
@@ -72,7 +72,7 @@ fn rehearsal_follows_approval_and_finish_rules() {
 
 #[test]
 fn a_rehearsal_that_fails_tells_nobody() {
-    let mut play = rehearsal(|_| {});
+    let mut play = build_rehearsal_play(|_| {});
     play.drive();
     let detail = "no".to_owned();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside {

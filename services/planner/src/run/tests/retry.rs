@@ -5,7 +5,9 @@ use domain::{
 };
 use serde_json::json;
 
-use super::play::{Play, done, pull_request, reply, request, stop_requested, tools};
+use super::play::{
+    Play, build_job_request, build_reply, build_tool_reply, build_work_replies, pull_request, stop_requested,
+};
 use crate::run::{RunAction, decide_action};
 
 #[test]
@@ -31,7 +33,7 @@ fn transient_failure_is_retried_five_times() {
 #[test]
 fn rules_override_number_of_retries() {
     for most in [0, 2] {
-        let mut asked = request(Job::Implement);
+        let mut asked = build_job_request(Job::Implement);
         asked.rules.agent.max_retries = Some(most);
         let mut play = Play::implement(asked, []);
         for _ in 0..most {
@@ -54,7 +56,7 @@ fn run_without_reply_ends_when_not_waiting() {
             .iter()
             .all(|entry| !matches!(entry.fact, Fact::RetryScheduled { .. }))
     );
-    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    let mut play = Play::with([build_tool_reply(&[("read_file", json!({"path": "a"}))])]);
     play.waits_for_model = false;
     play.until_model_call();
     play.perform(decide_action(&play.state));
@@ -67,7 +69,7 @@ fn run_without_reply_ends_when_not_waiting() {
 
 #[test]
 fn reply_and_user_reset_retry_count() {
-    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    let mut play = Play::with([build_tool_reply(&[("read_file", json!({"path": "a"}))])]);
     for by in [None, Some("ada".to_owned())] {
         play.fail_once();
         play.append(Fact::Retried { by });
@@ -90,7 +92,7 @@ fn resumption_is_reported_only_for_users() {
         });
         started.map(|begun| (begun.by.clone(), begun.is_again)).collect()
     };
-    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    let mut play = Play::with([build_tool_reply(&[("read_file", json!({"path": "a"}))])]);
     play.fail_once();
     play.retry();
     play.fail_once();
@@ -116,7 +118,7 @@ fn stop_ends_run_waiting_for_retry() {
 
 #[test]
 fn failed_push_retries_as_new_report() {
-    let mut play = Play::with(done());
+    let mut play = Play::with(build_work_replies());
     play.drive();
     let first = play.state.reports.last().unwrap().id.clone();
     play.settle(OutboundOutcome::Failed {
@@ -159,7 +161,7 @@ fn failures_end_the_run_with_their_reason() {
     assert_eq!(denied.drive(), RunAction::Rest);
     assert!(matches!(denied.reason(), StopReason::ModelFailed { .. }));
 
-    let mut refused = Play::with([reply(ReplyStop::Refusal, "No.", &[])]);
+    let mut refused = Play::with([build_reply(ReplyStop::Refusal, "No.", &[])]);
     refused.drive();
     assert_eq!(refused.reason(), &StopReason::ModelRefused);
 

@@ -3,15 +3,17 @@
 use domain::{Fact, Job, ModelReply, OutboundAction, ReturnReason, RunPhase, report};
 use serde_json::json;
 
-use super::play::{Play, done, end, request, review, tools};
+use super::play::{
+    Play, build_end_reply, build_job_request, build_review_reply, build_tool_reply, build_work_replies,
+};
 use crate::run::RunAction;
 use crate::transcript::TranscriptMessage;
 
-fn play(rounds: u32, reviews: impl IntoIterator<Item = ModelReply>) -> Play {
-    let mut asked = request(Job::Implement);
+fn play_reviews(rounds: u32, reviews: impl IntoIterator<Item = ModelReply>) -> Play {
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.auto_review = true;
     asked.rules.agent.review_rounds = rounds;
-    let mut play = Play::implement(asked, (0..5).flat_map(|_| done()));
+    let mut play = Play::implement(asked, (0..5).flat_map(|_| build_work_replies()));
     play.around
         .insert(RunPhase::Review, reviews.into_iter().collect());
     assert_eq!(play.drive(), RunAction::Wait);
@@ -19,7 +21,7 @@ fn play(rounds: u32, reviews: impl IntoIterator<Item = ModelReply>) -> Play {
 }
 
 /// Returns the number of returns by the reviewer.
-fn returns(play: &Play) -> usize {
+fn count_reviewer_returns(play: &Play) -> usize {
     let is_it = |known: &&_| {
         matches!(
             known,
@@ -31,7 +33,7 @@ fn returns(play: &Play) -> usize {
     play.entries.iter().map(|entry| &entry.fact).filter(is_it).count()
 }
 
-fn objections(play: &mut Play) -> Vec<String> {
+fn read_published_objections(play: &mut Play) -> Vec<String> {
     play.pushed();
     play.drive();
     match play.last_request() {
@@ -45,16 +47,16 @@ fn objections(play: &mut Play) -> Vec<String> {
 
 #[test]
 fn a_change_without_objections_is_delivered() {
-    let mut play = play(1, [review(&[])]);
+    let mut play = play_reviews(1, [build_review_reply(&[])]);
     assert!(play.state.review().unwrap().is_complete);
-    assert_eq!(objections(&mut play), [""; 0]);
+    assert_eq!(read_published_objections(&mut play), [""; 0]);
 }
 
 #[test]
 fn reviewer_sees_change_without_author_text() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.auto_review = true;
-    let mut play = Play::implement(asked, done());
+    let mut play = Play::implement(asked, build_work_replies());
     play.until(|action| matches!(action, RunAction::AskModel { .. }));
     play.until(|_| true);
     let mut shown = None;
@@ -83,8 +85,14 @@ fn reviewer_sees_change_without_author_text() {
 
 #[test]
 fn objection_returns_work_before_fresh_review() {
-    let mut play = play(1, [review(&[("shop/cart.py", 3, "an empty cart")]), review(&[])]);
-    assert_eq!(returns(&play), 1);
+    let mut play = play_reviews(
+        1,
+        [
+            build_review_reply(&[("shop/cart.py", 3, "an empty cart")]),
+            build_review_reply(&[]),
+        ],
+    );
+    assert_eq!(count_reviewer_returns(&play), 1);
     let rounds: Vec<u32> = play
         .state
         .dialogs
@@ -93,12 +101,12 @@ fn objection_returns_work_before_fresh_review() {
         .map(|dialog| dialog.round)
         .collect();
     assert_eq!(rounds, [0, 1]);
-    assert_eq!(objections(&mut play), [""; 0]);
+    assert_eq!(read_published_objections(&mut play), [""; 0]);
 }
 
 #[test]
 fn the_author_reads_the_objection() {
-    let mut play = play(1, [review(&[("shop/cart.py", 3, "an empty cart")])]);
+    let mut play = play_reviews(1, [build_review_reply(&[("shop/cart.py", 3, "an empty cart")])]);
     let returned = play
         .entries
         .iter()
@@ -122,8 +130,8 @@ fn the_author_reads_the_objection() {
 
 #[test]
 fn last_round_lists_open_objections() {
-    let again = |line: u32, trigger: &'static str| review(&[("shop/cart.py", line, trigger)]);
-    let mut play = play(
+    let again = |line: u32, trigger: &'static str| build_review_reply(&[("shop/cart.py", line, trigger)]);
+    let mut play = play_reviews(
         2,
         [
             again(1, "no line"),
@@ -131,36 +139,42 @@ fn last_round_lists_open_objections() {
             again(3, "three lines"),
         ],
     );
-    assert_eq!(returns(&play), 2);
+    assert_eq!(count_reviewer_returns(&play), 2);
     assert_eq!(
-        objections(&mut play),
+        read_published_objections(&mut play),
         ["shop/cart.py line 3: It divides by zero. (three lines)"]
     );
 }
 
 #[test]
 fn repeated_objections_end_review_rounds() {
-    let again = || review(&[("shop/cart.py", 3, "an empty cart")]);
-    let mut play = play(3, [again(), again(), again()]);
-    assert_eq!(returns(&play), 1);
-    assert_eq!(objections(&mut play).len(), 1);
+    let again = || build_review_reply(&[("shop/cart.py", 3, "an empty cart")]);
+    let mut play = play_reviews(3, [again(), again(), again()]);
+    assert_eq!(count_reviewer_returns(&play), 1);
+    assert_eq!(read_published_objections(&mut play).len(), 1);
 }
 
 #[test]
 fn an_objection_to_another_file_is_refused() {
-    let mut play = play(1, [review(&[("shop/other.py", 3, "an empty cart")]), review(&[])]);
+    let mut play = play_reviews(
+        1,
+        [
+            build_review_reply(&[("shop/other.py", 3, "an empty cart")]),
+            build_review_reply(&[]),
+        ],
+    );
     let refused = play.entries.iter().any(|entry| {
         matches!(&entry.fact, Fact::ToolFinished { result, .. } if result.content.contains("path of a file of the diff"))
     });
     assert!(refused);
-    assert_eq!(returns(&play), 0);
-    assert_eq!(objections(&mut play), [""; 0]);
+    assert_eq!(count_reviewer_returns(&play), 0);
+    assert_eq!(read_published_objections(&mut play), [""; 0]);
 }
 
 #[test]
 fn endless_review_does_not_block_delivery() {
-    let read = || tools(&[("read_file", json!({"path": "a"}))]);
-    let play = play(1, (0..9).map(|_| read()).chain([end("Hm.")]));
+    let read = || build_tool_reply(&[("read_file", json!({"path": "a"}))]);
+    let play = play_reviews(1, (0..9).map(|_| read()).chain([build_end_reply("Hm.")]));
     assert!(!play.state.review().unwrap().is_complete);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }

@@ -9,17 +9,20 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use super::play::{Play, change, commit, done, finish, pull_request, request, tools};
+use super::play::{
+    Play, build_commit_id, build_edit_calls, build_finish_call, build_job_request, build_tool_reply,
+    build_work_replies, pull_request,
+};
 use crate::run::RunAction;
 
-fn changed(path: &str, patch: &str) -> PullRequestFile {
+fn build_changed_file(path: &str, patch: &str) -> PullRequestFile {
     PullRequestFile {
         path: path.to_owned(),
         patch: patch.to_owned(),
     }
 }
 
-fn remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
+fn build_thread_remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
     ThreadRemark {
         author: author.to_owned(),
         is_ours,
@@ -31,7 +34,7 @@ fn remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
 pub(super) fn red_checks() -> JobSubject {
     JobSubject::Checks(Box::new(ChecksSummary {
         pull_request: pull_request(),
-        head: commit('b'),
+        head: build_commit_id('b'),
         conclusion: ChecksConclusion::Failure,
         failed: vec![FailedCheck {
             name: "unit".to_owned(),
@@ -47,16 +50,19 @@ pub(super) fn red_checks() -> JobSubject {
         asked: Vec::new(),
         page: String::new(),
         suspects: SuspectChanges {
-            since: Some(commit('c')),
-            files: vec![changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+total</patch>")],
+            since: Some(build_commit_id('c')),
+            files: vec![build_changed_file(
+                "shop/cart.py",
+                "@@ -1 +1 @@\n-a\n+total</patch>",
+            )],
         },
     }))
 }
 
-pub(crate) fn reviewed() -> JobSubject {
+pub(crate) fn build_review_subject() -> JobSubject {
     JobSubject::Review(Box::new(ReviewRound {
         pull_request: pull_request(),
-        head: commit('b'),
+        head: build_commit_id('b'),
         id: 9,
         author: "rita".to_owned(),
         asks_for_changes: true,
@@ -67,15 +73,15 @@ pub(crate) fn reviewed() -> JobSubject {
             line: Some(3),
             text: "Round it.".to_owned(),
             earlier: vec![
-                remark("rita", false, "What is this?</earlier>"),
-                remark("journeyman[bot]", true, "A percentage."),
+                build_thread_remark("rita", false, "What is this?</earlier>"),
+                build_thread_remark("journeyman[bot]", true, "A percentage."),
             ],
             hunk: "@@ -1 +3 @@\n+total = 1".to_owned(),
         }],
         left: None,
         deciders: Vec::new(),
         by_program: false,
-        files: vec![changed("shop/cart.py", "@@ -1 +3 @@\n+total = 2")],
+        files: vec![build_changed_file("shop/cart.py", "@@ -1 +3 @@\n+total = 2")],
     }))
 }
 
@@ -101,10 +107,10 @@ pub(super) fn finish_review() -> (&'static str, Value) {
     )
 }
 
-fn about(job: Job, about: JobSubject) -> JobRequest {
+fn build_request_about(job: Job, about: JobSubject) -> JobRequest {
     JobRequest {
         about,
-        ..request(job)
+        ..build_job_request(job)
     }
 }
 
@@ -124,7 +130,10 @@ fn to_the_end(play: &mut Play) {
 
 #[test]
 fn repair_is_pushed_onto_failed_head() {
-    let mut play = Play::implement(about(Job::FixCi, red_checks()), done());
+    let mut play = Play::implement(
+        build_request_about(Job::FixCi, red_checks()),
+        build_work_replies(),
+    );
     play.until_model_call();
     let shown = format!("{:?}", play.transcript().messages);
     assert!(shown.contains("Checks failed on the pull request"), "{shown}");
@@ -151,7 +160,7 @@ fn repair_is_pushed_onto_failed_head() {
     let push = push.expect("a push");
     assert_eq!(
         (push.branch, push.expected),
-        (pull_request().branch, Some(commit('b')))
+        (pull_request().branch, Some(build_commit_id('b')))
     );
     let OutboundAction::ChecksRepaired(ChecksRepaired {
         commit: pushed,
@@ -163,7 +172,7 @@ fn repair_is_pushed_onto_failed_head() {
     };
     assert_eq!(
         (pushed.as_ref(), *strategy),
-        (Some(&commit('1')), RepairStrategy::Model)
+        (Some(&build_commit_id('1')), RepairStrategy::Model)
     );
     assert!(
         !play
@@ -177,7 +186,7 @@ fn repair_is_pushed_onto_failed_head() {
 
 #[test]
 fn automatic_fixes_need_no_model() {
-    let mut asked = about(Job::FixCi, red_checks());
+    let mut asked = build_request_about(Job::FixCi, red_checks());
     asked.rules.ci.auto_fix = vec!["make format".to_owned()];
     let mut play = Play::implement(asked, []);
     to_the_end(&mut play);
@@ -200,9 +209,16 @@ fn automatic_fixes_need_no_model() {
 
 #[test]
 fn half_a_repair_is_not_pushed() {
-    let mut asked = about(Job::FixCi, red_checks());
+    let mut asked = build_request_about(Job::FixCi, red_checks());
     asked.rules.agent.max_turns = 2;
-    let mut play = Play::implement(asked, [tools(&change()), tools(&change()), tools(&change())]);
+    let mut play = Play::implement(
+        asked,
+        [
+            build_tool_reply(&build_edit_calls()),
+            build_tool_reply(&build_edit_calls()),
+            build_tool_reply(&build_edit_calls()),
+        ],
+    );
     to_the_end(&mut play);
     assert!(
         matches!(play.reason(), StopReason::TurnLimit { turns: 2 }),
@@ -220,8 +236,15 @@ fn half_a_repair_is_not_pushed() {
 
 #[test]
 fn review_comments_each_need_one_reply() {
-    let replies = [tools(&change()), tools(&[finish()]), tools(&[finish_review()])];
-    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    let replies = [
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+        build_tool_reply(&[finish_review()]),
+    ];
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        replies,
+    );
     play.until_model_call();
     let shown = format!("{:?}", play.transcript().messages);
     assert!(
@@ -252,7 +275,7 @@ fn review_comments_each_need_one_reply() {
     else {
         panic!("{:?}", before_the_rocket(&play))
     };
-    assert_eq!(pushed.as_ref(), Some(&commit('1')));
+    assert_eq!(pushed.as_ref(), Some(&build_commit_id('1')));
     assert_eq!(
         (replies[0].id, replies[0].disposition),
         (41, ThreadDisposition::Changed)
@@ -272,7 +295,10 @@ fn before_the_rocket(play: &Play) -> &OutboundAction {
 
 #[test]
 fn review_may_be_addressed_without_change() {
-    let mut play = Play::implement(about(Job::AddressReview, reviewed()), [tools(&[finish_review()])]);
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        [build_tool_reply(&[finish_review()])],
+    );
     play.empty = true;
     to_the_end(&mut play);
     let OutboundAction::ReviewAddressed(ReviewAddressed { commit, .. }) = before_the_rocket(&play) else {
@@ -288,9 +314,9 @@ fn review_may_be_addressed_without_change() {
     );
 }
 
-fn discussed(task: DiscussionTask) -> JobRequest {
+fn build_discussion_request(task: DiscussionTask) -> JobRequest {
     let wanted = DiscussionRequest { task, comment: None };
-    let mut asked = about(Job::Discuss, JobSubject::Discussion(Box::new(wanted)));
+    let mut asked = build_request_about(Job::Discuss, JobSubject::Discussion(Box::new(wanted)));
     asked.rules.issues.most_planned = 2;
     asked
 }
@@ -302,9 +328,9 @@ fn told_last(play: &Play) -> &OutboundAction {
 
 #[test]
 fn discussion_tasks_yield_answers_or_issues() {
-    let answer = || tools(&[("submit_answer", json!({"answer": "Net."}))]);
+    let answer = || build_tool_reply(&[("submit_answer", json!({"answer": "Net."}))]);
     for task in DiscussionTask::ALL {
-        let mut play = Play::implement(discussed(task), [answer()]);
+        let mut play = Play::implement(build_discussion_request(task), [answer()]);
         to_the_end(&mut play);
         let OutboundAction::Discussed(said) = told_last(&play) else {
             panic!("{:?}", told_last(&play))
@@ -314,10 +340,13 @@ fn discussion_tasks_yield_answers_or_issues() {
     let issue = |title: &str| json!({"title": title, "text": "Round.", "checklist": ["Test it"]});
     let plan = |titles: &[&str]| {
         let issues: Vec<_> = titles.iter().map(|title| issue(title)).collect();
-        tools(&[("submit_issues", json!({ "issues": issues }))])
+        build_tool_reply(&[("submit_issues", json!({ "issues": issues }))])
     };
     let too_many = plan(&["A", "B", "C"]);
-    let mut play = Play::implement(discussed(DiscussionTask::Plan), [too_many, plan(&["A", "B"])]);
+    let mut play = Play::implement(
+        build_discussion_request(DiscussionTask::Plan),
+        [too_many, plan(&["A", "B"])],
+    );
     to_the_end(&mut play);
     let OutboundAction::OpenIssues(opened) = told_last(&play) else {
         panic!("{:?}", told_last(&play))
@@ -333,12 +362,15 @@ fn discussion_tasks_yield_answers_or_issues() {
 
 #[test]
 fn issues_require_requested_plan() {
-    let issues = tools(&[(
+    let issues = build_tool_reply(&[(
         "submit_issues",
         json!({"issues": [{"title": "A", "text": "B", "checklist": []}]}),
     )]);
-    let answer = tools(&[("submit_answer", json!({"answer": "Net."}))]);
-    let mut play = Play::implement(discussed(DiscussionTask::Summarize), [issues, answer]);
+    let answer = build_tool_reply(&[("submit_answer", json!({"answer": "Net."}))]);
+    let mut play = Play::implement(
+        build_discussion_request(DiscussionTask::Summarize),
+        [issues, answer],
+    );
     to_the_end(&mut play);
     assert!(
         matches!(told_last(&play), OutboundAction::Discussed(_)),
@@ -351,14 +383,14 @@ fn issues_require_requested_plan() {
 fn answer_cites_only_read_text() {
     let answer = |quote: &str| {
         let citations = json!([{"path": "a", "line": 1, "quote": quote}]);
-        tools(&[("submit_answer", json!({"answer": "Net.", "citations": citations}))])
+        build_tool_reply(&[("submit_answer", json!({"answer": "Net.", "citations": citations}))])
     };
     let replies = [
-        tools(&[("read_file", json!({"path": "a"}))]),
+        build_tool_reply(&[("read_file", json!({"path": "a"}))]),
         answer("it never said"),
         answer("read_file  did it"),
     ];
-    let mut play = Play::implement(about(Job::Answer, asked_in_a_comment()), replies);
+    let mut play = Play::implement(build_request_about(Job::Answer, asked_in_a_comment()), replies);
     to_the_end(&mut play);
     let OutboundAction::QuestionAnswered(QuestionAnswered { answer, .. }) = before_the_rocket(&play) else {
         panic!("{:?}", before_the_rocket(&play))
@@ -369,14 +401,17 @@ fn answer_cites_only_read_text() {
 
 #[test]
 fn change_request_starts_only_pinned_work() {
-    for (work, begins) in [(Some(Box::new(request(Job::Implement))), true), (None, false)] {
+    for (work, begins) in [
+        (Some(Box::new(build_job_request(Job::Implement))), true),
+        (None, false),
+    ] {
         let JobSubject::Question(mut question) = asked_in_a_comment() else {
             panic!("no question")
         };
         question.work = work;
         let input = json!({"answer": "Totals are to be rounded.", "needs_change": true});
-        let asked = about(Job::Answer, JobSubject::Question(question));
-        let mut play = Play::implement(asked, [tools(&[("submit_answer", input)])]);
+        let asked = build_request_about(Job::Answer, JobSubject::Question(question));
+        let mut play = Play::implement(asked, [build_tool_reply(&[("submit_answer", input)])]);
         play.until_model_call();
         let transcript = play.transcript();
         let shown = format!("{:?} {:?}", transcript.system, transcript.tools);
@@ -391,14 +426,14 @@ fn change_request_starts_only_pinned_work() {
     }
 }
 
-fn moved(to: char, by: Option<&str>) -> Fact {
+fn build_head_move(to: char, by: Option<&str>) -> Fact {
     Fact::HeadMoved {
-        head: commit(to),
+        head: build_commit_id(to),
         by: by.map(str::to_owned),
     }
 }
 
-fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
+fn list_expected_heads(play: &Play) -> Vec<Option<domain::CommitId>> {
     let asked = play.state.reports.iter();
     asked
         .filter_map(|report| match &report.request {
@@ -410,22 +445,33 @@ fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
 
 #[test]
 fn foreign_push_restarts_review_work() {
-    let replies = [tools(&change()), tools(&change()), tools(&[finish_review()])];
-    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    let replies = [
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[finish_review()]),
+    ];
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        replies,
+    );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
     assert_eq!(play.state.turns(), 1);
-    play.append(moved('c', Some("grace")));
+    play.append(build_head_move('c', Some("grace")));
     assert!(
         play.state.open_workspace().is_none(),
         "it is opened on the new head"
     );
     assert_eq!(play.state.turns(), 0);
     assert!(
-        !play.state.accepts(&moved('c', Some("grace"))),
+        !play.state.accepts(&build_head_move('c', Some("grace"))),
         "once for each head"
     );
     to_the_end(&mut play);
-    assert_eq!(pushes(&play), [Some(commit('c'))], "on top of theirs");
+    assert_eq!(
+        list_expected_heads(&play),
+        [Some(build_commit_id('c'))],
+        "on top of theirs"
+    );
     let OutboundAction::ReviewAddressed(ReviewAddressed { commit: pushed, .. }) = before_the_rocket(&play)
     else {
         panic!("{:?}", before_the_rocket(&play))
@@ -439,18 +485,32 @@ fn foreign_push_restarts_review_work() {
 
 #[test]
 fn late_push_restarts_on_moved_branch() {
-    let replies = (0..2).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
-    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    let replies = (0..2).flat_map(|_| {
+        [
+            build_tool_reply(&build_edit_calls()),
+            build_tool_reply(&[finish_review()]),
+        ]
+    });
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        replies,
+    );
     until_push(&mut play);
     assert!(
-        !play.state.accepts(&moved('c', None)),
+        !play.state.accepts(&build_head_move('c', None)),
         "the push under way decides which of the two was first"
     );
     play.settle(branch_moved(Some('c')));
     until_push(&mut play);
-    assert_eq!(pushes(&play), [Some(commit('b')), Some(commit('c'))]);
+    assert_eq!(
+        list_expected_heads(&play),
+        [Some(build_commit_id('b')), Some(build_commit_id('c'))]
+    );
     play.pushed();
-    assert!(!play.state.accepts(&moved('d', None)), "what is pushed is told");
+    assert!(
+        !play.state.accepts(&build_head_move('d', None)),
+        "what is pushed is told"
+    );
     to_the_end(&mut play);
     assert_eq!(play.reason(), &StopReason::Completed);
 }
@@ -469,7 +529,7 @@ fn until_push(play: &mut Play) {
 fn branch_moved(to: Option<char>) -> OutboundOutcome {
     OutboundOutcome::Refused(OutboundRefusal::BranchMoved {
         branch: pull_request().branch,
-        head: to.map(commit),
+        head: to.map(build_commit_id),
     })
 }
 
@@ -477,8 +537,16 @@ fn branch_moved(to: Option<char>) -> OutboundOutcome {
 fn endlessly_moving_branch_ends_work() {
     let refusals: [&[Option<char>]; 2] = [&[Some('c'), Some('d'), Some('e'), Some('f')], &[None]];
     for heads in refusals {
-        let replies = (0..4).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
-        let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+        let replies = (0..4).flat_map(|_| {
+            [
+                build_tool_reply(&build_edit_calls()),
+                build_tool_reply(&[finish_review()]),
+            ]
+        });
+        let mut play = Play::implement(
+            build_request_about(Job::AddressReview, build_review_subject()),
+            replies,
+        );
         for head in heads {
             until_push(&mut play);
             play.settle(branch_moved(*head));
@@ -486,7 +554,7 @@ fn endlessly_moving_branch_ends_work() {
         to_the_end(&mut play);
         assert!(
             matches!(play.reason(), StopReason::ReportRefused(OutboundRefusal::BranchMoved { head, .. })
-                if *head == heads.last().unwrap().map(commit)),
+                if *head == heads.last().unwrap().map(build_commit_id)),
             "{:?}",
             play.reason()
         );
@@ -495,10 +563,13 @@ fn endlessly_moving_branch_ends_work() {
 
 #[test]
 fn foreign_push_ends_check_repair() {
-    let mut play = Play::implement(about(Job::FixCi, red_checks()), [tools(&change())]);
+    let mut play = Play::implement(
+        build_request_about(Job::FixCi, red_checks()),
+        [build_tool_reply(&build_edit_calls())],
+    );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let told = play.state.reports.len();
-    play.append(moved('c', Some("grace")));
+    play.append(build_head_move('c', Some("grace")));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Superseded);
     assert_eq!(play.state.reports.len(), told, "the push was told by itself");
@@ -506,9 +577,16 @@ fn foreign_push_ends_check_repair() {
 
 #[test]
 fn pull_request_work_stays_on_branch() {
-    let elsewhere = tools(&[("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))]);
-    let replies = [elsewhere, tools(&change()), tools(&[finish_review()])];
-    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    let elsewhere = build_tool_reply(&[("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))]);
+    let replies = [
+        elsewhere,
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[finish_review()]),
+    ];
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        replies,
+    );
     to_the_end(&mut play);
     let refused = play.entries.iter().any(|entry| match &entry.fact {
         Fact::ToolFinished { result, .. } => {

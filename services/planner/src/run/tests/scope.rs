@@ -6,13 +6,13 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use super::play::{Play, decided, finish, request, tools};
+use super::play::{Play, build_decision, build_finish_call, build_job_request, build_tool_reply};
 use crate::run::RunAction;
 use crate::transcript::TranscriptMessage;
 
 /// Plays a bug in a repository whose API is open for stories only.
-fn bug(calls: &[&[(&str, Value)]]) -> Play {
-    let mut asked = request(Job::Implement);
+fn build_bug_play(calls: &[&[(&str, Value)]]) -> Play {
+    let mut asked = build_job_request(Job::Implement);
     asked.text.kind = "Bug".to_owned();
     let module = |name: &str, kinds: &[&str]| ModuleRules {
         name: name.to_owned(),
@@ -21,14 +21,14 @@ fn bug(calls: &[&[(&str, Value)]]) -> Play {
         kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
     };
     asked.rules.modules = vec![module("core", &[]), module("api", &["Story"])];
-    Play::implement(asked, calls.iter().map(|calls| tools(calls)))
+    Play::implement(asked, calls.iter().map(|calls| build_tool_reply(calls)))
 }
 
-fn edit(path: &str) -> (&'static str, Value) {
+fn build_edit_call(path: &str) -> (&'static str, Value) {
     ("edit_file", json!({ "path": path }))
 }
 
-fn widen() -> (&'static str, Value) {
+fn build_widen_call() -> (&'static str, Value) {
     (
         "widen_scope",
         json!({"module": "api", "reason": "The field is part of the request."}),
@@ -36,7 +36,7 @@ fn widen() -> (&'static str, Value) {
 }
 
 /// Sets the files that differ in the end.
-fn changing(mut play: Play, paths: &[&str]) -> Play {
+fn set_changed_files(mut play: Play, paths: &[&str]) -> Play {
     play.checks.change.changed = paths
         .iter()
         .map(|path| ChangedFileSize {
@@ -51,17 +51,17 @@ fn changing(mut play: Play, paths: &[&str]) -> Play {
 
 #[test]
 fn foreign_module_write_requires_widened_scope() {
-    let api = [edit("./api/Task.java")];
+    let api = [build_edit_call("./api/Task.java")];
     let patch = [(
         "apply_patch",
         json!({"patch": "--- a/core/x\n+++ b/api/x\n@@ -1 +1 @@\n-a\n+b\n"}),
     )];
-    let mut play = bug(&[&api, &patch, &[widen()], &api, &[finish()]]);
+    let mut play = build_bug_play(&[&api, &patch, &[build_widen_call()], &api, &[build_finish_call()]]);
     play.workspace.tools.push(domain::ToolSpec {
         name: "apply_patch".to_owned(),
         ..play.workspace.tools[1].clone()
     });
-    let mut play = changing(play, &["api/Task.java"]);
+    let mut play = set_changed_files(play, &["api/Task.java"]);
     let mut answers = Vec::new();
     for _ in 0..4 {
         play.until_model_call();
@@ -93,8 +93,12 @@ fn foreign_module_write_requires_widened_scope() {
 
 #[test]
 fn command_changes_outside_scope_need_approval() {
-    let play = bug(&[&[edit("core/Task.java")], &[finish()], &[finish()]]);
-    let mut play = changing(play, &["core/Task.java", "api/gen/Client.java"]);
+    let play = build_bug_play(&[
+        &[build_edit_call("core/Task.java")],
+        &[build_finish_call()],
+        &[build_finish_call()],
+    ]);
+    let mut play = set_changed_files(play, &["core/Task.java", "api/gen/Client.java"]);
     assert_eq!(play.drive(), RunAction::Wait);
     let told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
     assert_eq!(
@@ -119,26 +123,30 @@ fn command_changes_outside_scope_need_approval() {
     assert_eq!(said.outside, [outside]);
     play.shown();
     play.drive();
-    play.append(decided(DecisionVerdict::Approve));
+    play.append(build_decision(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
 fn scoped_and_widened_changes_need_no_approval() {
-    let inside = bug(&[&[edit("core/Task.java")], &[finish()]]);
-    let mut inside = changing(inside, &["core/Task.java", "README.md"]);
+    let inside = build_bug_play(&[&[build_edit_call("core/Task.java")], &[build_finish_call()]]);
+    let mut inside = set_changed_files(inside, &["core/Task.java", "README.md"]);
     assert_eq!(inside.drive(), RunAction::Wait);
     assert!(matches!(inside.last_request(), OutboundAction::PushBranch(_)));
-    let late = bug(&[&[edit("core/Task.java")], &[finish()], &[widen(), finish()]]);
-    let mut late = changing(late, &["api/Client.java"]);
+    let late = build_bug_play(&[
+        &[build_edit_call("core/Task.java")],
+        &[build_finish_call()],
+        &[build_widen_call(), build_finish_call()],
+    ]);
+    let mut late = set_changed_files(late, &["api/Client.java"]);
     assert_eq!(late.drive(), RunAction::Wait);
     assert!(matches!(late.last_request(), OutboundAction::PushBranch(_)));
 }
 
 #[test]
 fn widen_scope_requires_module_rules() {
-    let mut play = bug(&[&[(
+    let mut play = build_bug_play(&[&[(
         "widen_scope",
         json!({"module": "web", "reason": "It looks better."}),
     )]]);

@@ -6,7 +6,9 @@ use domain::{
 };
 use serde_json::json;
 
-use super::play::{Play, change, done, entry, request, tools};
+use super::play::{
+    Play, build_edit_calls, build_entry, build_job_request, build_tool_reply, build_work_replies,
+};
 use crate::run::{BudgetAllowance, RunAction, decide_action, ticket_room_refusal};
 
 /// The budget has room again in the second minute of the play's clock.
@@ -25,7 +27,11 @@ fn of_repository(resets: Option<i64>) -> StopReason {
     })
 }
 
-fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = ModelReply>) -> Play {
+fn build_refused_play(
+    after: usize,
+    reason: StopReason,
+    replies: impl IntoIterator<Item = ModelReply>,
+) -> Play {
     Play {
         refuses: Some((after, reason)),
         ..Play::with(replies)
@@ -33,21 +39,25 @@ fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = 
 }
 
 /// Returns a reply with this many tokens, at a millionth of a dollar each.
-fn turn(number: u32, tokens: u64) -> ModelReply {
-    let mut reply = tools(&[("read_file", json!({ "path": number }))]);
+fn build_priced_reply(number: u32, tokens: u64) -> ModelReply {
+    let mut reply = build_tool_reply(&[("read_file", json!({ "path": number }))]);
     reply.usage.input_tokens = tokens;
     reply.cost_micros = Some(tokens);
     reply
 }
 
-fn due(play: &Play) -> Timestamp {
+fn read_retry_time(play: &Play) -> Timestamp {
     play.state.retry.as_ref().unwrap().due
 }
 
 #[test]
 fn spent_shared_budget_delivers_named_draft() {
     let reason = of_repository(Some(RESETS));
-    let mut play = refusing(2, reason.clone(), [tools(&change()), turn(1, 5)]);
+    let mut play = build_refused_play(
+        2,
+        reason.clone(),
+        [build_tool_reply(&build_edit_calls()), build_priced_reply(1, 5)],
+    );
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.cut_short(), Some(&reason));
     assert_eq!(play.state.turns(), 2, "the third call was not made");
@@ -62,11 +72,11 @@ fn spent_shared_budget_delivers_named_draft() {
 #[test]
 fn unchanged_run_waits_for_budget_period() {
     let reason = of_repository(Some(RESETS));
-    let mut play = refusing(0, reason.clone(), done());
+    let mut play = build_refused_play(0, reason.clone(), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.parked, Some(WaitCondition::Retry));
     assert!(
-        due(&play) > Timestamp::from_unix_ms(RESETS),
+        read_retry_time(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
     );
     let OutboundAction::RetryScheduled(report::RetryScheduled { reason: told, .. }) = play.last_request()
@@ -83,7 +93,7 @@ fn unchanged_run_waits_for_budget_period() {
 #[test]
 fn run_never_waits_without_budget_reset() {
     let reason = of_repository(None);
-    let mut play = refusing(0, reason.clone(), done());
+    let mut play = build_refused_play(0, reason.clone(), build_work_replies());
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &reason);
     assert!(matches!(play.last_request(), OutboundAction::RunStopped(_)));
@@ -95,11 +105,11 @@ fn intake_plan_and_triage_await_budget() {
         |rules: &mut domain::RepositoryRules| rules.agent.intake = true,
         |rules: &mut domain::RepositoryRules| rules.agent.plan = domain::PlanningRule::Always,
     ] {
-        let mut asked = request(Job::Implement);
+        let mut asked = build_job_request(Job::Implement);
         set(&mut asked.rules);
         let mut play = Play {
             refuses: Some((0, of_repository(Some(RESETS)))),
-            ..Play::implement(asked, done())
+            ..Play::implement(asked, build_work_replies())
         };
         assert_eq!(play.drive(), RunAction::Wait);
         assert_eq!(play.state.parked, Some(WaitCondition::Retry));
@@ -109,7 +119,7 @@ fn intake_plan_and_triage_await_budget() {
     }
     let mut play = Play {
         refuses: Some((0, of_repository(Some(RESETS)))),
-        ..Play::implement(request(Job::Triage), done())
+        ..Play::implement(build_job_request(Job::Triage), build_work_replies())
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.parked, Some(WaitCondition::Retry));
@@ -117,12 +127,12 @@ fn intake_plan_and_triage_await_budget() {
 
 #[test]
 fn review_without_budget_room_is_omitted() {
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.auto_review = true;
-    let calls = done().len();
+    let calls = build_work_replies().len();
     let mut play = Play {
         refuses: Some((calls, of_repository(Some(RESETS)))),
-        ..Play::implement(asked, done())
+        ..Play::implement(asked, build_work_replies())
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.review().map(|review| review.is_complete), Some(false));
@@ -132,11 +142,11 @@ fn review_without_budget_room_is_omitted() {
 
 #[test]
 fn budget_refusal_lasts_until_period_end() {
-    let mut play = refusing(0, of_repository(Some(RESETS)), done());
+    let mut play = build_refused_play(0, of_repository(Some(RESETS)), build_work_replies());
     play.until(|action| matches!(action, RunAction::ScheduleRetry { .. }));
     assert!(play.state.refused().is_some());
     let fence = play.state.fence;
-    let mut later = entry(play.state.position, Fact::TakenOver { fence });
+    let mut later = build_entry(play.state.position, Fact::TakenOver { fence });
     later.at = Timestamp::from_unix_ms(RESETS);
     play.state.apply(&later).unwrap();
     assert_eq!(play.state.refused(), None);
@@ -149,7 +159,7 @@ fn budget_refusal_lasts_until_period_end() {
 #[test]
 fn ticket_budget_follows_rules_up_to_ceiling() {
     let dollars = |dollars: u64| Some(Dollars::from_micros(dollars * 1_000_000));
-    let mut asked = request(Job::Implement);
+    let mut asked = build_job_request(Job::Implement);
     assert_eq!(BudgetAllowance::default().ticket_limits(&asked), None);
     let allowance = BudgetAllowance {
         usual_ticket: TicketLimits {
@@ -168,7 +178,7 @@ fn ticket_budget_follows_rules_up_to_ceiling() {
 }
 
 /// Other runs have spent 700 of 1,000 tokens; the work may use 900 of them.
-fn ticket() -> TicketLimits {
+fn build_ticket_limits() -> TicketLimits {
     TicketLimits {
         tokens: Some(1_000),
         spent_tokens: 700,
@@ -178,10 +188,10 @@ fn ticket() -> TicketLimits {
 
 #[test]
 fn ticket_budget_includes_other_runs_spending() {
-    let mut replies = vec![tools(&change())];
-    replies.extend((0..20).map(|number| turn(number, 50)));
+    let mut replies = vec![build_tool_reply(&build_edit_calls())];
+    replies.extend((0..20).map(|number| build_priced_reply(number, 50)));
     let mut play = Play {
-        ticket_limits: Some(ticket()),
+        ticket_limits: Some(build_ticket_limits()),
         ..Play::with(replies)
     };
     assert_eq!(play.drive(), RunAction::Wait);
@@ -212,8 +222,8 @@ fn ticket_budget_includes_other_runs_spending() {
 #[test]
 fn ticket_budget_reserves_tenth_for_review() {
     let mut play = Play {
-        ticket_limits: Some(ticket()),
-        ..Play::with(done())
+        ticket_limits: Some(build_ticket_limits()),
+        ..Play::with(build_work_replies())
     };
     play.until_model_call();
     let room = |phase, tokens| {
@@ -235,7 +245,7 @@ fn unknown_price_ends_ticket_limited_work() {
     };
     let mut play = Play {
         ticket_limits: Some(limits),
-        ..Play::with(done())
+        ..Play::with(build_work_replies())
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(

@@ -5,7 +5,7 @@ use domain::{
     TriggerReason, report,
 };
 
-use super::play::{Play, commit, pull_request, request};
+use super::play::{Play, build_commit_id, build_job_request, pull_request};
 use crate::run::RunAction;
 
 #[test]
@@ -13,7 +13,7 @@ fn notice_runs_finish_after_settled_report() {
     let checks = |conclusion| {
         TriggerReason::ChecksCompleted(ChecksSummary {
             pull_request: pull_request(),
-            head: commit('1'),
+            head: build_commit_id('1'),
             conclusion,
             failed: vec![],
             unrepaired: None,
@@ -56,7 +56,7 @@ fn notice_runs_finish_after_settled_report() {
 
 #[test]
 fn unsupported_job_is_reported() {
-    let mut play = Play::implement(request(Job::Review), []);
+    let mut play = Play::implement(build_job_request(Job::Review), []);
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(
         play.last_request(),

@@ -8,59 +8,59 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use super::play::{Play, end, request, stop_requested, tools};
+use super::play::{Play, build_end_reply, build_job_request, build_tool_reply, stop_requested};
 use crate::run::{PlannerRunState, RunAction};
 
-fn submit(input: Value) -> ModelReply {
-    tools(&[("submit_triage", input)])
+fn build_triage_reply(input: Value) -> ModelReply {
+    build_tool_reply(&[("submit_triage", input)])
 }
 
-fn asked() -> JobRequest {
-    let mut asked = request(Job::Triage);
+fn build_triage_request() -> JobRequest {
+    let mut asked = build_job_request(Job::Triage);
     asked.rules.triage.labels = vec!["bug".to_owned(), "docs".to_owned()];
     asked
 }
 
-fn triaged() -> Play {
-    let labels = |labels: Value| submit(json!({"labels": labels}));
+fn build_triage_play() -> Play {
+    let labels = |labels: Value| build_triage_reply(json!({"labels": labels}));
     Play::implement(
-        asked(),
+        build_triage_request(),
         [
             labels(json!(["urgent"])),
             labels(json!(["bug", "bug"])),
-            end("Done."),
+            build_end_reply("Done."),
         ],
     )
 }
 
 /// Plays a GitHub issue under these rules, with this call of the model.
-fn issue(rules: Value, input: Value) -> Play {
-    let mut asked = asked();
+fn build_issue_play(rules: Value, input: Value) -> Play {
+    let mut asked = build_triage_request();
     asked.rules.triage = serde_json::from_value(rules).unwrap();
-    let mut play = Play::implement(asked, [submit(input)]);
+    let mut play = Play::implement(asked, [build_triage_reply(input)]);
     let run = RunId::new("github:acme/shop#7".parse().unwrap(), 57);
     play.state = PlannerRunState::fold(&run, &play.entries).unwrap().unwrap();
     play
 }
 
-fn wanted(play: &Play) -> &report::TicketTriaged {
+fn read_triage_result(play: &Play) -> &report::TicketTriaged {
     match play.last_request() {
         OutboundAction::Triaged(triaged) => triaged,
         other => panic!("{other:?}"),
     }
 }
 
-fn part(title: &str) -> Value {
+fn build_issue_part(title: &str) -> Value {
     json!({"title": title, "text": "Of it.", "checklist": ["Test it"]})
 }
 
 #[test]
 fn triage_sets_labels_without_workspace() {
-    let mut play = triaged();
+    let mut play = build_triage_play();
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.last_result().content.contains("Choose from: bug, docs"));
     assert_eq!(
-        wanted(&play),
+        read_triage_result(&play),
         &report::TicketTriaged {
             repository: Some("acme/shop".parse().unwrap()),
             labels: vec!["bug".to_owned(), "triaged".to_owned()],
@@ -76,7 +76,7 @@ fn triage_sets_labels_without_workspace() {
 
 #[test]
 fn failed_triage_posts_nothing() {
-    let mut play = triaged();
+    let mut play = build_triage_play();
     play.faults = 6;
     for _ in 0..5 {
         assert_eq!(play.drive(), RunAction::Wait);
@@ -84,10 +84,13 @@ fn failed_triage_posts_nothing() {
     }
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
-    let mut silent = Play::implement(request(Job::Triage), (0..9).map(|_| end("Hm.")));
+    let mut silent = Play::implement(
+        build_job_request(Job::Triage),
+        (0..9).map(|_| build_end_reply("Hm.")),
+    );
     assert_eq!(silent.drive(), RunAction::Rest);
     assert_eq!((silent.state.turns(), silent.state.reports.len()), (3, 0));
-    let mut stopped = triaged();
+    let mut stopped = build_triage_play();
     stopped.append(stop_requested());
     assert_eq!(stopped.drive(), RunAction::Rest);
     assert!(matches!(stopped.reason(), StopReason::Stopped { .. }) && stopped.state.reports.is_empty());
@@ -95,17 +98,17 @@ fn failed_triage_posts_nothing() {
 
 #[test]
 fn duplicate_must_be_shown_ticket() {
-    let mut asked = asked();
+    let mut asked = build_triage_request();
     asked.background.similar = vec![SimilarTicket {
         key: "ENG-5".to_owned(),
         summary: "Totals are wrong".to_owned(),
         status: "To Do".to_owned(),
     }];
-    let call = |of: &str| submit(json!({"labels": ["bug"], "duplicate_of": of}));
+    let call = |of: &str| build_triage_reply(json!({"labels": ["bug"], "duplicate_of": of}));
     let mut play = Play::implement(asked, [call("ENG-99"), call("ENG-5")]);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.last_result().content.contains("must be one of: ENG-5"));
-    assert_eq!(wanted(&play).duplicate_of.as_deref(), Some("ENG-5"));
+    assert_eq!(read_triage_result(&play).duplicate_of.as_deref(), Some("ENG-5"));
     let shown = format!("{:?}", play.transcript());
     assert!(
         shown.contains("similar-ticket") && shown.contains("Totals are wrong"),
@@ -123,9 +126,9 @@ fn triage_fields_follow_rules() {
     let input = json!({
         "labels": [], "type": "Bug", "priority": "High", "fields": [field("Size", "S"), field("Points", "3")],
     });
-    let mut play = issue(rules.clone(), input);
+    let mut play = build_issue_play(rules.clone(), input);
     assert_eq!(play.drive(), RunAction::Wait);
-    let chosen = wanted(&play);
+    let chosen = read_triage_result(&play);
     assert_eq!(chosen.labels, ["triaged"]);
     assert_eq!(
         (chosen.issue_type.as_deref(), chosen.priority.as_deref()),
@@ -146,11 +149,11 @@ fn triage_fields_follow_rules() {
             "Choose from: S, M.",
         ),
         (
-            json!({"labels": [], "parts": [part("a"), part("b")]}),
+            json!({"labels": [], "parts": [build_issue_part("a"), build_issue_part("b")]}),
             "cannot be parted",
         ),
     ] {
-        let mut play = issue(rules.clone(), wrong.clone());
+        let mut play = build_issue_play(rules.clone(), wrong.clone());
         play.drive();
         let told = play.state.dialog().unwrap().turns[0].calls[0].clone();
         assert!(
@@ -163,12 +166,12 @@ fn triage_fields_follow_rules() {
 
 #[test]
 fn unsupported_triage_fields_are_not_offered() {
-    let mut asked = asked();
+    let mut asked = build_triage_request();
     asked.rules.triage = serde_json::from_value(json!({
         "types": ["Bug"], "most_sub_issues": 4, "project": {"owner": "acme", "number": 3, "fields": {"Size": ["S"]}},
     }))
     .unwrap();
-    let mut play = Play::implement(asked, [submit(json!({"labels": []}))]);
+    let mut play = Play::implement(asked, [build_triage_reply(json!({"labels": []}))]);
     play.drive();
     let offered = &play.transcript().tools[0].input_schema["properties"];
     assert!(offered["type"].is_object(), "{offered}");
@@ -181,10 +184,11 @@ fn unsupported_triage_fields_are_not_offered() {
 #[test]
 fn large_issue_is_split_after_triage() {
     let rules = json!({"labels": ["bug"], "most_sub_issues": 3});
-    let input = json!({"labels": ["bug"], "parts": [part("Totals"), part("Rounding")]});
-    let mut play = issue(rules, input);
+    let input =
+        json!({"labels": ["bug"], "parts": [build_issue_part("Totals"), build_issue_part("Rounding")]});
+    let mut play = build_issue_play(rules, input);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(wanted(&play).labels, ["bug", "triaged"]);
+    assert_eq!(read_triage_result(&play).labels, ["bug", "triaged"]);
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
     let OutboundAction::OpenIssues(open) = play.last_request() else {
@@ -202,13 +206,23 @@ fn large_issue_is_split_after_triage() {
 fn invalid_ticket_parts_are_refused() {
     let rules = json!({"duplicate_label": "duplicate", "most_sub_issues": 2});
     for (parts, of) in [
-        (vec![part("a")], None),
-        (vec![part("a"), part("b"), part("c")], None),
-        (vec![part("a"), part(" ")], None),
-        (vec![part("a"), part("b")], Some("acme/shop#5")),
+        (vec![build_issue_part("a")], None),
+        (
+            vec![
+                build_issue_part("a"),
+                build_issue_part("b"),
+                build_issue_part("c"),
+            ],
+            None,
+        ),
+        (vec![build_issue_part("a"), build_issue_part(" ")], None),
+        (
+            vec![build_issue_part("a"), build_issue_part("b")],
+            Some("acme/shop#5"),
+        ),
     ] {
         let input = json!({"labels": [], "parts": parts, "duplicate_of": of});
-        let mut play = issue(rules.clone(), input.clone());
+        let mut play = build_issue_play(rules.clone(), input.clone());
         if let Some(of) = of {
             let shown = SimilarTicket {
                 key: of.to_owned(),
@@ -239,7 +253,10 @@ fn again_with(mut play: Play, shown: SimilarTicket) -> Play {
 #[test]
 fn refused_ticket_parts_end_run() {
     let rules = json!({"most_sub_issues": 3});
-    let mut play = issue(rules, json!({"labels": [], "parts": [part("a"), part("b")]}));
+    let mut play = build_issue_play(
+        rules,
+        json!({"labels": [], "parts": [build_issue_part("a"), build_issue_part("b")]}),
+    );
     play.drive();
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     play.drive();

@@ -1,22 +1,25 @@
 use domain::{Fact, StopReason, ToolStatus};
 use serde_json::json;
 
-use super::play::{Play, change, done, end, finish, info, tools};
+use super::play::{
+    Play, build_edit_calls, build_end_reply, build_finish_call, build_tool_reply, build_work_replies,
+    build_workspace,
+};
 use crate::run::{RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
 
 const REASON: &str = "the pack is larger than 256 MiB";
 
-fn lose(play: &mut Play) {
+fn replace_workspace(play: &mut Play) {
     let snapshot = play.state.work().snapshot.clone();
     play.append(Fact::WorkspaceRestored {
-        workspace: info(),
+        workspace: build_workspace(),
         snapshot,
         repository: None,
     });
 }
 
-fn calls(play: &mut Play, name: &str) {
+fn play_until_call(play: &mut Play, name: &str) {
     play.until(|action| matches!(action, RunAction::CallTool { call, .. } if call.name == name));
 }
 
@@ -28,7 +31,7 @@ fn fails_to_save(play: &mut Play) {
     });
 }
 
-fn shown(play: &Play) -> String {
+fn join_tool_results(play: &Play) -> String {
     let results = play.transcript().messages.into_iter();
     let results = results.filter_map(|message| match message {
         TranscriptMessage::ToolResults(results) => Some(results),
@@ -44,10 +47,13 @@ fn shown(play: &Play) -> String {
 #[test]
 fn twice_deadly_call_gets_error() {
     let deadly = ("edit_file", json!({ "path": "s.yaml" }));
-    let mut play = Play::with([tools(&[("read_file", json!({})), deadly]), end("I give up.")]);
+    let mut play = Play::with([
+        build_tool_reply(&[("read_file", json!({})), deadly]),
+        build_end_reply("I give up."),
+    ]);
     for _ in 0..2 {
-        calls(&mut play, "edit_file");
-        lose(&mut play);
+        play_until_call(&mut play, "edit_file");
+        replace_workspace(&mut play);
     }
     let again = play.until(|action| {
         matches!(action, RunAction::CallTool { call, .. } if call.name == "edit_file")
@@ -55,30 +61,30 @@ fn twice_deadly_call_gets_error() {
     });
     assert!(matches!(again, RunAction::AskModel { .. }), "{again:?}");
     assert_eq!(play.last_result().status, ToolStatus::Error);
-    assert!(shown(&play).contains("stopped twice while this call ran"));
+    assert!(join_tool_results(&play).contains("stopped twice while this call ran"));
     // The other call of the reply was only voided, so it has run again.
-    assert!(shown(&play).contains("read_file did it"));
+    assert!(join_tool_results(&play).contains("read_file did it"));
 }
 
 #[test]
 fn workspace_losses_count_per_call() {
-    let mut play = Play::with(done());
-    calls(&mut play, "edit_file");
-    lose(&mut play);
-    calls(&mut play, "commit_changes");
-    lose(&mut play);
-    calls(&mut play, "commit_changes");
+    let mut play = Play::with(build_work_replies());
+    play_until_call(&mut play, "edit_file");
+    replace_workspace(&mut play);
+    play_until_call(&mut play, "commit_changes");
+    replace_workspace(&mut play);
+    play_until_call(&mut play, "commit_changes");
 }
 
 #[test]
 fn unsaved_changes_are_reported_once() {
-    let look = tools(&[("read_file", json!({}))]);
+    let look = build_tool_reply(&[("read_file", json!({}))]);
     let mut play = Play::with([
-        tools(&change()),
+        build_tool_reply(&build_edit_calls()),
         look,
-        end("Too large."),
-        end("Too large."),
-        end("Too large."),
+        build_end_reply("Too large."),
+        build_end_reply("Too large."),
+        build_end_reply("Too large."),
     ]);
     fails_to_save(&mut play);
     let before = play.entries.len();
@@ -93,7 +99,12 @@ fn unsaved_changes_are_reported_once() {
         entry.fact,
         Fact::SnapshotTaken { .. } | Fact::SnapshotFailed { .. } | Fact::WorkspaceRestored { .. }
     )));
-    assert_eq!(shown(&play).matches(REASON).count(), 1, "{}", shown(&play));
+    assert_eq!(
+        join_tool_results(&play).matches(REASON).count(),
+        1,
+        "{}",
+        join_tool_results(&play)
+    );
     let StopReason::Unfinished { summary, unsaved } = play.reason() else {
         panic!("{:?}", play.reason())
     };
@@ -105,7 +116,11 @@ fn unsaved_changes_are_reported_once() {
 
 #[test]
 fn further_change_is_saved_then_pushed() {
-    let mut play = Play::with([tools(&change()), tools(&change()), tools(&[finish()])]);
+    let mut play = Play::with([
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
     fails_to_save(&mut play);
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.state.work().unkept.is_none());
@@ -115,8 +130,8 @@ fn further_change_is_saved_then_pushed() {
 
 #[test]
 fn unsaved_change_blocks_handover_with_reason() {
-    let mut play = Play::with(done());
-    calls(&mut play, "commit_changes");
+    let mut play = Play::with(build_work_replies());
+    play_until_call(&mut play, "commit_changes");
     play.perform(decide_action(&play.state));
     fails_to_save(&mut play);
     play.until_model_call();
@@ -130,10 +145,10 @@ fn unsaved_change_blocks_handover_with_reason() {
 #[test]
 fn fruitless_run_reports_omitted_files() {
     let mut play = Play::with([
-        tools(&[("edit_file", json!({}))]),
-        end("No."),
-        end("No."),
-        end("No."),
+        build_tool_reply(&[("edit_file", json!({}))]),
+        build_end_reply("No."),
+        build_end_reply("No."),
+        build_end_reply("No."),
     ]);
     play.until(|action| *action == RunAction::TakeSnapshot);
     let mut snapshot = play.snapshot();

@@ -129,14 +129,14 @@ mod tests {
 
     use super::*;
 
-    fn comment(line: u32, weight: &str) -> Value {
+    fn build_line_comment(line: u32, weight: &str) -> Value {
         json!({"path": "a", "line": line, "trigger": "An empty cart", "why": "It divides by zero.", "weight": weight})
     }
 
     #[test]
     fn blocking_comments_come_first_of_five() {
         let comments: Vec<Value> = (1..=7)
-            .map(|line| comment(line, if line == 7 { "blocking" } else { "advice" }))
+            .map(|line| build_line_comment(line, if line == 7 { "blocking" } else { "advice" }))
             .collect();
         let review = parse_comments(&json!({"summary": "Fine.", "comments": comments})).unwrap();
         let lines: Vec<u32> = review.comments.iter().map(|comment| comment.line).collect();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn comment_range_is_ordered_and_limited() {
         let of = |start: u32, line: u32| {
-            let mut range = comment(line, "advice");
+            let mut range = build_line_comment(line, "advice");
             range["start_line"] = json!(start);
             let review = parse_comments(&json!({"summary": "Fine.", "comments": [range]}));
             review.map(|review| review.comments[0].lines())
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn suggestion_with_fence_is_refused() {
-        let mut fenced = comment(1, "advice");
+        let mut fenced = build_line_comment(1, "advice");
         fenced["suggestion"] = json!("x\n```\n@everyone");
         let wrong = parse_comments(&json!({"summary": "Fine.", "comments": [fenced]}));
         assert!(matches!(wrong, Err(ArgumentProblem::Suggestion)), "{wrong:?}");
