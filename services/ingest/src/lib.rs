@@ -78,10 +78,10 @@ pub async fn serve_ingest(
     serve_as(IngestMode::Whole, config, listener, shutdown).await
 }
 
-/// Variant of [`serve`] that runs a part of ingest, for the duration of one command.
+/// Variant of [`serve_ingest`] that runs a part of ingest, for the duration of one command.
 ///
 /// # Errors
-/// Those of [`serve`].
+/// Those of [`serve_ingest`].
 pub async fn serve_as(
     extent: IngestMode,
     config: Config,
