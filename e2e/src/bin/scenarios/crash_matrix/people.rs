@@ -111,7 +111,8 @@ impl MatrixStage {
 
     /// Reports CI on a draft, reviews it, and merges it when it is ready.
     fn look_at(&mut self, pull: StandInPullRequest, said: &str) -> anyhow::Result<()> {
-        if pull.draft && said.contains("Draft") && self.people.checked.as_deref() != Some(&pull.head_sha) {
+        let is_checked = self.people.checked.as_deref() == Some(&pull.head_sha);
+        if pull.draft && !is_checked && self.is_head_stated(said) {
             if self.story == MatrixStory::Detours && !std::mem::replace(&mut self.people.commented, true) {
                 self.github
                     .comment_as(fixture::REPOSITORY, pull.number, "grace", "/retry")?;
@@ -128,18 +129,37 @@ impl MatrixStage {
             self.people.checked = Some(pull.head_sha);
         } else if self.story == MatrixStory::Rounds
             && !pull.draft
-            && said.contains("All checks passed")
+            && self.is_ready_stated(said)
             && self.people.reviewed.is_none()
         {
-            // GitHub marks the pull request ready before the ticket shows it. A review in between would
-            // change the order of the comments.
             self.review(pull.number)?;
         } else if self.story == MatrixStory::Rounds && !self.has_reply(pull.number)? {
             // The reviewer waits for the reply.
-        } else if !pull.draft && said.contains("All checks passed") && self.is_asked_again(&pull) {
+        } else if !pull.draft && self.is_ready_stated(said) && self.is_asked_again(&pull) {
             self.github.merge(fixture::REPOSITORY, pull.number, "grace")?;
         }
         Ok(())
+    }
+
+    /// True if the ticket states the present head of the draft.
+    ///
+    /// GitHub has a head before the ticket states it. A result of CI in between would change the order of the
+    /// comments.
+    fn is_head_stated(&self, said: &str) -> bool {
+        let is_repaired = self.story == MatrixStory::Rounds && self.people.checked.is_some();
+        said.contains(match self.people.reviewed {
+            Some(_) => "is addressed with commit",
+            None if is_repaired => "checks are repaired",
+            None => "Draft",
+        })
+    }
+
+    /// True if the ticket states that the pull request is ready: once before the review, twice after it.
+    ///
+    /// GitHub marks the pull request ready before the ticket states it. A review or merge in between would
+    /// change the order of the comments.
+    fn is_ready_stated(&self, said: &str) -> bool {
+        said.matches("All checks passed").count() > usize::from(self.people.reviewed.is_some())
     }
 
     /// Reviews with a request on one line.

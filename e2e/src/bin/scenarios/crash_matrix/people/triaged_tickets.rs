@@ -66,8 +66,13 @@ impl MatrixStage {
             self.jira
                 .comment_as(&self.key, PERSON, "@Journeyman please mend the total")?;
         }
+        // GitHub has a head before the ticket states it. A result of CI in between would change the order of
+        // the comments.
+        let said = self.said();
+        let stated = said.matches("when its checks pass").count();
+        let is_stated = stated > self.people.of_asked.checked.len().min(1);
         let open = self.pull_requests().into_iter().find(|pull| pull.open);
-        let Some(pull) = open.filter(|_| self.said().contains("Draft")) else {
+        let Some(pull) = open.filter(|_| is_stated) else {
             return Ok(false);
         };
         let checked = &mut self.people.of_asked.checked;
