@@ -26,7 +26,7 @@ demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai 
 
 test: setup ## Run every test: unit, contract, end to end
 	$(CARGO) build --locked --workspace --bins --tests
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 whole-stories: setup ## Play at their whole size the stories that `make test` plays small: a first clone of 400 s
 	$(CARGO) build --locked --workspace --bins --tests
@@ -34,7 +34,7 @@ whole-stories: setup ## Play at their whole size the stories that `make test` pl
 
 # The names of these properties begin with fuzz_; `make test` tries each of them 4,000 times.
 fuzz: ## Try parsers of foreign text with broken input: [CASES=200000]
-	PROPTEST_CASES=$(or $(CASES),200000) $(CARGO) test --locked -p ingest -p jira -p reporter --lib fuzz_
+	PROPTEST_CASES=$(or $(CASES),200000) $(CARGO) test --locked --workspace --lib fuzz_
 
 contract: setup ## Compare the stand-ins and our clients of GitHub and Jira with what the vendors publish
 	@scripts/contract.sh
