@@ -26,6 +26,7 @@ use crate::{
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
+    tools,
     trust::PeerTls,
     workspace::{KeepLimits, Workspace},
 };
@@ -382,6 +383,17 @@ impl WorkspaceRegistry {
 }
 
 impl OpenedWorkspace {
+    /// Prepares a launcher for the next command, unless a tool or check is running.
+    pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
+        // A check swaps the workspace's folders during its turn. A launcher that is confined in between holds
+        // the folders of the check, and the next command would work in deleted ones.
+        let Ok(_turn) = self.turn.try_lock() else {
+            return;
+        };
+        let place = tools::command_place(&self.workspace);
+        sandbox.prepare(place, &self.workspace.spare).await;
+    }
+
     fn renew(&self) {
         lock_ignoring_poison(&self.cancel).cancel();
     }

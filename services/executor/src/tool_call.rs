@@ -124,9 +124,7 @@ pub(crate) async fn run_tool_call(run: ToolRun) {
     send_result(&run.answers, result).await;
     if tools::is_command(&run.request.name) {
         // A command usually follows another one, so a launcher is prepared now.
-        let workspace = &run.used.open.workspace;
-        let place = tools::command_place(workspace);
-        run.sandbox.prepare(place, &workspace.spare).await;
+        run.used.open.prepare_launcher(&run.sandbox).await;
     }
 }
 

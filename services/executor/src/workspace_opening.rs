@@ -17,7 +17,6 @@ use crate::{
     responses::{list_tool_specs, run_blocking, status_of, wire_level},
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
-    tools,
     trust::PeerTls,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart},
 };
@@ -115,12 +114,10 @@ pub(crate) async fn open_workspace(
         let restored = Arc::clone(&workspace);
         run_blocking(move || restored.restore(restore)).await?;
     }
-    let (sandbox, first) = (registry.sandbox.clone(), Arc::clone(&workspace));
-    // In the background, so that the first command finds a launcher that is confined already.
-    drop(tokio::spawn(async move {
-        sandbox.prepare(tools::command_place(&first), &first.spare).await;
-    }));
     let used = registry.add(workspace, index, slot);
+    let (sandbox, open) = (registry.sandbox.clone(), Arc::clone(&used.open));
+    // In the background, so that the first command finds a launcher that is confined already.
+    drop(tokio::spawn(async move { open.prepare_launcher(&sandbox).await }));
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
 }

@@ -188,9 +188,7 @@ pub(crate) async fn run_check(call: CheckCall) {
             let _ = call.answers.send(Err(status)).await;
         }
     }
-    let workspace = &call.used.open.workspace;
-    let place = tools::command_place(workspace);
-    call.registry.sandbox.prepare(place, &workspace.spare).await;
+    call.used.open.prepare_launcher(&call.registry.sandbox).await;
 }
 
 async fn execute_check(

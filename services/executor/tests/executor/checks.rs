@@ -187,6 +187,22 @@ async fn check_and_workspace_stay_separate() {
     }
 }
 
+/// An opened workspace prepares the launcher for its first command in the background, while the check begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn command_after_first_check_stays_in_workspace() {
+    for (world, _runner) in start_level_worlds().await {
+        for number in 1..=10 {
+            let session = world.open(number).await;
+            let checked = session.check("k1", select_base_tree(), "true").await;
+            assert_eq!(checked.exit_code, Some(0), "workspace {number}");
+            session.shell("1", "echo x > made").await;
+            let seen = session.shell("2", "cat made").await;
+            assert_eq!(seen.trim(), "exit code: 0\nx", "workspace {number}");
+            session.close().await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn check_sees_unchanged_setup_only() {
     for (world, _runner) in start_level_worlds().await {
