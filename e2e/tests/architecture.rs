@@ -244,7 +244,6 @@ fn one_crate_names_each_technology() {
     };
     assert_eq!(users("async-nats"), ["queue"]);
     assert_eq!(users("redis"), ["lease"]);
-    assert_eq!(users("octocrab"), ["github"]);
     assert_eq!(users("landlock"), ["executor", "reporter"]);
     assert_eq!(users("tantivy"), ["retrieval"]);
     assert_eq!(users("tonic-prost"), ["proto"]);

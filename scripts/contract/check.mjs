@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import * as github from './github.mjs';
 import * as jira from './jira.mjs';
 
-/** The names under which our own clients call. */
-const OURS = { github: 'octocrab', jira: 'journeyman' };
+/** The name under which our own clients call. */
+const OURS = 'journeyman';
 const vendors = { github, jira };
 
 const excused = JSON.parse(readFileSync(new URL('excused.json', import.meta.url), 'utf8'));
@@ -18,7 +18,7 @@ for (const line of lines) {
   if (line.webhook) {
     if (vendor.checkWebhook) note(line.service, 'webhooks', vendor.checkWebhook(line));
   } else if (vendor.isDescribed?.(line.request) ?? true) {
-    const isOurs = line.request.agent === OURS[line.service];
+    const isOurs = line.request.agent === OURS;
     note(line.service, 'answers', await vendor.checkExchange(line, isOurs));
     if (isOurs) count(`${line.service} requests of ours`);
   }

@@ -9,7 +9,6 @@ use std::{
 
 use domain::{RepositoryName, Timestamp};
 use http::Uri;
-use octocrab::Octocrab;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,6 +17,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Error,
     call::GitHubCall,
+    connection::ApiConnection,
     error::truncate_text,
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
@@ -114,7 +114,7 @@ pub(crate) struct InstallationRouter {
 
 impl InstallationRouter {
     pub(crate) fn new(
-        crab: Arc<Octocrab>,
+        connection: ApiConnection,
         credentials: AccountCredentials,
         api_url: &str,
         limits: AccountLimits,
@@ -126,7 +126,10 @@ impl InstallationRouter {
             AccountCredentials::Token(_) => limits.clone(),
         };
         Self {
-            own: ApiCaller { crab, limits: own },
+            own: ApiCaller {
+                connection,
+                limits: own,
+            },
             limits,
             credentials,
             base_path: api.path().trim_end_matches('/').to_owned(),
@@ -235,17 +238,13 @@ impl InstallationRouter {
             }
             Err(error) => return Err(error),
         };
-        let crab = self
-            .own
-            .crab
-            .user_access_token(minted.token.clone())
-            .map_err(|error| transport::classify_failure(error, false))?;
+        let connection = self.own.connection.with_token(&minted.token)?;
         tracing::debug!(%repository, ?access, "installation token made");
         Ok(InstallationToken {
             until: Instant::now() + compute_token_lifetime(minted.expires_at.as_deref()),
             secret: minted.token,
             caller: ApiCaller {
-                crab: Arc::new(crab),
+                connection,
                 limits: self.limits.of_installation(installation.id),
             },
         })

@@ -1,12 +1,14 @@
 //! GitHub over REST and GraphQL. [`GitHubReader`] and [`GitHubWriter`] are separate types, so that a service with read
 //! access cannot hold a writer. No code calls a merge endpoint.
 
+mod app_key;
 mod blame;
 mod call;
 mod check_runs;
 mod client;
 mod clients;
 mod comments;
+mod connection;
 mod discussions;
 mod error;
 mod etag_cache;

@@ -7,9 +7,8 @@ use domain::{
     limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest, PrimaryQuota, WritePace},
 };
 use http::HeaderMap;
-use octocrab::Octocrab;
 
-use crate::{Error, Settings, call::GitHubCall};
+use crate::{Error, Settings, call::GitHubCall, connection::ApiConnection};
 
 /// Writes that github.com accepts before its secondary rate limit: 80 a minute, 500 an hour.
 pub const WRITES: WritePace = WritePace {
@@ -135,7 +134,7 @@ impl AccountLimits {
 /// Connection with its credentials and the limits that apply to them.
 #[derive(Clone)]
 pub(crate) struct ApiCaller {
-    pub(crate) crab: Arc<Octocrab>,
+    pub(crate) connection: ApiConnection,
     pub(crate) limits: AccountLimits,
 }
 

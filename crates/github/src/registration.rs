@@ -1,7 +1,5 @@
 //! Registration of the two Apps from manifests, and their installations.
 
-use std::sync::Arc;
-
 use domain::RepositoryName;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     Error, Settings,
     call::GitHubCall,
-    client::connect::{build_anonymous_client, build_app_client},
+    connection::ApiConnection,
     limits::{AccountLimits, ApiCaller},
     permissions::{EVENTS, READER, RequiredAppPermission, WRITER},
     transport,
@@ -134,7 +132,7 @@ pub async fn convert_manifest_code(api_url: &str, code: &str) -> Result<NewApp, 
         });
     }
     let caller = ApiCaller {
-        crab: Arc::new(build_anonymous_client(api_url)?),
+        connection: ApiConnection::anonymous(api_url)?,
         limits: AccountLimits::default(),
     };
     let path = format!("/app-manifests/{code}/conversions");
@@ -155,7 +153,7 @@ struct WireNumbered {
 /// GitHub's refusal, e.g. of an unknown account.
 pub async fn fetch_bot_id(api_url: &str, slug: &str) -> Result<u64, Error> {
     let caller = ApiCaller {
-        crab: Arc::new(build_anonymous_client(api_url)?),
+        connection: ApiConnection::anonymous(api_url)?,
         limits: AccountLimits::default(),
     };
     let path = format!(
@@ -264,7 +262,7 @@ fn build_app_caller(settings: &Settings) -> Result<ApiCaller, Error> {
         });
     };
     Ok(ApiCaller {
-        crab: Arc::new(build_app_client(&settings.api_url, id, key)?),
+        connection: ApiConnection::anonymous(&settings.api_url)?.with_app(id, key)?,
         limits: AccountLimits::default(),
     })
 }

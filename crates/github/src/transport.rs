@@ -1,11 +1,10 @@
 //! HTTP exchange with GitHub: timeout, retries of reads, and classification of failures.
 
-use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
+use std::{collections::hash_map::RandomState, hash::BuildHasher, time::Duration};
 
 use domain::{ErrorCause, cause::format_error_chain, json};
-use http::{HeaderMap, HeaderValue, header};
-use http_body_util::BodyExt as _;
-use octocrab::Octocrab;
+use http::{HeaderValue, Method, header};
+use reqwest::{Response, Url};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -13,6 +12,7 @@ use tokio::time::timeout;
 use crate::{
     ETag, Error,
     call::GitHubCall,
+    connection::{ApiConnection, build_url_error},
     error::truncate_text,
     limits::{ApiCaller, LimitHeaders},
     permissions,
@@ -20,7 +20,8 @@ use crate::{
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
-const LOST: &str = "the connection was lost";
+// Above GitHub's largest answers, pages of 100 comments with 65,536 characters each.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 // GitHub's documentation asks for at least one minute where neither header names a time.
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
@@ -159,7 +160,7 @@ fn with_jitter(ms: u64) -> Duration {
 pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
     caller.limits.admit(call).await?;
     // Boxed: the exchange is too large to be part of every caller's future (lint `large_futures`).
-    let sending = Box::pin(exchange_request(&caller.crab, call));
+    let sending = Box::pin(exchange_request(&caller.connection, call));
     let Ok(sent) = timeout(TOTAL_TIMEOUT, sending).await else {
         return Err(classify_lost(
             call.is_write(),
@@ -180,21 +181,26 @@ pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Re
 /// Sends a request and returns the answer or refusal with its limits. The outer error means that no answer
 /// arrived.
 async fn exchange_request(
-    crab: &Octocrab,
+    connection: &ApiConnection,
     call: GitHubCall<'_>,
 ) -> Result<(LimitHeaders, Result<GitHubAnswer, Error>), Error> {
     let write = call.is_write();
-    let response = match call {
-        GitHubCall::Get(path) => crab._get(path).await,
-        GitHubCall::GetUnless(path, known) => {
-            crab._get_with_headers(path, Some(build_if_none_match(known)?))
-                .await
+    let request = match call {
+        GitHubCall::Get(path) => connection.request(Method::GET, path)?,
+        GitHubCall::GetUnless(path, known) => connection
+            .request(Method::GET, path)?
+            .header(header::IF_NONE_MATCH, build_if_none_match(known)?),
+        GitHubCall::Query(path, body) | GitHubCall::Post(path, body) => {
+            connection.request(Method::POST, path)?.json(body)
         }
-        GitHubCall::Query(path, body) | GitHubCall::Post(path, body) => crab._post(path, Some(body)).await,
-        GitHubCall::Patch(path, body) => crab._patch(path, Some(body)).await,
-        GitHubCall::Delete(path, body) => crab._delete(path, body).await,
-    }
-    .map_err(|error| classify_failure(error, write))?;
+        GitHubCall::Patch(path, body) => connection.request(Method::PATCH, path)?.json(body),
+        GitHubCall::Delete(path, Some(body)) => connection.request(Method::DELETE, path)?.json(body),
+        GitHubCall::Delete(path, None) => connection.request(Method::DELETE, path)?,
+    };
+    let response = request
+        .send()
+        .await
+        .map_err(|error| classify_failure(error, write))?;
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
     let limits = LimitHeaders::read(response.headers());
@@ -208,13 +214,9 @@ async fn exchange_request(
     let content_type = header("content-type").unwrap_or_default();
     // A 304 is an answer to conditional requests only.
     let is_unchanged = status == 304 && matches!(call, GitHubCall::GetUnless(..));
-    let body = response
-        .into_body()
-        .collect()
-        .await
-        .map_err(|error| classify_failure(error, write))?;
+    let body = read_bounded_body(response, write, MAX_ANSWER_BYTES).await?;
     // GitHub may cut a text within a surrogate pair; serde would then reject the whole answer.
-    let body = json::replace_broken_characters(&body.to_bytes()).into_owned();
+    let body = json::replace_broken_characters(&body).into_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
     let result = if is_unchanged || (200..300).contains(&status) {
         if !is_unchanged && let Some(problem) = find_foreign_answer(write, &content_type, &body) {
@@ -241,6 +243,27 @@ async fn exchange_request(
     Ok((limits, result))
 }
 
+async fn read_bounded_body(mut response: Response, write: bool, limit: usize) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| classify_failure(error, write))?
+    {
+        // Checked for each chunk, because the header `content-length` may be missing or wrong.
+        if body.len() + chunk.len() > limit {
+            let detail = format!("more than {limit} bytes");
+            // A write with such an answer may have been done.
+            return Err(match write {
+                true => classify_lost(write, detail, None),
+                false => Error::Malformed { detail },
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
 /// Finds the problem of a successful status whose body is not from GitHub: a page of a proxy or portal, or a
 /// truncated answer.
 ///
@@ -253,10 +276,11 @@ fn find_foreign_answer(write: bool, content_type: &str, body: &str) -> Option<&'
 }
 
 /// Reads the last `keep` bytes of a text at another address; invalid UTF-8 is replaced.
-pub(crate) async fn fetch_tail(crab: &Octocrab, url: &str, keep: usize) -> Result<String, Error> {
+pub(crate) async fn fetch_tail(connection: &ApiConnection, url: Url, keep: usize) -> Result<String, Error> {
     let fetching = async {
-        let response = crab
-            ._get(url)
+        let mut response = connection
+            .request_elsewhere(url)
+            .send()
             .await
             .map_err(|error| classify_failure(error, false))?;
         let status = response.status().as_u16();
@@ -267,16 +291,16 @@ pub(crate) async fn fetch_tail(crab: &Octocrab, url: &str, keep: usize) -> Resul
                 _ => classify_lost(false, format!("{what} answered {status}"), None),
             });
         }
-        let mut body = response.into_body();
         let mut last: Vec<u8> = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| classify_failure(error, false))?;
-            if let Some(data) = frame.data_ref() {
-                last.extend_from_slice(data);
-                // The buffer holds up to twice `keep`, so that its content is not moved for each frame.
-                if last.len() > keep * 2 {
-                    last.drain(..last.len() - keep);
-                }
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| classify_failure(error, false))?
+        {
+            last.extend_from_slice(&chunk);
+            // The buffer holds up to twice `keep`, so that its content is not moved for each chunk.
+            if last.len() > keep * 2 {
+                last.drain(..last.len() - keep);
             }
         }
         last.drain(..last.len().saturating_sub(keep));
@@ -292,11 +316,10 @@ pub(crate) async fn fetch_tail(crab: &Octocrab, url: &str, keep: usize) -> Resul
     }
 }
 
-fn build_if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
-    let value = HeaderValue::from_str(&known.0).map_err(|_| Error::Rejected {
+fn build_if_none_match(known: &ETag) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(&known.0).map_err(|_| Error::Rejected {
         detail: "the tag of an earlier answer is not a legal header".to_owned(),
-    })?;
-    Ok(HeaderMap::from_iter([(header::IF_NONE_MATCH, value)]))
+    })
 }
 
 /// GitHub's message, with its reasons for refused parts of the request.
@@ -372,39 +395,30 @@ const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) 
 }
 
 /// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
-pub(crate) fn classify_failure(error: octocrab::Error, write: bool) -> Error {
-    match error {
-        octocrab::Error::JWT { .. } => Error::Unauthorized {
-            check: "the App's private key".to_owned(),
-        },
-        octocrab::Error::Service { source, .. } if has_never_connected(&*source) => {
-            classify_lost(false, "cannot connect".to_owned(), Some(source))
-        }
-        octocrab::Error::InvalidUtf8 { .. }
-        | octocrab::Error::Json { .. }
-        | octocrab::Error::Serde { .. } => {
-            classify_lost(write, "the answer is not JSON in UTF-8".to_owned(), None)
-        }
-        octocrab::Error::Uri { .. } | octocrab::Error::UriParse { .. } | octocrab::Error::Http { .. } => {
-            Error::Rejected {
-                detail: "the path is not a legal URL".to_owned(),
-            }
-        }
-        // The inner source is used, because the text of octocrab's own error contains a backtrace.
-        octocrab::Error::Service { source, .. } => classify_lost(write, LOST.to_owned(), Some(source)),
-        octocrab::Error::Hyper { source, .. } => classify_lost(write, LOST.to_owned(), Some(source.into())),
-        _ => classify_lost(write, LOST.to_owned(), None),
+fn classify_failure(error: reqwest::Error, write: bool) -> Error {
+    if error.is_builder() {
+        return build_url_error();
     }
+    let (write, detail) = if error.is_connect() {
+        (false, "cannot connect")
+    } else {
+        (write, "the connection was lost")
+    };
+    // The URL is removed: that of a text at another host contains its signature.
+    classify_lost(write, detail.to_owned(), Some(error.without_url().into()))
 }
 
-fn has_never_connected(error: &(dyn StdError + 'static)) -> bool {
-    // octocrab wraps the error of hyper-util, which alone knows whether a connection was established.
-    let mut link = Some(error);
-    while let Some(error) = link {
-        if let Some(error) = error.downcast_ref::<hyper_util::client::legacy::Error>() {
-            return error.is_connect();
-        }
-        link = error.source();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_above_limit_is_refused() {
+        let answer = || Response::from(http::Response::new("12345678"));
+        assert_eq!(read_bounded_body(answer(), false, 8).await.unwrap(), b"12345678");
+        let refused = read_bounded_body(answer(), false, 7).await.unwrap_err();
+        assert!(matches!(refused, Error::Malformed { .. }), "{refused}");
+        let unknown = read_bounded_body(answer(), true, 7).await.unwrap_err();
+        assert!(matches!(unknown, Error::Unknown { .. }), "{unknown}");
     }
-    false
 }

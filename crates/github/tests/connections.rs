@@ -14,7 +14,10 @@ use domain::{
     RepositoryName,
     limits::{LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, WritePace},
 };
-use github::{Error, GatePolicy, GitHubReader, GitHubWriter, Settings};
+use github::{
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, Error, GatePolicy, GitHubReader, GitHubWriter,
+    Settings,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -48,6 +51,68 @@ async fn start_counting_server(answer: &'static str) -> (String, Arc<AtomicUsize
         }
     });
     (url, count)
+}
+
+/// Answers each request with these bytes and closes the connection; records the heads of the requests.
+async fn start_recording_server(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            let length = stream.read(&mut request).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&request[..length]).to_ascii_lowercase();
+            seen.lock().unwrap().push(head);
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (url, heads)
+}
+
+fn build_failed_job() -> CommitCheck {
+    CommitCheck {
+        kind: CheckKind::Run,
+        id: 5,
+        name: "test".to_owned(),
+        suite: 9,
+        status: CheckStatus::Completed,
+        conclusion: Some(CheckConclusion::Failure),
+        completed_at: None,
+        url: "https://ghe.example/acme/shop/actions/runs/1/job/2".to_owned(),
+        output_tail: String::new(),
+    }
+}
+
+#[tokio::test]
+async fn log_of_enterprise_server_comes_from_other_host() {
+    let text = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n1 failed\n";
+    let (host, at_host) = start_recording_server(text.to_owned()).await;
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: {host}/logs/2?sig=a%2Fb\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    );
+    let (api, at_api) = start_recording_server(redirect).await;
+    let reader = GitHubReader::new(&build_settings(format!("{api}/api/v3"))).unwrap();
+    let log = reader.job_log(&build_shop_name(), &build_failed_job()).await;
+    assert_eq!(log.unwrap().as_deref(), Some("1 failed\n"));
+    let (at_api, at_host) = (at_api.lock().unwrap(), at_host.lock().unwrap());
+    assert!(
+        at_api[0].starts_with("get /api/v3/repos/acme/shop/actions/jobs/2/logs http/1.1\r\n"),
+        "{at_api:?}"
+    );
+    for header in [
+        "authorization: bearer secret-token-value",
+        "user-agent: journeyman",
+        "x-github-api-version: 2022-11-28",
+    ] {
+        assert!(at_api[0].contains(header), "{header} in {at_api:?}");
+    }
+    assert!(
+        at_host[0].starts_with("get /logs/2?sig=a%2fb http/1.1\r\n"),
+        "{at_host:?}"
+    );
+    assert!(!at_host[0].contains("secret"), "{at_host:?}");
 }
 
 #[tokio::test]

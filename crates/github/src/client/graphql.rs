@@ -1,7 +1,5 @@
 //! GraphQL calls, for operations that REST lacks or needs several requests for.
 
-use std::sync::Arc;
-
 use domain::{
     RepositoryName,
     limits::{LimitClass, LimitObservation},
@@ -9,10 +7,11 @@ use domain::{
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{GitHubClient, connect::build_token_client};
+use super::GitHubClient;
 use crate::{
     Error,
     call::GitHubCall,
+    connection::ApiConnection,
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
     transport,
@@ -108,8 +107,8 @@ impl GitHubClient {
         }
     }
 
-    /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but an octocrab client has one
-    /// base URL.
+    /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but a connection has one base
+    /// URL.
     async fn graphql_caller(
         &self,
         repository: &RepositoryName,
@@ -119,9 +118,8 @@ impl GitHubClient {
         let Some(base) = find_graphql_base(&self.0.api_url) else {
             return Ok(caller);
         };
-        let token = self.0.places.secret(repository, access).await?;
         Ok(ApiCaller {
-            crab: Arc::new(build_token_client(&base, &token)?),
+            connection: caller.connection.with_base_url(&base),
             limits: caller.limits,
         })
     }
@@ -135,13 +133,15 @@ fn find_graphql_base(api_url: &str) -> Option<String> {
 
 /// Caller for project requests: another account with separate limits.
 pub(super) fn build_project_caller(
+    connection: &ApiConnection,
     api_url: &str,
     token: &SecretString,
     limits: &AccountLimits,
 ) -> Result<ApiCaller, Error> {
     let base = find_graphql_base(api_url);
+    let connection = connection.with_base_url(base.as_deref().unwrap_or(api_url));
     Ok(ApiCaller {
-        crab: Arc::new(build_token_client(base.as_deref().unwrap_or(api_url), token)?),
+        connection: connection.with_token(token)?,
         limits: limits.of_projects(),
     })
 }

@@ -1,7 +1,6 @@
 //! Client of one GitHub instance: connection pool, identity, installations, and retries of reads.
 
 mod conditional_reads;
-pub(crate) mod connect;
 mod encoding;
 mod graphql;
 mod identity;
@@ -17,13 +16,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use connect::{build_app_client, build_token_client};
 pub(crate) use encoding::{encode_path, percent_encode};
 pub use identity::AccountIdentity;
 
 use crate::{
     ETag, Error, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
     call::GitHubCall,
+    connection::ApiConnection,
     etag_cache::EtagCache,
     installation_router::{AccountCredentials, InstallationRouter, MAX_MOVES},
     limits::{AccountLimits, ApiCaller},
@@ -84,13 +83,11 @@ enum RequestKind<'a> {
 impl GitHubClient {
     pub(crate) fn new(settings: &Settings, limits: AccountLimits) -> Result<Self, Error> {
         let api_url = settings.api_url.trim_end_matches('/').to_owned();
-        let (crab, credentials) = match (settings.app_id, &settings.private_key, &settings.token) {
-            (Some(app), Some(key), _) => (
-                build_app_client(&api_url, app, key)?,
-                AccountCredentials::App(app),
-            ),
+        let connection = ApiConnection::anonymous(&api_url)?;
+        let (connection, credentials) = match (settings.app_id, &settings.private_key, &settings.token) {
+            (Some(app), Some(key), _) => (connection.with_app(app, key)?, AccountCredentials::App(app)),
             (_, _, Some(token)) => (
-                build_token_client(&api_url, token)?,
+                connection.with_token(token)?,
                 AccountCredentials::Token(token.clone()),
             ),
             (Some(_) | None, None, None) | (None, Some(_), None) => {
@@ -100,10 +97,11 @@ impl GitHubClient {
             }
         };
         let project_token = settings.project_token.as_ref().filter(|token| is_filled(token));
-        let projects = project_token.map(|token| graphql::build_project_caller(&api_url, token, &limits));
+        let projects =
+            project_token.map(|token| graphql::build_project_caller(&connection, &api_url, token, &limits));
         Ok(Self(Arc::new(GitHubClientInner {
             projects: projects.transpose()?,
-            places: InstallationRouter::new(Arc::new(crab), credentials, &api_url, limits),
+            places: InstallationRouter::new(connection, credentials, &api_url, limits),
             kept: Mutex::default(),
             api_url,
             git_url: settings.git_url.trim_end_matches('/').to_owned(),

@@ -2,7 +2,7 @@
 
 use domain::RepositoryName;
 
-use super::{GitHubClient, RepositoryRequest, RequestKind, connect::build_anonymous_client};
+use super::{GitHubClient, RepositoryRequest, RequestKind};
 use crate::{Error, permissions::AccessKind, transport};
 
 impl GitHubClient {
@@ -25,15 +25,17 @@ impl GitHubClient {
         // without it.
         match Box::pin(self.attempt(&request)).await {
             Err(Error::Moved { to }) => {
+                let connection = &self.0.places.own().connection;
+                let target = connection.resolve_location(&to)?;
                 // A log may contain confidential text. Plain HTTP is accepted only where the API itself has
                 // no TLS.
-                let is_plain = to.starts_with("http://") && !self.0.api_url.starts_with("http://");
+                let is_plain = target.scheme() == "http" && !self.0.api_url.starts_with("http://");
                 if is_plain {
                     return Err(Error::Rejected {
                         detail: "GitHub redirects to an address without TLS".to_owned(),
                     });
                 }
-                transport::fetch_tail(&build_anonymous_client(&self.0.api_url)?, &to, keep).await
+                transport::fetch_tail(connection, target, keep).await
             }
             Ok(_) => Err(Error::Malformed {
                 detail: format!("GET {path} led nowhere"),
