@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
-use lease::{BudgetAccount, BudgetCall, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
+use lease::{BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
@@ -48,9 +48,38 @@ impl World {
     }
 
     async fn flush(&self) {
+        self.run::<()>(&redis::cmd("FLUSHALL")).await;
+    }
+
+    /// Number of rebuild locks at the server: 0 or 1.
+    async fn count_locks(&self) -> u64 {
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg("journeyman:budget:{all}:rebuild");
+        self.run(&exists).await
+    }
+
+    async fn run<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> T {
         let client = redis::Client::open(self.server.url()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+        command.query_async(&mut connection).await.unwrap()
+    }
+
+    /// Claims a rebuild that expires at once for the first planner, and one that lasts for the second.
+    async fn overtake_rebuild(&self) -> (BudgetRebuild, BudgetRebuild) {
+        let expired = self
+            .first
+            .rebuild(Duration::from_millis(1))
+            .await
+            .unwrap()
+            .unwrap();
+        let next = async {
+            loop {
+                if let Some(next) = self.second.rebuild(LIMIT * 6).await.unwrap() {
+                    return next;
+                }
+            }
+        };
+        (expired, timeout(LIMIT, next).await.unwrap())
     }
 }
 
@@ -322,6 +351,33 @@ async fn rebuild_by_one_planner_counts_calls_once() {
         world.second.rebuild(LIMIT).await.unwrap().is_none(),
         "all is known"
     );
+}
+
+#[tokio::test]
+async fn expired_rebuild_keeps_lock_of_successor() {
+    let world = World::new().await;
+    world.flush().await;
+    let (expired, next) = world.overtake_rebuild().await;
+    assert!(expired.finish().await.unwrap(), "it counted every call");
+    assert_eq!(world.count_locks().await, 1, "the successor still counts");
+    assert!(!next.finish().await.unwrap(), "the amounts are complete already");
+    assert_eq!(world.count_locks().await, 0, "the owner releases its lock");
+}
+
+#[tokio::test]
+async fn rebuild_of_lost_generation_keeps_foreign_lock() {
+    let world = World::new().await;
+    world.flush().await;
+    let (lost, _) = world.overtake_rebuild().await;
+    world.flush().await;
+    let next = world.second.rebuild(LIMIT * 6).await.unwrap().unwrap();
+    assert!(!lost.finish().await.unwrap(), "its generation is gone");
+    assert!(
+        world.first.rebuild(LIMIT).await.unwrap().is_none(),
+        "the second planner is at it"
+    );
+    assert!(next.finish().await.unwrap());
+    assert_eq!(world.count_locks().await, 0);
 }
 
 #[tokio::test]

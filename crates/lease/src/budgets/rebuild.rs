@@ -16,6 +16,9 @@ use crate::Error;
 pub struct BudgetRebuild {
     store: BudgetStore,
     generation: String,
+    /// Token of this claim. The generation is no token: a planner whose lock expired and its successor
+    /// rebuild the same one.
+    owner: String,
 }
 
 impl RedisBudgets {
@@ -30,13 +33,15 @@ impl RedisBudgets {
     /// [`Error::Unavailable`].
     pub async fn rebuild(&self, limit: Duration) -> Result<Option<BudgetRebuild>, Error> {
         let state = failpoint::around("lease.budget.state", self.store.state()).await?;
+        let owner = uuid::Uuid::new_v4().simple().to_string();
         // The lock expires, so that another planner continues after a crash.
-        if state.is_complete || !self.store.lock(&state.generation, limit).await? {
+        if state.is_complete || !self.store.lock(&owner, limit).await? {
             return Ok(None);
         }
         Ok(Some(BudgetRebuild {
             store: self.store.clone(),
             generation: state.generation,
+            owner,
         }))
     }
 }
@@ -69,11 +74,13 @@ impl BudgetRebuild {
         Ok(settled == SettlementOutcome::Yes)
     }
 
-    /// Marks the amounts as complete after every call was counted. Returns false when they were lost again.
+    /// Marks the amounts as complete after every call was counted, and releases the right to rebuild unless
+    /// another planner has it by now. Returns false when the amounts were lost again.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn finish(self) -> Result<bool, Error> {
-        failpoint::around("lease.budget.complete", self.store.complete(&self.generation)).await
+        let completed = self.store.complete(&self.generation, &self.owner);
+        failpoint::around("lease.budget.complete", completed).await
     }
 }

@@ -87,11 +87,16 @@ state = ARGV[1] .. ' 0'
 redis.call('SET', KEYS[1], state)
 return state";
 
-/// Marks a generation as complete; returns 0 when it is gone. Key: state. Argument: generation.
+/// Marks a generation as complete and releases the lock of the rebuild; returns 0 when the generation is
+/// gone. Keys: state, lock. Arguments: generation, owner of the lock.
+///
+/// A lock that expired may belong to another planner by now, so only the owner's lock is deleted.
 const COMPLETE: &str = "
-if redis.call('GET', KEYS[1]) ~= ARGV[1] .. ' 0' then return 0 end
-redis.call('SET', KEYS[1], ARGV[1] .. ' 1')
-return 1";
+local is_there = redis.call('GET', KEYS[1]) == ARGV[1] .. ' 0'
+if is_there then redis.call('SET', KEYS[1], ARGV[1] .. ' 1') end
+if redis.call('GET', KEYS[2]) == ARGV[2] then redis.call('DEL', KEYS[2]) end
+if is_there then return 1 end
+return 0";
 
 pub(super) struct BudgetScripts {
     pub(super) reserve: Script,

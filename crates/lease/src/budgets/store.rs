@@ -201,7 +201,8 @@ impl BudgetStore {
         })
     }
 
-    /// Claims the right to rebuild for a time; returns false if another planner has it.
+    /// Claims the right to rebuild for a time; returns false if another planner has it. `owner` is the token
+    /// of this claim alone.
     pub(super) async fn lock(&self, owner: &str, limit: Duration) -> Result<bool, Error> {
         let mut command = redis::cmd("SET");
         command
@@ -214,17 +215,16 @@ impl BudgetStore {
         Ok(taken.is_some())
     }
 
-    /// Marks a generation as complete and releases the right to rebuild; returns false when the generation is
-    /// gone.
-    pub(super) async fn complete(&self, generation: &str) -> Result<bool, Error> {
+    /// Marks a generation as complete and releases the owner's right to rebuild; returns false when the
+    /// generation is gone.
+    pub(super) async fn complete(&self, generation: &str, owner: &str) -> Result<bool, Error> {
         let mut complete = self.scripts.complete.prepare_invoke();
-        complete.key(state_key()).arg(generation);
-        let is_there = self.server.run(&complete).await?;
-        // Released after the mark, so that no other planner begins a needless rebuild in between.
-        let mut command = redis::cmd("DEL");
-        command.arg(lock_key());
-        self.server.ask::<u64>(&command).await?;
-        Ok(is_there)
+        complete
+            .key(state_key())
+            .key(lock_key())
+            .arg(generation)
+            .arg(owner);
+        self.server.run(&complete).await
     }
 }
 
