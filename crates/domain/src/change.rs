@@ -19,6 +19,14 @@ pub struct PullRequestRef {
     pub branch: String,
 }
 
+impl PullRequestRef {
+    /// Returns true when both name the same pull request. A number alone does not: each repository counts
+    /// from 1, and a ticket may have pull requests in several repositories.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.number == other.number && self.repository == other.repository
+    }
+}
+
 /// A branch of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BranchRef {

@@ -93,10 +93,8 @@ impl EventKind for ReopenEvent {
 /// the event, so the count identifies it.
 fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
     let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
-        TriggerReason::PullRequestClosed { pull_request, .. } => wanted && pull_request.number == ours.number,
-        TriggerReason::PullRequestReopened { pull_request, .. } => {
-            !wanted && pull_request.number == ours.number
-        }
+        TriggerReason::PullRequestClosed { pull_request, .. } => wanted && pull_request.is_same(ours),
+        TriggerReason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.is_same(ours),
         _ => false,
     };
     let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();

@@ -1113,6 +1113,59 @@ fn reopening_is_followed_once_per_close() {
 }
 
 #[test]
+fn same_number_elsewhere_is_another_pull_request() {
+    let ours = build_pull_record();
+    let elsewhere = PullRequestRef {
+        repository: "acme/web".parse().expect("repository"),
+        ..ours.pull_request.clone()
+    };
+    let log = |pull_requests: &[&PullRequestRef]| -> Vec<Trigger> {
+        let closed = pull_requests.iter().map(|pull_request| NewTrigger {
+            ticket: build_ticket_key(),
+            key: TriggerKey::new("closed"),
+            at: Timestamp::default(),
+            actor: None,
+            reason: TriggerReason::PullRequestClosed {
+                pull_request: (*pull_request).clone(),
+                by: "grace".to_owned(),
+            },
+        });
+        closed
+            .map(|closed| closed.into_trigger(TriggerChannel::Webhook))
+            .collect()
+    };
+    let facts = |history: Vec<Trigger>| {
+        let mut facts = build_decision_facts();
+        facts.put_record(build_repository_name(), 7, Some(ours.clone()));
+        facts.put_pull_request(build_repository_name(), 7, pull_request());
+        facts.put_history(build_ticket_key(), history);
+        facts
+    };
+    let polled = ReopenEvent::from_poll(&ours);
+    assert_eq!(
+        expect_nothing(&polled, &facts(log(&[&elsewhere]))),
+        "no closed pull request"
+    );
+    let both = facts(log(&[&elsewhere, &ours.pull_request, &elsewhere]));
+    assert_eq!(
+        expect_trigger(&polled, &both).key,
+        TriggerKey::new("reopened:acme/shop#7:1"),
+        "the key counts its own closes"
+    );
+    let mut reopened = log(&[&ours.pull_request, &elsewhere]);
+    reopened[1].reason = TriggerReason::PullRequestReopened {
+        pull_request: elsewhere.clone(),
+        head: pull_request().head,
+        by: "grace".to_owned(),
+    };
+    assert_eq!(
+        expect_trigger(&polled, &facts(reopened)).key,
+        TriggerKey::new("reopened:acme/shop#7:1"),
+        "the other one is open again, not this one"
+    );
+}
+
+#[test]
 fn jira_changelog_id_may_be_number() {
     let mut payload = build_moved_payload();
     payload["changelog"]["id"] = json!(7);
