@@ -15,13 +15,10 @@ use crate::{
     },
     memory::PollMemory,
     outcome::{EventFailure, EventOutcome},
+    poll_round::{FailedFinding, PollRound},
     router::EventRouter,
     tracker_reader::ReadError,
 };
-
-// Number of unreadable tickets, without a single readable one, after which the rest waits for the next round: the
-// tracker itself probably fails.
-const ENOUGH: usize = 5;
 
 impl EventRouter {
     /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
@@ -40,32 +37,33 @@ impl EventRouter {
         let key = format!("reconciled:{origin}:{}", project.project_key);
         let look = self.look(key).await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
-        let mut round = CatchUpRound::default();
+        let mut round = PollRound::default();
         for issue in &changed.issues {
             let remembered = format!("{} updated {}", issue.key, issue.updated);
             if memory.knows(&remembered) {
                 continue;
             }
+            if round.is_outage() {
+                break;
+            }
             match self.catch_up_ticket(issue, look.since, sharing, memory).await {
                 Ok(outcomes) => {
-                    round.recovered += count_new_triggers(&outcomes);
+                    round.add_read(count_new_triggers(&outcomes));
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all tickets, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) => round.left.push(FailedFinding {
+                Err(failure) => round.add_failure(FailedFinding {
                     finding: remembered,
                     ticket: Some(issue.key.clone()),
                     at: issue.updated,
                     failure,
                 }),
             }
-            if round.left.len() >= ENOUGH && round.recovered == 0 {
-                break;
-            }
         }
+        let recovered = round.recovered();
         // The poll mark must not pass a ticket that is retried, otherwise the next listing would not contain it.
-        let waits_from = self.settle_left(&mut round, changed.issues.len(), memory).await?;
+        let waits_from = self.settle_round(round, memory).await?;
         // An incomplete listing is sorted by change time. The next poll starts at its last ticket.
         let last = changed
             .issues
@@ -76,37 +74,31 @@ impl EventRouter {
             .unwrap_or(look.now);
         self.looked(&look, waits_from.map_or(to, |waits| waits.min(to)))
             .await?;
-        Ok(round.recovered)
+        Ok(recovered)
     }
 
-    /// Dead-letters findings that failed too often. Returns the time of the oldest finding that is still retried.
-    async fn settle_left(
+    /// Dead-letters findings that failed too often or for good. Returns the time of the oldest finding that the next
+    /// round has to list again.
+    pub(crate) async fn settle_round(
         &self,
-        round: &mut CatchUpRound,
-        found: usize,
+        round: PollRound,
         memory: &mut PollMemory,
     ) -> Result<Option<Timestamp>, EventFailure> {
-        // Failures of all findings at once point to an outage, so `is_hopeless` then allows more rounds.
-        let others_were_read = round.left.len() < found;
-        let mut waits_from: Option<Timestamp> = None;
-        for left in round.left.drain(..) {
+        let failures = round.settle(memory);
+        for FailedFinding { finding, failure, .. } in failures.retried {
+            tracing::warn!(
+                finding,
+                error = %format_error_chain(&failure),
+                "not read; it is tried again in the next round"
+            );
+        }
+        for failed in failures.given_up {
             let FailedFinding {
                 finding,
                 ticket,
-                at,
                 failure,
-            } = left;
-            let may_pass = failure.may_pass() && !memory.is_hopeless(&finding, others_were_read);
-            // An unsettled finding has not failed, so it is retried without a limit.
-            if failure.is_unsettled() || may_pass {
-                tracing::warn!(
-                    finding,
-                    error = %format_error_chain(&failure),
-                    "not read; it is tried again in the next round"
-                );
-                waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
-                continue;
-            }
+                ..
+            } = failed;
             if self.is_gone(ticket.as_ref(), &failure).await {
                 tracing::info!(finding, "deleted before it was read; there is nothing to do");
             } else {
@@ -114,14 +106,14 @@ impl EventRouter {
             }
             memory.settle(finding);
         }
-        Ok(waits_from)
+        Ok(failures.waits_from)
     }
 
-    /// True when the ticket itself is deleted. A missing part of an existing ticket is an error that needs a dead
+    /// True when the Jira ticket itself is deleted. A missing part of an existing ticket is an error that needs a dead
     /// letter.
     async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &EventFailure) -> bool {
         match (ticket, failure) {
-            (Some(ticket), EventFailure::Unknown(_)) => {
+            (Some(ticket @ TicketKey::Jira { .. }), EventFailure::Unknown(_)) => {
                 matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
             }
             _ => false,
@@ -224,22 +216,21 @@ impl EventRouter {
     ) -> Result<u64, EventFailure> {
         let look = self.look(format!("reconciled:github:{repository}")).await?;
         let comments = self.outside.repository_comments(repository, look.since).await?;
-        let (mut round, mut orders) = (CatchUpRound::default(), 0);
+        let mut round = PollRound::default();
         for (number, comment) in comments {
             let said = CommentEvent::from_github_poll(repository, number, comment, look.now);
             let remembered = format!("{repository} {}", said.key().as_str());
             if !self.is_for_us(&said) || memory.knows(&remembered) {
                 continue;
             }
-            orders += 1;
             match self.take(&said, TriggerChannel::Poll).await {
                 Ok(outcome) => {
-                    round.recovered += count_new_triggers(&[outcome]);
+                    round.add_read(count_new_triggers(&[outcome]));
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all comments, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) => round.left.push(FailedFinding {
+                Err(failure) => round.add_failure(FailedFinding {
                     finding: remembered,
                     ticket: None,
                     at: said.at(),
@@ -247,27 +238,12 @@ impl EventRouter {
                 }),
             }
         }
-        let waits_from = self.settle_left(&mut round, orders, memory).await?;
+        let recovered = round.recovered();
+        let waits_from = self.settle_round(round, memory).await?;
         self.looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
             .await?;
-        Ok(round.recovered)
+        Ok(recovered)
     }
-}
-
-/// Result of one polling round.
-#[derive(Default)]
-struct CatchUpRound {
-    recovered: u64,
-    left: Vec<FailedFinding>,
-}
-
-/// Finding that could not be read.
-struct FailedFinding {
-    /// Key of the finding in [`PollMemory`].
-    finding: String,
-    ticket: Option<TicketKey>,
-    at: Timestamp,
-    failure: EventFailure,
 }
 
 /// Number of triggers that are new in their ticket's log. Each is logged.

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use domain::{InstanceName, RecordKind, ServiceOrigin, StoredRecord, Timestamp, cause::format_error_chain};
+use domain::{InstanceName, RecordKind, ServiceOrigin, StoredRecord, Timestamp};
 use queue::{FoundValue, KeyValueBucket, TableRevision, WebhookDelivery};
 use serde::{Deserialize, Serialize};
 
-use crate::{memory::PollMemory, outcome::EventFailure, router::EventRouter};
+use crate::{
+    memory::PollMemory,
+    outcome::EventFailure,
+    poll_round::{FailedFinding, PollRound},
+    router::EventRouter,
+};
 
 /// Overlap of a poll with the previous one, in milliseconds. Attempts appear late in GitHub's delivery log.
 pub const OVERLAP_MS: i64 = 10 * 60 * 1000;
@@ -92,7 +97,7 @@ impl EventRouter {
         let Some(log) = self.outside.hook_deliveries(instance, look.since).await? else {
             return Ok(None);
         };
-        let (mut recovered, mut waits_from, mut others_were_read) = (0, None::<Timestamp>, false);
+        let mut round = PollRound::default();
         for attempt in list_undelivered(log) {
             let finding = format!("{origin} delivery {}", attempt.guid);
             if memory.knows(&finding) {
@@ -100,26 +105,21 @@ impl EventRouter {
             }
             match self.recover(&origin, &attempt, look.now).await {
                 Ok(is_new) => {
-                    recovered += u64::from(is_new);
-                    others_were_read = true;
+                    round.add_read(u64::from(is_new));
                     memory.settle(finding);
                 }
+                // A rate limit applies to all deliveries, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) => {
-                    tracing::warn!(
-                        finding,
-                        error = %format_error_chain(&failure),
-                        "not recovered; it is tried again in the next round"
-                    );
-                    let at = attempt.delivered_at;
-                    waits_from = Some(waits_from.map_or(at, |earlier| earlier.min(at)));
-                }
-                Err(failure) => {
-                    self.give_up(&finding, None, &failure).await?;
-                    memory.settle(finding);
-                }
+                Err(failure) => round.add_failure(FailedFinding {
+                    finding,
+                    ticket: None,
+                    at: attempt.delivered_at,
+                    failure,
+                }),
             }
         }
+        let recovered = round.recovered();
+        let waits_from = self.settle_round(round, memory).await?;
         self.looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
             .await?;
         Ok(Some(recovered))

@@ -1,6 +1,6 @@
 //! Polls of discussions: new discussions, and comments that may address Journeyman.
 
-use domain::{RepositoryName, TicketKey, TriggerChannel, cause::format_error_chain};
+use domain::{RepositoryName, TicketKey, TriggerChannel};
 use github::DiscussionStub;
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     kinds::{comment::CommentEvent, discussed::DiscussionEvent},
     memory::PollMemory,
     outcome::EventFailure,
+    poll_round::{FailedFinding, PollRound},
     router::EventRouter,
 };
 
@@ -24,7 +25,7 @@ pub(crate) async fn poll_discussions(
         .await?;
     let mut changed = router.outside.changed_discussions(repository).await?;
     changed.retain(|stub| stub.updated_at >= look.since);
-    let (mut recovered, mut is_whole) = (0, true);
+    let mut round = PollRound::default();
     for stub in &changed {
         let finding = format!(
             "{repository} discussion {} updated {}",
@@ -35,28 +36,22 @@ pub(crate) async fn poll_discussions(
         }
         match poll_discussion(router, repository, stub, &look).await {
             Ok(new) => {
-                recovered += new;
+                round.add_read(new);
                 memory.settle(finding);
             }
             // A rate limit applies to all discussions, so the rest of the round would fail too.
             Err(limit) if limit.is_limit() => return Err(limit),
-            Err(failure) if failure.may_pass() && !memory.is_hopeless(&finding, true) => {
-                tracing::warn!(
-                    %repository,
-                    discussion = stub.number,
-                    error = %format_error_chain(&failure),
-                    "not read; it is tried again in the next round"
-                );
-                is_whole = false;
-            }
-            Err(failure) => {
-                let ticket = build_discussion_key(repository, stub);
-                router.give_up(&finding, Some(ticket), &failure).await?;
-                memory.settle(finding);
-            }
+            Err(failure) => round.add_failure(FailedFinding {
+                finding,
+                ticket: Some(build_discussion_key(repository, stub)),
+                at: stub.updated_at,
+                failure,
+            }),
         }
     }
-    if is_whole {
+    let recovered = round.recovered();
+    let waits_from = router.settle_round(round, memory).await?;
+    if waits_from.is_none() {
         // The poll mark moves only after a complete round, so that the next round lists a failed discussion again.
         router.looked(&look, look.now).await?;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel, cause::format_error_chain};
+use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel};
 use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     kinds::{given::TicketAssignedEvent, issue_text::IssueText},
     memory::PollMemory,
     outcome::EventFailure,
+    poll_round::{FailedFinding, PollRound},
     router::EventRouter,
 };
 
@@ -37,36 +38,29 @@ impl ChangedIssues {
             return Ok(0);
         };
         issues.retain(|issue| issue.updated_at >= look.since || is_given(issue, rules));
-        let (mut recovered, mut is_whole) = (0, true);
+        let (mut round, mut is_whole) = (PollRound::default(), true);
         for issue in &issues {
+            let finding = describe_finding(repository, issue);
+            if memory.knows(&describe_second_poll(&finding)) {
+                continue;
+            }
             match poll_issue(router, repository, issue, memory).await {
                 Ok(IssuePollResult { news, is_certain }) => {
-                    recovered += news;
+                    round.add_read(news);
                     is_whole &= is_certain;
                 }
                 // A rate limit applies to all issues, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure)
-                    if failure.is_unsettled()
-                        || failure.may_pass()
-                            && !memory.is_hopeless(&describe_finding(repository, issue), true) =>
-                {
-                    tracing::warn!(
-                        %repository,
-                        issue = issue.number,
-                        error = %format_error_chain(&failure),
-                        "not read; it is tried again in the next round"
-                    );
-                    is_whole = false;
-                }
-                Err(failure) => {
-                    let ticket = build_issue_key(repository, issue);
-                    let finding = describe_finding(repository, issue);
-                    router.give_up(&finding, Some(ticket), &failure).await?;
-                    memory.settle(finding);
-                }
+                Err(failure) => round.add_failure(FailedFinding {
+                    finding,
+                    ticket: Some(build_issue_key(repository, issue)),
+                    at: issue.updated_at,
+                    failure,
+                }),
             }
         }
+        let recovered = round.recovered();
+        is_whole &= router.settle_round(round, memory).await?.is_none();
         // A 304 would hide an issue that failed, or that may change again within the same second. The ETag is kept only
         // after a complete round.
         match etag.filter(|_| is_whole) {
@@ -98,6 +92,11 @@ fn describe_finding(repository: &RepositoryName, issue: &PolledIssue) -> String 
     format!("{repository}#{} updated {}", issue.number, issue.updated_at)
 }
 
+/// Key of the repeated poll of an issue: each issue and update time has two keys, one for each poll.
+fn describe_second_poll(finding: &str) -> String {
+    format!("{finding}, again")
+}
+
 /// Result of the poll of one issue.
 struct IssuePollResult {
     /// Findings whose webhook was missed.
@@ -113,15 +112,6 @@ async fn poll_issue(
     issue: &PolledIssue,
     memory: &mut PollMemory,
 ) -> Result<IssuePollResult, EventFailure> {
-    let finding = describe_finding(repository, issue);
-    // Two keys per issue and update time: the second one records the repeated poll of the same second.
-    let again = format!("{finding}, again");
-    if memory.knows(&again) {
-        return Ok(IssuePollResult {
-            news: 0,
-            is_certain: true,
-        });
-    }
     let ticket = build_issue_key(repository, issue);
     let given = router
         .take(
@@ -132,8 +122,12 @@ async fn poll_issue(
     let text = router
         .take(&IssueText::from_poll(ticket), TriggerChannel::Poll)
         .await?;
+    let finding = describe_finding(repository, issue);
     let is_certain = memory.knows(&finding);
-    memory.settle(if is_certain { again } else { finding });
+    memory.settle(match is_certain {
+        true => describe_second_poll(&finding),
+        false => finding,
+    });
     Ok(IssuePollResult {
         news: count_new_triggers(&[given, text]),
         is_certain,

@@ -33,6 +33,7 @@ mod outcome;
 mod own_accounts;
 mod patches;
 mod payload;
+mod poll_round;
 mod poller;
 mod projector;
 mod pull_request_events;

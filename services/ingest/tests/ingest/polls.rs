@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use domain::{SkipReason, TriggerKey, TriggerReason};
 use serde_json::json;
-use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github, poll_until};
+use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
-use crate::harness::{Harness, SHA, build_branch_record};
+use crate::harness::{Harness, SHA, VIEWER, build_branch_record};
 
 const READY: &str = "Ready for Agent";
 const NEVER: u64 = 3_600;
@@ -98,6 +98,77 @@ async fn lost_payload_is_dead_lettered_once() {
     assert_eq!(dead.len(), 1, "{dead:?}");
     assert!(dead[0]["id"].to_string().contains("github delivery"), "{dead:?}");
     h.stop().await;
+}
+
+async fn start_forge() -> FakeGitHub {
+    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
+    forge
+        .create_repository("acme/shop", &[("a.txt", "a\n")])
+        .expect("repository");
+    forge
+}
+
+/// Starts an ingest that polls the forge each second under these default rules.
+async fn start_polling(forge: &FakeGitHub, defaults: &str) -> Harness {
+    Harness::start_with(1, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+        std::fs::write(config.rules.dir.join("defaults.yaml"), defaults).expect("rules");
+    })
+    .await
+}
+
+fn count_requests(forge: &FakeGitHub, is_wanted: impl Fn(&RecordedRequest) -> bool) -> usize {
+    forge
+        .requests()
+        .iter()
+        .filter(|request| is_wanted(request))
+        .count()
+}
+
+/// Checks that a finding which fails in more rounds than one among readable findings may is read in the end.
+async fn check_outage_loses_nothing(
+    forge: FakeGitHub,
+    defaults: &str,
+    path: &'static str,
+    query: &'static str,
+) {
+    // Six rounds: more than the five of a finding that fails alone, fewer than the thirty of an outage. A refusal of
+    // validation is not repeated within a round.
+    forge.fail_next(ServiceFault::new(path, 6, 422).with(query));
+    let h = start_polling(&forge, defaults).await;
+    let is_about = |request: &RecordedRequest| {
+        let body = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
+        request.path.contains(path) && body.contains(query)
+    };
+    let read = async || {
+        (count_requests(&forge, |request| is_about(request) && request.status == 200) > 0).then_some(())
+    };
+    poll_until("the finding is read", DEADLINE, read)
+        .await
+        .expect("read");
+    let failed = count_requests(&forge, |request| is_about(request) && request.status == 422);
+    assert_eq!(failed, 6, "one for each round");
+    let (_, letters) = h.get("/v1/dead", VIEWER).await;
+    assert_eq!(letters, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn outage_longer_than_five_polls_loses_no_issue() {
+    let forge = start_forge().await;
+    let number = forge.open_issue_as("acme/shop", "mia", "Broken cart", "");
+    assert_eq!(number.expect("issue"), 1);
+    check_outage_loses_nothing(forge, "issues: {labels: [agent]}\n", "/issues/1", "").await;
+}
+
+#[tokio::test]
+async fn outage_longer_than_five_polls_loses_no_discussion() {
+    let forge = start_forge().await;
+    let started = forge.start_discussion("acme/shop", "mia", "Ideas", ("Rounding", "How?"));
+    started.expect("discussion");
+    let query = "discussion(number";
+    check_outage_loses_nothing(forge, "discussions: {enabled: true}\n", "/graphql", query).await;
 }
 
 #[tokio::test]

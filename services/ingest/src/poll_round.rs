@@ -1,0 +1,194 @@
+//! One round of a poll: whether findings were read, and which of the failed ones are given up.
+
+use domain::{TicketKey, Timestamp};
+
+use crate::{memory::PollMemory, outcome::EventFailure};
+
+// Number of temporary failures, without a single finding that was read, after which the rest waits for the next round:
+// the service itself probably fails.
+const ENOUGH: usize = 5;
+
+/// Finding that could not be read.
+#[derive(Debug)]
+pub(crate) struct FailedFinding {
+    /// Key of the finding in [`PollMemory`].
+    pub(crate) finding: String,
+    pub(crate) ticket: Option<TicketKey>,
+    pub(crate) at: Timestamp,
+    pub(crate) failure: EventFailure,
+}
+
+/// Findings of one polling round.
+// The round decides whether others were read, because the answer is only known at its end: no caller can replace it by
+// a guess.
+#[derive(Debug, Default)]
+pub(crate) struct PollRound {
+    recovered: u64,
+    has_read: bool,
+    failed: Vec<FailedFinding>,
+}
+
+/// Failed findings of a round.
+#[derive(Debug, Default)]
+pub(crate) struct RoundFailures {
+    /// Findings that the next round reads again.
+    pub(crate) retried: Vec<FailedFinding>,
+    /// Findings that are not read again, because they failed too often or for good.
+    pub(crate) given_up: Vec<FailedFinding>,
+    /// Time of the oldest retried finding. The poll mark must not pass it.
+    pub(crate) waits_from: Option<Timestamp>,
+}
+
+impl PollRound {
+    /// Counts a finding that was read in this round, with the events whose webhook was missed. A finding that an earlier
+    /// round handled is not read and proves nothing about the service.
+    pub(crate) const fn add_read(&mut self, recovered: u64) {
+        self.recovered += recovered;
+        self.has_read = true;
+    }
+
+    /// Keeps a finding that could not be read.
+    pub(crate) fn add_failure(&mut self, failed: FailedFinding) {
+        self.failed.push(failed);
+    }
+
+    /// True when the service itself probably fails. A permanent failure is the fault of its finding.
+    pub(crate) fn is_outage(&self) -> bool {
+        let passing = self.failed.iter().filter(|failed| failed.failure.may_pass());
+        !self.has_read && passing.count() >= ENOUGH
+    }
+
+    /// Number of events whose webhook was missed.
+    pub(crate) const fn recovered(&self) -> u64 {
+        self.recovered
+    }
+
+    /// Ends the round: counts each failure and divides the failed findings.
+    pub(crate) fn settle(self, memory: &mut PollMemory) -> RoundFailures {
+        let mut failures = RoundFailures::default();
+        for failed in self.failed {
+            // An unsettled finding has not failed, so it is retried without a limit and not counted. Failures of all
+            // findings at once point to an outage, so `is_hopeless` then allows more rounds.
+            let is_retried = failed.failure.is_unsettled()
+                || failed.failure.may_pass() && !memory.is_hopeless(&failed.finding, self.has_read);
+            if is_retried {
+                failures.waits_from = earlier_time(failures.waits_from, failed.at);
+                failures.retried.push(failed);
+            } else {
+                failures.given_up.push(failed);
+            }
+        }
+        failures
+    }
+}
+
+fn earlier_time(known: Option<Timestamp>, at: Timestamp) -> Option<Timestamp> {
+    Some(known.map_or(at, |known| known.min(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn build_outage() -> EventFailure {
+        EventFailure::Later {
+            detail: "502".to_owned(),
+            after: None,
+        }
+    }
+
+    fn build_failed(finding: &str, second: i64, failure: EventFailure) -> FailedFinding {
+        FailedFinding {
+            finding: finding.to_owned(),
+            ticket: None,
+            at: Timestamp::from_unix_ms(second * 1_000),
+            failure,
+        }
+    }
+
+    /// Number of the round that gives up a finding which fails in each; absent when 100 rounds do not.
+    fn count_rounds(failure: &EventFailure, others: fn(&mut PollRound)) -> Option<usize> {
+        let mut memory = PollMemory::default();
+        (1..=100).find(|_| {
+            let mut round = PollRound::default();
+            round.add_failure(build_failed("a", 1, failure.clone()));
+            // After the failure: the order of the findings must not matter.
+            others(&mut round);
+            let failures = round.settle(&mut memory);
+            !failures.given_up.is_empty()
+        })
+    }
+
+    #[test]
+    fn failure_among_read_findings_is_given_up_sooner() {
+        assert_eq!(count_rounds(&build_outage(), |round| round.add_read(1)), Some(5));
+        assert_eq!(count_rounds(&build_outage(), |round| round.add_read(0)), Some(5));
+    }
+
+    #[test]
+    fn outage_of_all_findings_is_retried_longer() {
+        assert_eq!(count_rounds(&build_outage(), |_| {}), Some(30));
+        let two = |round: &mut PollRound| round.add_failure(build_failed("b", 2, build_outage()));
+        assert_eq!(count_rounds(&build_outage(), two), Some(30));
+    }
+
+    #[test]
+    fn unsettled_finding_is_never_given_up() {
+        let unsettled = EventFailure::Unsettled {
+            why: "checks may start".to_owned(),
+            after: Duration::from_secs(1),
+        };
+        assert_eq!(count_rounds(&unsettled, |round| round.add_read(1)), None);
+        let mut memory = PollMemory::default();
+        for _ in 0..20 {
+            let mut round = PollRound::default();
+            round.add_read(0);
+            round.add_failure(build_failed("a", 1, unsettled.clone()));
+            round.settle(&mut memory);
+        }
+        let mut round = PollRound::default();
+        round.add_read(0);
+        round.add_failure(build_failed("a", 1, build_outage()));
+        assert!(
+            round.settle(&mut memory).given_up.is_empty(),
+            "it fails for the first time"
+        );
+    }
+
+    #[test]
+    fn permanent_failure_is_given_up_at_once() {
+        let never = EventFailure::Never("too deep".to_owned());
+        assert_eq!(count_rounds(&never, |_| {}), Some(1));
+    }
+
+    #[test]
+    fn poll_mark_waits_for_oldest_retried_finding() {
+        let mut memory = PollMemory::default();
+        let mut round = PollRound::default();
+        for second in [8, 6, 7] {
+            round.add_failure(build_failed(&second.to_string(), second, build_outage()));
+        }
+        round.add_failure(build_failed("gone", 1, EventFailure::Never("gone".to_owned())));
+        let failures = round.settle(&mut memory);
+        assert_eq!(failures.waits_from, Some(Timestamp::from_unix_ms(6_000)));
+        assert_eq!((failures.retried.len(), failures.given_up.len()), (3, 1));
+    }
+
+    #[test]
+    fn outage_needs_temporary_failures_alone() {
+        let mut round = PollRound::default();
+        for number in 0..9 {
+            let never = EventFailure::Never("too deep".to_owned());
+            round.add_failure(build_failed(&number.to_string(), 1, never));
+        }
+        assert!(!round.is_outage(), "each failure is the fault of its finding");
+        for number in 10..15 {
+            round.add_failure(build_failed(&number.to_string(), 1, build_outage()));
+        }
+        assert!(round.is_outage());
+        round.add_read(0);
+        assert!(!round.is_outage(), "the service answers");
+    }
+}
