@@ -44,7 +44,8 @@ impl EventRouter {
                 continue;
             }
             if round.is_outage() {
-                break;
+                round.postpone(issue.updated);
+                continue;
             }
             match self.catch_up_ticket(issue, look.since, sharing, memory).await {
                 Ok(outcomes) => {

@@ -26,6 +26,8 @@ pub(crate) struct PollRound {
     recovered: u64,
     has_read: bool,
     failed: Vec<FailedFinding>,
+    /// Time of the oldest finding that waits for the next round unread.
+    postponed: Option<Timestamp>,
 }
 
 /// Failed findings of a round.
@@ -35,7 +37,7 @@ pub(crate) struct RoundFailures {
     pub(crate) retried: Vec<FailedFinding>,
     /// Findings that are not read again, because they failed too often or for good.
     pub(crate) given_up: Vec<FailedFinding>,
-    /// Time of the oldest retried finding. The poll mark must not pass it.
+    /// Time of the oldest finding that the next round has to list again. The poll mark must not pass it.
     pub(crate) waits_from: Option<Timestamp>,
 }
 
@@ -52,6 +54,11 @@ impl PollRound {
         self.failed.push(failed);
     }
 
+    /// Leaves a finding to the next round.
+    pub(crate) fn postpone(&mut self, at: Timestamp) {
+        self.postponed = earlier_time(self.postponed, at);
+    }
+
     /// True when the service itself probably fails. A permanent failure is the fault of its finding.
     pub(crate) fn is_outage(&self) -> bool {
         let passing = self.failed.iter().filter(|failed| failed.failure.may_pass());
@@ -65,7 +72,10 @@ impl PollRound {
 
     /// Ends the round: counts each failure and divides the failed findings.
     pub(crate) fn settle(self, memory: &mut PollMemory) -> RoundFailures {
-        let mut failures = RoundFailures::default();
+        let mut failures = RoundFailures {
+            waits_from: self.postponed,
+            ..RoundFailures::default()
+        };
         for failed in self.failed {
             // An unsettled finding has not failed, so it is retried without a limit and not counted. Failures of all
             // findings at once point to an outage, so `is_hopeless` then allows more rounds.
@@ -164,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn poll_mark_waits_for_oldest_retried_finding() {
+    fn poll_mark_waits_for_oldest_unread_finding() {
         let mut memory = PollMemory::default();
         let mut round = PollRound::default();
         for second in [8, 6, 7] {
@@ -174,6 +184,22 @@ mod tests {
         let failures = round.settle(&mut memory);
         assert_eq!(failures.waits_from, Some(Timestamp::from_unix_ms(6_000)));
         assert_eq!((failures.retried.len(), failures.given_up.len()), (3, 1));
+
+        // The last round that retries these: the mark still waits for the finding that no round has read.
+        for rounds in 1.. {
+            let mut round = PollRound::default();
+            for second in 1..=5 {
+                round.add_failure(build_failed(&format!("outage {second}"), second, build_outage()));
+            }
+            assert!(round.is_outage());
+            round.postpone(Timestamp::from_unix_ms(9_000));
+            let failures = round.settle(&mut memory);
+            if !failures.given_up.is_empty() {
+                assert_eq!(rounds, 30);
+                assert_eq!(failures.waits_from, Some(Timestamp::from_unix_ms(9_000)));
+                break;
+            }
+        }
     }
 
     #[test]
