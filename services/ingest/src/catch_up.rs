@@ -105,7 +105,7 @@ impl EventRouter {
             } else {
                 self.give_up(&finding, ticket, &failure).await?;
             }
-            memory.settle(finding);
+            memory.abandon(finding);
         }
         Ok(failures.waits_from)
     }

@@ -41,7 +41,9 @@ impl ChangedIssues {
         let (mut round, mut is_whole) = (PollRound::default(), true);
         for issue in &issues {
             let finding = describe_finding(repository, issue);
-            if memory.knows(&describe_second_poll(&finding)) {
+            // Assigned issues are listed regardless of their age, so one that was given up would otherwise be read, and
+            // dead-lettered, whenever another issue changes.
+            if memory.has_abandoned(&finding) || memory.knows(&describe_second_poll(&finding)) {
                 continue;
             }
             match poll_issue(router, repository, issue, memory).await {

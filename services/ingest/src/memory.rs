@@ -14,6 +14,7 @@ const AMONG_OTHERS: u32 = 6;
 #[derive(Default)]
 pub(crate) struct PollMemory {
     settled: BTreeSet<String>,
+    abandoned: BTreeSet<String>,
     failed: BTreeMap<String, u32>,
 }
 
@@ -30,6 +31,20 @@ impl PollMemory {
         }
         self.failed.remove(&finding);
         self.settled.insert(finding);
+    }
+
+    /// Records a finding that was given up. It counts as handled too.
+    pub(crate) fn abandon(&mut self, finding: String) {
+        if self.abandoned.len() >= MOST {
+            self.abandoned.clear();
+        }
+        self.abandoned.insert(finding.clone());
+        self.settle(finding);
+    }
+
+    /// True for a finding that was given up.
+    pub(crate) fn has_abandoned(&self, finding: &str) -> bool {
+        self.abandoned.contains(finding)
     }
 
     /// Counts a failed read. True when the finding has failed so often that the caller should give it up.
@@ -57,5 +72,7 @@ mod tests {
         assert_eq!(rounds(&mut memory, "b", false), Some(30));
         memory.settle("a".to_owned());
         assert!(memory.knows("a") && !memory.knows("b"));
+        memory.abandon("b".to_owned());
+        assert!(memory.knows("b") && memory.has_abandoned("b") && !memory.has_abandoned("a"));
     }
 }

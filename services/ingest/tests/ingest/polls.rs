@@ -172,6 +172,33 @@ async fn outage_longer_than_five_polls_loses_no_discussion() {
 }
 
 #[tokio::test]
+async fn unreadable_issue_is_dead_lettered_once() {
+    let forge = start_forge().await;
+    forge
+        .open_issue_as("acme/shop", "mia", "Broken", "")
+        .expect("issue");
+    forge.fail_next(build_unreadable_answer("/issues/1", 1_000));
+    let h = start_polling(&forge, "issues: {labels: [agent]}\n").await;
+    h.dead(1).await;
+    let reads = |number: u64| {
+        let path = format!("/issues/{number}");
+        count_requests(&forge, |request| request.path.contains(&path))
+    };
+    let before = reads(1);
+    // The change of another issue lists the unreadable one again.
+    forge
+        .open_issue_as("acme/shop", "mia", "Fine", "")
+        .expect("issue");
+    let polled = async || (reads(2) >= 2).then_some(());
+    poll_until("polls of the other issue", DEADLINE, polled)
+        .await
+        .expect("polls");
+    assert_eq!(reads(1), before, "it is not read again");
+    assert_eq!(h.dead(1).await.len(), 1);
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn pull_requests_use_one_conditional_listing() {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
     forge
