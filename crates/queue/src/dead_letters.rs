@@ -23,6 +23,11 @@ const HEADER: &str = "Journeyman-Dead-Letter";
 /// Header with the stream of a record that could not be read.
 const ORIGIN: &str = "Journeyman-Origin";
 
+// Sequences that a list reads first: as many as one page has at most.
+const FIRST_WINDOW: u64 = 256;
+// Pages that a list reads at most.
+const MOST_PAGES: u32 = 64;
+
 /// Description of a record that could not be handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
@@ -129,24 +134,37 @@ impl DeadLetters {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn list(&self, limit: usize) -> Result<Vec<(u64, DeadLetter)>, Error> {
+        self.list_matching(limit, |_| true).await
+    }
+
+    /// The newest letters that match, with their sequences, newest last, at most `limit`.
+    ///
+    /// It reads the letters from the newest backwards until it has enough, and at most 16,384 of them.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn list_matching(
+        &self,
+        limit: usize,
+        is_wanted: impl Fn(&DeadLetter) -> bool + Send + Sync,
+    ) -> Result<Vec<(u64, DeadLetter)>, Error> {
         let subject = names::build_letter_filter();
         let Some(last) = self.connection.last(DEAD, &subject).await? else {
             return Ok(Vec::new());
         };
-        let mut window = limit as u64;
-        // Deleted letters leave gaps in the sequence, so the window grows until it has enough.
-        let letters = loop {
-            let letters = self
-                .connection
-                .range(DEAD, &subject, last.sequence.saturating_sub(window))
-                .await?;
-            if letters.len() >= limit || window >= last.sequence {
-                break letters;
+        let mut newest_first = Vec::new();
+        let mut window = LetterWindow::before(last.sequence + 1);
+        for _ in 0..MOST_PAGES {
+            if newest_first.len() >= limit || window.is_over() {
+                break;
             }
-            window = window.saturating_mul(4).max(1);
-        };
-        let surplus = letters.len().saturating_sub(limit);
-        Ok(letters.iter().skip(surplus).map(describe_letter).collect())
+            let page = self.connection.page(DEAD, &subject, window.first()).await?;
+            let letters = window.take(&page).iter().rev().map(describe_letter);
+            newest_first.extend(letters.filter(|(_, letter)| is_wanted(letter)));
+        }
+        newest_first.truncate(limit);
+        newest_first.reverse();
+        Ok(newest_first)
     }
 
     /// Letter with the bytes of its record; `None` if it does not exist (any more).
@@ -231,6 +249,50 @@ impl DeadLetters {
             headers.insert(header::NATS_MESSAGE_ID, format!("delivery.{id}"));
         }
         self.store(letter, headers, payload).await
+    }
+}
+
+/// Sequences that one request reads. The windows follow each other from the newest letter backwards, because the
+/// server only reads forwards.
+struct LetterWindow {
+    /// Sequence after the window.
+    end: u64,
+    /// Number of sequences; fewer at the beginning of the stream.
+    size: u64,
+}
+
+impl LetterWindow {
+    const fn before(end: u64) -> Self {
+        Self {
+            end,
+            size: FIRST_WINDOW,
+        }
+    }
+
+    fn first(&self) -> u64 {
+        self.end.saturating_sub(self.size).max(1)
+    }
+
+    const fn is_over(&self) -> bool {
+        self.end <= 1
+    }
+
+    /// Letters of the window in a page that begins with it, and moves on to the window before. A page that ends
+    /// too early has none: the window is smaller next time.
+    fn take<'a>(&mut self, page: &'a [wire::StoredMessage]) -> &'a [wire::StoredMessage] {
+        let (first, end) = (self.first(), self.end);
+        let width = end.saturating_sub(first);
+        if page.last().is_some_and(|last| last.sequence + 1 < end) {
+            self.size = (width / 2).max(1);
+            return &[];
+        }
+        let inside = page.partition_point(|stored| stored.sequence < end);
+        self.end = first;
+        // Deleted letters leave gaps in the sequence, and a gap must not cost one request per window.
+        if (inside as u64) * 2 < width {
+            self.size = self.size.saturating_mul(4);
+        }
+        page.get(..inside).unwrap_or_default()
     }
 }
 

@@ -73,6 +73,79 @@ async fn dead_letters_are_listed_newest_last() {
     assert_eq!(letters.list(100).await.unwrap().len(), 4);
 }
 
+#[tokio::test]
+async fn matching_letters_are_found_behind_others() {
+    let world = World::new().await;
+    let letters = world.queue.dead_letters();
+    let publish = |ticket: u64, id: usize| {
+        let letter = DeadLetter {
+            what: RecordKind::Ticket,
+            id: id.to_string(),
+            ticket: Some(build_ticket_key(ticket)),
+            reason: "not readable".to_owned(),
+            at: read_clock(),
+        };
+        let letters = &letters;
+        async move { letters.publish(&letter, Bytes::from_static(b"{}")).await.unwrap() }
+    };
+    let wanted = build_ticket_key(1);
+    let find = async |limit: usize| -> Vec<String> {
+        let is_wanted = |letter: &DeadLetter| letter.ticket.as_ref() == Some(&wanted);
+        let found = letters.list_matching(limit, is_wanted).await.unwrap();
+        assert!(
+            found.is_sorted_by_key(|(sequence, _)| *sequence),
+            "newest last: {found:?}"
+        );
+        found.into_iter().map(|(_, letter)| letter.id).collect()
+    };
+    for id in 0..3 {
+        publish(1, id).await;
+    }
+    // More than several pages, so that the first ones contain no letter that matches.
+    for _ in 0..4 {
+        futures::future::join_all((0..250).map(|_| publish(2, 1_000))).await;
+    }
+    publish(1, 3).await;
+    assert_eq!(find(10).await, ["0", "1", "2", "3"]);
+    assert_eq!(find(2).await, ["2", "3"]);
+    assert_eq!(find(0).await, Vec::<String>::new());
+    assert_eq!(letters.list(300).await.unwrap().len(), 300);
+    // The deleted letters leave a gap.
+    world.queue.forget_ticket(&build_ticket_key(2)).await.unwrap();
+    assert_eq!(find(10).await, ["0", "1", "2", "3"]);
+    assert_eq!(letters.list(300).await.unwrap().len(), 4);
+    letters.remove(1).await.unwrap();
+    assert_eq!(find(10).await, ["1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn letters_with_large_bodies_are_listed_whole() {
+    let world = World::new().await;
+    let letters = world.queue.dead_letters();
+    for id in 0..40 {
+        let letter = DeadLetter {
+            what: RecordKind::Ticket,
+            id: id.to_string(),
+            ticket: Some(build_ticket_key(1)),
+            reason: "not readable".to_owned(),
+            at: read_clock(),
+        };
+        // Near the limit of a message, so that one answer of the server has only a few.
+        letters
+            .publish(&letter, vec![b'x'; 500 * 1024].into())
+            .await
+            .unwrap();
+    }
+    let ids: Vec<String> = letters
+        .list(30)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|(_, letter)| letter.id)
+        .collect();
+    assert_eq!(ids, (10..40).map(|id| id.to_string()).collect::<Vec<_>>());
+}
+
 /// The time one day later, so that all stored objects are old enough to be collected.
 fn compute_tomorrow() -> Timestamp {
     read_clock().plus_ms(24 * 60 * 60 * 1000)

@@ -27,11 +27,10 @@ pub(super) async fn list_dead_letters(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
 ) -> Result<Json<Vec<DeadView>>, ApiProblem> {
-    let letters = state.router()?.queue.dead_letters().list(LISTED).await?;
-    let letters = letters
-        .into_iter()
-        .filter(|(_, letter)| is_letter_visible(&caller, letter));
-    Ok(Json(letters.map(build_letter_view).collect()))
+    let letters = state.router()?.queue.dead_letters();
+    // The limit counts letters in the caller's scope, otherwise newer letters of others would hide them.
+    let visible = letters.list_matching(LISTED, |letter| is_letter_visible(&caller, letter));
+    Ok(Json(visible.await?.into_iter().map(build_letter_view).collect()))
 }
 
 /// Shows one dead letter with the record that it is about.

@@ -277,6 +277,38 @@ async fn limited_token_stays_in_scope_everywhere() {
 }
 
 #[tokio::test]
+async fn limited_token_lists_letters_behind_foreign_ones() {
+    let h = start_harness().await;
+    let letters = h.queue.dead_letters();
+    let publish = |ticket: &str, id: usize| {
+        let letter = DeadLetter {
+            what: domain::RecordKind::Ticket,
+            id: id.to_string(),
+            ticket: Some(ticket.parse().expect("ticket")),
+            reason: "not readable".to_owned(),
+            at: Timestamp::default(),
+        };
+        let letters = &letters;
+        async move { letters.publish(&letter, "{}".into()).await.expect("letter") }
+    };
+    publish("jira:ENG-1", 0).await;
+    publish("jira:ENG-2", 1).await;
+    // More than one list has.
+    futures::future::join_all((2..302).map(|id| publish("jira:OTHER-1", id))).await;
+    let (_, own) = h.get("/v1/dead", INSIDE).await;
+    let ids: Vec<_> = own
+        .as_array()
+        .expect("letters")
+        .iter()
+        .map(|letter| &letter["id"])
+        .collect();
+    assert_eq!(ids, ["0", "1"]);
+    let (_, foreign) = h.get("/v1/dead", FOREIGN).await;
+    assert_eq!(foreign.as_array().expect("letters").len(), 200);
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn limited_token_starts_no_foreign_work() {
     let h = start_harness().await;
     let elsewhere = json!({"ticket": "OTHER-1", "job": "implement", "repository": "acme/shop"});
