@@ -67,13 +67,12 @@ impl BranchIndex {
     /// # Errors
     /// [`Error::Conflict`] when the record has another revision or is missing; [`Error::Unavailable`].
     pub async fn withdraw(&self, record: &BranchRecord, last: TableRevision) -> Result<(), Error> {
-        match self.get(&record.repository, &record.branch).await? {
-            Some((_, revision)) if revision == last => {
-                let key = RecordKey::branch(&record.repository, &record.branch, &record.ticket);
-                self.table.delete(key).await
-            }
-            Some(_) | None => Err(Error::Conflict),
-        }
+        let key = RecordKey::branch(&record.repository, &record.branch, &record.ticket);
+        let subject = KeyValueBucket::Branches.subject(&key);
+        let filter = names::build_branch_filter(&record.repository, &record.branch);
+        // One request: between a separate read and the deletion, another run could record the branch and lose
+        // its record.
+        self.table.delete_last(&subject, &filter, last).await
     }
 
     /// Branches of a ticket. Unreadable records are omitted and logged.

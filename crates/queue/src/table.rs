@@ -145,7 +145,8 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         Err(Error::Conflict)
     }
 
-    /// Removes a key at any revision; a missing key is a success.
+    /// Removes a key at any revision; a missing key is a success. Only for a record that no other process may
+    /// have written since; [`Self::delete_at`] is for the others.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -156,6 +157,39 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
             .publish(&self.bucket.subject(&key.into()), headers, Bytes::new())
             .await?;
         Ok(())
+    }
+
+    /// Compare-and-delete: removes a key if it still has this revision.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the key has another revision or is missing; [`Error::Unavailable`].
+    pub async fn delete_at(&self, key: impl Into<RecordKey>, last: TableRevision) -> Result<(), Error> {
+        let subject = self.bucket.subject(&key.into());
+        self.delete_last(&subject, &subject, last).await
+    }
+
+    /// Compare-and-delete against the last message under a filter.
+    pub(crate) async fn delete_last(
+        &self,
+        subject: &str,
+        filter: &str,
+        last: TableRevision,
+    ) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(OPERATION, DELETED);
+        let nonce = Uuid::new_v4().to_string();
+        let target = PublishTarget {
+            stream: &self.stream,
+            subject,
+            filter,
+        };
+        let deleted = self
+            .connection
+            .compare_and_publish(&target, last.0, &nonce, headers, Bytes::new());
+        match deleted.await? {
+            CompareOutcome::Written(_) => Ok(()),
+            CompareOutcome::Lost(_) => Err(Error::Conflict),
+        }
     }
 
     /// Values that were written after a revision, oldest first, and the revision for the next call.

@@ -126,6 +126,26 @@ async fn deleted_key_can_be_created_again() {
 }
 
 #[tokio::test]
+async fn value_is_deleted_only_at_read_revision() {
+    let world = World::new().await;
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Control);
+    let first = table.put("one", &build_number(1), None).await.unwrap();
+    let second = table.put("one", &build_number(2), Some(first)).await.unwrap();
+    assert!(matches!(
+        table.delete_at("one", first).await,
+        Err(Error::Conflict)
+    ));
+    assert_eq!(table.get("one").await.unwrap(), Some((build_number(2), second)));
+    table.delete_at("one", second).await.unwrap();
+    assert_eq!(table.get("one").await.unwrap(), None);
+    for missing in ["one", "never"] {
+        let deleted = table.delete_at(missing, second).await;
+        assert!(matches!(deleted, Err(Error::Conflict)), "{missing}: {deleted:?}");
+    }
+    table.put("one", &build_number(3), None).await.unwrap();
+}
+
+#[tokio::test]
 async fn list_has_last_value_per_key() {
     let world = World::new().await;
     let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Branches);
@@ -206,6 +226,45 @@ async fn one_ticket_wins_contested_branch() {
         let won = futures::future::join_all(writes).await;
         assert_eq!(won.iter().filter(|put| put.is_ok()).count(), 1, "{won:?}");
     }
+}
+
+#[tokio::test]
+async fn withdrawal_never_deletes_newer_branch_record() {
+    let world = World::new().await;
+    let branches = world.queue.branches();
+    for round in 0..50 {
+        let name = format!("b{round}");
+        let ours = build_branch_record(1, "acme/shop", &name);
+        let first = branches.put(&ours, None).await.unwrap();
+        // The other record is of the same ticket or of another one: the branch has one record in any case.
+        let newer = BranchRecord {
+            head: "1".repeat(40).parse().unwrap(),
+            ..build_branch_record(1 + round % 2, "acme/shop", &name)
+        };
+        let (withdrawn, recorded) =
+            tokio::join!(branches.withdraw(&ours, first), branches.put(&newer, Some(first)));
+        let found = branches.get(&ours.repository, &name).await.unwrap();
+        let found = found.map(|(record, _)| record);
+        match (withdrawn, recorded) {
+            (Ok(()), Err(Error::Conflict)) => assert_eq!(found, None),
+            (Err(Error::Conflict), Ok(_)) => assert_eq!(found, Some(newer)),
+            outcomes => panic!("one of both wins: {outcomes:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn withdrawn_branch_can_be_recorded_again() {
+    let world = World::new().await;
+    let branches = world.queue.branches();
+    let ours = build_branch_record(1, "acme/shop", "feat/x");
+    let first = branches.put(&ours, None).await.unwrap();
+    branches.withdraw(&ours, first).await.unwrap();
+    assert_eq!(branches.get(&ours.repository, &ours.branch).await.unwrap(), None);
+    let again = branches.withdraw(&ours, first).await;
+    assert!(matches!(again, Err(Error::Conflict)), "{again:?}");
+    let theirs = build_branch_record(2, "acme/shop", "feat/x");
+    branches.put(&theirs, None).await.unwrap();
 }
 
 fn build_pull_request(ticket: u64, number: u64, status: PullRequestStatus) -> PullRequestRecord {
