@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::StopAll;
-use queue::{KeyValueBucket, TypedTable};
+use queue::{FoundValue, KeyValueBucket, TypedTable};
 
 use super::{ApiProblem, ApiState, InstallationAdminProof, ViewerProof, decisions::respond_to_dry_run};
 
@@ -66,12 +66,28 @@ pub(super) async fn resume_planners(
 ) -> Result<Response, ApiProblem> {
     let Query(DryRun { dry_run }) = dry?;
     let table = open_table(&state)?;
+    // An unreadable record stops the planners too, so it can be deleted as well.
+    let revision = table.find(StopAll::KEY).await?.map(|found| match found {
+        FoundValue::Value(_, revision) => revision,
+        FoundValue::Unreadable(unreadable) => unreadable.revision(),
+    });
     if dry_run {
-        let known = table.get(StopAll::KEY).await?;
-        let goes_on = known.map(|_| "let every planner go on".to_owned());
+        let goes_on = revision.map(|_| "let every planner go on".to_owned());
         return Ok(respond_to_dry_run(goes_on));
     }
-    table.delete(StopAll::KEY).await?;
+    if let Some(revision) = revision {
+        match table.delete_at(StopAll::KEY, revision).await {
+            // Another caller resumed them at the same time, or stopped them again. A newer stop stays.
+            Err(queue::Error::Conflict) if table.find(StopAll::KEY).await?.is_some() => {
+                return Err(ApiProblem::Conflict(
+                    "the planners were stopped again meanwhile; check who stopped them, then repeat the request"
+                        .to_owned(),
+                ));
+            }
+            Ok(()) | Err(queue::Error::Conflict) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     tracing::warn!(by = caller.name, "every planner may go on");
     Ok(Json(StopAllView::default()).into_response())
 }

@@ -1406,6 +1406,21 @@ async fn only_an_admin_stops_every_planner() {
 }
 
 #[tokio::test]
+async fn unreadable_stop_record_can_be_removed() {
+    let h = Harness::start(3_600).await;
+    let control = h.queue.table::<domain::AnyRecord>(KeyValueBucket::Control);
+    let unreadable = control.put(domain::StopAll::KEY, &domain::AnyRecord::default(), None);
+    unreadable.await.expect("record");
+    let (status, _) = h.get("/v1/stop-all", VIEWER).await;
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    for _ in 0..2 {
+        assert_eq!(h.delete("/v1/stop-all", ADMIN).await, StatusCode::OK);
+        assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn sweeper_wakes_ticket_with_lost_token() {
     let h = Harness::start(3_600).await;
     h.queue
