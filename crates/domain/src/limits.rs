@@ -49,12 +49,16 @@ impl WriteBucket {
     fn of(name: &'static str, limit: u32, window_ms: u64) -> Option<Self> {
         let burst = (limit / 4).max(1);
         // The burst counts against the limit: with the full refill on top, a window would exceed it.
-        let others = limit.saturating_sub(burst).max(1);
+        let interval_ms = match limit.saturating_sub(burst) {
+            // The burst is the whole limit, so the next write waits until the window is over.
+            0 => window_ms + 1,
+            others => window_ms.div_ceil(others.into()),
+        };
         (limit > 0).then(|| Self {
             name,
             burst,
             // Whole milliseconds, because the shared state in Redis counts in milliseconds.
-            interval: Duration::from_millis(window_ms.div_ceil(others.into())),
+            interval: Duration::from_millis(interval_ms),
         })
     }
 
@@ -169,11 +173,40 @@ mod tests {
         }
 
         #[test]
-        fn bucket_stays_within_limit_per_window(limit in 4..600_u32) {
+        fn bucket_stays_within_limit_per_window(limit in 1..600_u32) {
             let bucket = WriteBucket::of("hour", limit, 3_600_000).unwrap();
             // The bucket is full at the beginning and refilled during the whole window.
             let refilled = 3_600_000 / bucket.interval.as_millis();
             prop_assert!(u128::from(bucket.burst) + refilled <= u128::from(limit));
+        }
+    }
+
+    #[test]
+    fn smallest_limits_are_never_exceeded() {
+        for limit in 1..=8 {
+            let bucket = WriteBucket::of("minute", limit, 60_000).unwrap();
+            // Times at which writes are sent as early as the bucket admits them.
+            let (mut ahead_until, mut sent) = (0, Vec::new());
+            for now in 0..=180_000_u64 {
+                let ahead = Duration::from_millis(u64::saturating_sub(ahead_until, now));
+                if bucket.wait(ahead).is_zero() {
+                    sent.push(now);
+                    ahead_until = ahead_until.max(now) + u64::try_from(bucket.interval.as_millis()).unwrap();
+                }
+            }
+            let most = sent
+                .iter()
+                .map(|first| {
+                    sent.iter()
+                        .filter(|at| (*first..=first + 60_000).contains(at))
+                        .count()
+                })
+                .max();
+            assert!(
+                most <= Some(limit as usize),
+                "{most:?} of {limit} in a minute: {sent:?}"
+            );
+            assert!(sent.len() > 2, "a limit of {limit} admits later writes: {sent:?}");
         }
     }
 
