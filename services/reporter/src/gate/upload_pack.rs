@@ -88,9 +88,7 @@ fn build_command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Resul
     if let Some(protocol) = protocol {
         command.env("GIT_PROTOCOL", protocol);
     }
-    let settings = ["-c", "transfer.hideRefs=refs/journeyman"];
     command
-        .args(settings)
         .args(["upload-pack", "--strict", "--stateless-rpc"])
         .args(extra)
         .arg(mirror)
