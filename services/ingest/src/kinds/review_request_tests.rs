@@ -246,7 +246,7 @@ fn fork_head_is_not_checked_out() {
 #[test]
 fn named_tickets_come_with_review() {
     let now = PullRequest {
-        title: "eng-4: Mean price".to_owned(),
+        title: "eng-4: Mean price, fixes #5".to_owned(),
         body: "Fixes #5, closes #6 and fixes other/shop#7.".to_owned(),
         ..build_review_candidate()
     };

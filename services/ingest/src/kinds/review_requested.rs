@@ -110,15 +110,23 @@ impl ReviewRequestEvent {
         let keys = ticket_mentions::find_jira_ticket(&[&now.title, &now.branch], rules).into_iter();
         let keys = keys.chain(ticket_mentions::list_closed_issues(&now.title, &self.repository));
         let keys = keys.chain(ticket_mentions::list_closed_issues(&now.body, &self.repository));
+        // The limit counts tickets, not how often they are named.
+        let mut tickets: Vec<TicketKey> = Vec::new();
+        for key in keys {
+            if !tickets.contains(&key) {
+                tickets.push(key);
+            }
+        }
+        tickets.truncate(TICKETS);
         let mut background = TicketBackground::default();
-        for key in keys.take(TICKETS) {
+        for key in tickets {
             let Some(issue) = facts.named(&key)? else {
                 continue;
             };
             let line = |text: &str, most| {
                 text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), most)
             };
-            let ticket = LinkedTicket {
+            background.linked.push(LinkedTicket {
                 key: key.short(),
                 relation: "named by the pull request".to_owned(),
                 summary: line(&issue.summary, 300),
@@ -127,10 +135,7 @@ impl ReviewRequestEvent {
                     &text_pin::sanitize_text(&issue.description),
                     TICKET_CHARS,
                 ),
-            };
-            if !background.linked.contains(&ticket) {
-                background.linked.push(ticket);
-            }
+            });
         }
         Ok(background)
     }
