@@ -108,6 +108,55 @@ pub struct ChecksSummary {
     pub suspects: SuspectChanges,
 }
 
+/// Consequence of completed checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksOutcome {
+    /// The checks passed: the pull request is ready for its reviewers.
+    Passed,
+    /// No check reported: the pull request is ready unless a check is configured.
+    Missing,
+    /// The failed jobs run again.
+    Rerun,
+    /// The pull request stays a draft.
+    Failed,
+}
+
+impl ChecksSummary {
+    /// Creates a summary without failures and details.
+    pub const fn new(pull_request: PullRequestRef, head: CommitId, conclusion: ChecksConclusion) -> Self {
+        Self {
+            pull_request,
+            head,
+            conclusion,
+            failed: Vec::new(),
+            unrepaired: None,
+            rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: SuspectChanges {
+                since: None,
+                files: Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the consequence.
+    pub const fn outcome(&self) -> ChecksOutcome {
+        match self.conclusion {
+            ChecksConclusion::Success => ChecksOutcome::Passed,
+            ChecksConclusion::Absent => ChecksOutcome::Missing,
+            // Jobs that only need another run are repeated before anything is repaired.
+            ChecksConclusion::Failure if !self.rerun.is_empty() => ChecksOutcome::Rerun,
+            ChecksConclusion::Failure => ChecksOutcome::Failed,
+        }
+    }
+
+    /// Returns the reason why a person has to act; absent: no person has to.
+    pub fn calls(&self) -> Option<RepairEnd> {
+        self.unrepaired.filter(|why| why.calls_people())
+    }
+}
+
 /// The changes that may have caused failed checks, within the amount that a model can read at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuspectChanges {

@@ -57,6 +57,7 @@ mod phase;
 mod plan;
 mod pools;
 mod pull_request_call;
+mod pull_request_event;
 mod pull_request_file;
 mod pull_request_review;
 mod question;
@@ -96,8 +97,8 @@ pub use background::{
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
 pub use change::{
-    BranchRecord, BranchRef, ChecksConclusion, ChecksSummary, FailedCheck, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, RepairEnd, SuspectChanges,
+    BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRecord,
+    PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
 };
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
@@ -146,6 +147,7 @@ pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
 pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
+pub use pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead};
 pub use pull_request_file::PullRequestFile;
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,

@@ -1,8 +1,9 @@
 //! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
-    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt, PullRequestRef,
-    PullRequestStatus, RepairEnd, ReviewRound, Timestamp, Trigger, TriggerReason,
+    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt,
+    PullRequestEvent, PullRequestRef, PullRequestStatus, RepairEnd, ReviewRound, Timestamp, Trigger,
+    TriggerReason,
 };
 
 /// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
@@ -96,7 +97,6 @@ impl ObservedPullRequest {
             return;
         }
         match &trigger.reason {
-            TriggerReason::ChecksCompleted(checks) => self.checked(checks, trigger.at),
             TriggerReason::JobRequested(request) => {
                 if let Some(checks) = request.about.checks() {
                     self.checked(checks, trigger.at);
@@ -105,18 +105,8 @@ impl ObservedPullRequest {
                     self.reviewed(round, trigger.at);
                 }
             }
-            TriggerReason::HeadMoved { head, .. } => self.head = Some(head.clone()),
-            TriggerReason::PullRequestReopened { head, .. } => {
-                self.head = Some(head.clone());
-                self.status = Some(PullRequestStatus::Open);
-            }
-            TriggerReason::PullRequestMerged { .. } => self.status = Some(PullRequestStatus::Merged),
-            TriggerReason::PullRequestClosed { .. } => self.status = Some(PullRequestStatus::Closed),
-            TriggerReason::ReviewAwaited { reviewers, since, .. } => {
-                self.awaited = Some((reviewers.clone(), *since))
-            }
-            TriggerReason::MergedElsewhere { .. }
-            | TriggerReason::ReviewWithdrawn { .. }
+            TriggerReason::PullRequest(event) => self.observe_event(event, trigger.at),
+            TriggerReason::ReviewWithdrawn { .. }
             | TriggerReason::Skipped(_)
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested
@@ -124,6 +114,21 @@ impl ObservedPullRequest {
             | TriggerReason::ReportSettled(_)
             | TriggerReason::CostAsked { .. }
             | TriggerReason::NewsArrived(_) => {}
+        }
+    }
+
+    fn observe_event(&mut self, event: &PullRequestEvent, at: Timestamp) {
+        if let Some(head) = event.head() {
+            self.head = Some(head.clone());
+        }
+        if let Some(status) = event.new_status() {
+            self.status = Some(status);
+        }
+        if let PullRequestEvent::ChecksCompleted(checks) = event {
+            self.checked(checks, at);
+        }
+        if let PullRequestEvent::ReviewAwaited(awaited) = event {
+            self.awaited = Some((awaited.reviewers.clone(), awaited.since));
         }
     }
 
@@ -159,7 +164,7 @@ impl ObservedPullRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FailureClass, OutboundId, OutboundSettled, SuspectChanges, TriggerChannel, TriggerKey};
+    use crate::{FailureClass, OutboundId, OutboundSettled, PullRequestEnd, TriggerChannel, TriggerKey};
 
     fn build_pull_request() -> PullRequestRef {
         PullRequestRef {
@@ -197,20 +202,17 @@ mod tests {
             log: String::new(),
         };
         ChecksSummary {
-            pull_request: build_pull_request(),
-            head: build_commit_id(head),
-            conclusion,
             failed: if conclusion == ChecksConclusion::Failure {
                 vec![failed]
             } else {
                 Vec::new()
             },
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: SuspectChanges::default(),
+            ..ChecksSummary::new(build_pull_request(), build_commit_id(head), conclusion)
         }
+    }
+
+    fn build_checks_reason(checks: ChecksSummary) -> TriggerReason {
+        PullRequestEvent::ChecksCompleted(checks).into()
     }
 
     fn build_push_trigger(at: i64, branch: &str, head: &str) -> Trigger {
@@ -237,7 +239,7 @@ mod tests {
         };
         let mut triggers = vec![
             build_push_trigger(1, "fix/ENG-1", "a"),
-            build_trigger(2, TriggerReason::ChecksCompleted(left)),
+            build_trigger(2, build_checks_reason(left)),
         ];
         let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         let seen = standing.checks.clone().unwrap();
@@ -259,7 +261,7 @@ mod tests {
         assert!(ObservedPullRequest::of(&build_pull_request(), &triggers).is_outdated());
         triggers.push(build_trigger(
             5,
-            TriggerReason::ChecksCompleted(build_checks_summary("b", ChecksConclusion::Success)),
+            build_checks_reason(build_checks_summary("b", ChecksConclusion::Success)),
         ));
         let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         assert_eq!(standing.checks.as_ref().unwrap().follows, ChecksReaction::Nothing);
@@ -280,14 +282,15 @@ mod tests {
             ..build_checks_summary("b", ChecksConclusion::Success)
         };
         let triggers = [
-            build_trigger(1, TriggerReason::ChecksCompleted(rerun)),
-            build_trigger(2, TriggerReason::ChecksCompleted(other)),
+            build_trigger(1, build_checks_reason(rerun)),
+            build_trigger(2, build_checks_reason(other)),
             build_trigger(
                 3,
-                TriggerReason::PullRequestMerged {
+                PullRequestEvent::Merged(PullRequestEnd {
                     pull_request: build_pull_request(),
                     by: "ada".to_owned(),
-                },
+                })
+                .into(),
             ),
         ];
         let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, Fact, Job, JournalEntry, OutboundAction, RepairEnd, StopReason, Trigger, TriggerReason, report,
+    ChecksOutcome, CommitId, Fact, Job, JournalEntry, OutboundAction, PullRequestEvent, RepairEnd,
+    StopReason, Trigger, TriggerReason, report,
 };
 
 /// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.
@@ -69,7 +70,7 @@ impl RepairResult {
         if trigger.reason.job() != Some(Job::FixCi) {
             return None;
         }
-        if let TriggerReason::ChecksCompleted(checks) = &trigger.reason {
+        if let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = &trigger.reason {
             self.error = checks.unrepaired.map(|end| end.as_str().to_owned());
         }
         Some(())
@@ -83,7 +84,9 @@ impl RepairResult {
                 report::RepairStrategy::Model => Self::MODEL.to_owned(),
             });
             (self.fixed, self.commit_sha) = (repaired.commit.is_some(), repaired.commit.clone());
-        } else if let OutboundAction::RerunChecks(_) = request {
+        } else if let OutboundAction::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = request
+            && checks.outcome() == ChecksOutcome::Rerun
+        {
             self.strategy = Some(Self::RERUN.to_owned());
         }
     }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksConclusion, ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestRef,
+    ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef,
     ReactionSubject, RecordKind, RunId, SkipReason, StoredRecord, TicketCost, TicketKey, TicketNews,
-    Timestamp, WithdrawalReason,
+    Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
@@ -68,60 +68,12 @@ impl StoredRecord for Trigger {
 
 /// Event that a trigger reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(from = "StoredReason", into = "StoredReason")]
 pub enum TriggerReason {
     /// A user, a rule or a program requested a job.
     JobRequested(Box<JobRequest>),
-    /// All checks of our pull request's head are complete.
-    ChecksCompleted(ChecksSummary),
-    /// A person pushed to the branch of our open pull request.
-    HeadMoved {
-        /// The pull request of the branch.
-        pull_request: PullRequestRef,
-        /// The new head of the branch.
-        head: CommitId,
-        /// Name of the person.
-        by: String,
-    },
-    /// A person merged our pull request.
-    PullRequestMerged {
-        /// The merged pull request.
-        pull_request: PullRequestRef,
-        /// Name of the person.
-        by: String,
-    },
-    /// A pull request of another author that names the ticket was merged.
-    MergedElsewhere {
-        /// The merged pull request.
-        pull_request: PullRequestRef,
-        /// Name of the person.
-        by: String,
-    },
-    /// A person closed our pull request without a merge.
-    PullRequestClosed {
-        /// The closed pull request.
-        pull_request: PullRequestRef,
-        /// Name of the person.
-        by: String,
-    },
-    /// A person reopened our pull request.
-    PullRequestReopened {
-        /// The reopened pull request.
-        pull_request: PullRequestRef,
-        /// Head at the time of the reopening.
-        head: CommitId,
-        /// Name of the person.
-        by: String,
-    },
-    /// Our pull request has waited for a review for the period in the rules.
-    ReviewAwaited {
-        /// The pull request that waits.
-        pull_request: PullRequestRef,
-        /// Logins of the requested reviewers.
-        reviewers: Vec<String>,
-        /// Time of the review request.
-        since: Timestamp,
-    },
+    /// An event of a pull request.
+    PullRequest(PullRequestEvent),
     /// A requested review by Journeyman is no longer wanted.
     ReviewWithdrawn {
         /// Reason for the withdrawal.
@@ -157,16 +109,7 @@ impl TriggerReason {
     pub fn job(&self) -> Option<Job> {
         match self {
             Self::JobRequested(request) => Some(request.job),
-            Self::ChecksCompleted(checks) => Some(match checks.conclusion {
-                ChecksConclusion::Success | ChecksConclusion::Absent => Job::MarkReady,
-                ChecksConclusion::Failure => Job::FixCi,
-            }),
-            Self::HeadMoved { .. } => Some(Job::BackToDraft),
-            Self::PullRequestReopened { .. } => Some(Job::Reopen),
-            Self::ReviewAwaited { .. } => Some(Job::Remind),
-            Self::PullRequestMerged { .. }
-            | Self::MergedElsewhere { .. }
-            | Self::PullRequestClosed { .. } => Some(Job::Finish),
+            Self::PullRequest(event) => Some(event.job()),
             Self::Skipped(_)
             | Self::ReviewWithdrawn { .. }
             | Self::StopRequested { .. }
@@ -198,13 +141,7 @@ impl TriggerReason {
     pub fn pull_request(&self) -> Option<&PullRequestRef> {
         match self {
             Self::JobRequested(request) => Some(request.about.pull_request()?.0),
-            Self::ChecksCompleted(checks) => Some(&checks.pull_request),
-            Self::HeadMoved { pull_request, .. }
-            | Self::PullRequestMerged { pull_request, .. }
-            | Self::MergedElsewhere { pull_request, .. }
-            | Self::PullRequestReopened { pull_request, .. }
-            | Self::ReviewAwaited { pull_request, .. }
-            | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
+            Self::PullRequest(event) => Some(event.pull_request()),
             Self::Skipped(_)
             | Self::ReviewWithdrawn { .. }
             | Self::StopRequested { .. }
@@ -216,6 +153,73 @@ impl TriggerReason {
         }
     }
 }
+
+impl From<PullRequestEvent> for TriggerReason {
+    fn from(event: PullRequestEvent) -> Self {
+        Self::PullRequest(event)
+    }
+}
+
+/// Defines the stored form of [`TriggerReason`], in which each event of a pull request has a name of its own.
+macro_rules! define_stored_reason {
+    (events { $($event:ident($data:ty): $name:literal, $request:literal;)+ }) => {
+        #[derive(Serialize, Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum StoredReason {
+            JobRequested(Box<JobRequest>),
+            ChecksCompleted(ChecksSummary),
+            $(#[serde(rename = $name)] $event($data),)+
+            ReviewWithdrawn { why: WithdrawalReason },
+            Skipped(SkipReason),
+            StopRequested { run: Option<RunId> },
+            RetryRequested,
+            Decided(GateDecision),
+            ReportSettled(OutboundSettled),
+            CostAsked { on: Option<PullRequestRef>, cost: TicketCost },
+            NewsArrived(TicketNews),
+        }
+
+        impl From<StoredReason> for TriggerReason {
+            fn from(stored: StoredReason) -> Self {
+                match stored {
+                    StoredReason::JobRequested(request) => Self::JobRequested(request),
+                    StoredReason::ChecksCompleted(checks) => PullRequestEvent::ChecksCompleted(checks).into(),
+                    $(StoredReason::$event(data) => PullRequestEvent::$event(data).into(),)+
+                    StoredReason::ReviewWithdrawn { why } => Self::ReviewWithdrawn { why },
+                    StoredReason::Skipped(skipped) => Self::Skipped(skipped),
+                    StoredReason::StopRequested { run } => Self::StopRequested { run },
+                    StoredReason::RetryRequested => Self::RetryRequested,
+                    StoredReason::Decided(decision) => Self::Decided(decision),
+                    StoredReason::ReportSettled(settled) => Self::ReportSettled(settled),
+                    StoredReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
+                    StoredReason::NewsArrived(news) => Self::NewsArrived(news),
+                }
+            }
+        }
+
+        impl From<TriggerReason> for StoredReason {
+            fn from(reason: TriggerReason) -> Self {
+                match reason {
+                    TriggerReason::JobRequested(request) => Self::JobRequested(request),
+                    TriggerReason::PullRequest(event) => match event {
+                        PullRequestEvent::ChecksCompleted(checks) => Self::ChecksCompleted(checks),
+                        $(PullRequestEvent::$event(data) => Self::$event(data),)+
+                    },
+                    TriggerReason::ReviewWithdrawn { why } => Self::ReviewWithdrawn { why },
+                    TriggerReason::Skipped(skipped) => Self::Skipped(skipped),
+                    TriggerReason::StopRequested { run } => Self::StopRequested { run },
+                    TriggerReason::RetryRequested => Self::RetryRequested,
+                    TriggerReason::Decided(decision) => Self::Decided(decision),
+                    TriggerReason::ReportSettled(settled) => Self::ReportSettled(settled),
+                    TriggerReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
+                    TriggerReason::NewsArrived(news) => Self::NewsArrived(news),
+                }
+            }
+        }
+    };
+}
+
+with_stored_events! { define_stored_reason {} }
 
 /// A person's decision at an approval gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,13 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, CredentialEnds, EffortHistory, Fact, Job, JournalEntry, MaintenanceAnswer,
-    MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome,
-    OutboundReceipt, OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition,
-    PullRequestAnswer, PullRequestCall, PullRequestRecord, RunOverview, RunStatus, SecretPlace, SkipReason,
-    SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Trigger, TriggerReason, WaitCondition,
+    AwaitedReview, BranchRecord, ChecksConclusion, ChecksSummary, CredentialEnds, EffortHistory, Fact,
+    FailedCheck, FailureClass, Job, JournalEntry, MaintenanceAnswer, MaintenanceOrder, ModelHint,
+    NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRefusal,
+    OutboundRequest, PolicyViolation, ProjectionPosition, PullRequestAnswer, PullRequestCall, PullRequestEnd,
+    PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepairEnd, RunOverview, RunStatus,
+    SecretPlace, SkipReason, SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Timestamp, Trigger,
+    TriggerReason, WaitCondition,
     record_format::{decode_stored_record, encode_stored_record},
 };
 use serde::de::DeserializeOwned;
@@ -317,4 +319,127 @@ fn unknown_field_anywhere_in_record_is_ignored() {
     check_unknown_fields::<CredentialEnds>("credentials", &mut refused);
     check_unknown_fields::<RunOverview>("overview", &mut refused);
     assert!(refused.is_empty(), "{refused:#?}");
+}
+
+const HEAD: &str = "89abcdef0123456789abcdef0123456789abcdef";
+
+fn build_pull_request() -> PullRequestRef {
+    PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number: 7,
+        url: "u".to_owned(),
+        branch: "b".to_owned(),
+    }
+}
+
+/// Asserts the stored bytes of an event in a trigger and in a request. `PULL` and `HEAD` stand for the common fields.
+fn check_event_bytes(event: PullRequestEvent, reason: &str, request: &str) {
+    let fill = |text: &str| {
+        let pull = r#""pull_request":{"repository":"acme/shop","number":7,"url":"u","branch":"b"}"#;
+        text.replace("PULL", pull)
+            .replace("HEAD", &format!(r#""head":"{HEAD}""#))
+    };
+    let (reason, request) = (fill(reason), fill(request));
+    let told = TriggerReason::from(event.clone());
+    assert_eq!(serde_json::to_string(&told).unwrap(), reason);
+    assert_eq!(serde_json::from_str::<TriggerReason>(&reason).unwrap(), told);
+    let asked = OutboundAction::from(event);
+    assert_eq!(serde_json::to_string(&asked).unwrap(), request);
+    assert_eq!(serde_json::from_str::<OutboundAction>(&request).unwrap(), asked);
+}
+
+#[test]
+fn event_bytes_stay_those_of_earlier_releases() {
+    let ended = || PullRequestEnd {
+        pull_request: build_pull_request(),
+        by: "ada".to_owned(),
+    };
+    let moved = || PullRequestHead {
+        pull_request: build_pull_request(),
+        head: HEAD.parse().unwrap(),
+        by: "ada".to_owned(),
+    };
+    check_event_bytes(
+        PullRequestEvent::PushedByOthers(moved()),
+        r#"{"type":"head_moved",PULL,HEAD,"by":"ada"}"#,
+        r#"{"type":"pushed_by_others",PULL,HEAD,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::Reopened(moved()),
+        r#"{"type":"pull_request_reopened",PULL,HEAD,"by":"ada"}"#,
+        r#"{"type":"reopened",PULL,HEAD,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::Merged(ended()),
+        r#"{"type":"pull_request_merged",PULL,"by":"ada"}"#,
+        r#"{"type":"merged",PULL,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::MergedElsewhere(ended()),
+        r#"{"type":"merged_elsewhere",PULL,"by":"ada"}"#,
+        r#"{"type":"merged_elsewhere",PULL,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::Closed(ended()),
+        r#"{"type":"pull_request_closed",PULL,"by":"ada"}"#,
+        r#"{"type":"closed",PULL,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::ReviewAwaited(AwaitedReview {
+            pull_request: build_pull_request(),
+            reviewers: vec!["rita".to_owned()],
+            since: Timestamp::from_unix_ms(900),
+        }),
+        r#"{"type":"review_awaited",PULL,"reviewers":["rita"],"since":900}"#,
+        r#"{"type":"review_awaited",PULL,"reviewers":["rita"],"since":900}"#,
+    );
+}
+
+#[test]
+fn checks_bytes_stay_those_of_earlier_releases() {
+    let summary = |conclusion| ChecksSummary::new(build_pull_request(), HEAD.parse().unwrap(), conclusion);
+    let failed = || {
+        vec![FailedCheck {
+            name: "unit".to_owned(),
+            url: "p".to_owned(),
+            log_tail: "2 failed".to_owned(),
+            class: FailureClass::Real,
+            step: String::new(),
+            command: String::new(),
+            log: String::new(),
+        }]
+    };
+    check_event_bytes(
+        PullRequestEvent::ChecksCompleted(ChecksSummary {
+            page: "p".to_owned(),
+            ..summary(ChecksConclusion::Success)
+        }),
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"success","failed":[],"page":"p"}"#,
+        r#"{"type":"checks_passed",PULL,HEAD,"page":"p"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::ChecksCompleted(summary(ChecksConclusion::Absent)),
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"absent","failed":[]}"#,
+        r#"{"type":"checks_absent",PULL,HEAD}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::ChecksCompleted(ChecksSummary {
+            failed: failed(),
+            rerun: vec![301],
+            ..summary(ChecksConclusion::Failure)
+        }),
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"failure","failed":[{"name":"unit","url":"p","log_tail":"2 failed"}],"rerun":[301]}"#,
+        r#"{"type":"rerun_checks",PULL,HEAD,"failed":[{"name":"unit","url":"p","log_tail":"2 failed"}],"runs":[301]}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::ChecksCompleted(ChecksSummary {
+            failed: failed(),
+            unrepaired: Some(RepairEnd::PerHead),
+            asked: vec!["ada".to_owned()],
+            page: "p".to_owned(),
+            ..summary(ChecksConclusion::Failure)
+        }),
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"failure","failed":[{"name":"unit","url":"p","log_tail":"2 failed"}],"unrepaired":"per_head","asked":["ada"],"page":"p"}"#,
+        r#"{"type":"checks_failed",PULL,HEAD,"failed":[{"name":"unit","url":"p","log_tail":"2 failed"}],"unrepaired":"per_head","asked":["ada"],"page":"p"}"#,
+    );
 }

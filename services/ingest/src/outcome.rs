@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Trigger, TriggerReason, cause::format_error_chain};
+use domain::{PullRequestEvent, Trigger, TriggerReason, cause::format_error_chain};
 use queue::{AppendOutcome, DeliveryDisposition};
 
 use crate::{payload, tracker_reader::ReadError};
@@ -48,7 +48,7 @@ impl EventOutcome {
     /// True when the checks of a head have ended for good. Rerun jobs will end again.
     pub(crate) fn is_settled(&self) -> bool {
         let runs_again = |trigger: &Trigger| match &trigger.reason {
-            TriggerReason::ChecksCompleted(checks) => !checks.rerun.is_empty(),
+            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => !checks.rerun.is_empty(),
             _ => false,
         };
         match self {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use domain::{
     ChecksConclusion, ChecksSummary, CiRules, FailedCheck, FailureClass, Job, JobRequest, JobSubject,
-    OutboundOutcome, OutboundReceipt, PullRequestRef, RepairEnd, SuspectChanges, TicketBackground, TicketKey,
-    Trigger, TriggerReason, fingerprint_failure,
+    OutboundOutcome, OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, SuspectChanges,
+    TicketBackground, TicketKey, Trigger, TriggerReason, fingerprint_failure,
 };
 
 use crate::{
@@ -31,12 +31,12 @@ pub(crate) fn decide_repair(
             list_reruns(&checks.failed)
         };
         if !checks.rerun.is_empty() {
-            return Ok(TriggerReason::ChecksCompleted(checks));
+            return Ok(PullRequestEvent::ChecksCompleted(checks).into());
         }
     }
     let Some(rules) = rules.filter(|rules| rules.ci.repair) else {
         checks.unrepaired = Some(RepairEnd::Off);
-        return Ok(TriggerReason::ChecksCompleted(checks));
+        return Ok(PullRequestEvent::ChecksCompleted(checks).into());
     };
     let history = facts.history(ticket)?;
     // The text is pinned at the last request for work, so that a later edit of the ticket does not steer the repair.
@@ -51,7 +51,7 @@ pub(crate) fn decide_repair(
                 checks.asked = list_deciders(ticket, rules, history);
             }
             checks.unrepaired = Some(why);
-            return Ok(TriggerReason::ChecksCompleted(checks));
+            return Ok(PullRequestEvent::ChecksCompleted(checks).into());
         }
     };
     checks.suspects = find_suspects(&checks, history, facts)?;
@@ -76,7 +76,7 @@ pub(crate) fn find_suspects(
         repository, number, ..
     } = &checks.pull_request;
     let passed = |trigger: &Trigger| match &trigger.reason {
-        TriggerReason::ChecksCompleted(earlier)
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier))
             if earlier.conclusion == ChecksConclusion::Success
                 && earlier.pull_request == checks.pull_request
                 && earlier.head != checks.head =>
@@ -108,7 +108,7 @@ fn is_all_not_ours(checks: &ChecksSummary) -> bool {
 /// True when the failed jobs of this commit were rerun before.
 fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
     history.iter().any(|trigger| match &trigger.reason {
-        TriggerReason::ChecksCompleted(earlier) => {
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier)) => {
             earlier.pull_request == checks.pull_request
                 && earlier.head == checks.head
                 && !earlier.rerun.is_empty()
@@ -204,7 +204,11 @@ fn list_repairs<'a>(
 /// True when another author made the first push to the pull request.
 fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
     let by_others = history.iter().find_map(|trigger| match &trigger.reason {
-        TriggerReason::HeadMoved { pull_request, .. } if pull_request == ours => Some(true),
+        TriggerReason::PullRequest(PullRequestEvent::PushedByOthers(pushed))
+            if pushed.pull_request == *ours =>
+        {
+            Some(true)
+        }
         TriggerReason::ReportSettled(settled) => match &settled.outcome {
             OutboundOutcome::Done(OutboundReceipt::Pushed { branch, .. }) if *branch == ours.branch => {
                 Some(false)

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use domain::{
     Fact, Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, OutboundSettled,
-    PullRequestRef, RunStatus, StopReason, TicketRow, Trigger, TriggerChannel, TriggerKey, TriggerReason,
-    report,
+    PullRequestEnd, PullRequestEvent, PullRequestRef, RunStatus, StopReason, TicketRow, Trigger,
+    TriggerChannel, TriggerKey, TriggerReason, report,
 };
 use futures::StreamExt as _;
 use queue::{KeyValueBucket, Queue};
@@ -297,10 +297,10 @@ async fn a_ticket_becomes_a_pull_request() {
     world
         .trigger(
             "merged:7",
-            TriggerReason::PullRequestMerged {
+            TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
                 pull_request: row.pull_requests[0].clone(),
                 by: "ada".to_owned(),
-            },
+            })),
         )
         .await;
     world.finished(2).await;

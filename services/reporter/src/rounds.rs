@@ -1,8 +1,8 @@
 //! Rounds of work on a ticket's pull request, for display. They are derived from reports, and no decision uses them.
 
 use domain::{
-    CommitId, Dollars, Job, OutboundAction, OutboundRequest, PullRequestRef, RepositoryName, RunId,
-    Timestamp, report::JobProgress, report::WorkOrigin,
+    CommitId, Dollars, Job, OutboundAction, OutboundRequest, PullRequestEvent, PullRequestRef,
+    RepositoryName, RunId, Timestamp, report::JobProgress, report::WorkOrigin,
 };
 use serde::{Deserialize, Serialize};
 
@@ -274,7 +274,11 @@ impl WorkRounds {
 
 /// Returns a progress for the report of a person's push, which has none.
 fn of_others(request: &OutboundAction) -> Option<JobProgress> {
-    matches!(request, OutboundAction::PushedByOthers(_)).then_some(JobProgress {
+    matches!(
+        request,
+        OutboundAction::PullRequest(PullRequestEvent::PushedByOthers(_))
+    )
+    .then_some(JobProgress {
         clone_percent: None,
         job: Job::BackToDraft,
         phase: None,

@@ -1,7 +1,7 @@
 //! Tests of the rounds that follow from reports.
 
 use domain::{
-    OutboundId, PullRequestRef, RunFence, TicketKey,
+    OutboundId, PullRequestEvent, PullRequestHead, PullRequestRef, RunFence, TicketKey,
     report::{FailedCommit, JobProgress, ProgressUpdate},
 };
 
@@ -295,7 +295,7 @@ fn push_by_others_is_a_round() {
     );
     let theirs = OutboundRequest {
         progress: None,
-        request: OutboundAction::PushedByOthers(domain::report::PushedByOthers {
+        request: OutboundAction::from(PullRequestEvent::PushedByOthers(PullRequestHead {
             pull_request: PullRequestRef {
                 repository: "acme/shop".parse().unwrap(),
                 number: 9,
@@ -304,7 +304,7 @@ fn push_by_others_is_a_round() {
             },
             head: build_commit_id("b"),
             by: "rita".to_owned(),
-        }),
+        })),
         ..build_report(2, 3, Job::BackToDraft)
     };
     let head = build_commit_id("b");

@@ -23,8 +23,9 @@ mod unchecked;
 use std::time::Duration;
 
 use domain::{
-    AnyRecord, BranchRecord, Job, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt,
-    OutboundRequest, PullRequestRef, PullRequestStatus, SkipReason, TicketKey, report,
+    AnyRecord, BranchRecord, ChecksConclusion, ChecksSummary, Job, OutboundAction, OutboundId,
+    OutboundOutcome, OutboundReceipt, OutboundRequest, PullRequestEnd, PullRequestEvent, PullRequestRef,
+    PullRequestStatus, SkipReason, TicketKey, report,
 };
 use queue::{KeyValueBucket, RecordKey};
 use rig::{Rig, run_git, try_git};
@@ -83,11 +84,11 @@ async fn ticket_is_carried_to_done_only_once() {
     else {
         panic!("not opened")
     };
-    let passed = OutboundAction::ChecksPassed(report::ChecksPassed {
-        pull_request: pull_request.clone(),
+    let passed = OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+        pull_request.clone(),
         head,
-        page: String::new(),
-    });
+        ChecksConclusion::Success,
+    )));
     let passed = rig.report(8, passed);
     assert_eq!(
         rig.settled(&passed).await,
@@ -96,10 +97,10 @@ async fn ticket_is_carried_to_done_only_once() {
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let merged = rig.report(
         10,
-        OutboundAction::Merged(report::PullRequestMerged {
+        OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: "ann".into(),
-        }),
+        })),
     );
     assert_eq!(
         rig.settled(&merged).await,
@@ -286,11 +287,11 @@ async fn draft_with_moved_head_stays_draft() {
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = outcome else {
         panic!("{outcome:?}")
     };
-    let request = OutboundAction::ChecksPassed(report::ChecksPassed {
+    let request = OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
         pull_request,
-        head: base,
-        page: String::new(),
-    });
+        base,
+        ChecksConclusion::Success,
+    )));
     let outcome = rig.settled(&rig.report(6, request)).await;
     assert!(read_refusal(&outcome).contains("draft"), "{outcome:?}");
     assert!(rig.github.pull_requests("acme/shop")[0].draft);
@@ -355,14 +356,10 @@ async fn failed_checks_are_named_and_draft_stays() {
         log: String::new(),
     };
     let head = "a".repeat(40).parse().unwrap();
-    let request = OutboundAction::ChecksFailed(report::ChecksFailed {
-        pull_request,
-        head,
+    let request = OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary {
         failed: vec![failed],
-        unrepaired: None,
-        asked: Vec::new(),
-        page: String::new(),
-    });
+        ..ChecksSummary::new(pull_request, head, ChecksConclusion::Failure)
+    }));
     assert_eq!(
         rig.settled(&rig.report(2, request)).await,
         OutboundOutcome::Done(OutboundReceipt::Told)

@@ -3,7 +3,6 @@
 mod issues;
 mod progress;
 mod pull_requests;
-mod reminders;
 mod request;
 mod requests;
 mod tickets;
@@ -12,11 +11,8 @@ mod triage;
 pub use issues::{DiscussionResult, OpenIssues};
 pub use progress::{JobProgress, ProgressUpdate};
 pub use pull_requests::{
-    ChecksFailed, ChecksMissing, ChecksPassed, ChecksRepaired, OtherPullRequestMerged, PullRequestClosed,
-    PullRequestMerged, PullRequestOpening, PullRequestReopened, PullRequestReviewed, PushedByOthers,
-    RepairStrategy, ReviewAddressed, WorkDelivered,
+    ChecksRepaired, PullRequestOpening, PullRequestReviewed, RepairStrategy, ReviewAddressed, WorkDelivered,
 };
-pub use reminders::{ChecksRerun, ReviewAwaited};
 pub use requests::{OutboundAction, RehearsalRequest};
 pub use tickets::{
     CostReply, EffortForecast, FailedCommit, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BranchPush, PushProposal, request::RequestProperties};
 use crate::{
-    ChangeDescription, CommitId, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
+    ChangeDescription, CommitId, LeftThreads, PullRequestEvent, PullRequestRef, RepositoryName,
     ReviewOfChange, ThreadDisposition, ThreadReply,
 };
 
@@ -72,88 +72,6 @@ impl RequestProperties for PullRequestOpening {
 
     fn summary(&self) -> String {
         format!("open draft pull request \"{}\"", self.title)
-    }
-}
-
-/// Request after passed checks: mark the pull request ready, notify the ticket, request the reviews.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChecksPassed {
-    /// The checked pull request.
-    pub pull_request: PullRequestRef,
-    /// The commit that was checked.
-    pub head: CommitId,
-    /// URL of the CI run; empty: unknown.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub page: String,
-}
-
-impl RequestProperties for ChecksPassed {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!("mark #{} ready", self.pull_request.number)
-    }
-}
-
-/// Request when no check reports: mark the pull request ready unless a check is configured, and notify the
-/// ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChecksMissing {
-    /// The pull request without checks.
-    pub pull_request: PullRequestRef,
-    /// The commit without reported checks.
-    pub head: CommitId,
-}
-
-impl RequestProperties for ChecksMissing {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!(
-            "no check reports on #{}: mark it ready if none is configured",
-            self.pull_request.number
-        )
-    }
-}
-
-/// Request after failed checks: notify the ticket, keep the draft.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChecksFailed {
-    /// The checked pull request.
-    pub pull_request: PullRequestRef,
-    /// The commit that was checked.
-    pub head: CommitId,
-    /// The failed checks.
-    pub failed: Vec<FailedCheck>,
-    /// Reason why Journeyman does not repair them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unrepaired: Option<RepairEnd>,
-    /// Logins of the people who are asked to inspect the failure; empty: no login is known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<String>,
-    /// URL of the CI run; empty: unknown.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub page: String,
-}
-
-impl ChecksFailed {
-    /// Returns the reason why a person has to act; absent: no person has to.
-    pub fn calls(&self) -> Option<RepairEnd> {
-        self.unrepaired.filter(|why| why.calls_people())
-    }
-}
-
-impl RequestProperties for ChecksFailed {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!("tell that CI of #{} is red", self.pull_request.number)
     }
 }
 
@@ -272,119 +190,6 @@ impl RequestProperties for PullRequestReviewed {
     }
 }
 
-/// Request after a person reopened our pull request: follow it again, and notify the ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PullRequestReopened {
-    /// The reopened pull request.
-    pub pull_request: PullRequestRef,
-    /// Head at the time of the reopening.
-    pub head: CommitId,
-    /// Name of the person.
-    pub by: String,
-}
-
-impl RequestProperties for PullRequestReopened {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!("follow #{} again", self.pull_request.number)
-    }
-}
-
-/// Request after a person pushed to the branch of our pull request: convert it to a draft until its checks
-/// pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushedByOthers {
-    /// The pull request of the branch.
-    pub pull_request: PullRequestRef,
-    /// The head that was pushed.
-    pub head: CommitId,
-    /// Name of the person.
-    pub by: String,
-}
-
-impl RequestProperties for PushedByOthers {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!(
-            "{} pushed to #{}: back to draft",
-            self.by, self.pull_request.number
-        )
-    }
-}
-
-/// Request after a person merged our pull request: move the ticket to done, and notify it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PullRequestMerged {
-    /// The merged pull request.
-    pub pull_request: PullRequestRef,
-    /// Name of the person.
-    pub by: String,
-}
-
-impl RequestProperties for PullRequestMerged {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!(
-            "#{} was merged by {}: close the ticket",
-            self.pull_request.number, self.by
-        )
-    }
-}
-
-/// Request after a merge of another author's pull request that names the ticket: move the ticket to done, and
-/// notify it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OtherPullRequestMerged {
-    /// The merged pull request.
-    pub pull_request: PullRequestRef,
-    /// Name of the person.
-    pub by: String,
-}
-
-impl RequestProperties for OtherPullRequestMerged {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!(
-            "#{} of somebody else was merged by {}: close the ticket",
-            self.pull_request.number, self.by
-        )
-    }
-}
-
-/// Request after a person closed our pull request without a merge: notify the ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PullRequestClosed {
-    /// The closed pull request.
-    pub pull_request: PullRequestRef,
-    /// Name of the person.
-    pub by: String,
-}
-
-impl RequestProperties for PullRequestClosed {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.pull_request.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!(
-            "#{} was closed by {}: tell the ticket",
-            self.pull_request.number, self.by
-        )
-    }
-}
-
 impl RequestProperties for PushProposal {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.push.repository)
@@ -396,5 +201,15 @@ impl RequestProperties for PushProposal {
 
     fn summary(&self) -> String {
         format!("ask a person to decide about {}", self.push.head.short())
+    }
+}
+
+impl RequestProperties for PullRequestEvent {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request().repository)
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
     }
 }

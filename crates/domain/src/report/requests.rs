@@ -7,11 +7,8 @@ use super::{
     issues::{DiscussionResult, OpenIssues},
     progress::ProgressUpdate,
     pull_requests::{
-        ChecksFailed, ChecksMissing, ChecksPassed, ChecksRepaired, OtherPullRequestMerged, PullRequestClosed,
-        PullRequestMerged, PullRequestOpening, PullRequestReopened, PullRequestReviewed, PushedByOthers,
-        ReviewAddressed, WorkDelivered,
+        ChecksRepaired, PullRequestOpening, PullRequestReviewed, ReviewAddressed, WorkDelivered,
     },
-    reminders::{ChecksRerun, ReviewAwaited},
     request::RequestProperties,
     tickets::{
         CostReply, EffortForecast, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
@@ -19,23 +16,41 @@ use super::{
     },
     triage::TicketTriaged,
 };
-use crate::{CommitId, Job, RepositoryName, SkipReason};
+use crate::{
+    CommitId, Job, PullRequestEvent, RepositoryName, SkipReason,
+    pull_request_event::{
+        ChecksForm, FailedChecks, MissingChecks, PassedChecks, RepeatedChecks, with_stored_events,
+    },
+};
 
-/// Defines the enum of all requests with the conversion of each variant to its properties.
+/// Defines the enum of all requests, the conversion of each variant to its properties, and the stored form, in
+/// which each event of a pull request has a name of its own.
 macro_rules! requests {
-    ($($(#[$doc:meta])* $variant:ident($type:ty),)+) => {
+    (
+        events { $($event:ident($data:ty): $reason:literal, $name:literal;)+ }
+        $($(#[$doc:meta])* $variant:ident($type:ty) $(as $stored:literal)?,)+
+    ) => {
         /// Effects that a planner requests from the reporter.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(tag = "type", rename_all = "snake_case")]
+        #[serde(from = "StoredAction", into = "StoredAction")]
         pub enum OutboundAction {
+            /// Event of a pull request, whose effects the reporter knows.
+            PullRequest(PullRequestEvent),
             $($(#[$doc])* $variant($type),)+
         }
 
         impl OutboundAction {
             fn as_request(&self) -> &dyn RequestProperties {
                 match self {
+                    Self::PullRequest(event) => event,
                     $(Self::$variant(request) => request,)+
                 }
+            }
+        }
+
+        impl From<PullRequestEvent> for OutboundAction {
+            fn from(event: PullRequestEvent) -> Self {
+                Self::PullRequest(event)
             }
         }
 
@@ -44,10 +59,51 @@ macro_rules! requests {
                 Self::$variant(request)
             }
         })+
+
+        #[derive(Serialize, Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum StoredAction {
+            ChecksPassed(PassedChecks),
+            ChecksAbsent(MissingChecks),
+            ChecksFailed(FailedChecks),
+            RerunChecks(RepeatedChecks),
+            $(#[serde(rename = $name)] $event($data),)+
+            $($(#[serde(rename = $stored)])? $variant($type),)+
+        }
+
+        impl From<StoredAction> for OutboundAction {
+            fn from(stored: StoredAction) -> Self {
+                match stored {
+                    StoredAction::ChecksPassed(checks) => PullRequestEvent::ChecksCompleted(checks.into()).into(),
+                    StoredAction::ChecksAbsent(checks) => PullRequestEvent::ChecksCompleted(checks.into()).into(),
+                    StoredAction::ChecksFailed(checks) => PullRequestEvent::ChecksCompleted(checks.into()).into(),
+                    StoredAction::RerunChecks(checks) => PullRequestEvent::ChecksCompleted(checks.into()).into(),
+                    $(StoredAction::$event(data) => PullRequestEvent::$event(data).into(),)+
+                    $(StoredAction::$variant(request) => Self::$variant(request),)+
+                }
+            }
+        }
+
+        impl From<OutboundAction> for StoredAction {
+            fn from(action: OutboundAction) -> Self {
+                match action {
+                    OutboundAction::PullRequest(event) => match event {
+                        PullRequestEvent::ChecksCompleted(checks) => match ChecksForm::from(checks) {
+                            ChecksForm::Passed(checks) => Self::ChecksPassed(checks),
+                            ChecksForm::Missing(checks) => Self::ChecksAbsent(checks),
+                            ChecksForm::Failed(checks) => Self::ChecksFailed(checks),
+                            ChecksForm::Repeated(checks) => Self::RerunChecks(checks),
+                        },
+                        $(PullRequestEvent::$event(data) => Self::$event(data),)+
+                    },
+                    $(OutboundAction::$variant(request) => Self::$variant(request),)+
+                }
+            }
+        }
     };
 }
 
-requests! {
+with_stored_events! { requests {
     /// Work starts: set the in-progress status, write the status comment.
     WorkStarted(WorkStarted),
     /// Progress of the run for the status comment.
@@ -62,36 +118,16 @@ requests! {
     WorkDelivered(WorkDelivered),
     /// Draft pull request to open, or open one of the same branch to adopt, and to link on the ticket.
     OpenPullRequest(PullRequestOpening),
-    /// Passed checks: mark the pull request ready, notify the ticket, request the reviews.
-    ChecksPassed(ChecksPassed),
-    /// Missing checks: mark the pull request ready unless one is configured, notify the ticket.
-    ChecksAbsent(ChecksMissing),
-    /// Failed checks: notify the ticket, keep the draft.
-    ChecksFailed(ChecksFailed),
-    /// Failures outside of the change: run the failed jobs again, notify the ticket, keep the draft.
-    RerunChecks(ChecksRerun),
     /// Repaired checks: notify the ticket.
     ChecksRepaired(ChecksRepaired),
     /// Addressed review: reply in its threads, request the review again.
     ReviewAddressed(ReviewAddressed),
-    /// Pending review of our pull request: remind the reviewers.
-    ReviewAwaited(ReviewAwaited),
     /// Answered question: reply to its author where it was asked.
     QuestionAnswered(QuestionAnswered),
     /// Requested cost of the ticket's runs: reply where it was asked.
     CostTold(CostReply),
     /// Review of another author's pull request to submit.
     PullRequestReviewed(PullRequestReviewed),
-    /// Push of a person to our pull request: convert it to a draft until its checks pass.
-    PushedByOthers(PushedByOthers),
-    /// Merge of our pull request: move the ticket to done, notify it.
-    Merged(PullRequestMerged),
-    /// Merge of another author's pull request that names the ticket: move the ticket to done, notify it.
-    MergedElsewhere(OtherPullRequestMerged),
-    /// Reopened pull request: follow it again, notify the ticket.
-    Reopened(PullRequestReopened),
-    /// Pull request that a person closed without a merge: notify the ticket.
-    Closed(PullRequestClosed),
     /// Push that waits for a person's decision: import and check it, show the change, explain how to decide.
     DecisionNeeded(PushProposal),
     /// Plan that waits for a person's decision: show it, explain how to decide.
@@ -108,8 +144,7 @@ requests! {
     /// continues.
     Unreadable(UnreadableRecordNotice),
     /// Triaged ticket: set the chosen fields, and name a duplicate.
-    #[serde(rename = "add_labels")]
-    Triaged(TicketTriaged),
+    Triaged(TicketTriaged) as "add_labels",
     /// Planned issues: open, link and list them.
     OpenIssues(OpenIssues),
     /// Completed task in a discussion: post the result, and close the discussion if requested.
@@ -118,7 +153,7 @@ requests! {
     Rehearse(RehearsalRequest),
     /// Skipped ticket: give the reason.
     Skipped(SkipReason),
-}
+} }
 
 impl OutboundAction {
     /// The repository whose rules govern it; absent: the ticket's.

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::{PullRequestRecord, PullRequestStatus, Timestamp, Trigger, TriggerChannel, TriggerReason};
+use domain::{
+    PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestStatus, Timestamp, Trigger,
+    TriggerChannel, TriggerReason,
+};
 use github::{CheckConclusion, PullRequest, ReviewVerdict};
 use serde_json::{Value, json};
 
@@ -360,10 +363,10 @@ fn pair_reopens() -> Vec<Pair> {
         key: domain::TriggerKey::new("closed"),
         at: Timestamp::default(),
         actor: None,
-        reason: TriggerReason::PullRequestClosed {
+        reason: TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: build_pull_reference(),
             by: "grace".to_owned(),
-        },
+        })),
     }
     .into_trigger(TriggerChannel::Webhook);
     let mut facts = build_decision_facts();

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef,
-    RepositoryName, SkipReason, SuspectChanges, TicketKey, TriggerKey, TriggerReason,
+    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestEvent, PullRequestRecord, PullRequestRef,
+    RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason,
 };
 use github::{CommitCheck, WorkflowRunProgress};
 
@@ -182,17 +182,10 @@ impl EventKind for ChecksChanged {
             return Ok(follows(repair::decide_repair(ticket, summary, facts)?).into());
         }
         let summary = ChecksSummary {
-            pull_request: ours.clone(),
-            head: self.head.clone(),
-            conclusion,
-            failed: Vec::new(),
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
             page: find_checks_page(checks),
-            suspects: SuspectChanges::default(),
+            ..ChecksSummary::new(ours.clone(), self.head.clone(), conclusion)
         };
-        Ok(follows(TriggerReason::ChecksCompleted(summary)).into())
+        Ok(follows(PullRequestEvent::ChecksCompleted(summary).into()).into())
     }
 }
 
@@ -243,15 +236,9 @@ pub(super) fn summarize_failure(
     facts: &DecisionFacts,
 ) -> Result<ChecksSummary, Need> {
     Ok(ChecksSummary {
-        pull_request: ours.clone(),
-        head: head.clone(),
-        conclusion: ChecksConclusion::Failure,
         failed: list_failed_checks(checks, ours, facts)?,
-        unrepaired: None,
-        rerun: Vec::new(),
-        asked: Vec::new(),
         page: find_checks_page(checks),
-        suspects: SuspectChanges::default(),
+        ..ChecksSummary::new(ours.clone(), head.clone(), ChecksConclusion::Failure)
     })
 }
 
@@ -301,23 +288,13 @@ impl EventKind for ChecksAbsent {
         if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
             return Ok(EventVerdict::nothing("a workflow run is not complete"));
         }
-        let summary = ChecksSummary {
-            pull_request: self.ours.clone(),
-            head: self.head.clone(),
-            conclusion: domain::ChecksConclusion::Absent,
-            failed: Vec::new(),
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: SuspectChanges::default(),
-        };
+        let summary = ChecksSummary::new(self.ours.clone(), self.head.clone(), ChecksConclusion::Absent);
         Ok(EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
             key: build_checks_key(&self.ours, &self.head, "absent"),
             at: facts.now,
             actor: None,
-            reason: TriggerReason::ChecksCompleted(summary),
+            reason: PullRequestEvent::ChecksCompleted(summary).into(),
         }))
     }
 }

@@ -1,7 +1,8 @@
 //! Merge or close of our pull request.
 
 use domain::{
-    PullRequestRecord, PullRequestRef, RepositoryName, TicketKey, Timestamp, TriggerKey, TriggerReason,
+    PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestRef, RepositoryName, TicketKey,
+    Timestamp, TriggerKey,
 };
 use github::PullRequest;
 
@@ -125,13 +126,13 @@ impl EventKind for CloseEvent {
             false => told.or(merged_by),
         };
         let by = by.map_or("somebody", String::as_str);
-        let (key, reason) = build_close_reason(ours, now.merged, by, at);
+        let (key, event) = build_close_event(ours, now.merged, by, at);
         Ok(EventVerdict::from(NewTrigger {
             ticket: ticket.clone(),
             key,
             at,
             actor: Some(by.to_owned()),
-            reason,
+            reason: event.into(),
         }))
     }
 }
@@ -141,24 +142,24 @@ pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
     pull_request.closed_at.is_some()
 }
 
-fn build_close_reason(
+fn build_close_event(
     ours: &PullRequestRef,
     merged: bool,
     by: &str,
     at: Timestamp,
-) -> (TriggerKey, TriggerReason) {
+) -> (TriggerKey, PullRequestEvent) {
     let PullRequestRef {
         repository, number, ..
     } = ours;
-    let (by, pull_request) = (
-        text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
-        ours.clone(),
-    );
+    let end = PullRequestEnd {
+        pull_request: ours.clone(),
+        by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+    };
     if merged {
         let key = TriggerKey::new(format!("merged:{repository}#{number}"));
-        return (key, TriggerReason::PullRequestMerged { pull_request, by });
+        return (key, PullRequestEvent::Merged(end));
     }
     // Whole seconds: payloads and listings of GitHub differ in fractions of a second.
     let key = TriggerKey::new(format!("closed:{repository}#{number}:{}", at.unix_s()));
-    (key, TriggerReason::PullRequestClosed { pull_request, by })
+    (key, PullRequestEvent::Closed(end))
 }

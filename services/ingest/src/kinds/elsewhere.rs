@@ -1,7 +1,7 @@
 //! Merge of a competing pull request that names a ticket of ours: the ticket is done without our
 //! change.
 
-use domain::{RepositoryName, TriggerKey, TriggerReason};
+use domain::{PullRequestEnd, PullRequestEvent, RepositoryName, TriggerKey};
 use github::PullRequest;
 
 use super::{EventKind, EventVerdict, NewTrigger};
@@ -97,10 +97,11 @@ impl EventKind for CompetingMergeEvent {
             key,
             at,
             actor: Some(by.to_owned()),
-            reason: TriggerReason::MergedElsewhere {
+            reason: PullRequestEvent::MergedElsewhere(PullRequestEnd {
                 pull_request: now.to_ref(&self.repository),
                 by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
-            },
+            })
+            .into(),
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! "Green is green": runs that await approval and checks that never end are not a success, and known failures excuse no new
 //! one.
 
-use domain::{FailureClass, SkipReason, TriggerKey, TriggerReason};
+use domain::{FailureClass, PullRequestEvent, SkipReason, TriggerKey, TriggerReason};
 use github::{CheckConclusion, CommitCheck, CommitRun, WorkflowRunProgress};
 
 use super::{
@@ -96,7 +96,13 @@ fn active_workflow_runs_delay_green_checks() {
     assert_eq!(expect_nothing(&absent, &silent), "a workflow run is not complete");
     let ended = with_runs(green, vec![build_commit_run("Tests", WorkflowRunProgress::Ended)]);
     let reason = expect_trigger(&build_polled_event(), &ended).reason;
-    assert!(matches!(reason, TriggerReason::ChecksCompleted(_)), "{reason:?}");
+    assert!(
+        matches!(
+            reason,
+            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(_))
+        ),
+        "{reason:?}"
+    );
 }
 
 #[test]
@@ -137,7 +143,7 @@ fn classify_log_failure(new: Option<&str>, old: Option<&str>) -> FailureClass {
     facts.put_log(build_repository_name(), Box::new(red(1)), new.map(str::to_owned));
     facts.put_log(build_repository_name(), Box::new(red(2)), old.map(str::to_owned));
     let checks = match expect_trigger(&build_polled_event(), &facts).reason {
-        TriggerReason::ChecksCompleted(checks) => checks,
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => checks,
         TriggerReason::JobRequested(job) => match job.about {
             domain::JobSubject::Checks(checks) => *checks,
             other => panic!("no checks: {other:?}"),

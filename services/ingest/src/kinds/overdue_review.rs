@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use domain::{PullRequestRecord, PullRequestRef, Timestamp, Trigger, TriggerKey, TriggerReason};
+use domain::{
+    AwaitedReview, PullRequestEvent, PullRequestRecord, PullRequestRef, Timestamp, Trigger, TriggerKey,
+    TriggerReason,
+};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
@@ -73,11 +76,12 @@ impl EventKind for OverdueReviewEvent {
             key: TriggerKey::new(format!("reminder:{}#{}:{day}", ours.repository, ours.number)),
             at: facts.now,
             actor: None,
-            reason: TriggerReason::ReviewAwaited {
+            reason: PullRequestEvent::ReviewAwaited(AwaitedReview {
                 pull_request: ours.clone(),
                 reviewers: called.collect(),
                 since,
-            },
+            })
+            .into(),
         }))
     }
 }
@@ -89,7 +93,9 @@ fn list_reminder_times<'a>(
     since: Timestamp,
 ) -> impl Iterator<Item = Timestamp> + 'a {
     let of_ours = move |trigger: &&Trigger| match &trigger.reason {
-        TriggerReason::ReviewAwaited { pull_request, .. } => pull_request == ours && trigger.at >= since,
+        TriggerReason::PullRequest(PullRequestEvent::ReviewAwaited(awaited)) => {
+            awaited.pull_request == *ours && trigger.at >= since
+        }
         _ => false,
     };
     history.iter().filter(of_ours).map(|trigger| trigger.at)
@@ -145,11 +151,11 @@ mod tests {
             if let EventVerdict::Follows(follows) = decide_event(&event, &facts) {
                 assert_eq!(
                     follows.reason,
-                    TriggerReason::ReviewAwaited {
+                    TriggerReason::from(PullRequestEvent::ReviewAwaited(AwaitedReview {
                         pull_request: build_pull_reference(),
                         reviewers: vec!["Rita".to_owned()],
                         since: ASKED,
-                    }
+                    }))
                 );
                 days.push(day);
                 history.push(follows.into_trigger(TriggerChannel::Poll));

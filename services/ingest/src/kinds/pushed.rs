@@ -1,7 +1,7 @@
 //! Push of another author to our branch with an open pull request.
 
 use domain::{
-    CommitId, PullRequestRecord, PullRequestRef, RepositoryName, Trigger, TriggerKey, TriggerReason,
+    CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, Trigger, TriggerKey, TriggerReason,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
@@ -106,11 +106,12 @@ impl EventKind for PushEvent {
             key,
             at: facts.now,
             actor: self.by.clone(),
-            reason: TriggerReason::HeadMoved {
+            reason: PullRequestEvent::PushedByOthers(PullRequestHead {
                 pull_request: ours.clone(),
                 head: self.head.clone(),
                 by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
-            },
+            })
+            .into(),
         }))
     }
 }

@@ -1,7 +1,8 @@
 //! Reopening of our closed pull request by a user.
 
 use domain::{
-    PullRequestRecord, PullRequestRef, PullRequestStatus, RepositoryName, Trigger, TriggerKey, TriggerReason,
+    PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, PullRequestStatus, RepositoryName,
+    Trigger, TriggerKey, TriggerReason,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
@@ -80,11 +81,12 @@ impl EventKind for ReopenEvent {
             key: TriggerKey::new(format!("reopened:{}#{}:{ends}", self.repository, self.number)),
             at: now.updated_at.unwrap_or(facts.now),
             actor: self.by.clone(),
-            reason: TriggerReason::PullRequestReopened {
+            reason: PullRequestEvent::Reopened(PullRequestHead {
                 pull_request: ours.clone(),
                 head: now.head.clone(),
                 by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
-            },
+            })
+            .into(),
         }))
     }
 }
@@ -93,8 +95,10 @@ impl EventKind for ReopenEvent {
 /// the event, so the count identifies it.
 fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
     let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
-        TriggerReason::PullRequestClosed { pull_request, .. } => wanted && pull_request.is_same(ours),
-        TriggerReason::PullRequestReopened { pull_request, .. } => !wanted && pull_request.is_same(ours),
+        TriggerReason::PullRequest(PullRequestEvent::Closed(end)) => wanted && end.pull_request.is_same(ours),
+        TriggerReason::PullRequest(PullRequestEvent::Reopened(again)) => {
+            !wanted && again.pull_request.is_same(ours)
+        }
         _ => false,
     };
     let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();

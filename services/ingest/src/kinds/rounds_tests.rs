@@ -1,8 +1,8 @@
 //! Context of the work on our pull request besides the ticket.
 
 use domain::{
-    ChecksConclusion, ChecksSummary, CommitId, JobSubject, PullRequestFile, SuspectChanges, Trigger,
-    TriggerChannel, TriggerKey, TriggerReason,
+    ChecksConclusion, ChecksSummary, CommitId, JobSubject, PullRequestEvent, PullRequestFile, SuspectChanges,
+    Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use github::{CheckConclusion, CommitCheck, PullRequestReview, ReviewVerdict};
 
@@ -71,17 +71,11 @@ fn reply_includes_thread_history_and_change() {
 }
 
 fn build_green_trigger(head: char) -> Trigger {
-    let summary = ChecksSummary {
-        asked: Vec::new(),
-        page: String::new(),
-        pull_request: build_pull_reference(),
-        head: head.to_string().repeat(40).parse().expect("commit"),
-        conclusion: ChecksConclusion::Success,
-        failed: vec![],
-        unrepaired: None,
-        rerun: vec![],
-        suspects: SuspectChanges::default(),
-    };
+    let summary = ChecksSummary::new(
+        build_pull_reference(),
+        head.to_string().repeat(40).parse().expect("commit"),
+        ChecksConclusion::Success,
+    );
     Trigger {
         ticket: build_ticket_key(),
         key: TriggerKey::new("checks"),
@@ -89,7 +83,7 @@ fn build_green_trigger(head: char) -> Trigger {
         source: TriggerChannel::Webhook,
         actor: None,
         seen: None,
-        reason: TriggerReason::ChecksCompleted(summary),
+        reason: TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(summary)),
     }
 }
 

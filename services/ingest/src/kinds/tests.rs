@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use bootstrap::rules::{ConfiguredInstances, RulesBook};
 use domain::{
-    BranchRecord, ChecksConclusion, CommitId, Job, JobSubject, OutboundOutcome, OutboundReceipt,
-    OutboundSettled, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, RepositoryName, RunId,
-    ServiceOrigin, SkipPlace, SkipReason, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey,
-    TriggerReason,
+    BranchRecord, ChecksConclusion, ChecksSummary, CommitId, Job, JobSubject, OutboundOutcome,
+    OutboundReceipt, OutboundSettled, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRecord,
+    PullRequestRef, PullRequestStatus, RepairEnd, RepositoryName, RunId, ServiceOrigin, SkipPlace,
+    SkipReason, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use github::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, PullRequest, PullRequestReview, ReviewVerdict,
@@ -900,7 +900,7 @@ fn failed_check_is_named_with_log_end() {
             .map(|(id, end)| build_commit_check(id, Some(*end)))
             .collect();
         match expect_trigger(&*check_run()[0], &build_checked_facts(pull_request(), checks)).reason {
-            TriggerReason::ChecksCompleted(summary) => summary,
+            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(summary)) => summary,
             TriggerReason::JobRequested(request) => match request.about {
                 JobSubject::Checks(summary) => *summary,
                 other => panic!("{other:?}"),
@@ -1081,10 +1081,10 @@ fn reopening_is_followed_once_per_close() {
         key: TriggerKey::new("closed"),
         at: Timestamp::default(),
         actor: None,
-        reason: TriggerReason::PullRequestClosed {
+        reason: TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: closed.pull_request.clone(),
             by: "grace".to_owned(),
-        },
+        })),
     };
     let with = |record: &PullRequestRecord, ends: usize| {
         let mut facts = build_decision_facts();
@@ -1213,10 +1213,7 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
             panic!("no job")
         };
         request.job = Job::FixCi;
-        request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
-            pull_request: build_pull_reference(),
-            head: head.to_string().repeat(40).parse().expect("commit"),
-            conclusion: ChecksConclusion::Failure,
+        request.about = JobSubject::Checks(Box::new(ChecksSummary {
             failed: vec![domain::FailedCheck {
                 name: "test 1".to_owned(),
                 url: String::new(),
@@ -1226,11 +1223,11 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
                 command: String::new(),
                 log: String::new(),
             }],
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: domain::SuspectChanges::default(),
+            ..ChecksSummary::new(
+                build_pull_reference(),
+                head.to_string().repeat(40).parse().expect("commit"),
+                ChecksConclusion::Failure,
+            )
         }));
         history.push(trigger);
     }
@@ -1240,11 +1237,11 @@ fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigge
 }
 
 fn pushed_by_ann() -> Trigger {
-    let reason = TriggerReason::HeadMoved {
+    let reason = TriggerReason::from(PullRequestEvent::PushedByOthers(PullRequestHead {
         pull_request: build_pull_reference(),
         head: "9".repeat(40).parse().expect("commit"),
         by: "ann".to_owned(),
-    };
+    }));
     Trigger {
         reason,
         ..asked_before()
@@ -1282,7 +1279,7 @@ fn read_repair_end(verdict: EventVerdict) -> Option<RepairEnd> {
     match verdict {
         EventVerdict::Follows(follows) => match follows.reason {
             TriggerReason::JobRequested(request) if request.job == Job::FixCi => None,
-            TriggerReason::ChecksCompleted(checks) => checks.unrepaired,
+            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => checks.unrepaired,
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -1355,7 +1352,8 @@ fn failed_jobs_rerun_once_per_commit() {
             [asked_before()].into_iter().chain(before).collect(),
         );
         let follows = expect_trigger(&*check_run()[0], &facts);
-        let TriggerReason::ChecksCompleted(summary) = follows.reason.clone() else {
+        let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(summary)) = follows.reason.clone()
+        else {
             panic!("{follows:?}")
         };
         (summary, follows.into_trigger(TriggerChannel::Webhook))
@@ -1389,7 +1387,7 @@ fn ended_repairs_notify_deciders_and_restart_later() {
         expect_trigger(&*check_run()[0], &facts).reason
     };
     let mut history = vec![asked_before(), first.clone(), first.clone(), first];
-    let TriggerReason::ChecksCompleted(checks) = after(history.clone()) else {
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = after(history.clone()) else {
         panic!("repaired again")
     };
     assert_eq!(checks.asked, ["grace"]);
@@ -1408,7 +1406,9 @@ fn one_commit_gets_three_repairs_at_most() {
         build_ticket_key(),
         vec![asked_before(), first.clone(), first.clone(), first],
     );
-    let TriggerReason::ChecksCompleted(checks) = expect_trigger(&*check_run()[0], &facts).reason else {
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) =
+        expect_trigger(&*check_run()[0], &facts).reason
+    else {
         panic!("repaired again")
     };
     assert_eq!(checks.unrepaired, Some(RepairEnd::PerHead));
@@ -1447,17 +1447,11 @@ fn foreign_push_returns_pull_request_to_draft() {
     let mut lagging = facts.clone();
     let mut repair = asked_before();
     if let TriggerReason::JobRequested(request) = &mut repair.reason {
-        request.about = JobSubject::Checks(Box::new(domain::ChecksSummary {
-            pull_request: self::build_pull_reference(),
-            head: theirs.clone(),
-            conclusion: ChecksConclusion::Failure,
-            failed: vec![],
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: domain::SuspectChanges::default(),
-        }));
+        request.about = JobSubject::Checks(Box::new(ChecksSummary::new(
+            self::build_pull_reference(),
+            theirs.clone(),
+            ChecksConclusion::Failure,
+        )));
     }
     lagging.put_history(build_ticket_key(), vec![repair]);
     let earlier = PushEvent::from_poll(&build_pull_record(), theirs.clone());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{SkipReason, TriggerKey, TriggerReason};
+use domain::{PullRequestEvent, SkipReason, TriggerKey, TriggerReason};
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
@@ -247,7 +247,10 @@ async fn pull_requests_use_one_conditional_listing() {
     forge.close("acme/shop", 1, "mia").expect("close");
     let closed = h.trigger("ENG-1").await;
     assert!(
-        matches!(closed.reason, TriggerReason::PullRequestClosed { .. }),
+        matches!(
+            closed.reason,
+            TriggerReason::PullRequest(PullRequestEvent::Closed(_))
+        ),
         "{closed:?}"
     );
     quiet(2).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, build_branch_record, build_entry};
 use domain::{
-    ChecksConclusion, Fact, Job, JobRequest, JournalEntry, RunId, SkipPlace, SkipReason, StopReason,
-    TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason, WaitCondition, report,
+    ChecksConclusion, Fact, Job, JobRequest, JournalEntry, PullRequestEvent, RunId, SkipPlace, SkipReason,
+    StopReason, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason, WaitCondition, report,
 };
 use futures::StreamExt;
 use queue::KeyValueBucket;
@@ -358,7 +358,9 @@ async fn missed_merge_is_found_by_poll() {
         (found.source, found.key),
         (TriggerChannel::Poll, TriggerKey::new("merged:acme/shop#7"))
     );
-    assert!(matches!(found.reason, TriggerReason::PullRequestMerged { by, .. } if by == "mia"));
+    assert!(
+        matches!(found.reason, TriggerReason::PullRequest(PullRequestEvent::Merged(end)) if end.by == "mia")
+    );
     h.stop().await;
 }
 
@@ -427,7 +429,9 @@ async fn complete_checks_and_merge_reach_ticket() {
         .await;
     h.github_event("check_run", "d2", &run(SHA)).await;
     h.github_event("check_run", "d3", &run(SHA)).await;
-    let TriggerReason::ChecksCompleted(summary) = h.trigger("ENG-1").await.reason else {
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(summary)) =
+        h.trigger("ENG-1").await.reason
+    else {
         panic!("no checks")
     };
     assert_eq!(
@@ -443,7 +447,9 @@ async fn complete_checks_and_merge_reach_ticket() {
     h.github_event("pull_request", "d4", &merged).await;
     let last = h.triggers_when("ENG-1", 2).await.pop().expect("merge");
     assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));
-    assert!(matches!(last.reason, TriggerReason::PullRequestMerged { by, .. } if by == "mia"));
+    assert!(
+        matches!(last.reason, TriggerReason::PullRequest(PullRequestEvent::Merged(end)) if end.by == "mia")
+    );
 
     // The ticket's view contains the state of the pull request.
     let mut row = domain::TicketRow::default();
@@ -495,7 +501,7 @@ async fn early_event_waits_for_recorded_pull_request() {
         .expect("record");
     assert!(matches!(
         h.trigger("ENG-1").await.reason,
-        TriggerReason::ChecksCompleted(_)
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(_))
     ));
     h.stop().await;
 }

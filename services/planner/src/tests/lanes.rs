@@ -1,6 +1,6 @@
 //! Parallel runs of one ticket.
 
-use domain::{TicketComment, TicketNews};
+use domain::{PullRequestEnd, PullRequestEvent, TicketComment, TicketNews};
 
 use super::*;
 
@@ -24,7 +24,7 @@ impl World {
 }
 
 fn build_merge_reason() -> TriggerReason {
-    TriggerReason::PullRequestMerged {
+    TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 6,
@@ -32,7 +32,7 @@ fn build_merge_reason() -> TriggerReason {
             branch: "fix/ENG-12-before".to_owned(),
         },
         by: "ada".to_owned(),
-    }
+    }))
 }
 
 /// Starts a change that waits for the model while an earlier pull request of the ticket is merged.

@@ -33,7 +33,13 @@ async fn tickets_complete_while_redis_is_down() {
     let pull_request = row.pull_requests[0].clone();
     let by = "ada".to_owned();
     world
-        .trigger("merged:7", TriggerReason::PullRequestMerged { pull_request, by })
+        .trigger(
+            "merged:7",
+            TriggerReason::from(domain::PullRequestEvent::Merged(domain::PullRequestEnd {
+                pull_request,
+                by,
+            })),
+        )
         .await;
     assert_eq!(world.finished(2).await.runs[1].status, COMPLETED);
     world.stop(planner).await;

@@ -2,8 +2,8 @@
 
 use domain::{
     Fact, Job, Lane, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
-    PendingRun, ReactionKind, RunFence, RunId, RunStatus, RunSummary, StopReason, TicketKey, TicketNews,
-    TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    PendingRun, PullRequestEvent, ReactionKind, RunFence, RunId, RunStatus, RunSummary, StopReason,
+    TicketKey, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
     report::{CostReply, ReactionRequest},
 };
 
@@ -87,14 +87,10 @@ fn end_run(row: &mut TicketRow, run: RunId, reason: StopReason, now: Timestamp, 
 /// Restarts work towards a push onto a branch that has a foreign push. Only the journal knows whether a run
 /// has pushed already; then the fact has no effect.
 fn restart_work(row: &mut TicketRow, reason: &TriggerReason, steps: &mut Vec<FoldStep>) {
-    let TriggerReason::HeadMoved {
-        pull_request,
-        head,
-        by,
-    } = reason
-    else {
+    let TriggerReason::PullRequest(PullRequestEvent::PushedByOthers(pushed)) = reason else {
         return;
     };
+    let pull_request = &pushed.pull_request;
     let works_there = |pending: &PendingRun| {
         let is_here =
             matches!(&pending.lane, Lane::Change { repository } if *repository == pull_request.repository);
@@ -102,8 +98,8 @@ fn restart_work(row: &mut TicketRow, reason: &TriggerReason, steps: &mut Vec<Fol
     };
     for run in live_runs(row, works_there) {
         let fact = Fact::HeadMoved {
-            head: head.clone(),
-            by: Some(by.clone()),
+            head: pushed.head.clone(),
+            by: Some(pushed.by.clone()),
         };
         pass_fact(row, run, fact, steps);
     }
@@ -178,14 +174,7 @@ fn apply_reason(
                 end_run(row, run, StopReason::Withdrawn { why: *why }, trigger.at, steps);
             }
         }
-        TriggerReason::JobRequested(_)
-        | TriggerReason::ChecksCompleted(_)
-        | TriggerReason::HeadMoved { .. }
-        | TriggerReason::PullRequestMerged { .. }
-        | TriggerReason::MergedElsewhere { .. }
-        | TriggerReason::PullRequestReopened { .. }
-        | TriggerReason::ReviewAwaited { .. }
-        | TriggerReason::PullRequestClosed { .. } => {}
+        TriggerReason::JobRequested(_) | TriggerReason::PullRequest(_) => {}
     }
 }
 

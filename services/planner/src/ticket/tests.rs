@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use domain::{
     ChecksConclusion, ChecksSummary, DecisionVerdict, Fact, GateDecision, Job, Lane, OutboundAction,
-    OutboundOutcome, OutboundReceipt, OutboundSettled, PendingRun, PullRequestRef, RunFence, RunId,
-    RunStatus, SkipReason, StopReason, TicketComment, TicketNews, TicketRow, Timestamp, Trigger,
-    TriggerChannel, TriggerReason, WaitCondition,
+    OutboundOutcome, OutboundReceipt, OutboundSettled, PendingRun, PullRequestEnd, PullRequestEvent,
+    PullRequestHead, PullRequestRef, RunFence, RunId, RunStatus, SkipReason, StopReason, TicketComment,
+    TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
 };
 use proptest::prelude::*;
 
@@ -25,10 +25,10 @@ fn build_request_reason(job: Job) -> TriggerReason {
 }
 
 fn build_merge_reason() -> TriggerReason {
-    TriggerReason::PullRequestMerged {
+    TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
-    }
+    }))
 }
 
 fn pull_request() -> PullRequestRef {
@@ -136,17 +136,11 @@ fn parked_change_keeps_only_its_branch() {
             branch: branch.to_owned(),
             ..pull_request()
         };
-        TriggerReason::ChecksCompleted(ChecksSummary {
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
             pull_request,
-            head: build_commit_id('1'),
-            conclusion: ChecksConclusion::Failure,
-            failed: vec![],
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: domain::SuspectChanges::default(),
-        })
+            build_commit_id('1'),
+            ChecksConclusion::Failure,
+        )))
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
     let (mut row, _) = fold_reasons(
@@ -291,11 +285,11 @@ fn newer_triage_supersedes_running_one() {
 }
 
 fn pushed_by_grace() -> TriggerReason {
-    TriggerReason::HeadMoved {
+    TriggerReason::from(PullRequestEvent::PushedByOthers(PullRequestHead {
         pull_request: pull_request(),
         head: build_commit_id('c'),
         by: "grace".to_owned(),
-    }
+    }))
 }
 
 #[test]

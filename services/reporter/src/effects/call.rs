@@ -1,7 +1,7 @@
 //! Notifies people when only they can continue.
 
 use async_trait::async_trait;
-use domain::report::{ChecksFailed, ReviewAddressed};
+use domain::{ChecksSummary, report::ReviewAddressed};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
@@ -17,7 +17,7 @@ pub(crate) struct CallPeople {
 #[derive(Debug)]
 pub(crate) enum CallFor {
     /// Checks that failed and are not repaired.
-    Checks(ChecksFailed),
+    Checks(ChecksSummary),
     /// Comments of a review that only a person can decide.
     Decision(ReviewAddressed),
 }

@@ -1,8 +1,8 @@
 //! Texts of and about pull requests.
 
 use domain::{
-    FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, commit_orders,
-    report::ChecksFailed, text::truncate_text,
+    ChecksSummary, FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, commit_orders,
+    text::truncate_text,
 };
 
 use super::description;
@@ -178,15 +178,15 @@ pub(crate) fn checks_failed(
 }
 
 /// Renders the notification about failed checks. It mentions the reviewers by their logins.
-pub(crate) fn checks_call(report: &ChecksFailed) -> String {
-    let [first, list] = what_failed(&report.pull_request, &report.failed);
-    let people = match report.asked.as_slice() {
+pub(crate) fn checks_call(checks: &ChecksSummary) -> String {
+    let [first, list] = what_failed(&checks.pull_request, &checks.failed);
+    let people = match checks.asked.as_slice() {
         [] => "Please go on here".to_owned(),
         asked => format!("Please go on here, {}", mention_logins(asked)),
     };
     let next = format!(
         "{} {people}: push a fix to the branch, ask for the work once more, or close the pull request.",
-        report.calls().and_then(not_repaired).unwrap_or_default()
+        checks.calls().and_then(not_repaired).unwrap_or_default()
     );
     let paragraphs = [first, list, next.trim().to_owned()];
     paragraphs

@@ -1,7 +1,9 @@
 //! Texts about an open pull request: repairs, reviews, and pushes by people.
 
-use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed, ReviewAwaited};
-use domain::{CommitId, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply, text::truncate_text};
+use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
+use domain::{
+    AwaitedReview, CommitId, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply, text::truncate_text,
+};
 
 use super::words::{format_code, link_pull_request_name, mention_logins, name_person, quote_markdown};
 use crate::sanitize;
@@ -112,12 +114,12 @@ fn format_times(count: u32) -> String {
 }
 
 /// Renders the reminder of a review. It mentions the reviewers by their logins.
-pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
-    let since = report.since.to_string();
+pub(crate) fn review_awaited(awaited: &AwaitedReview) -> String {
+    let since = awaited.since.to_string();
     let day = since.split('T').next().unwrap_or_default();
     format!(
         "This pull request has waited for a review since {day}: {}. Please review it, or ask somebody else to.",
-        mention_logins(&report.reviewers)
+        mention_logins(&awaited.reviewers)
     )
 }
 

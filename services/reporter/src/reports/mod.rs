@@ -1,4 +1,4 @@
-//! Kinds of reports, one file each: effects under the rules, text for people, and receipt for the planner. All pure.
+//! Kinds of reports, one file for each request: effects under the rules, text for people, and receipt for the planner. All pure.
 
 use std::fmt::Debug;
 
@@ -195,6 +195,7 @@ macro_rules! reports {
 }
 
 reports! {
+    pull_request_event: PullRequest,
     work_started: WorkStarted,
     progressed: Progressed,
     react: React,
@@ -202,21 +203,11 @@ reports! {
     push_branch: PushBranch,
     work_delivered: WorkDelivered,
     open_pull_request: OpenPullRequest,
-    checks_passed: ChecksPassed,
-    checks_absent: ChecksAbsent,
-    checks_failed: ChecksFailed,
-    rerun_checks: RerunChecks,
     checks_repaired: ChecksRepaired,
     review_addressed: ReviewAddressed,
     pull_request_reviewed: PullRequestReviewed,
-    review_awaited: ReviewAwaited,
-    pushed_by_others: PushedByOthers,
     question_answered: QuestionAnswered,
     cost_told: CostTold,
-    merged: Merged,
-    merged_elsewhere: MergedElsewhere,
-    closed: Closed,
-    reopened: Reopened,
     decision_needed: DecisionNeeded,
     plan_proposed: PlanProposed,
     question_asked: QuestionAsked,

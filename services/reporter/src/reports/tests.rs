@@ -1,8 +1,8 @@
 //! Tests of the effects of each report.
 
 use domain::{
-    BranchPush, CommitId, Job, ObjectRef, PullRequestRef, PushProposal, RepositoryName, RunFence, RunId,
-    SkipReason, Timestamp, report,
+    BranchPush, ChecksConclusion, ChecksSummary, CommitId, Job, ObjectRef, PullRequestEnd, PullRequestEvent,
+    PullRequestRef, PushProposal, RepositoryName, RunFence, RunId, SkipReason, Timestamp, report,
 };
 
 use super::*;
@@ -94,45 +94,38 @@ fn jira_requests_have_their_effects_in_order() {
         ["show_change", "push_branch", "transition", "comment"]
     );
     assert_eq!(
-        of(OutboundAction::ChecksPassed(report::ChecksPassed {
-            pull_request: pull_request(),
-            head: build_commit_id(),
-            page: String::new(),
-        })),
+        of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Success)
+        ))),
         ["mark_ready", "request_review", "check_run", "comment"]
     );
     assert_eq!(
-        of(OutboundAction::ChecksFailed(report::ChecksFailed {
-            pull_request: pull_request(),
-            head: build_commit_id(),
-            failed: vec![],
-            unrepaired: None,
-            asked: Vec::new(),
-            page: String::new(),
-        })),
+        of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Failure)
+        ))),
         ["check_run", "comment"]
     );
     assert_eq!(
-        of(OutboundAction::RerunChecks(report::ChecksRerun {
-            pull_request: pull_request(),
-            head: build_commit_id(),
-            failed: vec![],
-            runs: vec![1, 2],
-        })),
+        of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary {
+                rerun: vec![1, 2],
+                ..ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Failure)
+            }
+        ))),
         ["rerun_checks", "check_run", "comment"]
     );
     assert_eq!(
-        of(OutboundAction::Merged(report::PullRequestMerged {
+        of(OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request(),
             by: "ann".into()
-        })),
+        }))),
         ["record_end", "transition", "comment"]
     );
     assert_eq!(
-        of(OutboundAction::Closed(report::PullRequestClosed {
+        of(OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: pull_request(),
             by: "ann".into()
-        })),
+        }))),
         ["record_end", "comment"]
     );
     assert_eq!(
@@ -154,18 +147,15 @@ fn jira_requests_have_their_effects_in_order() {
 fn exhausted_repairs_call_people_where_they_read() {
     use domain::RepairEnd::{Forgotten, NotOurs, Off, PerHead};
     let of = |ticket: &str, why, asked: &[&str]| {
-        let red = report::ChecksFailed {
-            pull_request: pull_request(),
-            head: build_commit_id(),
-            failed: vec![],
+        let red = ChecksSummary {
             unrepaired: Some(why),
             asked: asked.iter().map(|login| (*login).to_owned()).collect(),
-            page: String::new(),
+            ..ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Failure)
         };
         let effects = list_effect_names(
             ticket,
             &RepositoryRules::default(),
-            OutboundAction::ChecksFailed(red),
+            OutboundAction::from(PullRequestEvent::ChecksCompleted(red)),
         );
         effects.iter().filter(|name| **name == "call").count()
     };
@@ -313,11 +303,11 @@ fn equal_effects_get_distinct_ledger_names() {
 fn review_status_moves_ticket_at_handover() {
     let mut rules = RepositoryRules::default();
     rules.agent.review_status = "In Review".to_owned();
-    let request = OutboundAction::ChecksPassed(report::ChecksPassed {
-        pull_request: pull_request(),
-        head: build_commit_id(),
-        page: String::new(),
-    });
+    let request = OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+        pull_request(),
+        build_commit_id(),
+        ChecksConclusion::Success,
+    )));
     assert_eq!(
         list_effect_names("jira:ENG-12", &rules, request),
         [
@@ -333,10 +323,10 @@ fn review_status_moves_ticket_at_handover() {
 #[test]
 fn github_ticket_closes_without_move_or_link() {
     let rules = RepositoryRules::default();
-    let request = OutboundAction::Merged(report::PullRequestMerged {
+    let request = OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
-    });
+    }));
     assert_eq!(
         list_effect_names("github:acme/shop#7", &rules, request),
         ["record_end", "close_issue", "rocket", "comment"]
@@ -347,10 +337,10 @@ fn github_ticket_closes_without_move_or_link() {
 fn the_configured_done_status_is_tried_first() {
     let mut rules = RepositoryRules::default();
     rules.agent.done_status = "Shipped".to_owned();
-    let request = OutboundAction::Merged(report::PullRequestMerged {
+    let request = OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
-    });
+    }));
     let effects = plan_effects(&build_report("jira:ENG-12", request), &rules);
     let goals = format!("{:?}", effects[1]);
     assert!(

@@ -3,9 +3,10 @@
 use domain::check::{ChangeHunk, CheckOutcome, EvidenceLevel};
 use domain::{
     BranchPush, BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ChangeDescription, ChangePlan,
-    ChangeStatistics, ChangedFileSize, CheckRow, DemonstrationResult, FailedCheck, FileNote, FileRole, Job,
-    ObjectRef, OutboundAction, PlanStep, PullRequestRef, RepetitionKind, RunId, SharedBudget, SkipPlace,
-    SkipReason, StopReason, TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
+    ChangeStatistics, ChangedFileSize, CheckRow, ChecksConclusion, ChecksSummary, DemonstrationResult,
+    FailedCheck, FileNote, FileRole, Job, ObjectRef, OutboundAction, PlanStep, PullRequestEnd,
+    PullRequestEvent, PullRequestRef, RepetitionKind, RunId, SharedBudget, SkipPlace, SkipReason, StopReason,
+    TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
 };
 use insta::assert_snapshot;
 
@@ -95,10 +96,10 @@ fn said_after(say: &OutboundAction, moved: TransitionResult) -> String {
 }
 
 fn build_merge_action() -> OutboundAction {
-    OutboundAction::Merged(report::PullRequestMerged {
+    OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".to_owned(),
-    })
+    }))
 }
 
 fn stopped_by(reason: StopReason) -> String {
@@ -139,7 +140,7 @@ fn pull_request_opened() {
 
 #[test]
 fn ready_for_review() {
-    assert_snapshot!(render_run_comment(&OutboundAction::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(render_run_comment(&OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(pull_request(), "a".repeat(40).parse().unwrap(), ChecksConclusion::Success)))), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
@@ -161,7 +162,7 @@ fn checks_failed() {
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(render_run_comment(&OutboundAction::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(render_run_comment(&OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary { failed, ..ChecksSummary::new(pull_request(), "a".repeat(40).parse().unwrap(), ChecksConclusion::Failure) }))), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))
@@ -186,13 +187,15 @@ fn repairs_that_are_used_up_call_people() {
     }];
     let asked = ["grace".to_owned(), "not a login".to_owned()];
     let call = |failed, why, asked: &[String]| {
-        checks_call(&report::ChecksFailed {
-            pull_request: pull_request(),
-            head: "a".repeat(40).parse().unwrap(),
+        checks_call(&ChecksSummary {
             failed,
             unrepaired: Some(why),
             asked: asked.to_vec(),
-            page: String::new(),
+            ..ChecksSummary::new(
+                pull_request(),
+                "a".repeat(40).parse().unwrap(),
+                ChecksConclusion::Failure,
+            )
         })
     };
     assert_snapshot!(call(red, domain::RepairEnd::PerHead, &asked), @"
@@ -284,10 +287,10 @@ fn unmoved_ticket_suggests_another_way_to_retry() {
 
 #[test]
 fn closed_without_merge() {
-    let say = OutboundAction::Closed(report::PullRequestClosed {
+    let say = OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
-    });
+    }));
     assert_snapshot!(render_run_comment(&say), @"
     `ann` closed [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) without merging it, so nothing more happens here.
 

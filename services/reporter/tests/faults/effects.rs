@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use domain::{
-    AnsweredQuestion, BranchPush, BranchRecord, CitedAnswer, CommitId, DiscussionTask, Job, LineRemark,
-    ObjectionWeight, OutboundAction, OutboundOutcome, OutboundRequest, PlannedIssue, PullRequestRef,
-    ReactionKind, ReactionSubject, RepairEnd, ReviewOfChange, RunId, SkipReason, StopReason,
-    ThreadDisposition, ThreadReply, TicketKey, report,
+    AnsweredQuestion, BranchPush, BranchRecord, ChecksConclusion, ChecksSummary, CitedAnswer, CommitId,
+    DiscussionTask, Job, LineRemark, ObjectionWeight, OutboundAction, OutboundOutcome, OutboundRequest,
+    PlannedIssue, PullRequestEnd, PullRequestEvent, PullRequestRef, ReactionKind, ReactionSubject, RepairEnd,
+    ReviewOfChange, RunId, SkipReason, StopReason, ThreadDisposition, ThreadReply, TicketKey, report,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -372,14 +372,13 @@ async fn build_people_cases(stage: &Stage<'_>) -> Vec<Case> {
         effects: &["call"],
         writes: vec![(At::GitHub, "POST", format!("/issues/{number}/comments"), "")],
         ticket,
-        requests: vec![OutboundAction::ChecksFailed(report::ChecksFailed {
-            pull_request,
-            head,
-            failed: Vec::new(),
-            unrepaired: Some(RepairEnd::PerHead),
-            asked: vec!["grace".to_owned()],
-            page: String::new(),
-        })],
+        requests: vec![OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary {
+                unrepaired: Some(RepairEnd::PerHead),
+                asked: vec!["grace".to_owned()],
+                ..ChecksSummary::new(pull_request, head, ChecksConclusion::Failure)
+            },
+        ))],
         ends: vec![build_end(
             "calls on the pull request",
             move |rig| {
@@ -415,20 +414,17 @@ fn build_opened_case(stage: &Stage<'_>, push: &BranchPush) -> Case {
                 most: 2,
                 due: bootstrap::read_wall_clock(),
             }),
-            OutboundAction::ChecksFailed(report::ChecksFailed {
-                // Only its repository matters here, because the rounds contain the pull request.
-                pull_request: PullRequestRef {
+            // Only its repository matters here, because the rounds contain the pull request.
+            OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+                PullRequestRef {
                     repository: SHOP.parse().unwrap(),
                     number: 1,
                     url: "https://github.example/acme/shop/pull/1".to_owned(),
                     branch: BRANCH.to_owned(),
                 },
-                head: push.head.clone(),
-                failed: Vec::new(),
-                unrepaired: None,
-                asked: Vec::new(),
-                page: String::new(),
-            }),
+                push.head.clone(),
+                ChecksConclusion::Failure,
+            ))),
         ],
         ends: vec![
             build_end(
@@ -503,7 +499,7 @@ fn build_closing_cases(stage: &Stage<'_>) -> Vec<Case> {
         effects: &["close_issue"],
         writes: vec![(At::GitHub, "PATCH", format!("/issues/{number}"), "closed")],
         ticket,
-        requests: vec![OutboundAction::Merged(report::PullRequestMerged {
+        requests: vec![OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: PullRequestRef {
                 repository: SHOP.parse().unwrap(),
                 number: 9_000,
@@ -511,7 +507,7 @@ fn build_closing_cases(stage: &Stage<'_>) -> Vec<Case> {
                 branch: "fix/other".to_owned(),
             },
             by: "rita".to_owned(),
-        })],
+        }))],
         ends: vec![build_end(
             "a closed issue",
             move |rig| {
@@ -599,12 +595,12 @@ async fn build_rerun_case(stage: &Stage<'_>) -> Case {
         effects: &["rerun_checks"],
         writes: vec![(At::GitHub, "POST", "/rerun-failed-jobs".to_owned(), "")],
         ticket,
-        requests: vec![OutboundAction::RerunChecks(report::ChecksRerun {
-            runs: runs.collect(),
-            pull_request,
-            head,
-            failed: Vec::new(),
-        })],
+        requests: vec![OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary {
+                rerun: runs.collect(),
+                ..ChecksSummary::new(pull_request, head, ChecksConclusion::Failure)
+            },
+        ))],
         ends: vec![build_end(
             "jobs that ran again",
             |rig| rig.github.reruns(SHOP).unwrap().to_string(),
@@ -796,10 +792,9 @@ async fn build_unchecked_case(stage: &Stage<'_>) -> Case {
             "markPullRequestReadyForReview",
         )],
         ticket,
-        requests: vec![OutboundAction::ChecksAbsent(report::ChecksMissing {
-            pull_request,
-            head,
-        })],
+        requests: vec![OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary::new(pull_request, head, ChecksConclusion::Absent),
+        ))],
         ends: vec![build_end(
             "a draft",
             move |rig| {

@@ -5,8 +5,8 @@ mod effects;
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    BranchPush, BranchRecord, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, TicketKey,
-    TriggerReason, report,
+    BranchPush, BranchRecord, ChecksConclusion, ChecksSummary, OutboundAction, OutboundOutcome,
+    OutboundReceipt, OutboundRequest, PullRequestEnd, PullRequestEvent, TicketKey, TriggerReason, report,
 };
 use queue::KeyValueBucket;
 use secrecy::SecretString;
@@ -48,18 +48,18 @@ async fn play_story(rig: &Rig) -> BranchPush {
     let head = push.head.clone();
     done(
         8,
-        OutboundAction::ChecksPassed(report::ChecksPassed {
-            pull_request: pull_request.clone(),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+            pull_request.clone(),
             head,
-            page: String::new(),
-        }),
+            ChecksConclusion::Success,
+        ))),
     )
     .await;
     rig.github.merge("acme/shop", pull_request.number, "ann").unwrap();
     let by = "ann".to_owned();
     done(
         10,
-        OutboundAction::Merged(report::PullRequestMerged { pull_request, by }),
+        OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd { pull_request, by })),
     )
     .await;
     push

@@ -1,7 +1,8 @@
 //! Tests of reports with foreign targets, as a compromised planner would send them: nothing is written.
 
 use domain::{
-    CitedAnswer, CommentQuestion, CommitId, OutboundAction, OutboundOutcome, PlannedIssue, PullRequestRef,
+    AwaitedReview, ChecksConclusion, ChecksSummary, CitedAnswer, CommentQuestion, CommitId, OutboundAction,
+    OutboundOutcome, PlannedIssue, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRef,
     ReactionKind, ReactionSubject, RepairEnd, ReviewOfChange, ThreadDisposition, ThreadReply, TicketCost,
     TicketKey, report,
 };
@@ -78,29 +79,25 @@ fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64)
         comment: Some("DC_1".to_owned()),
     };
     vec![
-        OutboundAction::ChecksPassed(report::ChecksPassed {
-            pull_request: pull_request.clone(),
-            head: head.clone(),
-            page: String::new(),
-        }),
-        OutboundAction::ChecksAbsent(report::ChecksMissing {
-            pull_request: pull_request.clone(),
-            head: head.clone(),
-        }),
-        OutboundAction::ChecksFailed(report::ChecksFailed {
-            pull_request: pull_request.clone(),
-            head: head.clone(),
-            failed: Vec::new(),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+            pull_request.clone(),
+            head.clone(),
+            ChecksConclusion::Success,
+        ))),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+            pull_request.clone(),
+            head.clone(),
+            ChecksConclusion::Absent,
+        ))),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary {
             unrepaired: Some(RepairEnd::PerHead),
             asked: vec!["grace".to_owned()],
-            page: String::new(),
-        }),
-        OutboundAction::RerunChecks(report::ChecksRerun {
-            pull_request: pull_request.clone(),
-            head: head.clone(),
-            failed: Vec::new(),
-            runs: vec![1],
-        }),
+            ..ChecksSummary::new(pull_request.clone(), head.clone(), ChecksConclusion::Failure)
+        })),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary {
+            rerun: vec![1],
+            ..ChecksSummary::new(pull_request.clone(), head.clone(), ChecksConclusion::Failure)
+        })),
         OutboundAction::ChecksRepaired(report::ChecksRepaired {
             pull_request: pull_request.clone(),
             commit: Some(head.clone()),
@@ -129,29 +126,29 @@ fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64)
                 ..ReviewOfChange::default()
             },
         }),
-        OutboundAction::ReviewAwaited(report::ReviewAwaited {
+        OutboundAction::from(PullRequestEvent::ReviewAwaited(AwaitedReview {
             pull_request: pull_request.clone(),
             reviewers: vec!["rita".to_owned()],
             since: bootstrap::read_wall_clock(),
-        }),
-        OutboundAction::PushedByOthers(report::PushedByOthers {
+        })),
+        OutboundAction::from(PullRequestEvent::PushedByOthers(PullRequestHead {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by: by.clone(),
-        }),
-        OutboundAction::Merged(report::PullRequestMerged {
+        })),
+        OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: by.clone(),
-        }),
-        OutboundAction::Closed(report::PullRequestClosed {
+        })),
+        OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: by.clone(),
-        }),
-        OutboundAction::Reopened(report::PullRequestReopened {
+        })),
+        OutboundAction::from(PullRequestEvent::Reopened(PullRequestHead {
             pull_request: pull_request.clone(),
             head: head.clone(),
             by,
-        }),
+        })),
         OutboundAction::CostTold(report::CostReply {
             on: Some(pull_request.clone()),
             cost: TicketCost::default(),

@@ -1,6 +1,9 @@
 //! Tests that texts contain no credential, and that a person's pull request is not adopted.
 
-use domain::{Job, OutboundAction, OutboundOutcome, OutboundReceipt, StopReason, report};
+use domain::{
+    ChecksConclusion, ChecksSummary, Job, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestEvent,
+    StopReason, report,
+};
 
 use crate::{draft_of, read_refusal, rig::Rig};
 
@@ -116,11 +119,11 @@ async fn foreign_pull_request_is_not_adopted() {
         branch: BRANCH.to_owned(),
     };
     let head = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
-    let passed = OutboundAction::ChecksPassed(report::ChecksPassed {
+    let passed = OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
         pull_request,
         head,
-        page: String::new(),
-    });
+        ChecksConclusion::Success,
+    )));
     let outcome = rig.settled(&rig.report(6, passed)).await;
     assert!(
         read_refusal(&outcome).contains("not opened for this ticket"),

@@ -1,8 +1,9 @@
 //! Tests of review requests, notifications and assignments.
 
 use domain::{
-    FailedCheck, FailureClass, Job, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestRef,
-    RepairEnd, StopReason, ThreadDisposition, ThreadReply, report,
+    ChecksConclusion, ChecksSummary, FailedCheck, FailureClass, Job, OutboundAction, OutboundOutcome,
+    OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, StopReason, ThreadDisposition, ThreadReply,
+    report,
 };
 use testkit::{ServiceFault, github};
 
@@ -36,13 +37,9 @@ async fn open_draft(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domai
 /// Hands the pull request over, and returns the requested reviewers.
 async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
     let (pull_request, head) = open_draft(rig, files).await;
-    let passed = report::ChecksPassed {
-        pull_request,
-        head,
-        page: String::new(),
-    };
+    let passed = ChecksSummary::new(pull_request, head, ChecksConclusion::Success);
     let outcome = rig
-        .settled(&rig.report(8, OutboundAction::ChecksPassed(passed)))
+        .settled(&rig.report(8, OutboundAction::from(PullRequestEvent::ChecksCompleted(passed))))
         .await;
     assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     rig.github.pull_requests("acme/shop")[0]
@@ -115,9 +112,7 @@ fn build_checks_failure(
     head: &domain::CommitId,
     asked: &[&str],
 ) -> OutboundAction {
-    OutboundAction::ChecksFailed(report::ChecksFailed {
-        pull_request: pull_request.clone(),
-        head: head.clone(),
+    OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary {
         failed: vec![FailedCheck {
             name: "test".to_owned(),
             url: "https://ci.example/1".to_owned(),
@@ -129,8 +124,8 @@ fn build_checks_failure(
         }],
         unrepaired: Some(RepairEnd::PerHead),
         asked: asked.iter().map(|login| (*login).to_owned()).collect(),
-        page: String::new(),
-    })
+        ..ChecksSummary::new(pull_request.clone(), head.clone(), ChecksConclusion::Failure)
+    }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,13 +311,9 @@ async fn permanent_jira_refusal_keeps_pull_request() {
         said()
     );
     assert!(rig.jira.remote_links("ENG-1").is_empty());
-    let passed = report::ChecksPassed {
-        pull_request,
-        head,
-        page: String::new(),
-    };
+    let passed = ChecksSummary::new(pull_request, head, ChecksConclusion::Success);
     let outcome = rig
-        .settled(&rig.report(8, OutboundAction::ChecksPassed(passed)))
+        .settled(&rig.report(8, OutboundAction::from(PullRequestEvent::ChecksCompleted(passed))))
         .await;
     assert_eq!(outcome, OutboundOutcome::Done(OutboundReceipt::Told));
     assert!(

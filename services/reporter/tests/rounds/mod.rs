@@ -1,8 +1,8 @@
 //! Tests of the rounds of work in the check run and in the status comment.
 
 use domain::{
-    Dollars, FailedCheck, Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRequest, RunId,
-    RunPhase, StopReason, TicketKey, report,
+    ChecksConclusion, ChecksSummary, Dollars, FailedCheck, Job, OutboundAction, OutboundOutcome,
+    OutboundReceipt, OutboundRequest, PullRequestEvent, RunId, RunPhase, StopReason, TicketKey, report,
 };
 
 use testkit::github::WRITER_APP_ID;
@@ -74,15 +74,17 @@ async fn check_run_shows_every_round_once() {
         "{summary}"
     );
 
-    let red = report::ChecksFailed {
-        pull_request: pull_request.clone(),
-        head: head.clone(),
+    let red = ChecksSummary {
         failed: Vec::<FailedCheck>::new(),
-        unrepaired: None,
-        asked: Vec::new(),
-        page: String::new(),
+        ..ChecksSummary::new(pull_request.clone(), head.clone(), ChecksConclusion::Failure)
     };
-    let red = of(2, 3, Job::MarkReady, 0, OutboundAction::ChecksFailed(red));
+    let red = of(
+        2,
+        3,
+        Job::MarkReady,
+        0,
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(red)),
+    );
     expect_receipt(rig.settled(&red).await);
     let stopped = report::RunStopped {
         job: Job::FixCi,

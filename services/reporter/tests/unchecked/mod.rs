@@ -1,6 +1,8 @@
 //! Tests of pull requests on which no check reports.
 
-use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, report};
+use domain::{
+    ChecksConclusion, ChecksSummary, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestEvent,
+};
 use testkit::github::BranchRuleset;
 
 use crate::{
@@ -22,7 +24,11 @@ async fn report_missing_checks(rig: &mut Rig) -> (bool, String) {
     };
     let absent = rig.report(
         6,
-        OutboundAction::ChecksAbsent(report::ChecksMissing { pull_request, head }),
+        OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+            pull_request,
+            head,
+            ChecksConclusion::Absent,
+        ))),
     );
     assert_eq!(
         rig.settled(&absent).await,

@@ -8,8 +8,8 @@ use std::{
 use api::types::Role;
 use axum::{Json, Router, extract::Path, routing::get};
 use domain::{
-    BranchRecord, Fact, JournalEntry, PullRequestRecord, PullRequestRef, PullRequestStatus, RunFence,
-    TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    BranchRecord, Fact, JournalEntry, PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestRef,
+    PullRequestStatus, RunFence, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use ingest::{ApiToken, Config, SecretList};
 use queue::Queue;
@@ -419,10 +419,10 @@ pub(crate) fn merge_trigger() -> Trigger {
         source: TriggerChannel::Webhook,
         actor: None,
         seen: None,
-        reason: TriggerReason::PullRequestMerged {
+        reason: TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request,
             by: "mia".to_owned(),
-        },
+        })),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Failures that a run retries, and failures that end it.
 
 use domain::{
-    Fact, Job, OutboundAction, OutboundOutcome, OutboundReceipt, ReplyStop, StopReason, TriggerReason, report,
+    Fact, Job, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestEnd, PullRequestEvent, ReplyStop,
+    StopReason, TriggerReason, report,
 };
 use serde_json::json;
 
@@ -136,10 +137,10 @@ fn failed_push_retries_as_new_report() {
 
 #[test]
 fn failed_handover_is_retried() {
-    let mut play = Play::new(TriggerReason::PullRequestMerged {
+    let mut play = Play::new(TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
-    });
+    })));
     play.drive();
     play.settle(OutboundOutcome::Failed {
         detail: "502".to_owned(),
@@ -147,7 +148,10 @@ fn failed_handover_is_retried() {
     assert_eq!(play.drive(), RunAction::Wait);
     play.retry();
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(matches!(play.last_request(), OutboundAction::Merged(_)));
+    assert!(matches!(
+        play.last_request(),
+        OutboundAction::PullRequest(PullRequestEvent::Merged(_))
+    ));
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);

@@ -33,9 +33,6 @@ fn build_thread_remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark 
 
 pub(super) fn red_checks() -> JobSubject {
     JobSubject::Checks(Box::new(ChecksSummary {
-        pull_request: pull_request(),
-        head: build_commit_id('b'),
-        conclusion: ChecksConclusion::Failure,
         failed: vec![FailedCheck {
             name: "unit".to_owned(),
             url: String::new(),
@@ -45,10 +42,6 @@ pub(super) fn red_checks() -> JobSubject {
             command: "pytest\npytest --slow".to_owned(),
             log: "AssertionError: 1 != 2</failed-check>".to_owned(),
         }],
-        unrepaired: None,
-        rerun: Vec::new(),
-        asked: Vec::new(),
-        page: String::new(),
         suspects: SuspectChanges {
             since: Some(build_commit_id('c')),
             files: vec![build_changed_file(
@@ -56,6 +49,7 @@ pub(super) fn red_checks() -> JobSubject {
                 "@@ -1 +1 @@\n-a\n+total</patch>",
             )],
         },
+        ..ChecksSummary::new(pull_request(), build_commit_id('b'), ChecksConclusion::Failure)
     }))
 }
 

@@ -1,8 +1,8 @@
 //! Notices: runs of one report.
 
 use domain::{
-    ChecksConclusion, ChecksSummary, Job, OutboundAction, OutboundOutcome, OutboundReceipt, StopReason,
-    TriggerReason, report,
+    AwaitedReview, ChecksConclusion, ChecksSummary, Job, OutboundAction, OutboundOutcome, OutboundReceipt,
+    PullRequestEnd, PullRequestEvent, StopReason, TriggerReason, report,
 };
 
 use super::play::{Play, build_commit_id, build_job_request, pull_request};
@@ -11,31 +11,25 @@ use crate::run::RunAction;
 #[test]
 fn notice_runs_finish_after_settled_report() {
     let checks = |conclusion| {
-        TriggerReason::ChecksCompleted(ChecksSummary {
-            pull_request: pull_request(),
-            head: build_commit_id('1'),
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
+            pull_request(),
+            build_commit_id('1'),
             conclusion,
-            failed: vec![],
-            unrepaired: None,
-            rerun: Vec::new(),
-            asked: Vec::new(),
-            page: String::new(),
-            suspects: domain::SuspectChanges::default(),
-        })
+        )))
     };
-    let merged = TriggerReason::PullRequestMerged {
+    let merged = TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
-    };
-    let closed = TriggerReason::PullRequestClosed {
+    }));
+    let closed = TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
-    };
-    let awaited = TriggerReason::ReviewAwaited {
+    }));
+    let awaited = TriggerReason::from(PullRequestEvent::ReviewAwaited(AwaitedReview {
         pull_request: pull_request(),
         reviewers: vec!["rita".to_owned()],
         since: domain::Timestamp::default(),
-    };
+    }));
     let cases = [
         (checks(ChecksConclusion::Success), Job::MarkReady),
         (checks(ChecksConclusion::Absent), Job::MarkReady),

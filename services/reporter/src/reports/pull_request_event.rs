@@ -1,0 +1,204 @@
+//! Reports of the events of a pull request: their effects and texts.
+
+use domain::{ChecksOutcome, ChecksSummary, PullRequestEvent, PullRequestStatus, TicketKey};
+
+use super::{
+    EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_checks_result, show_round_event,
+};
+use crate::{
+    board::WorkEnd,
+    effects::{
+        BackToDraft, CallFor, CallPeople, CommentThread, MarkReady, MarkReadyUnchecked, RecordEnd,
+        RecordOpen, RequestReview, RerunChecks,
+    },
+    message,
+    rounds::{ChecksResult, RoundEvent},
+};
+
+impl ReportKind for PullRequestEvent {
+    fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
+        match self {
+            Self::ChecksCompleted(checks) => match checks.outcome() {
+                ChecksOutcome::Passed => hand_over(checks, asked),
+                ChecksOutcome::Missing => hand_over_unchecked(checks, asked),
+                ChecksOutcome::Rerun => rerun_jobs(checks),
+                ChecksOutcome::Failed => call_people(checks, asked),
+            },
+            Self::PushedByOthers(pushed) => {
+                let event = RoundEvent::Pushed {
+                    branch: None,
+                    head: pushed.head.clone(),
+                    by: Some(pushed.by.clone()),
+                };
+                vec![
+                    Box::new(BackToDraft {
+                        pull_request: pushed.pull_request.clone(),
+                    }),
+                    show_round_event(&pushed.pull_request.repository, event),
+                ]
+            }
+            Self::Merged(ended) => {
+                let mut effects: EffectList = vec![Box::new(RecordEnd {
+                    pull_request: ended.pull_request.clone(),
+                    status: PullRequestStatus::Merged,
+                })];
+                effects.extend(asked.done());
+                effects.extend(asked.celebrated());
+                effects
+            }
+            Self::MergedElsewhere(_) => asked.done().into_iter().collect(),
+            Self::Closed(ended) => vec![Box::new(RecordEnd {
+                pull_request: ended.pull_request.clone(),
+                status: PullRequestStatus::Closed,
+            })],
+            Self::Reopened(reopened) => vec![Box::new(RecordOpen {
+                pull_request: reopened.pull_request.clone(),
+                head: reopened.head.clone(),
+            })],
+            Self::ReviewAwaited(_) => EffectList::new(),
+        }
+    }
+
+    /// A reminder is a separate comment, because it notifies people.
+    fn heard(&self) -> NoticePlace {
+        if matches!(self, Self::ReviewAwaited(_)) {
+            NoticePlace::Apart
+        } else {
+            NoticePlace::InStatus
+        }
+    }
+
+    /// Returns the pull request's thread for a reminder, otherwise the ticket's.
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
+        if let Self::ReviewAwaited(awaited) = self {
+            CommentThread::on(&awaited.pull_request)
+        } else {
+            CommentThread::of(ticket)
+        }
+    }
+
+    fn mark(&self, told: &NoticeContext<'_>) -> Option<WorkEnd> {
+        match self {
+            Self::ChecksCompleted(checks) => match checks.outcome() {
+                ChecksOutcome::Passed => Some(WorkEnd::Done),
+                ChecksOutcome::Missing => told.made.awaited.is_none().then_some(WorkEnd::Done),
+                ChecksOutcome::Rerun | ChecksOutcome::Failed => None,
+            },
+            Self::Merged(_) | Self::MergedElsewhere(_) => Some(WorkEnd::Done),
+            Self::Closed(_) => Some(WorkEnd::Stopped),
+            Self::PushedByOthers(_) | Self::Reopened(_) | Self::ReviewAwaited(_) => None,
+        }
+    }
+
+    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+        let pull_request = self.pull_request();
+        match self {
+            Self::ChecksCompleted(checks) => match checks.outcome() {
+                ChecksOutcome::Passed => vec![message::render_ready(pull_request)],
+                ChecksOutcome::Missing => {
+                    vec![message::render_unchecked(
+                        pull_request,
+                        told.made.awaited.as_deref(),
+                    )]
+                }
+                ChecksOutcome::Rerun => {
+                    message::checks_rerun(pull_request, &checks.failed, told.made.rerun.as_ref())
+                }
+                ChecksOutcome::Failed => {
+                    message::checks_failed(pull_request, &checks.failed, checks.unrepaired)
+                }
+            },
+            Self::PushedByOthers(pushed) => {
+                vec![message::pushed_by_others(&pushed.by, pull_request, &pushed.head)]
+            }
+            Self::Merged(ended) => message::render_merge(&ended.by, pull_request, told.made.moved.as_ref()),
+            Self::MergedElsewhere(ended) => {
+                message::merged_elsewhere(&ended.by, pull_request, told.made.moved.as_ref())
+            }
+            Self::Closed(ended) => {
+                vec![message::render_closed(&ended.by, pull_request), told.try_again()]
+            }
+            Self::Reopened(reopened) => vec![message::render_reopened(&reopened.by, pull_request)],
+            Self::ReviewAwaited(awaited) => vec![message::review_awaited(awaited)],
+        }
+    }
+}
+
+/// Hands a pull request with passed checks over to its reviewers.
+fn hand_over(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
+    let mut effects: EffectList = vec![Box::new(MarkReady {
+        pull_request: checks.pull_request.clone(),
+        head: checks.head.clone(),
+    })];
+    // The order matters: a ticket moves to review only after its pull request is ready.
+    effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+    effects.push(Box::new(RequestReview {
+        pull_request: checks.pull_request.clone(),
+        of: None,
+    }));
+    effects.push(show_checks_result(
+        &checks.pull_request,
+        &checks.head,
+        ChecksResult::Passed,
+        &checks.page,
+    ));
+    effects
+}
+
+/// Hands a pull request without checks over to its reviewers, or waits for a configured check.
+fn hand_over_unchecked(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
+    let mut effects: EffectList = vec![Box::new(MarkReadyUnchecked {
+        pull_request: checks.pull_request.clone(),
+        head: checks.head.clone(),
+        required: asked.rules.ci.required,
+    })];
+    effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+    effects.push(show_checks_result(
+        &checks.pull_request,
+        &checks.head,
+        ChecksResult::Absent,
+        "",
+    ));
+    effects
+}
+
+/// Runs jobs again that failed for reasons outside of the change.
+fn rerun_jobs(checks: &ChecksSummary) -> EffectList {
+    let rerun = Box::new(RerunChecks {
+        pull_request: checks.pull_request.clone(),
+        head: checks.head.clone(),
+        runs: checks.rerun.clone(),
+    });
+    // The stored request has no page of the CI run.
+    let page = checks.failed.first().map_or("", |check| check.url.as_str());
+    vec![
+        rerun,
+        show_checks_result(&checks.pull_request, &checks.head, ChecksResult::Failed, page),
+    ]
+}
+
+/// Shows failed checks, and notifies people if no repair follows: on the pull request, and on a Jira ticket if no
+/// reviewer is known at GitHub. The ticket is unassigned, as after all work without a result.
+fn call_people(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
+    let mut effects = vec![show_checks_result(
+        &checks.pull_request,
+        &checks.head,
+        ChecksResult::Failed,
+        &checks.page,
+    )];
+    if checks.calls().is_none() {
+        return effects;
+    }
+    let ticket = &asked.report.ticket;
+    let is_on_jira = matches!(ticket, TicketKey::Jira { .. });
+    let beside = (is_on_jira && checks.asked.is_empty()).then(|| CommentThread::of(ticket));
+    let threads = [CommentThread::on(&checks.pull_request)]
+        .into_iter()
+        .chain(beside);
+    effects.extend(threads.map(|thread| {
+        let why = CallFor::Checks(checks.clone());
+        Box::new(CallPeople { thread, why }) as _
+    }));
+    effects.extend(asked.given_back(false));
+    effects
+}
