@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lane, RepositoryName};
+use crate::{Lane, RepositoryName, TicketKey};
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +36,122 @@ pub enum Job {
     Remind,
 }
 
+/// Properties of a job that are the same for all its runs.
+#[derive(Clone, Copy, Debug)]
+pub struct JobProfile {
+    /// The name in settings, the API and journals.
+    pub name: &'static str,
+    /// The work, after "Journeyman has started to".
+    pub task: &'static str,
+    /// Way in which the job is requested.
+    pub access: JobAccess,
+    lane: JobLane,
+}
+
+/// Way in which a job is requested.
+#[derive(Clone, Copy, Debug)]
+pub enum JobAccess {
+    /// By users at these places, with these inputs.
+    Users {
+        /// Places at which the job can be requested.
+        places: &'static [RequestPlace],
+        /// Inputs that a request may contain.
+        inputs: &'static [JobInput],
+    },
+    /// By a rehearsal of another job.
+    Rehearsal,
+    /// By an event of a pull request alone.
+    Event,
+}
+
+/// Place at which a user requests a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestPlace {
+    /// A ticket at Jira or an issue at GitHub.
+    Ticket,
+    /// A pull request that Journeyman opened.
+    OwnPullRequest,
+    /// A discussion at GitHub.
+    Discussion,
+    /// A ticket of a local folder.
+    Folder,
+}
+
+/// Input of a requested job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobInput {
+    /// Instructions for the model.
+    Instructions,
+    /// The question to answer. A request cannot omit it.
+    Question,
+    /// Feedback on our pull request.
+    Feedback,
+    /// The task in a discussion. A request cannot omit it.
+    Task,
+    /// The comment that contains the request.
+    Comment,
+    /// Another repository than the ticket's.
+    Repository,
+}
+
+impl JobInput {
+    /// Returns the name of the field with the text of the requester; `None` for an input without text.
+    pub const fn text_field(self) -> Option<&'static str> {
+        match self {
+            Self::Instructions => Some("instructions"),
+            Self::Question => Some("question"),
+            Self::Feedback => Some("feedback"),
+            Self::Task | Self::Comment | Self::Repository => None,
+        }
+    }
+}
+
+impl RequestPlace {
+    /// Returns the place of a ticket.
+    pub const fn of(ticket: &TicketKey) -> Self {
+        match ticket {
+            TicketKey::Jira { .. } | TicketKey::GitHub { .. } => Self::Ticket,
+            TicketKey::Discussion { .. } => Self::Discussion,
+            TicketKey::Folder { .. } => Self::Folder,
+        }
+    }
+}
+
+/// Kind of the lane of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JobLane {
+    Change,
+    Talk,
+    Review,
+    Upkeep,
+}
+
+impl JobProfile {
+    const fn for_users(
+        name: &'static str,
+        task: &'static str,
+        lane: JobLane,
+        places: &'static [RequestPlace],
+        inputs: &'static [JobInput],
+    ) -> Self {
+        Self {
+            name,
+            task,
+            access: JobAccess::Users { places, inputs },
+            lane,
+        }
+    }
+
+    const fn for_events(name: &'static str, task: &'static str) -> Self {
+        Self {
+            name,
+            task,
+            access: JobAccess::Event,
+            lane: JobLane::Upkeep,
+        }
+    }
+}
+
 impl Job {
     /// All jobs, in the order of their declaration.
     pub const ALL: [Self; 13] = [
@@ -54,35 +170,108 @@ impl Job {
         Self::Remind,
     ];
 
+    /// Returns the properties of the job.
+    pub const fn profile(self) -> JobProfile {
+        use JobInput::{Comment, Feedback, Instructions, Question, Repository, Task};
+        use RequestPlace::{Discussion, Folder, OwnPullRequest, Ticket};
+        match self {
+            Self::Implement => JobProfile::for_users(
+                "implement",
+                "work on this ticket",
+                JobLane::Change,
+                &[Ticket, Folder],
+                &[Instructions, Repository],
+            ),
+            Self::Triage => {
+                JobProfile::for_users("triage", "triage this ticket", JobLane::Review, &[Ticket], &[])
+            }
+            Self::Answer => JobProfile::for_users(
+                "answer",
+                "answer the question",
+                JobLane::Talk,
+                &[Ticket, OwnPullRequest, Discussion],
+                &[Question, Comment],
+            ),
+            Self::Discuss => JobProfile::for_users(
+                "discuss",
+                "look into this discussion",
+                JobLane::Talk,
+                &[Discussion],
+                &[Task, Comment],
+            ),
+            Self::FixCi => JobProfile::for_users(
+                "fix_ci",
+                "repair the failing checks",
+                JobLane::Change,
+                &[Ticket, OwnPullRequest],
+                &[Instructions],
+            ),
+            Self::AddressReview => JobProfile::for_users(
+                "address_review",
+                "address the review",
+                JobLane::Change,
+                &[Ticket, OwnPullRequest],
+                &[Feedback],
+            ),
+            Self::Review => JobProfile::for_users(
+                "review",
+                "review the pull request",
+                JobLane::Review,
+                &[Ticket],
+                &[Instructions],
+            ),
+            Self::Rehearse => JobProfile {
+                name: "rehearse",
+                task: "tell what a job would write",
+                access: JobAccess::Rehearsal,
+                lane: JobLane::Review,
+            },
+            Self::MarkReady => JobProfile::for_events("mark_ready", "hand the pull request over"),
+            Self::Finish => JobProfile::for_events("finish", "finish this ticket"),
+            Self::BackToDraft => {
+                JobProfile::for_events("back_to_draft", "take the pull request back to draft")
+            }
+            Self::Reopen => JobProfile::for_events("reopen", "follow the pull request again"),
+            Self::Remind => JobProfile::for_events("remind", "remind of the review"),
+        }
+    }
+
     /// Returns the lane in which the job waits, for a job about this repository.
     pub fn lane(self, repository: &RepositoryName) -> Lane {
-        match self {
-            Self::Implement | Self::FixCi | Self::AddressReview => Lane::Change {
+        match self.profile().lane {
+            JobLane::Change => Lane::Change {
                 repository: repository.clone(),
             },
-            Self::Answer | Self::Discuss => Lane::Talk,
-            Self::Triage | Self::Review | Self::Rehearse => Lane::Review,
-            Self::MarkReady | Self::Finish | Self::BackToDraft | Self::Reopen | Self::Remind => Lane::Upkeep,
+            JobLane::Talk => Lane::Talk,
+            JobLane::Review => Lane::Review,
+            JobLane::Upkeep => Lane::Upkeep,
+        }
+    }
+
+    /// Returns true when the job works on a change of the repository.
+    pub fn is_change(self) -> bool {
+        self.profile().lane == JobLane::Change
+    }
+
+    /// Returns true when a user can request the job at the place.
+    pub fn is_for(self, place: RequestPlace) -> bool {
+        match self.profile().access {
+            JobAccess::Users { places, .. } => places.contains(&place),
+            JobAccess::Rehearsal | JobAccess::Event => false,
+        }
+    }
+
+    /// Inputs that a request of the job may contain.
+    pub const fn inputs(self) -> &'static [JobInput] {
+        match self.profile().access {
+            JobAccess::Users { inputs, .. } => inputs,
+            JobAccess::Rehearsal | JobAccess::Event => &[],
         }
     }
 
     /// The name in settings, the API and journals.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Implement => "implement",
-            Self::Triage => "triage",
-            Self::Answer => "answer",
-            Self::Discuss => "discuss",
-            Self::FixCi => "fix_ci",
-            Self::AddressReview => "address_review",
-            Self::Review => "review",
-            Self::MarkReady => "mark_ready",
-            Self::Finish => "finish",
-            Self::BackToDraft => "back_to_draft",
-            Self::Reopen => "reopen",
-            Self::Rehearse => "rehearse",
-            Self::Remind => "remind",
-        }
+        self.profile().name
     }
 }
 

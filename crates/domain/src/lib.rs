@@ -122,7 +122,7 @@ pub use ids::{CallId, OutboundId, RunId};
 pub use instance::InstanceName;
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
 pub use invalid_id::InvalidId;
-pub use job::Job;
+pub use job::{Job, JobAccess, JobInput, JobProfile, RequestPlace};
 pub use job_subject::{
     AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
     JobRequest, JobSubject, LeftThreads, RehearsedJob, ReviewRound, ReviewThread, ThreadDisposition,

@@ -1,7 +1,7 @@
 //! Context of a job in `POST /v1/jobs`, as given by the caller.
 
 use api::types::ContextBody;
-use domain::{DiscussionTask, Job, PullRequestRecord, ReactionSubject, TicketKey};
+use domain::{DiscussionTask, Job, JobInput, PullRequestRecord, ReactionSubject, TicketKey};
 use serde_json::{Map, Value};
 
 use super::ApiProblem;
@@ -33,7 +33,7 @@ impl JobContext {
             ("question", body.question),
             ("feedback", body.feedback),
         ];
-        let heard = name_words_field(job);
+        let heard = job.inputs().iter().find_map(|input| input.text_field());
         let mut words = None;
         for (name, text) in said {
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
@@ -50,8 +50,8 @@ impl JobContext {
             }
             words = Some(text);
         }
-        if job == Job::Answer && words.is_none() {
-            return Err(build_problem("the job answer needs context.question".to_owned()));
+        if job.inputs().contains(&JobInput::Question) && words.is_none() {
+            return Err(build_problem(format!("the job {job} needs context.question")));
         }
         Ok(Self {
             number: parse_number("pr_number", body.pr_number.as_ref())?,
@@ -161,21 +161,23 @@ fn parse_comment_id(job: Job, given: Option<Value>) -> Result<Option<String>, Ap
         Some(Value::Number(id)) => id.as_u64().map(|id| id.to_string()),
         Some(_) => None,
     };
-    match (job, id) {
-        (Job::Answer | Job::Discuss, Some(id)) => Ok(Some(id)),
-        (Job::Answer | Job::Discuss, None) => Err(build_problem(
-            "context.comment_id must be a number, its digits, or an id of GraphQL".to_owned(),
-        )),
-        _ => Err(build_problem(format!(
+    if !job.inputs().contains(&JobInput::Comment) {
+        return Err(build_problem(format!(
             "the job {job} takes no context.comment_id"
-        ))),
+        )));
     }
+    let Some(id) = id else {
+        return Err(build_problem(
+            "context.comment_id must be a number, its digits, or an id of GraphQL".to_owned(),
+        ));
+    };
+    Ok(Some(id))
 }
 
-/// Task of the job `discuss`; other jobs take none.
+/// Task of a job that has one.
 fn parse_task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, ApiProblem> {
     let given = given.filter(|name| !name.is_empty());
-    if job != Job::Discuss {
+    if !job.inputs().contains(&JobInput::Task) {
         return match given {
             Some(_) => Err(build_problem(format!("the job {job} takes no context.task"))),
             None => Ok(None),
@@ -189,7 +191,7 @@ fn parse_task(job: Job, given: Option<&str>) -> Result<Option<DiscussionTask>, A
         None => {
             let names = DiscussionTask::ALL.map(DiscussionTask::as_str).join(", ");
             Err(build_problem(format!(
-                "the job discuss needs context.task, one of: {names}"
+                "the job {job} needs context.task, one of: {names}"
             )))
         }
     }
@@ -205,23 +207,6 @@ fn parse_context(given: &Map<String, Value>) -> Result<ContextBody, ApiProblem> 
     }
     let read = serde_json::from_value(Value::Object(given.clone()));
     read.map_err(|error| build_problem(format!("context: {error}")))
-}
-
-/// Name of the text field that a job uses.
-const fn name_words_field(job: Job) -> Option<&'static str> {
-    match job {
-        Job::Implement | Job::FixCi | Job::Review => Some("instructions"),
-        Job::Answer => Some("question"),
-        Job::AddressReview => Some("feedback"),
-        Job::Triage
-        | Job::Discuss
-        | Job::MarkReady
-        | Job::Finish
-        | Job::BackToDraft
-        | Job::Reopen
-        | Job::Rehearse
-        | Job::Remind => None,
-    }
 }
 
 /// Parses a number or its digits. Dispatchers send empty strings for missing values.

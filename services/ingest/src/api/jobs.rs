@@ -8,8 +8,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    Job, JobSubject, RehearsedJob, RepairResult, RepositoryRules, RunId, TextMarkup, TicketKey,
-    TriggerChannel, TriggerKey, TriggerReason,
+    Job, JobAccess, JobInput, JobSubject, RehearsedJob, RepairResult, RepositoryRules, RequestPlace, RunId,
+    TextMarkup, TicketKey, TriggerChannel, TriggerKey, TriggerReason,
 };
 
 use super::{
@@ -126,38 +126,35 @@ async fn judge_dispatch(
 }
 
 fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), ApiProblem> {
-    let is_folder = matches!(ticket, TicketKey::Folder { .. });
-    let is_discussion = matches!(ticket, TicketKey::Discussion { .. });
-    let problem = match body.job {
-        job if is_discussion && !matches!(job, Job::Answer | Job::Discuss) => {
-            "a discussion has the jobs answer and discuss alone".to_owned()
-        }
-        Job::Discuss if !is_discussion => {
-            "the job discuss is for a discussion: github:OWNER/NAME/discussions/NUMBER".to_owned()
-        }
-        Job::Rehearse => "a job is rehearsed with `mock`".to_owned(),
-        Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Remind => {
+    let (job, place) = (body.job, RequestPlace::of(ticket));
+    if place == RequestPlace::Discussion && !job.is_for(place) {
+        let problem = "a discussion has the jobs answer and discuss alone";
+        return Err(ApiProblem::Unprocessable(problem.to_owned()));
+    }
+    let problem = match job.profile().access {
+        JobAccess::Rehearsal => "a job is rehearsed with `mock`".to_owned(),
+        JobAccess::Event => {
             let follows = "follows from checks, pushes, merges or time, which are looked at by themselves";
-            format!("the job {} {follows}", body.job)
+            format!("the job {job} {follows}")
         }
-        Job::Triage | Job::Answer | Job::FixCi | Job::AddressReview | Job::Review if is_folder => {
+        JobAccess::Users {
+            places: [RequestPlace::Discussion],
+            ..
+        } if place != RequestPlace::Discussion => {
+            format!("the job {job} is for a discussion: github:OWNER/NAME/discussions/NUMBER")
+        }
+        JobAccess::Users { places, .. } if !places.contains(&place) => {
             "a ticket of a folder has the job implement alone".to_owned()
         }
-        Job::Implement if is_folder && body.context.is_some() => {
+        JobAccess::Users { .. } if place == RequestPlace::Folder && body.context.is_some() => {
             "a ticket of a folder says everything in its text".to_owned()
         }
-        Job::Triage | Job::Answer | Job::Discuss | Job::FixCi | Job::AddressReview | Job::Review
-            if body.repository.is_some() =>
+        JobAccess::Users { inputs, .. }
+            if body.repository.is_some() && !inputs.contains(&JobInput::Repository) =>
         {
             "a repository is named for the job implement alone".to_owned()
         }
-        Job::Implement
-        | Job::Triage
-        | Job::Answer
-        | Job::Discuss
-        | Job::FixCi
-        | Job::AddressReview
-        | Job::Review => return Ok(()),
+        JobAccess::Users { .. } => return Ok(()),
     };
     Err(ApiProblem::Unprocessable(problem))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use domain::{
     ChecksConclusion, DiscussionTask, Job, JobRequest, JobSubject, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, ReactionSubject, RepositoryName, RepositoryRules, ReviewRound, SkipReason,
-    TicketBackground, TicketKey, Timestamp, TriggerKey, TriggerReason,
+    PullRequestStatus, ReactionSubject, RepositoryName, RepositoryRules, RequestPlace, ReviewRound,
+    SkipReason, TicketBackground, TicketKey, Timestamp, TriggerKey, TriggerReason,
 };
 use github::PullRequest;
 
@@ -57,8 +57,8 @@ impl EventKind for DispatchEvent {
         if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
             return Ok(EventVerdict::Known(*sequence));
         }
-        let of_a_ticket = matches!(self.job, Job::Implement | Job::Triage | Job::Review);
-        if let Some(record) = self.ours.as_ref().filter(|_| of_a_ticket) {
+        let is_for_ours = self.job.is_for(RequestPlace::OwnPullRequest);
+        if let Some(record) = self.ours.as_ref().filter(|_| !is_for_ours) {
             let url = &record.pull_request.url;
             return Ok(EventVerdict::nothing(format!(
                 "{url} is our own pull request, of {}",

@@ -113,21 +113,7 @@ pub(crate) fn render_closed(by: &str, pull_request: &PullRequestRef) -> String {
 }
 
 pub(crate) fn render_start(job: Job, repository: &RepositoryName, begun: &WorkOrigin) -> String {
-    let work = match job {
-        Job::Implement => "work on this ticket",
-        Job::Triage => "triage this ticket",
-        Job::Answer => "answer the question",
-        Job::Discuss => "look into this discussion",
-        Job::FixCi => "repair the failing checks",
-        Job::AddressReview => "address the review",
-        Job::Review => "review the pull request",
-        Job::MarkReady => "hand the pull request over",
-        Job::Finish => "finish this ticket",
-        Job::BackToDraft => "take the pull request back to draft",
-        Job::Reopen => "follow the pull request again",
-        Job::Rehearse => "tell what a job would write",
-        Job::Remind => "remind of the review",
-    };
+    let work = job.profile().task;
     match &begun.by {
         Some(by) if begun.is_again => {
             format!(

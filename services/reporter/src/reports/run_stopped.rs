@@ -1,6 +1,6 @@
 //! Report of a run that ended without its goal.
 
-use domain::{Job, StopReason, report::RunStopped};
+use domain::{StopReason, report::RunStopped};
 
 use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_failed_try};
 use crate::{board::WorkEnd, message};
@@ -12,10 +12,9 @@ impl ReportKind for RunStopped {
     /// only our account does.
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         let mut effects = vec![show_failed_try(self.pull_request.as_ref(), &self.reason)];
-        let is_change = matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview);
         if self.reason.breaks_circuit() {
             effects.extend(asked.given_back(true));
-        } else if is_change && self.reason.gives_back() {
+        } else if self.job.is_change() && self.reason.gives_back() {
             effects.extend(asked.given_back(false));
         }
         effects

@@ -13,7 +13,7 @@ impl ReportKind for WorkStarted {
             let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
             effects.extend(asked.assigned().into_iter().chain(moved));
         }
-        if matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview) {
+        if self.job.is_change() {
             effects.push(show_round_event(
                 &self.repository,
                 RoundEvent::Begun(self.begun.clone()),
