@@ -96,3 +96,67 @@ fn page_links_resolve_to_headings() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
+
+/// Collects the paths of all files and folders below a folder.
+fn collect_paths(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            collect_paths(&path, found);
+        }
+        found.push(path);
+    }
+}
+
+/// Returns true for the name of one file or folder. A placeholder such as `<kind>` names many.
+fn is_path(code: &str) -> bool {
+    let is_file = [".rs", ".md", ".json", ".toml"]
+        .iter()
+        .any(|ending| code.ends_with(ending));
+    (is_file || code.ends_with('/')) && !code.contains([' ', '<', '*'])
+}
+
+/// Returns the text between backticks in the table of the files that an addition touches.
+fn list_additions_code() -> Vec<String> {
+    let text = std::fs::read_to_string(find_repository_root().join("ARCHITECTURE.md")).unwrap();
+    let (_, table) = text.split_once("## What do I edit to add something?").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    table.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn additions_table_names_existing_files() {
+    let mut paths = Vec::new();
+    collect_paths(&find_repository_root(), &mut paths);
+    let mut named = list_additions_code();
+    named.retain(|code| is_path(code));
+    assert!(named.len() > 30, "the table is not read as expected: {named:?}");
+    named.retain(|name| !paths.iter().any(|path| path.ends_with(name)));
+    assert!(named.is_empty(), "{named:?}");
+}
+
+#[test]
+fn additions_table_names_existing_items() {
+    let mut paths = Vec::new();
+    collect_paths(&find_repository_root(), &mut paths);
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    let sources: String = paths
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let words: BTreeSet<&str> = sources
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    let mut named = list_additions_code();
+    named.retain(|code| {
+        let is_word = code.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+        is_word && code.starts_with(|c: char| c.is_ascii_uppercase())
+    });
+    assert!(named.len() > 20, "the table is not read as expected: {named:?}");
+    named.retain(|name| !words.contains(name.as_str()));
+    assert!(named.is_empty(), "{named:?}");
+}
