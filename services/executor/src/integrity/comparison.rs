@@ -11,7 +11,7 @@ use super::{
     inventory::{ListedTest, list_test_cases},
     new_finding,
     pairing::{are_alike, is_merged_into, pair_cases},
-    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
     patterns::LOOSER,
     truncate_line,
 };
@@ -49,7 +49,7 @@ struct FileCases<'f> {
 pub(super) fn compare_tests(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     let pairs: Vec<FileCases<'_>> = files
         .iter()
-        .filter(|file| has_tests(file))
+        .filter(|file| can_contain_tests(&file.path))
         .map(read_file_cases)
         .collect();
     let mut found: Vec<ChangeFinding> = pairs.iter().flat_map(compare_kept_tests).collect();
@@ -58,15 +58,6 @@ pub(super) fn compare_tests(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     found.extend(pairs.iter().filter_map(all_new_skipped));
     found.extend(find_changed_snapshots(files));
     found
-}
-
-/// Returns true for a file that may contain tests. Rust's unit tests are in the product's files, and dbt's in
-/// YAML properties.
-fn has_tests(file: &ChangedFile) -> bool {
-    let language = detect_language(&file.path);
-    classify_path(&file.path) == FilePurpose::Test
-        || matches!(language, SourceLanguage::Rust)
-        || (language == SourceLanguage::Yaml && classify_path(&file.path) == FilePurpose::Product)
 }
 
 fn read_file_cases(file: &ChangedFile) -> FileCases<'_> {

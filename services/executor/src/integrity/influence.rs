@@ -8,7 +8,7 @@ use super::{
     inventory::{ListedTest, list_test_cases},
     lines::compare_lines,
     pairing::are_alike,
-    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
 };
 use crate::{
     pattern::LazyPattern,
@@ -67,7 +67,7 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
         list_test_cases(detect_language(path), text.as_deref().unwrap_or_default())
     };
     let (mut gone, mut new) = (Vec::new(), Vec::new());
-    for file in files.iter().filter(|file| has_tests(file)) {
+    for file in files.iter().filter(|file| can_contain_tests(&file.path)) {
         let (before, mut after) = (read(&file.path, &file.before), read(&file.path, &file.after));
         for case in before {
             match after.iter().position(|other| other.name == case.name) {
@@ -93,11 +93,6 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
         }
     });
     replaced.collect()
-}
-
-fn has_tests(file: &ChangedFile) -> bool {
-    classify_path(&file.path) == FilePurpose::Test
-        || matches!(detect_language(&file.path), SourceLanguage::Rust)
 }
 
 /// Returns true when all lines that a hunk adds and removes belong to tests.

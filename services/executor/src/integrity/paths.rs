@@ -93,6 +93,28 @@ pub(crate) fn classify_path(path: &str) -> FilePurpose {
     }
 }
 
+/// Returns true for a file that may contain tests. Rust's unit tests are in the product's files, and dbt's in
+/// YAML properties.
+pub(super) fn can_contain_tests(path: &str) -> bool {
+    let purpose = classify_path(path);
+    purpose == FilePurpose::Test
+        || match detect_language(path) {
+            SourceLanguage::Rust => true,
+            SourceLanguage::Yaml => purpose == FilePurpose::Product,
+            SourceLanguage::Python
+            | SourceLanguage::Script
+            | SourceLanguage::Go
+            | SourceLanguage::Jvm
+            | SourceLanguage::Ruby
+            | SourceLanguage::Php
+            | SourceLanguage::CSharp
+            | SourceLanguage::Cpp
+            | SourceLanguage::Sql
+            | SourceLanguage::Shell
+            | SourceLanguage::Other => false,
+        }
+}
+
 pub(super) fn detect_language(path: &str) -> SourceLanguage {
     let name = path.rsplit('/').next().unwrap_or(path);
     if matches!(

@@ -116,6 +116,35 @@ fn removed_test_blocks_in_every_language() {
 }
 
 #[test]
+fn removed_test_is_finding_wherever_listed() {
+    let dbt = "models:\n  - name: orders\n    tests:\n      - unique\n";
+    for (path, before, after) in [
+        ("models/schema.yml", dbt, "models:\n  - name: orders\n"),
+        ("tests/test_a.py", "def test_a():\n    assert f()\n", "x = 1\n"),
+        (
+            "src/a.rs",
+            "#[test]\nfn a() {\n    assert!(f());\n}\n",
+            "fn b() {}\n",
+        ),
+        ("shop/a.py", "def test_a():\n    assert f()\n", "x = 1\n"),
+        (".github/workflows/a.yml", "a:\n  - unique\n", "a:\n"),
+        (
+            "a_test.go",
+            "func TestA(t *testing.T) {\n\tt.Error()\n}\n",
+            "package a\n",
+        ),
+    ] {
+        let files = [build_changed_file(path, before, after)];
+        let is_finding = list_findings(&files)
+            .iter()
+            .any(|(kind, _)| kind == "test_removed");
+        let is_listed = !removed_tests(&files).is_empty();
+        assert_eq!(is_finding, is_listed, "{path}");
+        assert_eq!(is_listed, paths::can_contain_tests(path), "{path}");
+    }
+}
+
+#[test]
 fn moved_or_renamed_test_is_kept() {
     let test = "def test_one():\n    x = f(1)\n    y = f(2)\n    assert x == 1\n    assert y == 2\n";
     let moved = [
