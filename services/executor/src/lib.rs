@@ -28,6 +28,7 @@ mod setup_cache;
 mod spans;
 mod store;
 mod telemetry;
+mod ticket_fences;
 mod tool_call;
 mod tools;
 mod trust;

@@ -26,6 +26,7 @@ use crate::{
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
+    ticket_fences::{FenceRefusal, FenceStep, TicketFences},
     tools,
     trust::PeerTls,
     workspace::{KeepLimits, Workspace},
@@ -97,7 +98,7 @@ pub(crate) struct WorkspaceRegistry {
     total: u32,
     open: Mutex<HashMap<RunId, Arc<OpenedWorkspace>>>,
     opening: Mutex<HashMap<RunId, Arc<AsyncMutex<()>>>>,
-    fences: Mutex<HashMap<TicketKey, RunFence>>,
+    fences: Mutex<TicketFences>,
     changed: watch::Sender<()>,
     started_at: Timestamp,
 }
@@ -134,23 +135,33 @@ impl WorkspaceRegistry {
     /// Refuses a fence that is older than another one of the ticket. A newer fence cancels the calls under
     /// older ones.
     pub(crate) fn check_fence(&self, run: &RunId, fence: RunFence) -> Result<(), Status> {
+        self.raise_fence(run, fence)
+            .map_err(|refusal| refusal.status(fence))
+    }
+
+    fn raise_fence(&self, run: &RunId, fence: RunFence) -> Result<(), FenceRefusal> {
+        // The lock is held until the calls are cancelled, so that none of them starts in between.
         let mut fences = lock_ignoring_poison(&self.fences);
-        // A fence is never removed: a planner with an older one may call at any later time.
-        let highest = fences.entry(run.ticket().clone()).or_insert(fence);
-        if fence < *highest {
-            return Err(Status::failed_precondition(format!(
-                "fence {fence} is older than {highest}"
-            )));
-        }
-        let is_newer = fence > *highest;
-        *highest = fence;
-        if is_newer {
-            let open = lock_ignoring_poison(&self.open);
-            open.iter()
-                .filter(|(other, _)| other.ticket() == run.ticket())
-                .for_each(|(_, open)| open.renew());
+        match fences.raise(run.ticket(), fence, || self.tickets_in_use())? {
+            FenceStep::Same => {}
+            FenceStep::Newer => {
+                let open = lock_ignoring_poison(&self.open);
+                open.iter()
+                    .filter(|(other, _)| other.ticket() == run.ticket())
+                    .for_each(|(_, open)| open.renew());
+            }
         }
         Ok(())
+    }
+
+    /// Returns the tickets that have a workspace, or whose workspace is being opened.
+    fn tickets_in_use(&self) -> Vec<TicketKey> {
+        let opening = lock_ignoring_poison(&self.opening);
+        let mut tickets: Vec<TicketKey> = opening.keys().map(|run| run.ticket().clone()).collect();
+        drop(opening);
+        let open = lock_ignoring_poison(&self.open);
+        tickets.extend(open.keys().map(|run| run.ticket().clone()));
+        tickets
     }
 
     /// Returns the lock that prevents a run from opening two workspaces at once.
@@ -177,12 +188,20 @@ impl WorkspaceRegistry {
         if grant.workspace.as_deref() != Some(id) {
             return Err(Status::permission_denied("the grant is for another workspace"));
         }
-        self.check_fence(&grant.run, fence)?;
         let gone = || Status::not_found("the workspace is gone");
+        let check = || {
+            self.raise_fence(&grant.run, fence)
+                .map_err(|refusal| match refusal {
+                    FenceRefusal::Older(_) => refusal.status(fence),
+                    // The fence of an open workspace is never forgotten.
+                    FenceRefusal::Forgotten(_) => gone(),
+                })
+        };
+        check()?;
         let used = self.of_run(&grant.run).ok_or_else(gone)?;
         // A second check: a newer fence that arrived between the first check and `of_run` did not cancel this
         // use.
-        self.check_fence(&grant.run, fence)?;
+        check()?;
         let workspace = &used.open.workspace;
         if workspace.repository != grant.repository {
             return Err(Status::permission_denied("the grant is for another repository"));
