@@ -10,6 +10,9 @@ use tokio::sync::watch;
 
 // A planner repeats only its last call, so older results are dropped beyond this number of bytes.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
+/// Limit of known ids of finished calls. Beyond it the oldest ids are forgotten; a planner repeats only its
+/// last calls, so none of them arrives again.
+const MAX_IDS: usize = 4096;
 
 /// Result that can be stored.
 pub(crate) trait StoredCallResult: Clone {
@@ -74,6 +77,7 @@ impl<R> Default for CallMemory<R> {
         Self(Arc::new(Mutex::new(CallResults {
             slots: HashMap::new(),
             kept: VecDeque::new(),
+            dropped: VecDeque::new(),
             bytes: 0,
         })))
     }
@@ -84,6 +88,8 @@ struct CallResults<R> {
     slots: HashMap<String, Option<ResultSlot<R>>>,
     /// Ids and sizes of the stored results, the oldest first.
     kept: VecDeque<(String, usize)>,
+    /// Ids whose results were dropped, the oldest first.
+    dropped: VecDeque<String>,
     bytes: usize,
 }
 
@@ -151,15 +157,22 @@ impl<R: StoredCallResult> CallMemory<R> {
 }
 
 impl<R> CallResults<R> {
-    /// Drops the oldest results beyond the limit, but never the last one.
+    /// Drops the oldest results and ids beyond the limits, but never the last result.
     fn make_room(&mut self) {
-        while self.bytes > MAX_KEPT && self.kept.len() > 1 {
+        // Empty results count for nothing in bytes, so their number is limited too.
+        while (self.bytes > MAX_KEPT || self.kept.len() > MAX_IDS) && self.kept.len() > 1 {
             let Some((id, size)) = self.kept.pop_front() else {
                 return;
             };
             self.bytes -= size;
             // The id stays known, because a repeated call must not run again.
-            self.slots.insert(id, None);
+            self.slots.insert(id.clone(), None);
+            self.dropped.push_back(id);
+        }
+        while self.kept.len() + self.dropped.len() > MAX_IDS
+            && let Some(id) = self.dropped.pop_front()
+        {
+            self.slots.remove(&id);
         }
     }
 }
@@ -284,5 +297,26 @@ mod tests {
             find_known_result(&memory, "large").unwrap().content.len(),
             2 * MAX_KEPT
         );
+    }
+
+    #[test]
+    fn known_call_ids_stay_within_limit() {
+        for content in [String::new(), "x".repeat(MAX_KEPT / 100)] {
+            let memory = CallMemory::default();
+            for number in 0..3 * MAX_IDS {
+                begin_new_call(&memory, &number.to_string()).finish(build_content_result(content.clone()));
+            }
+            let calls = memory.lock();
+            assert_eq!(calls.slots.len(), MAX_IDS);
+            assert!(calls.kept.len() + calls.dropped.len() <= MAX_IDS);
+            drop(calls);
+            // Ids within the limit never run again.
+            for number in [2 * MAX_IDS, 3 * MAX_IDS - 1] {
+                assert!(
+                    find_known_result(&memory, &number.to_string()).is_some(),
+                    "{number}"
+                );
+            }
+        }
     }
 }
