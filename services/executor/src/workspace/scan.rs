@@ -290,12 +290,15 @@ impl Workspace {
             .iter()
             .filter(|path| !known.contains(path) && !tracked.contains_key(*path))
         {
-            let is_there = self
-                .root()
-                .stat(path)
-                .is_ok_and(|stat| stat.is_some_and(|stat| stat.kind != FileKind::Folder));
-            if is_there {
-                omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
+            match self.root().stat(path) {
+                Ok(Some(stat)) if stat.kind != FileKind::Folder => {
+                    omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
+                }
+                // Without this the list would grow with every file that the model creates and removes.
+                Ok(None) => {
+                    self.lock().written.remove(path);
+                }
+                Ok(Some(_)) | Err(_) => {}
             }
         }
         for path in skipped.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -219,3 +219,24 @@ fn ignored_paths_of_tools_are_named() {
     let news = world.call.workspace.news();
     assert!(news.contains("  b.gen.py: an ignore rule names it"), "{news}");
 }
+
+#[test]
+fn removed_files_leave_list_of_written() {
+    let world = create_branched_world();
+    let workspace = &world.call.workspace;
+    let root = workspace.root().path();
+    for number in 0..20 {
+        let name = format!("draft-{number}");
+        world
+            .run("write_file", &json!({ "path": name, "content": "x" }))
+            .unwrap();
+        workspace.has_changed().unwrap();
+        fs::remove_file(root.join(&name)).unwrap();
+    }
+    world
+        .run("write_file", &json!({ "path": "kept", "content": "x" }))
+        .unwrap();
+    workspace.has_changed().unwrap();
+    let written: Vec<_> = workspace.lock().written.iter().cloned().collect();
+    assert_eq!(written, [PathBuf::from("kept")]);
+}
