@@ -353,6 +353,30 @@ fn errors_are_logged_with_their_causes() {
     assert!(seen > 50, "the log lines are not read as expected: {seen}");
 }
 
+/// A copy of a limit in a text stays behind when the constant changes.
+#[test]
+fn texts_take_size_limits_from_constants() {
+    let literal = regex::Regex::new(r#""[^"]*\b\d[\d,]* (?:KiB|MiB|GiB)\b"#).unwrap();
+    assert!(literal.is_match(r#"format!("the pack is larger than 256 MiB")"#));
+    assert!(!literal.is_match(r#"format!("the pack is larger than {} MiB", MAX >> 20)"#));
+    for folder in ["crates", "services", "cli"] {
+        for file in rust_files(&find_repository_root().join(folder)) {
+            let path = file.display().to_string();
+            if path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("crates/testkit") {
+                continue;
+            }
+            for (number, line) in production_lines(&file).iter().enumerate() {
+                let is_comment = line.trim_start().starts_with("//");
+                assert!(
+                    is_comment || !literal.is_match(line),
+                    "{path}:{}: the text states a limit, which its constant must give: {line}",
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
 /// Files besides reports and effects that compose, store or send texts for users.
 const WORDLESS: [&str; 9] = [
     "board.rs",

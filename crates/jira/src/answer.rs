@@ -57,7 +57,7 @@ pub(crate) async fn read_bounded_body(mut response: Response, write: bool) -> Re
         // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(Error::Malformed {
-                detail: "more than 16 MiB".to_owned(),
+                detail: format!("more than {} MiB", MAX_ANSWER_BYTES >> 20),
             });
         }
         body.extend_from_slice(&chunk);

@@ -40,7 +40,7 @@ impl fmt::Display for IndexSkip {
             Self::Vendored => "vendored or output of a build",
             Self::Generated => "generated",
             Self::Instructions => "instructions for agents",
-            Self::TooLarge => "larger than 512 KiB",
+            Self::TooLarge => return write!(to, "larger than {} KiB", MAX_FILE_BYTES >> 10),
             Self::Binary => "binary",
             Self::LongLines => "very long lines",
             Self::LfsPointer => "a pointer of Git LFS",

@@ -220,7 +220,10 @@ async fn receive_pack(mut parts: Streaming<OpenWorkspaceRequest>) -> Result<Vec<
             ));
         };
         if pack.len() + chunk.len() > MAX_PACK_BYTES {
-            return Err(Status::invalid_argument("the pack is larger than 256 MiB"));
+            return Err(Status::invalid_argument(format!(
+                "the pack is larger than {} MiB",
+                MAX_PACK_BYTES >> 20
+            )));
         }
         pack.extend(chunk);
     }
