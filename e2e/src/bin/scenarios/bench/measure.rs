@@ -91,3 +91,30 @@ impl DurationSamples {
 pub(crate) fn convert_to_milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
+
+/// Computes the mean time between consecutive moments; zero for fewer than two.
+pub(crate) fn compute_mean_interval(moments: &[Instant]) -> Duration {
+    let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
+        return Duration::ZERO;
+    };
+    // Moments enclose one interval fewer than their number.
+    let intervals = u32::try_from(moments.len() - 1).unwrap_or(u32::MAX).max(1);
+    last.saturating_duration_since(*first) / intervals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_interval_follows_number_of_moments() {
+        let start = Instant::now();
+        for count in [0, 1, 2, 5, 50, 51] {
+            let moments: Vec<Instant> = (0..count)
+                .map(|number| start + Duration::from_secs(number))
+                .collect();
+            let expected = Duration::from_secs(u64::from(count > 1));
+            assert_eq!(compute_mean_interval(&moments), expected, "{count} moments");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use testkit::{ScriptStep, fixture, model::MODEL_API_KEY};
 use tokio::time::{Instant, sleep};
 
 use crate::bench::{
-    measure::{DurationSamples, convert_to_milliseconds, print_figure},
+    measure::{DurationSamples, compute_mean_interval, convert_to_milliseconds, print_figure},
     processes::ServiceProcesses,
 };
 
@@ -126,8 +126,8 @@ pub(crate) async fn measure_turns(world: &TestWorld, command: Duration) -> anyho
             .filter(|call| call.marker == marker)
             .collect();
         ensure!(calls.len() == TURNS, "{} turns instead of {TURNS}", calls.len());
-        // 50 calls enclose 49 turns.
-        let wall = calls[TURNS - 1].at.saturating_duration_since(calls[0].at) / 49;
+        let moments: Vec<Instant> = calls.iter().map(|call| call.at).collect();
+        let wall = compute_mean_interval(&moments);
         let model = time_model_answers(world, calls.into_iter().map(|call| call.request).collect()).await?;
         walls.add(wall);
         overheads.add(wall.saturating_sub(model + command));
