@@ -135,7 +135,7 @@ fn render_table(table: &SpendTable) -> Vec<String> {
             calls => format!("  ({calls} calls without a known price)"),
         };
         lines.push(format!(
-            "{name:<32} {:>10} {:>7} calls {:>12} tokens{unpriced}",
+            "{name:<32} {:>10} {:>7} calls {:>12} tokens in and out{unpriced}",
             sum.cost_usd.to_string(),
             sum.calls,
             sum.tokens
@@ -191,6 +191,7 @@ mod tests {
         );
         let shown = render_table(&table);
         assert!(shown[1].starts_with("acme/shop "), "{}", shown[1]);
+        assert!(shown[1].contains("20 tokens in and out"), "{}", shown[1]);
         assert!(
             shown[1].ends_with("(1 calls without a known price)"),
             "{}",

@@ -30,10 +30,11 @@ fn format_usage(reply: &ModelReply) -> String {
     let cost = cost.map_or_else(String::new, |micros| format!(", {}", format_dollars(micros)));
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
-        cached => format!(", {cached} cached"),
+        // Cached tokens are a part of the tokens in.
+        cached => format!(", {cached} of them cached"),
     };
     format!(
-        "{}+{} tokens{cached}{cost}",
+        "{} tokens in{cached}, {} out{cost}",
         usage.input_tokens, usage.output_tokens
     )
 }

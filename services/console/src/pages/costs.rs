@@ -85,12 +85,12 @@ fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLin
     html! {
         h2 { "By " (name.to_lowercase()) }
         table.stack {
-            caption { (name) ", replies, tokens and money" }
+            caption { (name) ", replies, tokens (cached ones included) and money" }
             thead {
                 tr {
                     th scope="col" { (name) }
                     th.number scope="col" { "Replies" }
-                    th.number scope="col" { "Tokens" }
+                    th.number scope="col" { "Tokens in and out" }
                     th.number scope="col" { "Cost" }
                 }
             }
@@ -99,7 +99,7 @@ fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLin
                     tr {
                         th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
                         td.number data-name="Replies" { (format_count(sum.calls)) }
-                        td.number data-name="Tokens" { (format_count(sum.tokens)) }
+                        td.number data-name="Tokens in and out" { (format_count(sum.tokens)) }
                         td.number data-name="Cost" { (format_money(Dollars::from_micros(sum.micros), sum.unpriced)) }
                     }
                 }

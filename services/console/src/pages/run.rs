@@ -190,8 +190,8 @@ fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
             dt { "Model" }
             dd {
                 (run.turns) " turns, " (overview.tool_calls) " tools; "
-                (format_count(overview.input_tokens)) " tokens in, " (format_count(overview.cached_tokens)) " cached, "
-                (format_count(overview.output_tokens)) " out"
+                (format_count(overview.input_tokens)) " tokens in, " (format_count(overview.cached_tokens))
+                " of them cached, " (format_count(overview.output_tokens)) " out"
             }
             dt { "Cost" }
             dd { (format_money(overview.cost_usd, u64::from(overview.unpriced))) }

@@ -204,6 +204,43 @@ fn a_run_tells_what_happened() {
 }
 
 #[test]
+fn every_page_counts_cached_tokens_as_read() {
+    let mut view = build_run_view(RunState::Finished, None, Some(gave_up()));
+    view.overview = Some(OverviewView {
+        tokens: 1_050,
+        input_tokens: 1_000,
+        cached_tokens: 600,
+        output_tokens: 50,
+        ..OverviewView::default()
+    });
+    let known = run::RunWithJournal {
+        id: "jira:ENG-12@57".parse().unwrap(),
+        view,
+        journal: Vec::new(),
+    };
+    let page = render_safe_page(run::render_run(&known, false, None));
+    assert!(
+        page.contains("1,000 tokens in, 600 of them cached, 50 out"),
+        "{page}"
+    );
+    let asked = costs::CostsQuery {
+        since: String::new(),
+        until: String::new(),
+    };
+    let spent = SpendView {
+        since: String::new(),
+        until: String::new(),
+        lines: vec![build_spend_line("2026-11-24", 1)],
+        next: None,
+    };
+    let page = render_safe_page(costs::render_costs(&asked, &spent));
+    assert!(
+        page.contains("cached ones included") && page.contains(">Tokens in and out<"),
+        "{page}"
+    );
+}
+
+#[test]
 fn approval_page_shows_plan_or_diff() {
     let plan = ChangePlan {
         goal: build_hostile_text(),
@@ -316,9 +353,8 @@ fn rules_are_listed_with_their_problems() {
     insta::assert_snapshot!(render_safe_page(rules::render_rules(&some_rules())));
 }
 
-#[test]
-fn costs_are_added_up_by_name() {
-    let line = |day: &str, calls| SpendLine {
+fn build_spend_line(day: &str, calls: u64) -> SpendLine {
+    SpendLine {
         day: day.to_owned(),
         organization: build_hostile_text(),
         repository: build_hostile_text(),
@@ -330,11 +366,18 @@ fn costs_are_added_up_by_name() {
         cost_usd: Dollars::from_micros(1_500_000),
         tokens: 12_345,
         unpriced: calls / 2,
-    };
+    }
+}
+
+#[test]
+fn costs_are_added_up_by_name() {
     let spent = SpendView {
         since: build_hostile_text(),
         until: build_hostile_text(),
-        lines: vec![line("2026-11-24", 1), line("2026-11-25", 2)],
+        lines: vec![
+            build_spend_line("2026-11-24", 1),
+            build_spend_line("2026-11-25", 2),
+        ],
         next: None,
     };
     let asked = costs::CostsQuery {

@@ -156,7 +156,7 @@ fn render_ticket_facts(known: &TicketReadings) -> Markup {
         dl.facts {
             dt { "Cost" }
             dd {
-                (format_money(cost, unpriced)) ", " (format_count(tokens)) " tokens"
+                (format_money(cost, unpriced)) ", " (format_count(tokens)) " tokens in and out"
                 @if known.runs.len() > known.overviews.len() { ", of its last " (known.overviews.len()) " runs that have begun" }
             }
             @for pull in pulls { dt { "Pull request" } dd { (render_link(&pull.url)) " from " code { (make_visible(&pull.branch)) } } }
