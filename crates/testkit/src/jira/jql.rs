@@ -18,7 +18,41 @@ pub(super) struct JqlQuery {
     pub(super) title_words: Vec<String>,
     /// Keys of which the issue must have one.
     pub(super) keys: Vec<String>,
-    pub(super) ascending: bool,
+    /// Orders of the hits, the most significant first.
+    pub(super) order: Vec<JqlOrder>,
+}
+
+/// One term of `ORDER BY`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JqlOrder {
+    pub(super) field: OrderField,
+    pub(super) is_ascending: bool,
+}
+
+/// Field by which hits can be ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OrderField {
+    Updated,
+    Created,
+    Key,
+    Priority,
+    Status,
+    Summary,
+}
+
+impl OrderField {
+    fn parse(token: &JqlToken) -> Option<Self> {
+        let fields = [
+            ("updated", Self::Updated),
+            ("created", Self::Created),
+            ("key", Self::Key),
+            ("priority", Self::Priority),
+            ("status", Self::Status),
+            ("summary", Self::Summary),
+        ];
+        let found = fields.into_iter().find(|(name, _)| token.is(name));
+        found.map(|(_, field)| field)
+    }
 }
 
 /// Parses a query of this form; unknown fields and operators are errors:
@@ -26,7 +60,7 @@ pub(super) struct JqlQuery {
 /// ```text
 /// project = "X" [AND status = "Y"] [AND updated >= "yyyy-MM-dd HH:mm"|"-17m"] [AND statusCategory != Done]
 /// [AND (summary ~ "word" OR …)] [AND key in ("X-1", …)] [AND created >= …] [AND labels = "x"] [AND (…)]
-/// [ORDER BY field [ASC|DESC], …]
+/// [ORDER BY field ASC|DESC, …]
 /// ```
 pub(super) fn parse_query(text: &str) -> Result<JqlQuery, String> {
     let tokens = split_tokens(text)?;
@@ -34,7 +68,7 @@ pub(super) fn parse_query(text: &str) -> Result<JqlQuery, String> {
     let order = tokens.iter().position(|token| token.is("ORDER"));
     let (conditions, order) = tokens.split_at(order.unwrap_or(tokens.len()));
     let mut query = JqlQuery {
-        ascending: read_order(order)?,
+        order: read_order(order)?,
         ..JqlQuery::default()
     };
     if conditions.is_empty() {
@@ -78,7 +112,7 @@ fn read_conditions(query: &mut JqlQuery, conditions: &[JqlToken]) -> Result<(), 
                     && close.is(")")
                     && !keys.is_empty() =>
             {
-                query.keys = keys.iter().map(|key| key.text.clone()).collect();
+                query.keys = read_list(keys)?;
             }
             [field, operator, value] => read_condition(query, &field.text, &operator.text, value)?,
             _ => return Err(format!("condition {} is not `field operator value`", index + 1)),
@@ -149,18 +183,42 @@ fn parse_minute(text: &str) -> Option<OffsetDateTime> {
     Some(at.assume_utc())
 }
 
-fn read_order(tokens: &[JqlToken]) -> Result<bool, String> {
-    match tokens {
-        [] => Ok(true),
-        [_, by, field, rest @ ..] if by.is("BY") => {
-            let known = ["updated", "created", "key", "rank"];
-            if !known.iter().any(|name| field.is(name)) {
-                return Err(format!("cannot order by {}", field.text));
-            }
-            Ok(!rest.first().is_some_and(|direction| direction.is("DESC")))
+/// Reads the values of a list, which commas separate.
+fn read_list(tokens: &[JqlToken]) -> Result<Vec<String>, String> {
+    let values = tokens.split(|token| token.is(","));
+    values
+        .map(|value| match value {
+            [value] => Ok(value.text.clone()),
+            _ => Err("expected one value between commas".to_owned()),
+        })
+        .collect()
+}
+
+/// Reads `ORDER BY`. A term without a direction has the direction of its field in Jira, which differs by field
+/// and site, so it is refused.
+fn read_order(tokens: &[JqlToken]) -> Result<Vec<JqlOrder>, String> {
+    let terms = match tokens {
+        [] => return Ok(Vec::new()),
+        [_, by, terms @ ..] if by.is("BY") => terms,
+        _ => return Err("expected ORDER BY field".to_owned()),
+    };
+    let mut order: Vec<JqlOrder> = Vec::new();
+    for term in terms.split(|token| token.is(",")) {
+        let [field, direction] = term else {
+            return Err("expected `field ASC` or `field DESC` between the commas of ORDER BY".to_owned());
+        };
+        let is_ascending = direction.is("ASC");
+        if !is_ascending && !direction.is("DESC") {
+            return Err(format!("expected ASC or DESC instead of {}", direction.text));
         }
-        _ => Err("expected ORDER BY field".to_owned()),
+        let field = OrderField::parse(field)
+            .ok_or_else(|| format!("Not able to sort using field '{}'.", field.text))?;
+        if order.iter().any(|known| known.field == field) {
+            return Err(format!("The sort field {field:?} is referenced multiple times"));
+        }
+        order.push(JqlOrder { field, is_ascending });
     }
+    Ok(order)
 }
 
 #[derive(Debug)]
@@ -180,7 +238,7 @@ fn split_tokens(text: &str) -> Result<Vec<JqlToken>, String> {
     let mut rest = text.chars().peekable();
     while let Some(first) = rest.next() {
         match first {
-            c if c.is_whitespace() || c == ',' => {}
+            c if c.is_whitespace() => {}
             quote @ ('"' | '\'') => {
                 let mut word = String::new();
                 loop {
@@ -197,8 +255,8 @@ fn split_tokens(text: &str) -> Result<Vec<JqlToken>, String> {
                     quoted: true,
                 });
             }
-            bracket @ ('(' | ')') => tokens.push(JqlToken {
-                text: bracket.to_string(),
+            mark @ ('(' | ')' | ',') => tokens.push(JqlToken {
+                text: mark.to_string(),
                 quoted: false,
             }),
             first => {
@@ -239,7 +297,11 @@ mod tests {
         assert_eq!(query.project.as_deref(), Some("ENG"));
         assert_eq!(query.status.as_deref(), Some("Ready \"for\" Agent"));
         assert_eq!(query.updated_since.unwrap().year(), 2026);
-        assert!(query.ascending);
+        let updated = JqlOrder {
+            field: OrderField::Updated,
+            is_ascending: true,
+        };
+        assert_eq!(query.order, [updated]);
     }
 
     #[test]
@@ -248,12 +310,29 @@ mod tests {
             r#"project = "ENG" AND statusCategory != Done AND (summary ~ "Cart" OR summary ~ "total") ORDER BY updated DESC"#,
         )
         .unwrap();
-        assert!(query.is_unfinished && !query.ascending);
+        assert!(query.is_unfinished && !query.order[0].is_ascending);
         assert_eq!(query.title_words, ["cart", "total"]);
         assert_eq!(
             parse_query(r#"key in ("ENG-1", "ENG-2")"#).unwrap().keys,
             ["ENG-1", "ENG-2"]
         );
+    }
+
+    #[test]
+    fn each_term_of_order_is_read() {
+        let query = parse_query("project = ENG ORDER BY priority DESC, created asc,key DESC").unwrap();
+        let expected = [
+            (OrderField::Priority, false),
+            (OrderField::Created, true),
+            (OrderField::Key, false),
+        ];
+        let found: Vec<_> = query
+            .order
+            .iter()
+            .map(|order| (order.field, order.is_ascending))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(parse_query("project = ENG").unwrap().order, []);
     }
 
     #[test]
@@ -298,6 +377,18 @@ mod tests {
             "(summary ~ a",
             "key in ()",
             "statusCategory != Dune",
+            "key in (A-1 A-2)",
+            "key in (A-1,)",
+            "project = ENG, status = x",
+            "project = ENG ORDER",
+            "project = ENG ORDER BY",
+            "project = ENG ORDER BY updated",
+            "project = ENG ORDER BY updated UP",
+            "project = ENG ORDER BY colour ASC",
+            "project = ENG ORDER BY updated ASC key DESC",
+            "project = ENG ORDER BY updated ASC,",
+            "project = ENG ORDER BY updated ASC, updated DESC",
+            "project = ENG ORDER BY updated ASC AND status = x",
         ] {
             assert!(parse_query(text).is_err(), "{text}");
         }

@@ -1,5 +1,6 @@
 //! Search routes, which the poller pages through.
 
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -10,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::desk::JiraState;
 use super::extractors::{JiraCaller, JsonBody};
-use super::jql;
+use super::jql::{self, OrderField};
 use super::rest::{JiraAnswer, default_page, issue_json, render_bad_request};
-use super::state::{TicketRecord, jira_time};
+use super::state::{PRIORITIES, TicketRecord, jira_time};
 use crate::http::render_json_answer;
 
 #[derive(Deserialize)]
@@ -124,12 +125,42 @@ fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Resp
         .into_iter()
         .filter(|issue| matches_query(desk, &query, issue))
         .collect();
-    // All supported orders are treated like the order by update, which the poller uses.
-    found.sort_by(|left, right| left.updated.cmp(&right.updated));
-    if !query.ascending {
-        found.reverse();
+    // Without an order, and among equal hits, the newest ticket is first.
+    found.sort_by_key(|issue| Reverse(issue.id));
+    for order in query.order.iter().rev() {
+        found.sort_by(|left, right| {
+            let compared = compare_by_field(order.field, left, right);
+            if order.is_ascending {
+                compared
+            } else {
+                compared.reverse()
+            }
+        });
     }
     Ok(found)
+}
+
+/// Compares two tickets by a field, in ascending order.
+fn compare_by_field(field: OrderField, left: &TicketRecord, right: &TicketRecord) -> Ordering {
+    // The number of a key counts, so `ENG-9` precedes `ENG-10`.
+    let key = |issue: &TicketRecord| {
+        let number = issue
+            .key
+            .rsplit('-')
+            .next()
+            .and_then(|number| number.parse::<u64>().ok());
+        (issue.project.clone(), number)
+    };
+    // The list of priorities begins with the highest.
+    let priority = |issue: &TicketRecord| Reverse(PRIORITIES.iter().position(|name| *name == issue.priority));
+    match field {
+        OrderField::Updated => left.updated.cmp(&right.updated),
+        OrderField::Created => left.created.cmp(&right.created),
+        OrderField::Key => key(left).cmp(&key(right)),
+        OrderField::Priority => priority(left).cmp(&priority(right)),
+        OrderField::Status => left.status.cmp(&right.status),
+        OrderField::Summary => left.summary.cmp(&right.summary),
+    }
 }
 
 /// Returns Jira's error for a project or status that does not exist. Jira refuses such queries; an empty

@@ -449,3 +449,62 @@ async fn data_center_signs_webhooks_since_release_ten() {
         assert_eq!(alone.2["issue"], Value::Null);
     }
 }
+
+/// Returns the keys of the hits of a query.
+async fn search_keys(jira: &FakeJira, jql: &str) -> Vec<String> {
+    let body = json!({"jql": jql, "fields": ["summary"]});
+    let (status, found) = call_jira(jira, false, Method::POST, "/search/jql", Some(body)).await;
+    assert_eq!(status, 200, "{found}");
+    let issues = found["issues"].as_array().unwrap().iter();
+    issues
+        .map(|issue| issue["key"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn search_orders_hits_as_asked() {
+    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    for number in 1..=11 {
+        let summary = format!("ticket {}", number % 3);
+        jira.create_issue("ENG", &summary, "", "Bug", &[]);
+    }
+    for (key, priority) in [("ENG-5", "Highest"), ("ENG-2", "Lowest")] {
+        let edit = Some(json!({"fields": {"priority": {"name": priority}}}));
+        let (status, _) = call_jira(&jira, true, Method::PUT, &format!("/issue/{key}"), edit).await;
+        assert_eq!(status, 204);
+    }
+    let ordered = async |order: &str| search_keys(&jira, &format!("project = ENG {order}")).await;
+    let first = |keys: Vec<String>| keys.into_iter().take(3).collect::<Vec<_>>();
+    assert_eq!(
+        first(ordered("ORDER BY key ASC").await),
+        ["ENG-1", "ENG-2", "ENG-3"]
+    );
+    assert_eq!(
+        first(ordered("ORDER BY key DESC").await),
+        ["ENG-11", "ENG-10", "ENG-9"]
+    );
+    assert_eq!(
+        ordered("ORDER BY priority DESC, key ASC").await[..2],
+        ["ENG-5", "ENG-1"]
+    );
+    assert_eq!(
+        ordered("ORDER BY priority ASC, key ASC").await[..2],
+        ["ENG-2", "ENG-1"]
+    );
+    assert_eq!(
+        first(ordered("ORDER BY summary DESC, key DESC").await),
+        ["ENG-11", "ENG-8", "ENG-5"]
+    );
+    let mut newest = ordered("ORDER BY key ASC").await;
+    newest.reverse();
+    assert_eq!(ordered("").await, newest);
+    for order in [
+        "ORDER BY updated",
+        "ORDER BY updated ASC key ASC",
+        "ORDER BY votes ASC",
+    ] {
+        let body = Some(json!({"jql": format!("project = ENG {order}"), "fields": ["summary"]}));
+        let (status, _) = call_jira(&jira, false, Method::POST, "/search/jql", body).await;
+        assert_eq!(status, 400, "{order}");
+    }
+}
