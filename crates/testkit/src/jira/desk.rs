@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::access::ProjectRoleMembers;
 use super::site::StandInSite;
 use super::state::{
-    ChangelogEntry, JiraAccount, PRIORITIES, RemoteLink, TicketLink, TicketRecord, WorkflowStatus, jira_now,
-    status_id,
+    ChangelogEntry, DONE, JiraAccount, PRIORITIES, RemoteLink, TicketLink, TicketRecord, WorkflowStatus,
+    jira_now, resolution_id, status_id,
 };
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock_state};
@@ -184,7 +184,15 @@ impl JiraState {
             .collect()
     }
 
-    pub(super) fn transition(&self, key: &str, to: usize, by: &JiraAccount) -> Result<String, MoveError> {
+    /// Moves a ticket. As in Jira's own workflows, a done status comes with a resolution, and another status
+    /// removes it.
+    pub(super) fn transition(
+        &self,
+        key: &str,
+        to: usize,
+        resolution: Option<&'static str>,
+        by: &JiraAccount,
+    ) -> Result<String, MoveError> {
         let mut issues = lock_state(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key).ok_or(MoveError::NoIssue)?;
@@ -197,17 +205,21 @@ impl JiraState {
             "from": status_id(issue.status), "fromString": self.statuses[issue.status].name,
             "to": status_id(to), "toString": target.name,
         });
-        issue.status = to;
-        issue.status_changed = jira_now();
-        self.record(issue, id, by, vec![item]);
-        Ok(id.to_string())
-    }
-
-    /// Sets a ticket's resolution. The transition that comes with it sends the webhook.
-    pub(super) fn resolve(&self, key: &str, resolution: &str) {
-        if let Some(issue) = lock_state(&self.issues).named(key) {
-            issue.resolution = Some(resolution.to_owned());
+        let mut items = vec![item];
+        let is_done = target.category == "done";
+        let resolution = is_done.then(|| resolution.or(issue.resolution).unwrap_or(DONE));
+        if resolution != issue.resolution {
+            let id = |name: Option<&str>| name.and_then(resolution_id);
+            items.push(json!({
+                "field": "resolution", "fieldtype": "jira", "fieldId": "resolution",
+                "from": id(issue.resolution), "fromString": issue.resolution, "to": id(resolution),
+                "toString": resolution,
+            }));
         }
+        (issue.status, issue.resolution) = (to, resolution);
+        issue.status_changed = jira_now();
+        self.record(issue, id, by, items);
+        Ok(id.to_string())
     }
 
     pub(super) fn delete(&self, key: &str, by: &JiraAccount) -> Option<()> {

@@ -175,7 +175,7 @@ impl FakeJira {
             .position(|known| known.name == status)
             .unwrap_or(usize::MAX);
         self.desk
-            .transition(key, to, &JiraAccount::person(by))
+            .transition(key, to, None, &JiraAccount::person(by))
             .map_err(|problem| match problem {
                 MoveError::NoIssue => anyhow::anyhow!("there is no ticket {key}"),
                 MoveError::NoStatus => anyhow::anyhow!("there is no status {status:?}"),

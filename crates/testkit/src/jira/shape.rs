@@ -8,7 +8,7 @@ use super::adf;
 use super::site::StandInSite;
 use super::state::{
     ChangelogEntry, JiraAccount, PRIORITIES, RemoteLink, TicketCommentRecord, TicketRecord, WorkflowStatus,
-    status_id,
+    resolution_id, status_id,
 };
 
 /// Id of every issue type; the stand-in distinguishes types by name alone.
@@ -183,6 +183,12 @@ fn render_priority(name: &str, site: &StandInSite) -> Value {
     })
 }
 
+fn render_resolution(name: &str, site: &StandInSite) -> Value {
+    let id = resolution_id(name);
+    let own = format!("{}/resolution/{}", build_rest_base(site), id.unwrap_or_default());
+    json!({"self": own, "id": id, "name": name, "description": ""})
+}
+
 pub(super) fn render_group(name: &str, site: &StandInSite) -> Value {
     if !site.is_cloud() {
         return json!({"name": name, "self": format!("{}/group?groupname={name}", build_rest_base(site))});
@@ -236,6 +242,8 @@ impl TicketRecord {
             "summary": self.summary, "description": self.description, "labels": self.labels, "components": components,
             "issuetype": issue_type(&self.kind, site), "priority": render_priority(self.priority, site), "project": render_project(&self.project, site),
             "status": statuses[self.status].json(self.status, site), "statuscategorychangedate": self.status_changed,
+            "resolution": self.resolution.map(|name| render_resolution(name, site)),
+            "resolutiondate": self.resolution.map(|_| &self.status_changed),
             "created": self.created, "updated": self.updated,
             "assignee": self.assignee.as_ref().map(|account| account.json(site)), "creator": rita, "reporter": rita,
             "issuelinks": [], "attachment": [],

@@ -83,8 +83,8 @@ pub(super) struct TicketRecord {
     /// Values of the custom fields, by name.
     pub(super) custom: Vec<(String, CustomFieldValue)>,
     pub(super) assignee: Option<JiraAccount>,
-    /// Name of the resolution.
-    pub(super) resolution: Option<String>,
+    /// Name of the resolution; set while the status is done.
+    pub(super) resolution: Option<&'static str>,
     pub(super) status: usize,
     pub(super) created: String,
     pub(super) updated: String,
@@ -105,6 +105,17 @@ pub(super) enum CustomFieldValue {
 /// Default priorities and issue types of projects.
 pub(super) const PRIORITIES: [&str; 5] = ["Highest", "High", "Medium", "Low", "Lowest"];
 pub(super) const TYPES: [&str; 4] = ["Bug", "Epic", "Story", "Task"];
+
+/// Resolutions of the site: id and name.
+pub(super) const RESOLUTIONS: [(&str, &str); 2] = [("10001", "Won't Do"), ("10000", DONE)];
+/// Resolution of a ticket that moves to a done status without another one.
+pub(super) const DONE: &str = "Done";
+
+/// Returns the id of a resolution.
+pub(super) fn resolution_id(name: &str) -> Option<&'static str> {
+    let found = RESOLUTIONS.iter().find(|(_, known)| *known == name);
+    found.map(|(id, _)| *id)
+}
 
 /// Default link types of Jira: name, inward description, outward description.
 pub(super) const LINK_TYPES: [(&str, &str, &str); 3] = [

@@ -53,7 +53,7 @@ impl FakeJira {
     /// Name of the ticket's resolution.
     #[must_use]
     pub fn resolution(&self, key: &str) -> Option<String> {
-        self.desk.issue(key)?.resolution
+        self.desk.issue(key)?.resolution.map(str::to_owned)
     }
 
     /// Names of all statuses that the ticket had, oldest first.

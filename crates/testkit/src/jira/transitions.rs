@@ -12,21 +12,20 @@ use super::JiraTransition;
 use super::desk::{JiraState, MoveError};
 use super::extractors::{JiraCaller, JsonBody, ReadableIssue};
 use super::rest::{JiraAnswer, render_bad_request, render_missing_issue};
+use super::state::RESOLUTIONS;
 use crate::http::render_json_answer;
 
 const RESOLUTION: &str = "resolution";
-/// Resolutions of the site: id and name.
-const RESOLUTIONS: [(&str, &str); 2] = [("10001", "Won't Do"), ("10000", "Done")];
 
 /// Returns the name of the resolution that a request names by id or name.
-fn read_resolution(fields: &Value) -> Result<Option<String>, Value> {
+fn read_resolution(fields: &Value) -> Result<Option<&'static str>, Value> {
     let given = &fields[RESOLUTION];
     if given.is_null() {
         return Ok(None);
     }
     let is_it = |(id, name): &&(&str, &str)| given["id"] == *id || given["name"] == *name;
     match RESOLUTIONS.iter().find(is_it) {
-        Some((_, name)) => Ok(Some((*name).to_owned())),
+        Some((_, name)) => Ok(Some(*name)),
         None => Err(json!({RESOLUTION: "Resolution is not valid."})),
     }
 }
@@ -149,10 +148,7 @@ pub(super) async fn perform_transition(
         return Err(invalid_field(Value::Object(strange)));
     }
     let resolution = read_resolution(&body["fields"]).map_err(invalid_field)?;
-    if let Some(resolution) = resolution {
-        desk.resolve(&issue.key, &resolution);
-    }
-    match desk.transition(&issue.key, to, &caller.0) {
+    match desk.transition(&issue.key, to, resolution, &caller.0) {
         Ok(_) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(MoveError::NoIssue) => Err(render_missing_issue()),
         Err(MoveError::NoStatus | MoveError::Illegal) => Err(invalid()),

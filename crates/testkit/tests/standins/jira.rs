@@ -508,3 +508,25 @@ async fn search_orders_hits_as_asked() {
         assert_eq!(status, 400, "{order}");
     }
 }
+
+#[tokio::test]
+async fn done_ticket_has_resolution_until_reopened() {
+    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    let key = jira.create_issue("ENG", "summary", "", "Bug", &[]);
+    let read = async || {
+        let path = format!("/issue/{key}?fields=resolution,resolutiondate&expand=changelog");
+        call_jira(&jira, false, Method::GET, &path, None).await.1
+    };
+    assert!(read().await["fields"]["resolution"].is_null());
+    jira.move_issue(&key, "Done", "Rita").unwrap();
+    let done = read().await;
+    assert_eq!(done["fields"]["resolution"]["name"], "Done");
+    assert!(done["fields"]["resolutiondate"].is_string());
+    let items = &done["changelog"]["histories"][0]["items"];
+    assert_eq!(items[1]["field"], "resolution");
+    assert_eq!(items[1]["toString"], "Done");
+    jira.move_issue(&key, "In Progress", "Rita").unwrap();
+    let reopened = read().await;
+    assert!(reopened["fields"]["resolution"].is_null() && reopened["fields"]["resolutiondate"].is_null());
+    assert_eq!(jira.resolution(&key), None);
+}
