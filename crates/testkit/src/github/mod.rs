@@ -21,6 +21,7 @@ mod issues;
 mod issues_rest;
 mod logs;
 mod projects;
+mod pull_edits;
 mod pulls;
 mod quota;
 mod reactions;

@@ -6,16 +6,17 @@ use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::{GitHubState, NewPull};
+use super::pull_edits::{PullUpdateBody, render_custom_error, render_field_error};
 use super::repository;
 use super::rest::{
     GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
 };
 use super::state::{PullRecord, RepositoryRecord};
-use crate::http::{iso_now, render_json_answer};
+use crate::http::render_json_answer;
 
 #[derive(Deserialize)]
 pub(super) struct PullsQuery {
@@ -106,14 +107,6 @@ struct CreateBody {
     _maintainer_can_modify: Option<bool>,
 }
 
-fn render_custom_error(message: &str) -> Value {
-    json!([{"resource": "PullRequest", "code": "custom", "message": message}])
-}
-
-fn render_field_error(name: &str, code: &str) -> Value {
-    json!([{"resource": "PullRequest", "code": code, "field": name}])
-}
-
 pub(super) async fn create_pull_request(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
@@ -181,21 +174,6 @@ fn check_new(repo: &RepositoryRecord, new: &CreateBody, head: &str) -> Result<()
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PullUpdateBody {
-    #[serde(default)]
-    title: Option<String>,
-    #[serde(default)]
-    body: Option<String>,
-    #[serde(default)]
-    state: Option<String>,
-    #[serde(default, rename = "base")]
-    _base: Option<String>,
-    #[serde(default, rename = "maintainer_can_modify")]
-    _maintainer_can_modify: Option<bool>,
-}
-
 pub(super) async fn update_pull_request(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
@@ -205,36 +183,14 @@ pub(super) async fn update_pull_request(
 ) -> RestAnswer {
     let change: PullUpdateBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
-        let pull = repo.pull(number).map_err(|_| not_found())?;
-        let was_open = pull.open;
-        if let Some(state) = &change.state {
-            // A merged pull request cannot be reopened.
-            pull.open = match state.as_str() {
-                "open" if pull.merged_by.is_none() => true,
-                "closed" => false,
-                _ => return Err(render_validation_failure(&render_field_error("state", "invalid"))),
-            };
+        repo.pull(number).map_err(|_| not_found())?;
+        let event = repo
+            .edit_pull(number, change)
+            .map_err(|errors| render_validation_failure(&errors))?;
+        let pull = repo.pull(number).map_err(|_| not_found())?.clone();
+        if let Some(event) = event {
+            hub.tell_pull_with(repo, &pull, event.action, event.more, caller.login());
         }
-        let mut changes = Map::new();
-        let texts = [
-            ("title", &mut pull.title, change.title),
-            ("body", &mut pull.body, change.body),
-        ];
-        for (name, text, new) in texts {
-            if let Some(new) = new {
-                changes.insert(name.to_owned(), json!({"from": std::mem::replace(text, new)}));
-            }
-        }
-        pull.updated = iso_now();
-        pull.closed = (!pull.open).then(iso_now);
-        let pull = pull.clone();
-        // A change of the state is reported alone, even if a text changes too.
-        let (action, more) = match (was_open, pull.open) {
-            (true, false) => ("closed", json!({})),
-            (false, true) => ("reopened", json!({})),
-            (true, true) | (false, false) => ("edited", json!({"changes": changes})),
-        };
-        hub.tell_pull_with(repo, &pull, action, more, caller.login());
         Ok(render_json_answer(
             StatusCode::OK,
             repo.pull_json(&pull, &hub.url),

@@ -230,12 +230,16 @@ impl FakeGitHub {
     /// Reopens a closed pull request as a user. Sends `pull_request` reopened.
     ///
     /// # Errors
-    /// When the pull request does not exist, is open or is merged.
+    /// When the pull request does not exist, is open or merged, its branch is gone, or another one is open for
+    /// that branch.
     pub fn reopen(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
+        let pull = repo.pull(number)?.clone();
+        ensure!(!pull.open, "it is open");
+        repo.check_reopening(&pull)
+            .map_err(|errors| anyhow::anyhow!("it cannot be reopened: {errors}"))?;
         let pull = repo.pull(number)?;
-        ensure!(!pull.open && pull.merged_by.is_none(), "it is open or merged");
         (pull.open, pull.closed, pull.updated) = (true, None, iso_now());
         let pull = pull.clone();
         self.hub.tell_pull(repo, &pull, "reopened", by);
