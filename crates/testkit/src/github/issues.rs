@@ -196,7 +196,8 @@ impl GitHubState {
         self.change_issue(name, number, by, change)
     }
 
-    /// Closes an issue as `completed` or `not_planned`, or reopens it.
+    /// Closes an issue as `completed` or `not_planned`, or reopens it. A closed issue stays closed since its
+    /// first end, and a state that an issue has already causes no webhook.
     pub(super) fn set_issue_state(
         &self,
         name: &str,
@@ -204,6 +205,14 @@ impl GitHubState {
         by: &str,
         closed_as: Option<&str>,
     ) -> anyhow::Result<IssueRecord> {
+        {
+            let mut world = self.world();
+            let issue = world.repo(name)?.issue(number)?;
+            if issue.is_open() == closed_as.is_none() {
+                issue.closed_as = closed_as.map(str::to_owned);
+                return Ok(issue.clone());
+            }
+        }
         let change = |issue: &mut IssueRecord, _| {
             let now = iso_now();
             issue.closed_as = closed_as.map(str::to_owned);

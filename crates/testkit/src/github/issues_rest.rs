@@ -151,6 +151,11 @@ pub(super) async fn update_issue(
         let texts = (change.title.as_deref(), change.body.as_deref());
         hub.edit_issue(&full_name, number, by, texts)
             .map_err(|_| not_found())?;
+    if change.title.as_ref().is_some_and(|title| title.trim().is_empty()) {
+        return Err(render_validation_failure(
+            &json!([{"resource": "Issue", "code": "missing_field", "field": "title"}]),
+        ));
+    }
     }
     if let Some(closed_as) = closed_as {
         let changed = hub.set_issue_state(&full_name, number, by, closed_as);

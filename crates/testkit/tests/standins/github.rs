@@ -480,3 +480,28 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
     github.run_checks(REPOSITORY, &head, &checks).unwrap();
     assert!(github.merge(REPOSITORY, 1, "rita").is_ok());
 }
+
+#[tokio::test]
+async fn closed_issue_is_not_closed_again() {
+    let github = start_github().await;
+    let (url, received) = start_receiver().await;
+    github.set_webhook(&url, "s");
+    let number = github.open_issue_as(REPOSITORY, "rita", "a", "").unwrap();
+    let path = format!("/repos/{REPOSITORY}/issues/{number}");
+    let edit = async |body: Value| call_github(&github, WRITER_TOKEN, Method::PATCH, &path, Some(body)).await;
+    for _ in 0..2 {
+        let (status, issue) = edit(json!({"state": "closed", "state_reason": "not_planned"})).await;
+        assert_eq!((status, &issue["state_reason"]), (200, &json!("not_planned")));
+    }
+    assert_eq!(edit(json!({"title": " "})).await.0, 422);
+    assert_eq!(edit(json!({"state": "open"})).await.0, 200);
+    await_webhook(&received, |_, body| body["action"] == "reopened").await;
+    let actions: Vec<String> = received
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(_, body)| serde_json::from_slice::<Value>(body).unwrap())
+        .filter_map(|body| body["action"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(actions, ["opened", "closed", "reopened"]);
+}
