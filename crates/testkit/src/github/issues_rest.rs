@@ -29,13 +29,32 @@ pub(super) struct IssuesQuery {
 }
 
 impl IssuesQuery {
-    fn is_valid(&self) -> bool {
-        matches!(self.state.as_deref(), None | Some("open" | "closed" | "all"))
-            && matches!(
-                self.sort.as_deref(),
-                None | Some("created" | "updated" | "comments")
-            )
-            && matches!(self.direction.as_deref(), None | Some("asc" | "desc"))
+    /// Returns the name of the first parameter with a value that GitHub refuses.
+    fn find_invalid(&self) -> Option<&'static str> {
+        let is_known = |value: &Option<String>, known: &[&str]| {
+            value.as_deref().is_none_or(|value| known.contains(&value))
+        };
+        [
+            ("state", is_known(&self.state, &["open", "closed", "all"])),
+            ("sort", is_known(&self.sort, &["created", "updated", "comments"])),
+            ("direction", is_known(&self.direction, &["asc", "desc"])),
+        ]
+        .into_iter()
+        .find_map(|(name, is_valid)| (!is_valid).then_some(name))
+    }
+
+    /// Sorts issues in their REST form as the query asks.
+    fn order(&self, items: &mut [Value]) {
+        // Issues of one second are in the order of their numbers.
+        items.sort_by_key(|item| item["number"].as_u64());
+        match self.sort.as_deref() {
+            Some("comments") => items.sort_by_key(|item| item["comments"].as_u64()),
+            Some("updated") => sort_by_time(items, "updated_at"),
+            _ => sort_by_time(items, "created_at"),
+        }
+        if self.direction.as_deref() != Some("asc") {
+            items.reverse();
+        }
     }
 
     fn wants(&self, is_open: bool, updated: &str, author: &str) -> bool {
@@ -51,6 +70,10 @@ impl IssuesQuery {
     }
 }
 
+fn sort_by_time(items: &mut [Value], field: &str) {
+    items.sort_by(|left, right| left[field].as_str().cmp(&right[field].as_str()));
+}
+
 /// Lists a repository's issues. As on GitHub, pull requests are included.
 pub(super) async fn list_issues(
     State(hub): State<Arc<GitHubState>>,
@@ -59,9 +82,9 @@ pub(super) async fn list_issues(
     Path((owner, name)): RepoPath,
     (Query(query), Query(page)): (Query<IssuesQuery>, Query<GitHubPageQuery>),
 ) -> RestAnswer {
-    if !query.is_valid() {
+    if let Some(field) = query.find_invalid() {
         return Err(render_validation_failure(
-            &json!([{"resource": "Issue", "code": "invalid", "field": "sort"}]),
+            &json!([{"resource": "Issue", "code": "invalid", "field": field}]),
         ));
     }
     with_repo(&hub, &owner, &name, |repo| {
@@ -72,15 +95,7 @@ pub(super) async fn list_issues(
         let pulls = pulls.filter(|pull| query.wants(pull.open, &pull.updated, &pull.author));
         let pulls = pulls.map(|pull| repo.pull_as_issue_json(pull, &hub.url));
         let mut items: Vec<Value> = issues.chain(pulls).collect();
-        // The order `comments` is accepted and treated like `created`.
-        let by = match query.sort.as_deref() {
-            Some("updated") => "updated_at",
-            _ => "created_at",
-        };
-        items.sort_by(|left, right| left[by].as_str().cmp(&right[by].as_str()));
-        if query.direction.as_deref() != Some("asc") {
-            items.reverse();
-        }
+        query.order(&mut items);
         Ok(page.answer(&hub, &uri.0, items))
     })
 }
@@ -136,6 +151,11 @@ pub(super) async fn update_issue(
             ));
         }
     };
+    if change.title.as_ref().is_some_and(|title| title.trim().is_empty()) {
+        return Err(render_validation_failure(
+            &json!([{"resource": "Issue", "code": "missing_field", "field": "title"}]),
+        ));
+    }
     // The type comes first, because an invalid type must not leave a partial edit.
     if let Some(wanted) = &change.r#type {
         with_repo(&hub, &owner, &name, |repo| {
@@ -151,11 +171,6 @@ pub(super) async fn update_issue(
         let texts = (change.title.as_deref(), change.body.as_deref());
         hub.edit_issue(&full_name, number, by, texts)
             .map_err(|_| not_found())?;
-    if change.title.as_ref().is_some_and(|title| title.trim().is_empty()) {
-        return Err(render_validation_failure(
-            &json!([{"resource": "Issue", "code": "missing_field", "field": "title"}]),
-        ));
-    }
     }
     if let Some(closed_as) = closed_as {
         let changed = hub.set_issue_state(&full_name, number, by, closed_as);

@@ -33,6 +33,24 @@ pub(super) struct PullsQuery {
 }
 
 impl PullsQuery {
+    /// Returns the name of the first parameter with a value that GitHub refuses.
+    fn find_invalid(&self) -> Option<&'static str> {
+        let is_known = |value: &Option<String>, known: &[&str]| {
+            value.as_deref().is_none_or(|value| known.contains(&value))
+        };
+        [
+            ("state", is_known(&self.state, &["open", "closed", "all"])),
+            // The stand-in does not implement `long-running`, which no client uses.
+            (
+                "sort",
+                is_known(&self.sort, &["created", "updated", "popularity"]),
+            ),
+            ("direction", is_known(&self.direction, &["asc", "desc"])),
+        ]
+        .into_iter()
+        .find_map(|(name, is_valid)| (!is_valid).then_some(name))
+    }
+
     fn wants(&self, repo: &RepositoryRecord, pull: &PullRecord) -> bool {
         let state = match self.state.as_deref().unwrap_or("open") {
             "all" => true,
@@ -47,12 +65,25 @@ impl PullsQuery {
             && self.base.as_ref().is_none_or(|base| *base == pull.base)
     }
 
-    fn order<'pulls>(&self, mut pulls: Vec<&'pulls PullRecord>) -> Vec<&'pulls PullRecord> {
-        match self.sort.as_deref() {
-            Some("updated") => pulls.sort_by(|left, right| left.updated.cmp(&right.updated)),
-            _ => pulls.sort_by_key(|pull| pull.number),
-        }
-        if self.direction.as_deref() != Some("asc") {
+    fn order<'pulls>(
+        &self,
+        repo: &RepositoryRecord,
+        mut pulls: Vec<&'pulls PullRecord>,
+    ) -> Vec<&'pulls PullRecord> {
+        pulls.sort_by_key(|pull| pull.number);
+        let by_default = match self.sort.as_deref() {
+            Some("updated") => {
+                pulls.sort_by(|left, right| left.updated.cmp(&right.updated));
+                "asc"
+            }
+            Some("popularity") => {
+                pulls.sort_by_key(|pull| repo.count_comments(pull.number));
+                "asc"
+            }
+            // Only this order begins with the newest by default.
+            _ => "desc",
+        };
+        if self.direction.as_deref().unwrap_or(by_default) == "desc" {
             pulls.reverse();
         }
         pulls
@@ -67,6 +98,9 @@ pub(super) async fn list_pull_requests(
     Query(query): Query<PullsQuery>,
     Query(page): Query<GitHubPageQuery>,
 ) -> RestAnswer {
+    if let Some(name) = query.find_invalid() {
+        return Err(render_validation_failure(&render_field_error(name, "invalid")));
+    }
     with_repo(&hub, &owner, &name, |repo| {
         let wanted = repo
             .pulls
@@ -74,7 +108,7 @@ pub(super) async fn list_pull_requests(
             .filter(|pull| hub.log.lists(pull.made) && query.wants(repo, pull))
             .collect();
         let items = query
-            .order(wanted)
+            .order(repo, wanted)
             .into_iter()
             .map(|pull| repo.simple_pull_json(pull, &hub.url))
             .collect();

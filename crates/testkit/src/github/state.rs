@@ -215,6 +215,12 @@ impl RepositoryRecord {
         format!("{url}/{}/issues/{number}", self.name)
     }
 
+    /// Number of comments in the discussion of an issue or pull request.
+    pub(super) fn count_comments(&self, number: u64) -> usize {
+        let comments = self.comments.iter();
+        comments.filter(|comment| comment.number == number).count()
+    }
+
     /// URL of the web page of an issue or pull request.
     pub(super) fn page_url(&self, number: u64, url: &str) -> String {
         match self.issues.contains_key(&number) {

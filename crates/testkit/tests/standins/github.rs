@@ -482,6 +482,56 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
 }
 
 #[tokio::test]
+async fn lists_are_ordered_and_refuse_unknown_orders() {
+    let github = start_github().await;
+    for (title, comments) in [("a", 2), ("b", 0), ("c", 3)] {
+        let number = github.open_issue_as(REPOSITORY, "rita", title, "").unwrap();
+        for _ in 0..comments {
+            github.comment_as(REPOSITORY, number, "rita", "me too").unwrap();
+        }
+    }
+    for (branch, comments) in [("fix", 1), ("feat", 4)] {
+        github
+            .commit(REPOSITORY, branch, branch, &[("a", branch)])
+            .unwrap();
+        let number = github
+            .open_pull_request_as(REPOSITORY, "rita", branch, branch, "")
+            .unwrap();
+        for _ in 0..comments {
+            github.comment_as(REPOSITORY, number, "rita", "me too").unwrap();
+        }
+    }
+    let ask = async |list: &str, query: &str| {
+        let path = format!("/repos/{REPOSITORY}/{list}?{query}");
+        let (status, found) = call_github(&github, READER_TOKEN, Method::GET, &path, None).await;
+        let titles: Vec<String> = found
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|item| item["title"].as_str().unwrap().to_owned())
+            .collect();
+        (status, titles.join(" "))
+    };
+    for (list, query, titles) in [
+        ("issues", "sort=comments", "feat c a fix b"),
+        ("issues", "sort=comments&direction=asc", "b fix a c feat"),
+        ("issues", "sort=created&direction=asc", "a b c fix feat"),
+        ("issues", "", "feat fix c b a"),
+        ("pulls", "sort=popularity", "fix feat"),
+        ("pulls", "sort=popularity&direction=desc", "feat fix"),
+        ("pulls", "", "feat fix"),
+        ("pulls", "direction=asc", "fix feat"),
+    ] {
+        assert_eq!(ask(list, query).await, (200, titles.to_owned()), "{list} {query}");
+    }
+    for list in ["issues", "pulls"] {
+        for query in ["sort=size", "state=merged", "direction=up"] {
+            assert_eq!(ask(list, query).await.0, 422, "{list} {query}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn closed_issue_is_not_closed_again() {
     let github = start_github().await;
     let (url, received) = start_receiver().await;

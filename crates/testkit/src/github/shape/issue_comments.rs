@@ -82,15 +82,11 @@ impl RepositoryRecord {
     fn thread_json(&self, thread: &IssueThread<'_>, url: &str) -> Value {
         let repository = self.own_url(url);
         let own = format!("{repository}/issues/{}", thread.number);
-        let comments = self
-            .comments
-            .iter()
-            .filter(|comment| comment.number == thread.number);
         let assignees: Vec<Value> = thread.assignees.iter().map(|login| render_user(login)).collect();
         json!({
             "id": thread.id, "node_id": thread.node_id, "number": thread.number, "locked": false,
             "active_lock_reason": null, "user": render_user(thread.author), "labels": self.labels_json(thread.labels, url),
-            "assignee": assignees.first(), "assignees": assignees, "milestone": null, "comments": comments.count(),
+            "assignee": assignees.first(), "assignees": assignees, "milestone": null, "comments": self.count_comments(thread.number),
             "author_association": "CONTRIBUTOR", "performed_via_github_app": app_of(thread.author),
             "repository_url": repository, "labels_url": format!("{own}/labels{{/name}}"),
             "comments_url": format!("{own}/comments"), "events_url": format!("{own}/events"),
