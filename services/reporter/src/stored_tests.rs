@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{board::StatusBoard, ledger::EffectRecord};
 
-const ROWS: [&str; 8] = [
+const ROWS: [&str; 23] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
     r#"{"version":1,"intent_at":null,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
@@ -14,6 +14,21 @@ const ROWS: [&str; 8] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"changed":{"files":[{"path":"a.rs","patch":"+1"},{"path":"b.png"}],"total":3}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"check_run":77}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"linked":"ENG-5","left":[{"wish":{"type":{"name":"Bug"}},"why":"suggested"},{"wish":{"priority":{"name":"High"}},"why":{"refused":{"detail":"no"}}},{"wish":{"project":{"owner":"acme","number":3}},"why":"no_token"},{"wish":{"field":{"name":"Size","value":"S"}},"why":"no_field"},{"wish":{"field":{"name":"Size","value":"S"}},"why":"no_value"},{"wish":{"link":{"to":"ENG-5"}},"why":{"no_link_type":{"name":"Clones"}}},{"wish":{"type":{"name":"Bug"}},"why":{"has":{"current":"Task"}}}]}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"threads":[[0,"DC_kwDO1"]]}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"begun":"implement"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"moved":{"to":"In Review"}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"moved":{"unavailable":{"wanted":"Done","status":"Open","reachable":["To Do"]}}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"moved":{"refused":{"wanted":"Done","detail":"no","asks_for":["Points"]}}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"awaited":".github/workflows/ci.yml"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"issues":[{"id":41,"number":8,"url":"https://github.example/acme/shop/issues/8","title":"Count"}]}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"rerun":"started"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"rerun":"before"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"rerun":{"refused":{"detail":"no"}}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"unlinked":"no"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"linked":"ENG-5"}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"left":[{"wish":{"type":{"name":"Bug"}},"why":"suggested"}]}}"#,
 ];
 const BOARDS: [&str; 4] = [
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
