@@ -54,7 +54,10 @@ impl LanguagePatterns {
     fn new() -> Self {
         let pattern = |text| Regex::new(text).unwrap();
         Self {
-            types: pattern(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|trait|type|union)\s+([A-Z]\w*)"),
+            // The trait names an associated type, so only aliases at the start of a line count.
+            types: pattern(
+                r"^(?:\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|trait|union)|(?:pub(?:\([^)]*\))?\s+)?type)\s+([A-Z]\w*)",
+            ),
             function: pattern(r"^(?:pub(?:\([^)]*\))?\s+)?(?:(?:const|async|unsafe)\s+)*fn\s+(\w+)"),
             question: pattern(r"^(?:What|Who|Whoever|Whose|Whom|How|Why|Where|Whether|Which)\b"),
             speech: pattern(r"(?i)\b(?:tells?|told|telling|hears?|heard)\b"),

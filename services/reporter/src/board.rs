@@ -6,7 +6,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{effect_output::TransitionResult, rounds::WorkRounds};
+use crate::{receipt::TransitionResult, rounds::WorkRounds};
 
 // Newest entries that the board keeps. The comment must stay readable and within the length limits of GitHub and
 // Jira.

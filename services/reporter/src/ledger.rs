@@ -10,7 +10,7 @@ use queue::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{board::StatusBoard, effect_output::EffectOutput};
+use crate::{board::StatusBoard, receipt::EffectReceipts};
 
 /// Failure of a ledger operation.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +46,8 @@ pub(crate) struct EffectRecord {
     pub(crate) fence: ReporterFence,
     /// Number of attempts.
     pub(crate) attempts: u32,
-    /// Result of the effect. If present, the effect is never performed again.
-    pub(crate) receipt: Option<EffectOutput>,
+    /// Receipts of the effect. If present, the effect is never performed again.
+    pub(crate) receipt: Option<EffectReceipts>,
 }
 
 impl StoredRecord for EffectRecord {
@@ -57,8 +57,8 @@ impl StoredRecord for EffectRecord {
 /// Answer of the ledger to a reporter that wants to perform an effect.
 #[derive(Debug)]
 pub(crate) enum EffectClaim {
-    /// The effect is done; its receipt.
-    Done(Box<EffectOutput>),
+    /// The effect is done; its receipts.
+    Done(EffectReceipts),
     /// The effect may be performed.
     Open(EffectIntent),
 }
@@ -78,7 +78,7 @@ pub(crate) struct EffectIntent {
 }
 
 impl EffectIntent {
-    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<EffectOutput>) -> EffectRecord {
+    fn record(&self, intent_at: Option<Timestamp>, receipt: Option<EffectReceipts>) -> EffectRecord {
         EffectRecord {
             intent_at,
             fence: self.fence,
@@ -192,7 +192,7 @@ impl EffectLedger {
                     ..
                 },
                 _,
-            ) => return Ok(EffectClaim::Done(Box::new(receipt))),
+            ) => return Ok(EffectClaim::Done(receipt)),
             LedgerRow::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
             LedgerRow::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
             LedgerRow::Nothing => new(None, 0, None),
@@ -225,7 +225,11 @@ impl EffectLedger {
     }
 
     /// Records the receipt of an effect.
-    pub(crate) async fn settle(&self, mut intent: EffectIntent, receipt: EffectOutput) -> Result<(), Error> {
+    pub(crate) async fn settle(
+        &self,
+        mut intent: EffectIntent,
+        receipt: EffectReceipts,
+    ) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
         let kind = intent.kind.clone();
         let written = self.write(&mut intent, record);
@@ -233,7 +237,11 @@ impl EffectLedger {
     }
 
     /// Returns the receipt of an effect that is done.
-    pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<EffectOutput>, Error> {
+    pub(crate) async fn receipt(
+        &self,
+        ticket: &TicketKey,
+        id: &str,
+    ) -> Result<Option<EffectReceipts>, Error> {
         let known = self.read(&self.effects, &key_of(ticket, id)).await?;
         Ok(known.row().and_then(|record| record.receipt))
     }
@@ -245,7 +253,7 @@ impl EffectLedger {
         ticket: &TicketKey,
         id: &str,
         fence: ReporterFence,
-        receipt: Option<EffectOutput>,
+        receipt: Option<EffectReceipts>,
     ) -> Result<(), Error> {
         let key = key_of(ticket, id);
         let LedgerRow::Row(record, last) = self.read(&self.effects, &key).await? else {

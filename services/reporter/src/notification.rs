@@ -10,11 +10,11 @@ use crate::{
     board::{BoardEntry, StatusBoard},
     cleared_text::ClearedText,
     effect_error::EffectError,
-    effect_output::{EffectOrigin, EffectOutput, SettledEffect},
-    effects::{CommentThread, EffectContext, OutboundEffect, TicketRecords},
+    effects::{CommentThread, EffectContext, PlannedEffect, TicketRecords},
     ledger,
     message::{self, RoundsLinks},
     performer::ReportPerformer,
+    receipt::{CheckRunId, EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
     reports::{self, NoticeContext, NoticePlace},
     rounds::{RoundEvent, ShownOn},
     scan, telemetry,
@@ -27,7 +27,7 @@ impl ReportPerformer {
         &self,
         asked: &EffectContext<'_>,
         thread: &CommentThread,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let (ticket, request) = (&asked.report.ticket, &asked.report.request);
@@ -36,7 +36,8 @@ impl ReportPerformer {
             |rules| rules.agent.status.clone(),
         );
         let told = NoticeContext {
-            made: asked.made,
+            receipts: asked.receipts,
+            unmoved: None,
             ticket,
             run: asked.report.run.as_ref(),
             again: &again,
@@ -59,15 +60,15 @@ impl ReportPerformer {
         let (report, at) = (asked.report.id.clone(), asked.report.at);
         let board = self
             .change_board(ticket, fence, |board| {
-                if let Some(moved) = &asked.made.moved {
+                if let Some(moved) = asked.receipts.last() {
                     board.moved(moved);
                 }
                 // A failed transition of an earlier report still applies, so its advice does, too.
-                let made = EffectOutput {
-                    moved: board.unmoved.clone().or(asked.made.moved.clone()),
-                    ..asked.made.clone()
+                let unmoved = board.unmoved.clone();
+                let told = NoticeContext {
+                    unmoved: unmoved.as_ref(),
+                    ..told
                 };
-                let told = NoticeContext { made: &made, ..told };
                 let text = scan::redact_credentials(&reports::render_report(request, &told)).into_owned();
                 let lasting = reports::finished_work(request, &told);
                 let (run, mark) = (told.run.cloned(), reports::work_end(request, &told));
@@ -90,9 +91,8 @@ impl ReportPerformer {
             .await?;
         // The comment already shows this report, so no request is needed.
         if board.shows(&asked.report.id, heard != NoticePlace::AsProgress) {
-            let made = EffectOutput::default();
             return Ok(SettledEffect {
-                made,
+                receipts: EffectReceipts::default(),
                 how: EffectOrigin::Known,
             });
         }
@@ -121,17 +121,16 @@ impl ReportPerformer {
         &self,
         asked: &EffectContext<'_>,
         (event, repository): (&RoundEvent, Option<&RepositoryName>),
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
-        let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.made, event);
+        let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.receipts, event);
         let rounds = self.change_board(ticket, fence, noted).await?.rounds;
         let can = |on: &ShownOn| self.outside.github.makes_check_runs(&on.repository);
         let Some(on) = rounds.shown_on(repository).filter(can) else {
-            let made = EffectOutput::default();
             return Ok(SettledEffect {
-                made,
+                receipts: EffectReceipts::default(),
                 how: EffectOrigin::Known,
             });
         };
@@ -147,7 +146,7 @@ impl ReportPerformer {
         if !records.is_head(&on.repository, &on.head).await? {
             tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
             return Ok(SettledEffect {
-                made: EffectOutput::default(),
+                receipts: EffectReceipts::default(),
                 how: EffectOrigin::Known,
             });
         }
@@ -157,8 +156,8 @@ impl ReportPerformer {
             ..*asked
         };
         let settled = Box::pin(self.once(&asked, effect, fence)).await?;
-        if let Some(id) = settled.made.check_run {
-            let known = |board: &mut StatusBoard| board.rounds.check_run = Some((on.head.clone(), id));
+        if let Some(CheckRunId(id)) = settled.receipts.last() {
+            let known = |board: &mut StatusBoard| board.rounds.check_run = Some((on.head.clone(), *id));
             self.change_board(ticket, fence, known).await?;
         }
         Ok(settled)
@@ -169,12 +168,13 @@ impl ReportPerformer {
         &self,
         asked: &EffectContext<'_>,
         thread: &CommentThread,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
-        let comment = settled.made.comment.as_deref().unwrap_or_default();
+        let written = settled.receipts.last::<WrittenComment>();
+        let comment = written.map_or("", |comment| comment.0.as_str());
         // A new comment has the text already.
         if settled.how != EffectOrigin::Created {
             let edit = self.outside.edit_comment(thread, comment, asked.text, asked.id);
@@ -200,7 +200,7 @@ impl ReportPerformer {
         }
         shown?;
         Ok(SettledEffect {
-            made: EffectOutput::default(),
+            receipts: EffectReceipts::default(),
             how: settled.how,
         })
     }
@@ -209,10 +209,9 @@ impl ReportPerformer {
     async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
         let id = status_id(ticket);
         let healed = async {
-            let kept = self.ledger.receipt(ticket, &id).await?;
-            let kept = kept.and_then(|made| made.comment);
+            let kept = self.ledger.receipt(ticket, &id).await?.unwrap_or_default();
             if let Some(board) = self.ledger.newest_board(ticket).await? {
-                let comment = kept.as_deref().unwrap_or(comment);
+                let comment = kept.last().map_or(comment, |WrittenComment(kept)| kept);
                 let thread = CommentThread::of(ticket);
                 let text = self.status(&board, &thread);
                 self.outside.edit_comment(&thread, comment, &text, &id).await?;
@@ -269,15 +268,12 @@ impl ReportPerformer {
         let Some((oldest, doubles)) = same.split_first() else {
             return Ok(());
         };
-        let made = EffectOutput {
-            comment: Some((*oldest).to_owned()),
-            ..EffectOutput::default()
-        };
+        let receipts = EffectReceipts::from(WrittenComment((*oldest).to_owned()));
         // The receipt may name a duplicate; later edits must go to the comment that stays.
-        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&made) {
+        if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&receipts) {
             // The receipt changes before the deletions. After a crash in between, it never names a
             // deleted comment.
-            self.ledger.correct(ticket, marker, fence, Some(made)).await?;
+            self.ledger.correct(ticket, marker, fence, Some(receipts)).await?;
             if marker == status_id(ticket) {
                 self.show_newest(ticket, oldest).await;
             }

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cleared_text::ClearedText,
     effect_error::EffectError,
-    effect_output::{EffectOrigin, EffectOutput, SettledEffect},
-    effects::{CommentThread, EffectContext, OutboundClients, OutboundEffect, TicketRecords},
+    effects::{CommentThread, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
     ledger::{self, EffectClaim, EffectIntent, EffectLedger},
     message,
+    receipt::{EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
     reports::{self, name_effects, plan_effects},
     telemetry,
 };
@@ -89,7 +89,7 @@ impl ReportPerformer {
             }
         }
         let is_told_only = effects.iter().all(|effect| effect.only_tells());
-        let mut made = EffectOutput::default();
+        let mut receipts = EffectReceipts::default();
         let mut failed: Option<OutboundOutcome> = None;
         let nothing = ClearedText::default();
         for ((name, effect), cleared) in name_effects(&effects).zip(&clearances) {
@@ -99,13 +99,13 @@ impl ReportPerformer {
                 report,
                 rules,
                 cleared,
-                made: &made,
+                receipts: &receipts,
                 id: &id,
                 text: &nothing,
                 rounds: None,
             };
             match Box::pin(self.measured(&asked, effect, fence)).await {
-                Ok(part) => made.merge(part),
+                Ok(later) => receipts.extend(later),
                 Err(trouble) => {
                     let outcome = settle_failure(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
@@ -124,7 +124,7 @@ impl ReportPerformer {
         let done = OutboundOutcome::Done(reports::build_receipt(
             report,
             rules.unwrap_or(&RepositoryRules::default()),
-            made,
+            &receipts,
         ));
         Ok(match failed {
             // A report that only notifies has achieved nothing without its notification.
@@ -147,16 +147,15 @@ impl ReportPerformer {
     async fn measured(
         &self,
         asked: &EffectContext<'_>,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         fence: ReporterFence,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<EffectReceipts, EffectError> {
         let started = Instant::now();
         // Boxed, because the compiler limits the depth of nested future types.
         let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
             (Some(_), _) if reports::is_silent(asked) => Box::pin(async {
-                let made = EffectOutput::default();
                 Ok(SettledEffect {
-                    made,
+                    receipts: EffectReceipts::default(),
                     how: EffectOrigin::Known,
                 })
             }),
@@ -166,14 +165,14 @@ impl ReportPerformer {
         };
         let settled = settling.await;
         telemetry::count_effect(effect.name(), started.elapsed(), &settled);
-        settled.map(|settled| settled.made)
+        settled.map(|settled| settled.receipts)
     }
 
     /// Performs one effect: claim, look, attempt, create, receipt.
     pub(crate) async fn once(
         &self,
         asked: &EffectContext<'_>,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         // The last line of defense: no effect runs without its own clearance.
@@ -181,16 +180,16 @@ impl ReportPerformer {
             return Err(EffectError::Failed(message::unchecked_effect()));
         }
         let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
-            EffectClaim::Done(made) => {
+            EffectClaim::Done(receipts) => {
                 return Ok(SettledEffect {
-                    made: *made,
+                    receipts,
                     how: EffectOrigin::Known,
                 });
             }
             EffectClaim::Open(intent) => intent,
         };
-        if let Some(made) = self.find(asked, effect, &intent).await? {
-            return self.settle(intent, made, EffectOrigin::Found).await;
+        if let Some(receipts) = self.find(asked, effect, &intent).await? {
+            return self.settle(intent, receipts, EffectOrigin::Found).await;
         }
         // The attempt is recorded before the write: after a crash in between, the next reporter searches for its
         // result.
@@ -199,10 +198,10 @@ impl ReportPerformer {
             .await?;
         let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
         match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
-            Ok(made) => match self.settle(intent, made.clone(), EffectOrigin::Created).await {
+            Ok(receipts) => match self.settle(intent, receipts.clone(), EffectOrigin::Created).await {
                 // The write happened although another reporter has the ticket by now.
                 Err(superseded @ EffectError::Ledger(ledger::Error::Superseded)) => {
-                    self.take_back(asked, &made).await;
+                    self.take_back(asked, &receipts).await;
                     Err(superseded)
                 }
                 settled => settled,
@@ -218,12 +217,15 @@ impl ReportPerformer {
     }
 
     /// Deletes our comment if another reporter took over and commented first.
-    async fn take_back(&self, asked: &EffectContext<'_>, made: &EffectOutput) {
-        let Some(ours) = &made.comment else { return };
+    async fn take_back(&self, asked: &EffectContext<'_>, receipts: &EffectReceipts) {
+        let Some(WrittenComment(ours)) = receipts.last() else {
+            return;
+        };
         let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
-        let theirs = receipt.ok().flatten().and_then(|made| made.comment);
+        let kept = receipt.ok().flatten().unwrap_or_default();
+        let theirs = kept.last::<WrittenComment>();
         // Without a receipt of the other reporter, our comment may be the only one.
-        if theirs.is_none_or(|theirs| theirs == *ours) {
+        if theirs.is_none_or(|theirs| theirs.0 == *ours) {
             return;
         }
         match self
@@ -247,9 +249,9 @@ impl ReportPerformer {
     async fn find(
         &self,
         asked: &EffectContext<'_>,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
         intent: &EffectIntent,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<EffectReceipts>, EffectError> {
         let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
         // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
         // for the window to pass.
@@ -261,8 +263,8 @@ impl ReportPerformer {
             return Ok(None);
         };
         loop {
-            if let Some(made) = self.look(asked, effect).await? {
-                return Ok(Some(made));
+            if let Some(receipts) = self.look(asked, effect).await? {
+                return Ok(Some(receipts));
             }
             let left = open_until.since(bootstrap::read_wall_clock());
             if left.is_zero() {
@@ -275,8 +277,8 @@ impl ReportPerformer {
     async fn look(
         &self,
         asked: &EffectContext<'_>,
-        effect: &dyn OutboundEffect,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+        effect: &dyn PlannedEffect,
+    ) -> Result<Option<EffectReceipts>, EffectError> {
         let look: BoxFuture<'_, _> = effect.look(&self.outside, asked);
         failpoint::around_kind("reporter.effect.look", effect.name(), look).await
     }
@@ -284,11 +286,11 @@ impl ReportPerformer {
     async fn settle(
         &self,
         intent: EffectIntent,
-        made: EffectOutput,
+        receipts: EffectReceipts,
         how: EffectOrigin,
     ) -> Result<SettledEffect, EffectError> {
-        self.ledger.settle(intent, made.clone()).await?;
-        Ok(SettledEffect { made, how })
+        self.ledger.settle(intent, receipts.clone()).await?;
+        Ok(SettledEffect { receipts, how })
     }
 
     /// Waits, or returns an error when the process shuts down.

@@ -6,7 +6,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::effect_output::EffectOutput;
+use crate::receipt::EffectReceipts;
 
 // Number of the newest rounds that are kept.
 const MAX_ROUNDS: usize = 50;
@@ -141,7 +141,7 @@ impl WorkRounds {
     }
 
     /// Updates the rounds by a report.
-    pub(crate) fn note(&mut self, report: &OutboundRequest, made: &EffectOutput, event: &RoundEvent) {
+    pub(crate) fn note(&mut self, report: &OutboundRequest, receipts: &EffectReceipts, event: &RoundEvent) {
         match event {
             RoundEvent::Begun(begun) => self.begin(report, begun),
             RoundEvent::Pushed { branch, head, by } => {
@@ -158,7 +158,7 @@ impl WorkRounds {
             }
             RoundEvent::Opened => {
                 if self.round_of(report).is_some() {
-                    self.opened(made.pull_request.as_ref());
+                    self.opened(receipts.last());
                 }
             }
             RoundEvent::Checked { head, result, page } => self.check(head, *result, page, report.at),

@@ -43,22 +43,20 @@ fn build_checked_event(digit: &str, result: ChecksResult) -> RoundEvent {
     RoundEvent::Checked { head, result, page }
 }
 
-fn build_opened_output() -> EffectOutput {
-    EffectOutput {
-        pull_request: Some(PullRequestRef {
-            repository: "acme/shop".parse().unwrap(),
-            number: 8,
-            url: "https://github.example/acme/shop/pull/8".to_owned(),
-            branch: "fix/7".to_owned(),
-        }),
-        ..EffectOutput::default()
-    }
+fn build_opened_receipts() -> EffectReceipts {
+    let opened = PullRequestRef {
+        repository: "acme/shop".parse().unwrap(),
+        number: 8,
+        url: "https://github.example/acme/shop/pull/8".to_owned(),
+        branch: "fix/7".to_owned(),
+    };
+    opened.into()
 }
 
 #[test]
 fn run_round_gets_result_of_its_checks() {
     let mut rounds = WorkRounds::default();
-    let nothing = EffectOutput::default();
+    let nothing = EffectReceipts::default();
     rounds.note(
         &build_report(1, 5, Job::Implement),
         &nothing,
@@ -71,7 +69,7 @@ fn run_round_gets_result_of_its_checks() {
     );
     rounds.note(
         &build_report(1, 6, Job::Implement),
-        &build_opened_output(),
+        &build_opened_receipts(),
         &RoundEvent::Opened,
     );
     rounds.note(
@@ -131,7 +129,7 @@ fn build_begun_event(by: &str, is_again: bool) -> RoundEvent {
 #[test]
 fn repair_start_records_failed_checks_of_commit() {
     let mut rounds = WorkRounds::default();
-    let nothing = EffectOutput::default();
+    let nothing = EffectReceipts::default();
     rounds.note(
         &build_report(1, 5, Job::Implement),
         &nothing,
@@ -167,7 +165,7 @@ const FAILED: RoundEvent = RoundEvent::Failed {
 
 #[test]
 fn consecutive_failures_reset_on_pass_count_once() {
-    let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
+    let (mut rounds, nothing) = (WorkRounds::default(), EffectReceipts::default());
     for position in [4, 4, 9] {
         rounds.note(&build_report(1, position, Job::Implement), &nothing, &FAILED);
     }
@@ -209,7 +207,7 @@ fn consecutive_failures_reset_on_pass_count_once() {
 
 #[test]
 fn repeated_work_adds_row_and_resets_failures() {
-    let (mut rounds, nothing) = (WorkRounds::default(), EffectOutput::default());
+    let (mut rounds, nothing) = (WorkRounds::default(), EffectReceipts::default());
     let retried = build_report(1, 8, Job::Implement);
     rounds.note(
         &build_report(1, 2, Job::Implement),
@@ -252,12 +250,12 @@ fn check_run_belongs_to_last_commit_only() {
     let mut rounds = WorkRounds::default();
     rounds.note(
         &build_report(1, 5, Job::Implement),
-        &EffectOutput::default(),
+        &EffectReceipts::default(),
         &build_pushed_event("a"),
     );
     rounds.note(
         &build_report(1, 6, Job::Implement),
-        &build_opened_output(),
+        &build_opened_receipts(),
         &RoundEvent::Opened,
     );
     rounds.check_run = Some((build_commit_id("a"), 77));
@@ -265,7 +263,7 @@ fn check_run_belongs_to_last_commit_only() {
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, Some(77));
     rounds.note(
         &build_report(2, 5, Job::AddressReview),
-        &EffectOutput::default(),
+        &EffectReceipts::default(),
         &build_pushed_event("b"),
     );
     assert_eq!(rounds.shown_on(Some(&repository)).unwrap().check_run, None);
@@ -278,7 +276,7 @@ fn dropped_rounds_are_still_counted() {
     for run in 1..=60 {
         rounds.note(
             &build_report(run, 5, Job::FixCi),
-            &EffectOutput::default(),
+            &EffectReceipts::default(),
             &build_pushed_event("a"),
         );
     }
@@ -290,7 +288,7 @@ fn push_by_others_is_a_round() {
     let mut rounds = WorkRounds::default();
     rounds.note(
         &build_report(1, 4, Job::Implement),
-        &EffectOutput::default(),
+        &EffectReceipts::default(),
         &build_pushed_event("a"),
     );
     let theirs = OutboundRequest {
@@ -313,12 +311,12 @@ fn push_by_others_is_a_round() {
         head,
         by: None,
     };
-    rounds.note(&theirs, &EffectOutput::default(), &event);
-    rounds.note(&theirs, &EffectOutput::default(), &event);
+    rounds.note(&theirs, &EffectReceipts::default(), &event);
+    rounds.note(&theirs, &EffectReceipts::default(), &event);
     let passed = build_checked_event("b", ChecksResult::Passed);
     rounds.note(
         &build_report(3, 3, Job::MarkReady),
-        &EffectOutput::default(),
+        &EffectReceipts::default(),
         &passed,
     );
     let last = &rounds.rows[1];
@@ -331,6 +329,6 @@ fn push_by_others_is_a_round() {
         progress: None,
         ..build_report(4, 3, Job::Implement)
     };
-    rounds.note(&unknown, &EffectOutput::default(), &build_pushed_event("c"));
+    rounds.note(&unknown, &EffectReceipts::default(), &build_pushed_event("c"));
     assert_eq!(rounds.count(), 2);
 }

@@ -3,7 +3,11 @@
 use domain::{StoredRecord, record_format};
 use serde_json::Value;
 
-use crate::{board::StatusBoard, ledger::EffectRecord};
+use crate::{
+    board::StatusBoard,
+    ledger::EffectRecord,
+    receipt::{EffectReceipt, EffectReceipts, WrittenComment},
+};
 
 const ROWS: [&str; 23] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
@@ -41,9 +45,8 @@ fn assert_round_trip<T: StoredRecord>(lines: &[&str]) {
     for line in lines {
         let record: T = record_format::decode_stored_record(line.as_bytes())
             .unwrap_or_else(|error| panic!("{error}: {line}"));
-        let written: Value =
-            serde_json::from_slice(&record_format::encode_stored_record(&record).unwrap()).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(line).unwrap(), written);
+        let written = record_format::encode_stored_record(&record).unwrap();
+        assert_eq!(*line, String::from_utf8(written).unwrap());
     }
 }
 
@@ -51,4 +54,44 @@ fn assert_round_trip<T: StoredRecord>(lines: &[&str]) {
 fn ledger_rows_round_trip_unchanged() {
     assert_round_trip::<EffectRecord>(&ROWS);
     assert_round_trip::<StatusBoard>(&BOARDS);
+}
+
+fn decode_receipt(receipt: &str) -> Result<Option<EffectReceipts>, record_format::RecordError> {
+    let row = ROWS[1].replace("{}", receipt);
+    let record: Result<EffectRecord, _> = record_format::decode_stored_record(row.as_bytes());
+    record.map(|record| record.receipt)
+}
+
+#[test]
+fn every_receipt_has_golden_row() {
+    let rows = ROWS.map(|row| serde_json::from_str::<Value>(row).unwrap());
+    for name in EffectReceipt::NAMES {
+        let mut receipts = rows.iter().filter_map(|row| row["receipt"].as_object());
+        assert!(
+            receipts.any(|receipt| receipt.len() == 1 && receipt.contains_key(*name)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn receipt_of_newer_release_is_ignored() {
+    let comment = WrittenComment("10001".to_owned());
+    let newer = r#"{"later":{"a":[1]},"comment":"10001"}"#;
+    assert_eq!(decode_receipt(newer), Ok(Some(comment.into())));
+    assert_eq!(
+        decode_receipt(r#"{"later":1}"#),
+        Ok(Some(EffectReceipts::default()))
+    );
+}
+
+#[test]
+fn broken_receipt_makes_row_unreadable() {
+    for broken in [r#"{"comment":7}"#, r#"{"pushed":"HEAD"}"#, "[]", "7"] {
+        let read = decode_receipt(broken);
+        assert!(
+            matches!(read, Err(record_format::RecordError::Broken(_))),
+            "{broken}: {read:?}"
+        );
+    }
 }

@@ -9,7 +9,7 @@ use opentelemetry::{
 
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOrigin, SettledEffect},
+    receipt::{EffectOrigin, SettledEffect},
 };
 
 static TRIED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.effects.tried"));

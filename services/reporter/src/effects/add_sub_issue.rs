@@ -6,7 +6,7 @@ use domain::RepositoryName;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, MadeIssue},
+    receipt::{EffectReceipts, MadeIssue},
 };
 
 /// Adds an issue that the report opened as a sub-issue.
@@ -20,14 +20,18 @@ pub(crate) struct AddSubIssue {
 }
 
 impl AddSubIssue {
-    fn ends<'a>(&self, made: &'a EffectOutput) -> Option<(u64, &'a MadeIssue)> {
-        let parent = self.parent.or(made.issues.first().map(|first| first.number))?;
-        Some((parent, made.issues.get(self.part)?))
+    fn ends<'a>(&self, receipts: &'a EffectReceipts) -> Option<(u64, &'a MadeIssue)> {
+        let mut issues = receipts.all::<MadeIssue>();
+        let part = issues.clone().nth(self.part)?;
+        let parent = self.parent.or(issues.next().map(|first| first.number))?;
+        Some((parent, part))
     }
 }
 
 #[async_trait]
 impl OutboundEffect for AddSubIssue {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "add_sub_issue"
     }
@@ -44,24 +48,24 @@ impl OutboundEffect for AddSubIssue {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
-        let Some((parent, part)) = self.ends(asked.made) else {
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let Some((parent, part)) = self.ends(asked.receipts) else {
             return Ok(None);
         };
         let parts = outside.github.sub_issues(&self.repository, parent).await?;
-        Ok(parts.contains(&part.number).then(EffectOutput::default))
+        Ok(parts.contains(&part.number).then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        if let Some((parent, part)) = self.ends(asked.made) {
+    ) -> Result<Self::Output, EffectError> {
+        if let Some((parent, part)) = self.ends(asked.receipts) {
             let github = &outside.github;
             github.add_sub_issue(&self.repository, parent, part.id).await?;
             tracing::info!(repository = %self.repository, parent, number = part.number, "issue is a part of another");
         }
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{AssigneeRule, RepositoryName, RepositoryRules, TicketKey};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Assigns a ticket, so that its watchers see who works on it. An existing assignee stays.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct AssignTicket {
 
 #[async_trait]
 impl OutboundEffect for AssignTicket {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "assign"
     }
@@ -30,7 +32,7 @@ impl OutboundEffect for AssignTicket {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let is_taken = match &self.ticket {
             TicketKey::Jira { .. } => outside.jira.assignee(&self.ticket).await?.is_some(),
             TicketKey::GitHub { repository, number } => {
@@ -38,7 +40,7 @@ impl OutboundEffect for AssignTicket {
             }
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => true,
         };
-        Ok(is_taken.then(EffectOutput::default))
+        Ok(is_taken.then_some(()))
     }
 
     /// A failed assignment is not an error: the work does not depend on it.
@@ -46,7 +48,7 @@ impl OutboundEffect for AssignTicket {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let rules = asked
             .rules
             .map_or_else(RepositoryRules::default, RepositoryRules::clone);
@@ -62,7 +64,7 @@ impl OutboundEffect for AssignTicket {
                 Some(login) => outside.github.assign(repository, *number, &login).await?,
                 None => false,
             },
-            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(EffectOutput::default()),
+            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(()),
         };
         match is_assigned {
             true => tracing::info!(ticket = %self.ticket, "ticket assigned"),
@@ -71,7 +73,7 @@ impl OutboundEffect for AssignTicket {
                 "ticket not assigned: the account of the rule agent.assign cannot have it"
             ),
         }
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use domain::PullRequestRef;
 use github::PullRequestState;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Converts a pull request of ours to a draft: its head changed, so its checks have to pass again.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct BackToDraft {
 
 #[async_trait]
 impl OutboundEffect for BackToDraft {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "back_to_draft"
     }
@@ -28,20 +30,20 @@ impl OutboundEffect for BackToDraft {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let now = outside.github.pull_request(repository, *number).await?;
         let is_done = now.draft || now.state == PullRequestState::Closed;
-        Ok(is_done.then(EffectOutput::default))
+        Ok(is_done.then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
@@ -56,6 +58,6 @@ impl OutboundEffect for BackToDraft {
             done => done?,
         }
         tracing::info!(%repository, number, "pull request is a draft again");
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

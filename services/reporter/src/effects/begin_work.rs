@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{JobRequest, JobSubject, RunId, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::{effect_error::EffectError, receipt::BegunWork};
 
 /// Appends the trigger that ingest pinned when it received the comment. A planner decides if the work starts, not
 /// what it is.
@@ -13,6 +13,8 @@ pub(crate) struct BeginWork;
 
 #[async_trait]
 impl OutboundEffect for BeginWork {
+    type Output = Option<BegunWork>;
+
     fn name(&self) -> &'static str {
         "begin_work"
     }
@@ -29,20 +31,17 @@ impl OutboundEffect for BeginWork {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let ticket = &asked.report.ticket;
         let Some(begun) = find_pinned_work(outside, ticket, asked.report.run.as_ref()).await? else {
             tracing::warn!(%ticket, "no work begins: what was asked for is not kept");
-            return Ok(EffectOutput::default());
+            return Ok(None);
         };
         let job = begun.reason.job();
         // A repetition appends nothing, because its trigger has the same key.
         outside.triggers.append(&begun).await?;
         tracing::info!(%ticket, job = job.map(domain::Job::as_str), "work begins that a comment asks for");
-        Ok(EffectOutput {
-            begun: job,
-            ..EffectOutput::default()
-        })
+        Ok(job.map(BegunWork))
     }
 }
 

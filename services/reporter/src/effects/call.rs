@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{ChecksSummary, report::ReviewAddressed};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 
 /// A separate comment, because GitHub sends no notification for an edit of the status comment.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) enum CallFor {
 
 #[async_trait]
 impl OutboundEffect for CallPeople {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "call"
     }
@@ -44,17 +46,17 @@ impl OutboundEffect for CallPeople {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let ours = outside.our_comments(&self.thread).await?;
         let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then(EffectOutput::default))
+        Ok(is_there.then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let text = match &self.why {
             CallFor::Checks(failed) => message::checks_call(failed),
             CallFor::Decision(addressed) => message::decision_call(addressed),
@@ -65,7 +67,7 @@ impl OutboundEffect for CallPeople {
             .await
         {
             // The thread is deleted, so a notification has no reader.
-            Ok(_) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput, rounds::RoundEvent};
+use crate::{effect_error::EffectError, receipt::CheckRunId, rounds::RoundEvent};
 
 /// Check run `Journeyman` with the rounds of work on the pull request.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct CheckRun {
 
 #[async_trait]
 impl OutboundEffect for CheckRun {
+    type Output = Option<CheckRunId>;
+
     fn name(&self) -> &'static str {
         "check_run"
     }
@@ -38,18 +40,15 @@ impl OutboundEffect for CheckRun {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let Some((on, text)) = asked.rounds else {
-            return Ok(EffectOutput::default());
+            return Ok(None);
         };
         match outside.show_check_run(on, text).await {
-            Ok(id) => Ok(EffectOutput {
-                check_run: Some(id),
-                ..EffectOutput::default()
-            }),
+            Ok(id) => Ok(Some(CheckRunId(id))),
             Err(EffectError::Denied { detail, .. }) => {
                 tracing::info!(%detail, "no check run: the writer's App lacks the permission for checks");
-                Ok(EffectOutput::default())
+                Ok(None)
             }
             Err(trouble) => Err(trouble),
         }

@@ -11,7 +11,7 @@ use domain::{
 };
 use tokio::sync::OnceCell;
 
-use super::{CommentThread, OutboundClients, OutboundEffect};
+use super::{CommentThread, OutboundClients, PlannedEffect};
 use crate::{effect_error::EffectError, message};
 
 /// Target of an effect, as its report names it.
@@ -54,7 +54,7 @@ pub(crate) struct EffectClearance {
 
 impl EffectClearance {
     /// Returns true if this effect was checked.
-    pub(crate) fn covers(&self, effect: &dyn OutboundEffect) -> bool {
+    pub(crate) fn covers(&self, effect: &dyn PlannedEffect) -> bool {
         self.effect == effect.name()
     }
 }
@@ -89,7 +89,7 @@ impl<'a> TicketRecords<'a> {
     /// `None` for a thread that the pull request does not have (any more): no reader would see the reply.
     pub(crate) async fn clear(
         &self,
-        effect: &dyn OutboundEffect,
+        effect: &dyn PlannedEffect,
     ) -> Result<Option<EffectClearance>, EffectError> {
         let ticket = &self.report.ticket;
         let target = effect.target();

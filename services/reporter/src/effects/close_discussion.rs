@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Closes a discussion as resolved.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct CloseDiscussion {
 
 #[async_trait]
 impl OutboundEffect for CloseDiscussion {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "close_discussion"
     }
@@ -27,16 +29,16 @@ impl OutboundEffect for CloseDiscussion {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let found = outside.github.discussion(&self.repository, self.number).await?;
-        Ok((!found.is_open).then(EffectOutput::default))
+        Ok((!found.is_open).then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let found = outside.github.discussion(&self.repository, self.number).await?;
         if found.is_open {
             outside
@@ -45,6 +47,6 @@ impl OutboundEffect for CloseDiscussion {
                 .await?;
             tracing::info!(repository = %self.repository, number = self.number, "discussion closed");
         }
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

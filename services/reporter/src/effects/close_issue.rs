@@ -4,10 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{
-    effect_error::EffectError,
-    effect_output::{EffectOutput, TransitionResult},
-};
+use crate::{effect_error::EffectError, receipt::TransitionResult};
 
 /// Closes a GitHub issue as completed. GitHub does so itself only when a pull request that names the issue is merged
 /// into the default branch.
@@ -19,6 +16,8 @@ pub(crate) struct CloseIssue {
 
 #[async_trait]
 impl OutboundEffect for CloseIssue {
+    type Output = TransitionResult;
+
     fn name(&self) -> &'static str {
         "close_issue"
     }
@@ -35,28 +34,25 @@ impl OutboundEffect for CloseIssue {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let is_open = outside
             .github
             .is_issue_open(&self.repository, self.number)
             .await?;
-        Ok((!is_open).then(closed_output))
+        Ok((!is_open).then(closed_result))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         outside.github.close_issue(&self.repository, self.number).await?;
         tracing::info!(repository = %self.repository, number = self.number, "issue closed");
-        Ok(closed_output())
+        Ok(closed_result())
     }
 }
 
-fn closed_output() -> EffectOutput {
-    EffectOutput {
-        moved: Some(TransitionResult::To("Closed".to_owned())),
-        ..EffectOutput::default()
-    }
+fn closed_result() -> TransitionResult {
+    TransitionResult::To("Closed".to_owned())
 }

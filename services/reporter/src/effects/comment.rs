@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::{effect_error::EffectError, receipt::WrittenComment};
 
 /// Writes the text of a report: in the ticket's status comment, or in a separate comment.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(crate) struct WriteComment {
 
 #[async_trait]
 impl OutboundEffect for WriteComment {
+    type Output = WrittenComment;
+
     fn name(&self) -> &'static str {
         "comment"
     }
@@ -38,27 +40,20 @@ impl OutboundEffect for WriteComment {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let ours = outside.our_comments(&self.thread).await?;
         let found = ours.into_iter().find(|comment| comment.marker == asked.id);
-        Ok(found.map(|comment| comment_output(comment.id)))
+        Ok(found.map(|comment| WrittenComment(comment.id)))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let id = outside
             .write_comment(&self.thread, asked.text, asked.id, asked.audience())
             .await?;
-        Ok(comment_output(id))
-    }
-}
-
-fn comment_output(comment: String) -> EffectOutput {
-    EffectOutput {
-        comment: Some(comment),
-        ..EffectOutput::default()
+        Ok(WrittenComment(id))
     }
 }

@@ -7,12 +7,7 @@ use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
     text_writes::{find_issue, open_issue},
 };
-use crate::{
-    cleared_text::ClearedText,
-    effect_error::EffectError,
-    effect_output::{EffectOutput, MadeIssue},
-    message,
-};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::MadeIssue};
 
 /// Opens one issue of a plan or of a split, with a marker. The rules limit their number.
 #[derive(Debug)]
@@ -27,6 +22,8 @@ pub(crate) struct CreateIssue {
 
 #[async_trait]
 impl OutboundEffect for CreateIssue {
+    type Output = MadeIssue;
+
     fn name(&self) -> &'static str {
         "create_issue"
     }
@@ -43,9 +40,9 @@ impl OutboundEffect for CreateIssue {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let found = find_issue(&outside.github, &self.repository, asked.id).await?;
-        Ok(found.map(|opened| issue_output(opened, &self.issue)))
+        Ok(found.map(|opened| convert_issue(opened, &self.issue)))
     }
 
     /// The first issue carries the refusal, so that a forbidden plan creates none of its issues.
@@ -53,7 +50,7 @@ impl OutboundEffect for CreateIssue {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         self.check(asked)?;
         self.check_parent(outside, asked).await?;
         let title = ClearedText::by_the_model(message::issue_title(&self.issue), Place::IssueTitle)?;
@@ -62,7 +59,7 @@ impl OutboundEffect for CreateIssue {
             ClearedText::by_the_model(message::issue_text(&self.issue, ticket, run), Place::IssueText)?;
         let opened = open_issue(&outside.github, &self.repository, &title, &text, asked.id).await?;
         tracing::info!(repository = %self.repository, number = opened.number, "issue opened");
-        Ok(issue_output(opened, &self.issue))
+        Ok(convert_issue(opened, &self.issue))
     }
 }
 
@@ -89,7 +86,7 @@ impl CreateIssue {
         asked: &EffectContext<'_>,
     ) -> Result<(), EffectError> {
         // A repetition of the report finds its own sub-issues, so only its first issue checks.
-        let is_first = asked.made.issues.is_empty();
+        let is_first = asked.receipts.last::<MadeIssue>().is_none();
         let Some(parent) = self.parent.filter(|_| is_first) else {
             return Ok(());
         };
@@ -101,14 +98,11 @@ impl CreateIssue {
     }
 }
 
-fn issue_output(opened: github::OpenedIssue, planned: &PlannedIssue) -> EffectOutput {
-    EffectOutput {
-        issues: vec![MadeIssue {
-            id: opened.id,
-            number: opened.number,
-            url: opened.url,
-            title: planned.title.clone(),
-        }],
-        ..EffectOutput::default()
+fn convert_issue(opened: github::OpenedIssue, planned: &PlannedIssue) -> MadeIssue {
+    MadeIssue {
+        id: opened.id,
+        number: opened.number,
+        url: opened.url,
+        title: planned.title.clone(),
     }
 }

@@ -1,10 +1,10 @@
 //! Adds the labels of the rules to a pull request of ours.
 
 use async_trait::async_trait;
-use domain::{SecretPlace, TicketKey};
+use domain::{PullRequestRef, SecretPlace, TicketKey};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 
 /// Adds labels to the pull request of the report. Existing labels stay.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct LabelPullRequest {
 
 #[async_trait]
 impl OutboundEffect for LabelPullRequest {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "label_pull_request"
     }
@@ -31,8 +33,8 @@ impl OutboundEffect for LabelPullRequest {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        let Some(pull_request) = &asked.made.pull_request else {
+    ) -> Result<Self::Output, EffectError> {
+        let Some(pull_request) = asked.receipts.last::<PullRequestRef>() else {
             return Err(EffectError::Failed(message::nothing_to_link()));
         };
         let labels = self.labels.iter();
@@ -45,6 +47,6 @@ impl OutboundEffect for LabelPullRequest {
             number: pull_request.number,
         };
         outside.label(&issue, &labels).await?;
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

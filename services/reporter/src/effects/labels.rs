@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput};
+use crate::{cleared_text::ClearedText, effect_error::EffectError};
 
 /// Adds labels to the ticket. Existing labels stay.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct AddLabels {
 
 #[async_trait]
 impl OutboundEffect for AddLabels {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "add_labels"
     }
@@ -27,7 +29,7 @@ impl OutboundEffect for AddLabels {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let checked = self
             .labels
             .iter()
@@ -35,6 +37,6 @@ impl OutboundEffect for AddLabels {
             .collect::<Result<Vec<_>, _>>()?;
         outside.label(&self.ticket, &checked).await?;
         tracing::info!(ticket = %self.ticket, labels = self.labels.len(), "ticket labeled");
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

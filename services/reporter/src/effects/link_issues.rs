@@ -6,7 +6,7 @@ use domain::TicketKey;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
+    receipt::{DuplicateLink, EffectReceipts, TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Adds a Jira link such as "duplicates" to another issue of the same site. For GitHub issues, the comment that names
@@ -20,8 +20,28 @@ pub(crate) struct LinkIssues {
     pub(crate) to: String,
 }
 
+/// Output of the effect.
+#[derive(Debug)]
+pub(crate) enum LinkOutcome {
+    /// The issues are linked.
+    Linked(DuplicateLink),
+    /// The link is left to people.
+    Left(UnsetChoice),
+}
+
+impl From<LinkOutcome> for EffectReceipts {
+    fn from(outcome: LinkOutcome) -> Self {
+        match outcome {
+            LinkOutcome::Linked(link) => link.into(),
+            LinkOutcome::Left(choice) => choice.into(),
+        }
+    }
+}
+
 #[async_trait]
 impl OutboundEffect for LinkIssues {
+    type Output = LinkOutcome;
+
     fn name(&self) -> &'static str {
         "link_issues"
     }
@@ -39,7 +59,7 @@ impl OutboundEffect for LinkIssues {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let known = outside.jira.sorted(&self.issue).await?.links;
         Ok(known
             .iter()
@@ -51,28 +71,25 @@ impl OutboundEffect for LinkIssues {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let wish = TriageWish::Link { to: self.to.clone() };
         let known = outside.jira.link_type(&self.issue, &self.link_type).await?;
         let Some(link_type) = known else {
             let name = self.link_type.clone();
-            return Ok(UnsetChoice::because(wish, UnsetReason::NoLinkType { name }));
+            let why = UnsetReason::NoLinkType { name };
+            return Ok(LinkOutcome::Left(UnsetChoice { wish, why }));
         };
         let linked = outside.jira.link(&self.issue, &link_type, &self.to).await;
-        let made = UnsetChoice::when_refused(linked.map_err(EffectError::from), wish)?;
-        if made.left.is_empty() {
-            tracing::info!(ticket = %self.issue, to = self.to, "tickets linked");
-            return Ok(self.linked());
+        if let Some(left) = UnsetChoice::when_refused(linked.map_err(EffectError::from), wish)? {
+            return Ok(LinkOutcome::Left(left));
         }
-        Ok(made)
+        tracing::info!(ticket = %self.issue, to = self.to, "tickets linked");
+        Ok(self.linked())
     }
 }
 
 impl LinkIssues {
-    fn linked(&self) -> EffectOutput {
-        EffectOutput {
-            linked: Some(self.to.clone()),
-            ..EffectOutput::default()
-        }
+    fn linked(&self) -> LinkOutcome {
+        LinkOutcome::Linked(DuplicateLink(self.to.clone()))
     }
 }

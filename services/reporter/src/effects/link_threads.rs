@@ -4,7 +4,12 @@ use async_trait::async_trait;
 use domain::{CitedAnswer, RepositoryName};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    message,
+    receipt::{BegunThread, WrittenComment},
+};
 
 /// Adds links to the threads of a research to its summary comment.
 #[derive(Debug)]
@@ -16,6 +21,8 @@ pub(crate) struct LinkThreads {
 
 #[async_trait]
 impl OutboundEffect for LinkThreads {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "link_threads"
     }
@@ -32,9 +39,9 @@ impl OutboundEffect for LinkThreads {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        let Some(summary) = &asked.made.comment else {
-            return Ok(EffectOutput::default());
+    ) -> Result<Self::Output, EffectError> {
+        let Some(WrittenComment(summary)) = asked.receipts.last() else {
+            return Ok(());
         };
         let discussion = outside.github.discussion(&self.repository, self.number).await?;
         let link = |comment: &str| {
@@ -44,19 +51,15 @@ impl OutboundEffect for LinkThreads {
         };
         let links: Vec<Option<String>> = (0..self.answer.questions.len())
             .map(|index| {
-                let begun = asked
-                    .made
-                    .threads
-                    .iter()
-                    .find(|(question, _)| *question == index)?;
-                link(&begun.1)
+                let mut begun = asked.receipts.all::<BegunThread>();
+                link(&begun.find(|thread| thread.question == index)?.comment)
             })
             .collect();
         let thread = CommentThread::Discussion(self.repository.clone(), self.number, None);
         let ours = outside.our_comments(&thread).await?;
         // A person deleted the comment, so it gets no links.
         let Some(known) = ours.into_iter().find(|comment| comment.id == *summary) else {
-            return Ok(EffectOutput::default());
+            return Ok(());
         };
         let text = message::render_research(&self.answer, &links, asked.report.run.as_ref());
         let text = ClearedText::without_credentials(&text);
@@ -64,7 +67,7 @@ impl OutboundEffect for LinkThreads {
             .edit_comment(&thread, &known.id, &text, &known.marker)
             .await
         {
-            Ok(()) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
+            Ok(()) | Err(EffectError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }

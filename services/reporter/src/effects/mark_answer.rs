@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::{effect_error::EffectError, receipt::WrittenComment};
 
 /// Marks the comment of the same report as the answer, if the category has answers and none is marked.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct MarkAnswer {
 
 #[async_trait]
 impl OutboundEffect for MarkAnswer {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "mark_answer"
     }
@@ -31,15 +33,15 @@ impl OutboundEffect for MarkAnswer {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        let Some(comment) = &asked.made.comment else {
-            return Ok(EffectOutput::default());
+    ) -> Result<Self::Output, EffectError> {
+        let Some(WrittenComment(comment)) = asked.receipts.last() else {
+            return Ok(());
         };
         let found = outside.github.discussion(&self.repository, self.number).await?;
         if found.is_answerable && found.answer.is_none() {
             outside.github.mark_answer(&self.repository, comment).await?;
             tracing::info!(repository = %self.repository, number = self.number, "answer marked");
         }
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

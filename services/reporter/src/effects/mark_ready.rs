@@ -5,7 +5,11 @@ use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, TicketKey};
 use github::PullRequestState;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, ci};
-use crate::{effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{
+    effect_error::EffectError,
+    message,
+    receipt::{AwaitedCheck, EffectReceipts},
+};
 
 /// Marks a draft as ready after its checks passed.
 #[derive(Debug)]
@@ -17,6 +21,8 @@ pub(crate) struct MarkReady {
 
 #[async_trait]
 impl OutboundEffect for MarkReady {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "mark_ready"
     }
@@ -29,15 +35,16 @@ impl OutboundEffect for MarkReady {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
-        find_ready(outside, &asked.report.ticket, &self.pull_request).await
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let is_done = is_handed_over(outside, &asked.report.ticket, &self.pull_request).await?;
+        Ok(is_done.then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         mark_if_unmoved(outside, &self.pull_request, &self.head).await
     }
 }
@@ -52,8 +59,28 @@ pub(crate) struct MarkReadyUnchecked {
     pub(crate) required: CiRequired,
 }
 
+/// Output of a handover without checks.
+#[derive(Debug)]
+pub(crate) enum HandoverOutcome {
+    /// The pull request is ready or closed.
+    Ready,
+    /// The pull request stays a draft, because a check has not reported.
+    Awaits(AwaitedCheck),
+}
+
+impl From<HandoverOutcome> for EffectReceipts {
+    fn from(outcome: HandoverOutcome) -> Self {
+        match outcome {
+            HandoverOutcome::Ready => Self::default(),
+            HandoverOutcome::Awaits(check) => check.into(),
+        }
+    }
+}
+
 #[async_trait]
 impl OutboundEffect for MarkReadyUnchecked {
+    type Output = HandoverOutcome;
+
     fn name(&self) -> &'static str {
         "mark_ready_unchecked"
     }
@@ -66,33 +93,33 @@ impl OutboundEffect for MarkReadyUnchecked {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
-        find_ready(outside, &asked.report.ticket, &self.pull_request).await
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let is_done = is_handed_over(outside, &asked.report.ticket, &self.pull_request).await?;
+        Ok(is_done.then_some(HandoverOutcome::Ready))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         create_unchecked(outside, &self.pull_request, &self.head, self.required).await
     }
 }
 
-/// Done if the pull request is ready or closed.
-async fn find_ready(
+/// Returns true if the pull request is ready or closed.
+async fn is_handed_over(
     outside: &OutboundClients,
     ticket: &TicketKey,
     draft: &PullRequestRef,
-) -> Result<Option<EffectOutput>, EffectError> {
+) -> Result<bool, EffectError> {
     check_ours(outside, ticket, draft).await?;
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
         .await?;
     // A closed pull request cannot be handed over.
-    let is_done = !found.draft || found.state == PullRequestState::Closed;
-    Ok(is_done.then(EffectOutput::default))
+    Ok(!found.draft || found.state == PullRequestState::Closed)
 }
 
 /// Refuses a pull request that our record of the ticket's branch does not name: it belongs to a person.
@@ -120,20 +147,18 @@ async fn create_unchecked(
     draft: &PullRequestRef,
     head: &CommitId,
     required: CiRequired,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<HandoverOutcome, EffectError> {
     let awaited = match required {
         CiRequired::Always => Some(message::required_by_rules()),
         CiRequired::Auto => ci::find_configured_ci(outside, draft, head).await?,
         CiRequired::Never => None,
     };
-    if awaited.is_none() {
-        return mark_if_unmoved(outside, draft, head).await;
-    }
+    let Some(awaited) = awaited else {
+        mark_if_unmoved(outside, draft, head).await?;
+        return Ok(HandoverOutcome::Ready);
+    };
     tracing::info!(repository = %draft.repository, number = draft.number, awaited, "no check has reported");
-    Ok(EffectOutput {
-        awaited,
-        ..EffectOutput::default()
-    })
+    Ok(HandoverOutcome::Awaits(AwaitedCheck(awaited)))
 }
 
 /// Marks it as ready if the judged commit is still its head.
@@ -141,7 +166,7 @@ async fn mark_if_unmoved(
     outside: &OutboundClients,
     draft: &PullRequestRef,
     head: &CommitId,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<(), EffectError> {
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
@@ -157,5 +182,5 @@ async fn mark_if_unmoved(
     let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
-    Ok(EffectOutput::default())
+    Ok(())
 }

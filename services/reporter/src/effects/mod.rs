@@ -49,19 +49,18 @@ use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, OutboundRefusal, OutboundRequest, PullRequestRef, RepositoryName, RepositoryRules,
-    TicketKey, Trigger,
+    BranchRecord, OutboundRefusal, OutboundRequest, RepositoryName, RepositoryRules, TicketKey, Trigger,
 };
 use queue::{BranchIndex, ContentStore, KeyedLog, PullRequestIndex};
 
 use crate::{
     cleared_text::ClearedText,
     effect_error::EffectError,
-    effect_output::EffectOutput,
     inspect::ChangeInspector,
     message::{FooterPages, RoundsText},
     mirror::RepositoryMirrors,
     policy::LimitSettings,
+    receipt::EffectReceipts,
     rounds::{RoundEvent, ShownOn},
 };
 
@@ -108,6 +107,9 @@ pub(crate) use unassign::UnassignTicket;
 /// One outbound write. A new one needs a file, a line here, a failpoint and a row in the table of faults.
 #[async_trait]
 pub(crate) trait OutboundEffect: Debug + Send + Sync {
+    /// Output for later effects, texts and the planner. It is also the receipt in the ledger.
+    type Output: Into<EffectReceipts> + Send;
+
     /// Returns the name in the ledger, in failpoints and in metrics. It never changes.
     fn name(&self) -> &'static str;
 
@@ -140,7 +142,7 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
         &self,
         _: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         Ok(None)
     }
 
@@ -149,7 +151,88 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError>;
+    ) -> Result<Self::Output, EffectError>;
+}
+
+/// An effect of a plan, whatever its output is.
+#[async_trait]
+pub(crate) trait PlannedEffect: Debug + Send + Sync {
+    /// See [`OutboundEffect::name`].
+    fn name(&self) -> &'static str;
+
+    /// See [`OutboundEffect::target`].
+    fn target(&self) -> EffectTarget<'_>;
+
+    /// See [`OutboundEffect::only_tells`].
+    fn only_tells(&self) -> bool;
+
+    /// See [`OutboundEffect::absorbs_repetition`].
+    fn absorbs_repetition(&self) -> bool;
+
+    /// See [`OutboundEffect::tells_in`].
+    fn tells_in(&self) -> Option<&CommentThread>;
+
+    /// See [`OutboundEffect::shows_round`].
+    fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)>;
+
+    /// See [`OutboundEffect::look`].
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectReceipts>, EffectError>;
+
+    /// See [`OutboundEffect::create`].
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectReceipts, EffectError>;
+}
+
+#[async_trait]
+impl<E: OutboundEffect> PlannedEffect for E {
+    fn name(&self) -> &'static str {
+        OutboundEffect::name(self)
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        OutboundEffect::target(self)
+    }
+
+    fn only_tells(&self) -> bool {
+        OutboundEffect::only_tells(self)
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        OutboundEffect::absorbs_repetition(self)
+    }
+
+    fn tells_in(&self) -> Option<&CommentThread> {
+        OutboundEffect::tells_in(self)
+    }
+
+    fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {
+        OutboundEffect::shows_round(self)
+    }
+
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<EffectReceipts>, EffectError> {
+        let found = OutboundEffect::look(self, outside, asked).await?;
+        Ok(found.map(Into::into))
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<EffectReceipts, EffectError> {
+        let output = OutboundEffect::create(self, outside, asked).await?;
+        Ok(output.into())
+    }
 }
 
 /// Clients and stores for everything that effects read and write.
@@ -169,15 +252,15 @@ pub(crate) struct OutboundClients {
     pub(crate) pages: FooterPages,
 }
 
-/// Context of an effect: its report, its clearance and the results so far.
+/// Context of an effect: its report, its clearance and the receipts so far.
 pub(crate) struct EffectContext<'a> {
     pub(crate) report: &'a OutboundRequest,
     /// Absent if the repository has no usable rules.
     pub(crate) rules: Option<&'a RepositoryRules>,
     /// Proof that the target belongs to the ticket.
     pub(crate) cleared: &'a EffectClearance,
-    /// Results of the earlier effects of the report.
-    pub(crate) made: &'a EffectOutput,
+    /// Receipts of the earlier effects of the report.
+    pub(crate) receipts: &'a EffectReceipts,
     /// Id of the effect in the ledger and in markers.
     pub(crate) id: &'a str,
     /// Text for an effect that writes a comment.
@@ -233,13 +316,6 @@ impl OutboundClients {
                 }))
             }
             known => Ok(known),
-        }
-    }
-
-    fn made_pull_request(pull_request: PullRequestRef) -> EffectOutput {
-        EffectOutput {
-            pull_request: Some(pull_request),
-            ..EffectOutput::default()
         }
     }
 }

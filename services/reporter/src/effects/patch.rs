@@ -7,7 +7,6 @@ use crate::{
     cleared_text::ClearedText,
     draft::PullRequestDraft,
     effect_error::EffectError,
-    effect_output::EffectOutput,
     folders::{FolderPlace as Folder, PatchDelivery},
     message,
     mirror::run_blocking,
@@ -19,7 +18,7 @@ pub(super) async fn write_patch(
     asked: &EffectContext<'_>,
     draft: &PullRequestDraft,
     place: Folder,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<PullRequestRef, EffectError> {
     let ticket = &asked.report.ticket;
     let TicketKey::Folder { number, .. } = ticket else {
         return Err(EffectError::Refused(OutboundRefusal::ForeignProject {
@@ -54,5 +53,5 @@ pub(super) async fn write_patch(
     };
     outside.branches.put(&record, Some(last)).await?;
     tracing::info!(repository = %draft.repository, %ticket, "patch written");
-    Ok(OutboundClients::made_pull_request(pull_request))
+    Ok(pull_request)
 }

@@ -2,18 +2,15 @@
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestStatus, SecretPlace as Place,
-    cause::format_error_chain,
+    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestRef, PullRequestStatus,
+    SecretPlace as Place, cause::format_error_chain,
 };
 use github::PullRequestState;
 
 use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect, patch, text_writes::open_pull_request,
 };
-use crate::{
-    cleared_text::ClearedText, draft::PullRequestDraft, effect_error::EffectError,
-    effect_output::EffectOutput, message,
-};
+use crate::{cleared_text::ClearedText, draft::PullRequestDraft, effect_error::EffectError, message};
 
 /// Opens a draft, or adopts the open pull request of the same branch.
 #[derive(Debug)]
@@ -21,6 +18,8 @@ pub(crate) struct OpenPullRequest(pub(crate) PullRequestDraft);
 
 #[async_trait]
 impl OutboundEffect for OpenPullRequest {
+    type Output = PullRequestRef;
+
     fn name(&self) -> &'static str {
         "open_pull_request"
     }
@@ -33,7 +32,7 @@ impl OutboundEffect for OpenPullRequest {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         find_open_pull_request(outside, asked, &self.0).await
     }
 
@@ -41,7 +40,7 @@ impl OutboundEffect for OpenPullRequest {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         create_draft(outside, asked, &self.0).await
     }
 }
@@ -51,7 +50,7 @@ async fn find_open_pull_request(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     draft: &PullRequestDraft,
-) -> Result<Option<EffectOutput>, EffectError> {
+) -> Result<Option<PullRequestRef>, EffectError> {
     if draft.repository.local_folder().is_some() {
         return Ok(None);
     }
@@ -95,7 +94,7 @@ async fn create_draft(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     draft: &PullRequestDraft,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<PullRequestRef, EffectError> {
     if let Some(place) = outside.mirrors.place(&draft.repository)? {
         return patch::write_patch(outside, asked, draft, place).await;
     }
@@ -143,7 +142,7 @@ async fn record_pull_request(
     asked: &EffectContext<'_>,
     draft: &PullRequestDraft,
     opened: &github::PullRequest,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<PullRequestRef, EffectError> {
     let pull_request = opened.to_ref(&draft.repository);
     let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
     // An unchanged record is not written again, so a repetition needs no compare-and-set.
@@ -164,5 +163,5 @@ async fn record_pull_request(
     };
     outside.pull_requests.keep(&open).await?;
     tracing::info!(repository = %draft.repository, number = opened.number, "pull request open");
-    Ok(OutboundClients::made_pull_request(pull_request))
+    Ok(pull_request)
 }

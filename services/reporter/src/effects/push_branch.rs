@@ -10,9 +10,9 @@ use queue::TableRevision;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::EffectOutput,
     inspect::{InspectionTask, InspectionVerdict, RenderedDiff},
     message, policy,
+    receipt::PushedHead,
 };
 
 /// Imports, checks and pushes a branch.
@@ -21,6 +21,8 @@ pub(crate) struct PushBranch(pub(crate) Push);
 
 #[async_trait]
 impl OutboundEffect for PushBranch {
+    type Output = PushedHead;
+
     fn name(&self) -> &'static str {
         "push_branch"
     }
@@ -33,7 +35,7 @@ impl OutboundEffect for PushBranch {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         find_pushed_head(outside, &self.0).await
     }
 
@@ -41,21 +43,18 @@ impl OutboundEffect for PushBranch {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         check_then_push(outside, asked, &self.0).await
     }
 }
 
 /// Done if the remote branch is at the head.
-async fn find_pushed_head(
-    outside: &OutboundClients,
-    push: &Push,
-) -> Result<Option<EffectOutput>, EffectError> {
+async fn find_pushed_head(outside: &OutboundClients, push: &Push) -> Result<Option<PushedHead>, EffectError> {
     let head = outside
         .mirrors
         .remote_head(&push.repository, &push.branch)
         .await?;
-    Ok(head.filter(|head| *head == push.head).map(push_output))
+    Ok(head.filter(|head| *head == push.head).map(PushedHead))
 }
 
 /// Performs the push: all checks come before the record, and the record comes before the push.
@@ -63,7 +62,7 @@ async fn check_then_push(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     push: &Push,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<PushedHead, EffectError> {
     let rules = usable_rules(asked, push)?;
     if rules.agent.approval == ApprovalRule::BeforePush && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::NotApproved {
@@ -87,7 +86,7 @@ async fn check_then_push(
         let trouble = match (there, trouble) {
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
-            (Ok(Some(head)), _) if head == push.head => return Ok(push_output(head)),
+            (Ok(Some(head)), _) if head == push.head => return Ok(PushedHead(head)),
             (Ok(head), EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
                 EffectError::Refused(OutboundRefusal::BranchMoved { branch, head })
             }
@@ -100,7 +99,7 @@ async fn check_then_push(
         return Err(trouble);
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
-    Ok(push_output(push.head.clone()))
+    Ok(PushedHead(push.head.clone()))
 }
 
 /// Returns the repository's rules if they cover this ticket. A planner names both, so they are compared here.
@@ -196,13 +195,6 @@ async fn is_where_expected(outside: &OutboundClients, push: &Push) -> Result<(),
         branch: push.branch.clone(),
         head: there,
     }))
-}
-
-fn push_output(head: CommitId) -> EffectOutput {
-    EffectOutput {
-        pushed: Some(head),
-        ..EffectOutput::default()
-    }
 }
 
 /// Inspects the change. Returns its text if `show` is set, and the files out of its scope.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{ReactionKind, ReactionSubject};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Adds a reaction: eyes when work on a request has begun, a rocket when it is done.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct AddReaction {
 
 #[async_trait]
 impl OutboundEffect for AddReaction {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         self.reaction.as_str()
     }
@@ -31,8 +33,8 @@ impl OutboundEffect for AddReaction {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         outside.github.react(&self.to, self.reaction).await?;
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

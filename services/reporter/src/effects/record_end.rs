@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Records the end of a pull request, so that polls stop reading it. A failure to record it keeps the report
 /// unsettled.
@@ -17,6 +17,8 @@ pub(crate) struct RecordEnd {
 
 #[async_trait]
 impl OutboundEffect for RecordEnd {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "record_end"
     }
@@ -33,7 +35,7 @@ impl OutboundEffect for RecordEnd {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let over = PullRequestRecord {
             pull_request: self.pull_request.clone(),
             ticket: asked.report.ticket.clone(),
@@ -41,6 +43,6 @@ impl OutboundEffect for RecordEnd {
             status: self.status,
         };
         outside.pull_requests.keep(&over).await?;
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Records that a pull request is open again, so that ingest follows its checks and reviews.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct RecordOpen {
 
 #[async_trait]
 impl OutboundEffect for RecordOpen {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "record_open"
     }
@@ -31,7 +33,7 @@ impl OutboundEffect for RecordOpen {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let open = PullRequestRecord {
             pull_request: self.pull_request.clone(),
             ticket: asked.report.ticket.clone(),
@@ -39,6 +41,6 @@ impl OutboundEffect for RecordOpen {
             status: PullRequestStatus::Open,
         };
         outside.pull_requests.keep(&open).await?;
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }

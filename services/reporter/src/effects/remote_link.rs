@@ -1,10 +1,10 @@
 //! Links the pull request on the Jira issue.
 
 use async_trait::async_trait;
-use domain::TicketKey;
+use domain::{PullRequestRef, TicketKey};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, text_writes::link_pull_request};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::RefusedLink};
 
 /// Links the pull request of the report on the Jira issue. A repetition replaces the link. If Jira refuses for good,
 /// the status comment contains the link.
@@ -16,6 +16,8 @@ pub(crate) struct LinkPullRequest {
 
 #[async_trait]
 impl OutboundEffect for LinkPullRequest {
+    type Output = Option<RefusedLink>;
+
     fn name(&self) -> &'static str {
         "link_pull_request"
     }
@@ -32,14 +34,14 @@ impl OutboundEffect for LinkPullRequest {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        let Some(pull_request) = &asked.made.pull_request else {
+    ) -> Result<Self::Output, EffectError> {
+        let Some(pull_request) = asked.receipts.last::<PullRequestRef>() else {
             return Err(EffectError::Failed(message::nothing_to_link()));
         };
         let title = ClearedText::without_credentials(&message::remote_link_title(pull_request));
         let linked = link_pull_request(&outside.jira, &self.issue, pull_request, &title).await;
         let detail = match linked.map_err(EffectError::from) {
-            Ok(()) => return Ok(EffectOutput::default()),
+            Ok(()) => return Ok(None),
             Err(EffectError::Refused(refusal)) => refusal.words(),
             Err(EffectError::Denied { detail, .. }) => {
                 tracing::error!(%detail, "permission missing: the pull request is not linked on the issue");
@@ -47,9 +49,6 @@ impl OutboundEffect for LinkPullRequest {
             }
             Err(trouble) => return Err(trouble),
         };
-        Ok(EffectOutput {
-            unlinked: Some(detail),
-            ..EffectOutput::default()
-        })
+        Ok(Some(RefusedLink(detail)))
     }
 }

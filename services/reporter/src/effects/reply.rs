@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 
 /// Replies to a comment of a review, in its thread.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ impl ReplyInThread {
 
 #[async_trait]
 impl OutboundEffect for ReplyInThread {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "reply"
     }
@@ -55,17 +57,17 @@ impl OutboundEffect for ReplyInThread {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let ours = outside.our_comments(&self.thread()).await?;
         let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then(EffectOutput::default))
+        Ok(is_there.then_some(()))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let text = match &self.said {
             ThreadReplyText::Done(reply, commit, deciders) => {
                 message::thread_reply(reply, commit.as_ref(), deciders)
@@ -78,7 +80,7 @@ impl OutboundEffect for ReplyInThread {
             .await
         {
             // A person deleted the comment, so a reply has no reader.
-            Ok(_) | Err(EffectError::Missing(_)) => Ok(EffectOutput::default()),
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),
         }
     }

@@ -7,7 +7,7 @@ use domain::{PullRequestRef, PullRequestRules};
 use github::{PullRequestReview, ReviewVerdict};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, code_experts};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Requests a review from the people whose last review was not an approval, except the author and bots.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct RequestReview {
 
 #[async_trait]
 impl OutboundEffect for RequestReview {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "request_review"
     }
@@ -36,7 +38,7 @@ impl OutboundEffect for RequestReview {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
@@ -50,7 +52,7 @@ impl OutboundEffect for RequestReview {
         self.ask(outside, &waiting).await?;
         // Earlier reviews already determine the reviewers.
         if self.of.is_some() || !reviews.is_empty() {
-            return Ok(EffectOutput::default());
+            return Ok(());
         }
         let mut others = Vec::new();
         if rules.code_owners {
@@ -64,7 +66,7 @@ impl OutboundEffect for RequestReview {
         }
         others.retain(|login| !waiting.iter().any(|known| known.eq_ignore_ascii_case(login)));
         self.ask(outside, &others).await?;
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }
 

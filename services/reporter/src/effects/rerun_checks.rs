@@ -4,11 +4,7 @@ use async_trait::async_trait;
 use domain::{CommitId, PullRequestRef, cause::format_error_chain};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{
-    effect_error::EffectError,
-    effect_output::{EffectOutput, RerunResult},
-    message,
-};
+use crate::{effect_error::EffectError, message, receipt::RerunResult};
 
 /// Restarts the failed jobs of runs of GitHub Actions, at most once for each run, by us or by others.
 #[derive(Debug)]
@@ -21,6 +17,8 @@ pub(crate) struct RerunChecks {
 
 #[async_trait]
 impl OutboundEffect for RerunChecks {
+    type Output = Option<RerunResult>;
+
     fn name(&self) -> &'static str {
         "rerun_checks"
     }
@@ -38,16 +36,13 @@ impl OutboundEffect for RerunChecks {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         let now = outside.github.pull_request(repository, *number).await?;
         if now.head != self.head {
-            return Ok(EffectOutput {
-                rerun: Some(of_another_commit()),
-                ..EffectOutput::default()
-            });
+            return Ok(Some(of_another_commit()));
         }
         let mut ends = Vec::new();
         for run in &self.runs {
@@ -55,13 +50,9 @@ impl OutboundEffect for RerunChecks {
         }
         // A started run is the result: its end is reported later. Otherwise a refusal is the result.
         let is_refusal = |end: &&RerunResult| matches!(end, RerunResult::Refused { .. });
-        let told = match ends.contains(&RerunResult::Started) {
+        Ok(match ends.contains(&RerunResult::Started) {
             true => Some(RerunResult::Started),
             false => ends.iter().find(is_refusal).or(ends.first()).cloned(),
-        };
-        Ok(EffectOutput {
-            rerun: told,
-            ..EffectOutput::default()
         })
     }
 }

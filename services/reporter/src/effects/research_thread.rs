@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{AnsweredQuestion, RepositoryName};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::BegunThread};
 
 /// Starts a thread about one question of a research: a separate comment, so that people can reply to it.
 #[derive(Debug)]
@@ -21,16 +21,18 @@ impl ResearchThread {
         CommentThread::Discussion(self.repository.clone(), self.number, None)
     }
 
-    fn made(&self, comment: String) -> EffectOutput {
-        EffectOutput {
-            threads: vec![(self.index, comment)],
-            ..EffectOutput::default()
+    fn begun(&self, comment: String) -> BegunThread {
+        BegunThread {
+            question: self.index,
+            comment,
         }
     }
 }
 
 #[async_trait]
 impl OutboundEffect for ResearchThread {
+    type Output = BegunThread;
+
     fn name(&self) -> &'static str {
         "research_thread"
     }
@@ -51,22 +53,22 @@ impl OutboundEffect for ResearchThread {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let ours = outside.our_comments(&self.thread()).await?;
         let found = ours.into_iter().find(|comment| comment.marker == asked.id);
-        Ok(found.map(|comment| self.made(comment.id)))
+        Ok(found.map(|comment| self.begun(comment.id)))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let text = message::research_thread(&self.found, asked.report.run.as_ref());
         let text = ClearedText::without_credentials(&text);
         let comment = outside
             .write_comment(&self.thread(), &text, asked.id, asked.audience())
             .await?;
-        Ok(self.made(comment))
+        Ok(self.begun(comment))
     }
 }

@@ -7,7 +7,7 @@ use domain::{CommitId, PullRequestRef, ReviewRound, ReviewThread, TriggerReason}
 use git::BareRepository;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, effect_output::EffectOutput, mirror::run_blocking};
+use crate::{effect_error::EffectError, mirror::run_blocking};
 
 // Lines around a thread's line in which a change counts as one for the thread.
 const NEAR_LINES: u32 = 10;
@@ -41,6 +41,8 @@ pub(crate) struct ResolveThread {
 
 #[async_trait]
 impl OutboundEffect for ResolveThread {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "resolve_thread"
     }
@@ -57,20 +59,20 @@ impl OutboundEffect for ResolveThread {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
         if let Some(why) = self.why_it_stays(outside, asked).await? {
             tracing::info!(%repository, number, comment = self.comment, ?why, "review thread stays open");
-            return Ok(EffectOutput::default());
+            return Ok(());
         }
         let github = &outside.github;
         if let Some(thread) = github.open_thread(repository, *number, self.comment).await? {
             github.resolve_thread(repository, &thread).await?;
             tracing::info!(%repository, number, "review thread resolved");
         }
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }
 

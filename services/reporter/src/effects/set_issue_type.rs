@@ -6,7 +6,7 @@ use domain::TicketKey;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
+    receipt::{TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Sets the type of a GitHub issue without one. A Jira issue always has a type, so it changes only where the rules
@@ -19,6 +19,8 @@ pub(crate) struct SetIssueType {
 
 #[async_trait]
 impl OutboundEffect for SetIssueType {
+    type Output = Vec<UnsetChoice>;
+
     fn name(&self) -> &'static str {
         "set_issue_type"
     }
@@ -35,24 +37,25 @@ impl OutboundEffect for SetIssueType {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let current = self.current(outside).await?;
         let is_it = current.is_some_and(|name| name.eq_ignore_ascii_case(&self.name));
-        Ok(is_it.then(EffectOutput::default))
+        Ok(is_it.then(Vec::new))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let wish = TriageWish::Type {
             name: self.name.clone(),
         };
         let changes = asked.rules.is_some_and(|rules| rules.triage.change_jira_type);
         let set = match &self.ticket {
             TicketKey::Jira { .. } if !changes => {
-                return Ok(UnsetChoice::because(wish, UnsetReason::Suggested));
+                let why = UnsetReason::Suggested;
+                return Ok(vec![UnsetChoice { wish, why }]);
             }
             TicketKey::Jira { .. } => {
                 let set = outside.jira.set_issue_type(&self.ticket, &self.name).await;
@@ -60,15 +63,16 @@ impl OutboundEffect for SetIssueType {
             }
             TicketKey::GitHub { repository, number } => {
                 if let Some(current) = self.current(outside).await? {
-                    return Ok(UnsetChoice::because(wish, UnsetReason::Has { current }));
+                    let why = UnsetReason::Has { current };
+                    return Ok(vec![UnsetChoice { wish, why }]);
                 }
                 let github = &outside.github;
                 let set = github.set_issue_type(repository, *number, &self.name).await;
                 set.map_err(EffectError::from)
             }
-            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(EffectOutput::default()),
+            TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(Vec::new()),
         };
-        UnsetChoice::when_refused(set, wish)
+        Ok(UnsetChoice::when_refused(set, wish)?.into_iter().collect())
     }
 }
 

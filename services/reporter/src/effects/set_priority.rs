@@ -7,7 +7,7 @@ use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     cleared_text::ClearedText,
     effect_error::EffectError,
-    effect_output::{EffectOutput, TriageWish, UnsetChoice},
+    receipt::{TriageWish, UnsetChoice},
 };
 
 /// Sets the priority of a Jira issue, or the priority label of a GitHub issue in place of other priority labels.
@@ -19,6 +19,8 @@ pub(crate) struct SetPriority {
 
 #[async_trait]
 impl OutboundEffect for SetPriority {
+    type Output = Vec<UnsetChoice>;
+
     fn name(&self) -> &'static str {
         "set_priority"
     }
@@ -35,21 +37,19 @@ impl OutboundEffect for SetPriority {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let TicketKey::Jira { .. } = &self.ticket else {
             return Ok(None);
         };
         let current = outside.jira.sorted(&self.ticket).await?.priority;
-        Ok(current
-            .eq_ignore_ascii_case(&self.name)
-            .then(EffectOutput::default))
+        Ok(current.eq_ignore_ascii_case(&self.name).then(Vec::new))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let set = match (&self.ticket, asked.rules) {
             (TicketKey::Jira { .. }, _) => {
                 let set = outside.jira.set_priority(&self.ticket, &self.name).await;
@@ -58,13 +58,13 @@ impl OutboundEffect for SetPriority {
             (TicketKey::GitHub { .. }, Some(rules)) => self.label(outside, &rules.triage).await,
             (TicketKey::GitHub { .. }, None)
             | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => {
-                return Ok(EffectOutput::default());
+                return Ok(Vec::new());
             }
         };
         let wish = TriageWish::Priority {
             name: self.name.clone(),
         };
-        UnsetChoice::when_refused(set, wish)
+        Ok(UnsetChoice::when_refused(set, wish)?.into_iter().collect())
     }
 }
 

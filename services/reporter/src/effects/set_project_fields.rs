@@ -7,7 +7,7 @@ use github::{GitHubProject, ProjectItem};
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
+    receipt::{TriageWish, UnsetChoice, UnsetReason},
 };
 
 /// Adds an issue to a GitHub project and sets fields of it. A value replaces the previous one.
@@ -23,6 +23,8 @@ pub(crate) struct SetProjectFields {
 
 #[async_trait]
 impl OutboundEffect for SetProjectFields {
+    type Output = Vec<UnsetChoice>;
+
     fn name(&self) -> &'static str {
         "set_project_fields"
     }
@@ -39,17 +41,20 @@ impl OutboundEffect for SetProjectFields {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let wish = TriageWish::Project {
             owner: self.owner.clone(),
             number: self.project,
         };
         if !outside.github.sees_projects(&self.repository) {
-            return Ok(UnsetChoice::because(wish, UnsetReason::NoToken));
+            let why = UnsetReason::NoToken;
+            return Ok(vec![UnsetChoice { wish, why }]);
         }
         match self.put(outside).await {
             Ok((project, item)) => self.set(outside, &project, &item).await,
-            Err(trouble) => UnsetChoice::when_refused(Err(trouble), wish),
+            Err(trouble) => Ok(UnsetChoice::when_refused(Err(trouble), wish)?
+                .into_iter()
+                .collect()),
         }
     }
 }
@@ -68,27 +73,29 @@ impl SetProjectFields {
         outside: &OutboundClients,
         project: &GitHubProject,
         item: &ProjectItem,
-    ) -> Result<EffectOutput, EffectError> {
-        let mut made = EffectOutput::default();
+    ) -> Result<Vec<UnsetChoice>, EffectError> {
+        let mut left = Vec::new();
         for (name, value) in &self.values {
             let wish = TriageWish::Field {
                 name: name.clone(),
                 value: value.clone(),
             };
             let Some(field) = project.field(name) else {
-                made.merge(UnsetChoice::because(wish, UnsetReason::NoField));
+                let why = UnsetReason::NoField;
+                left.push(UnsetChoice { wish, why });
                 continue;
             };
             let Some(known) = field.value(value) else {
-                made.merge(UnsetChoice::because(wish, UnsetReason::NoValue));
+                let why = UnsetReason::NoValue;
+                left.push(UnsetChoice { wish, why });
                 continue;
             };
             let github = &outside.github;
             let set = github.set_project_field(&self.repository, item, field, &known);
             let set = set.await.map_err(EffectError::from);
-            made.merge(UnsetChoice::when_refused(set, wish)?);
+            left.extend(UnsetChoice::when_refused(set, wish)?);
         }
         tracing::info!(repository = %self.repository, number = self.number, project = self.project, "issue is in the project");
-        Ok(made)
+        Ok(left)
     }
 }

@@ -3,11 +3,7 @@
 use async_trait::async_trait;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, push_branch::inspect_change};
-use crate::{
-    effect_error::EffectError,
-    effect_output::{EffectOutput, ShownChange},
-    message,
-};
+use crate::{effect_error::EffectError, message, receipt::ShownChange};
 
 /// Inspects a change as a push of it would, so that no person decides about a change that cannot be pushed. A repetition
 /// produces the same text, which is stored under the hash of its content.
@@ -16,6 +12,8 @@ pub(crate) struct ShowChange(pub(crate) domain::BranchPush);
 
 #[async_trait]
 impl OutboundEffect for ShowChange {
+    type Output = ShownChange;
+
     fn name(&self) -> &'static str {
         "show_change"
     }
@@ -28,7 +26,7 @@ impl OutboundEffect for ShowChange {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let push = &self.0;
         let (rendered, _) = inspect_change(outside, asked, push, true).await?;
         let rendered = rendered.ok_or_else(|| EffectError::Failed(message::no_difference()))?;
@@ -42,9 +40,6 @@ impl OutboundEffect for ShowChange {
             hidden_files: excerpt.hidden_files.into_iter().take(200).collect(),
         };
         tracing::info!(repository = %push.repository, head = %push.head, files = shown.files, "change shown for a decision");
-        Ok(EffectOutput {
-            shown: Some(shown),
-            ..EffectOutput::default()
-        })
+        Ok(shown)
     }
 }

@@ -3,11 +3,7 @@
 use async_trait::async_trait;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{
-    effect_error::EffectError,
-    effect_output::{ChangedFiles, EffectOutput},
-    message,
-};
+use crate::{effect_error::EffectError, message, receipt::ChangedFiles};
 
 /// Reads the current files of the report's pull request.
 #[derive(Debug)]
@@ -18,6 +14,8 @@ pub(crate) struct ShowFiles {
 
 #[async_trait]
 impl OutboundEffect for ShowFiles {
+    type Output = ChangedFiles;
+
     fn name(&self) -> &'static str {
         "show_files"
     }
@@ -37,8 +35,8 @@ impl OutboundEffect for ShowFiles {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        let pull_request = self.pull_request.as_ref().or(asked.made.pull_request.as_ref());
+    ) -> Result<Self::Output, EffectError> {
+        let pull_request = self.pull_request.as_ref().or(asked.receipts.last());
         let Some(pull_request) = pull_request else {
             return Err(EffectError::Failed(message::nothing_to_link()));
         };
@@ -46,12 +44,9 @@ impl OutboundEffect for ShowFiles {
             .github
             .changed_files(&pull_request.repository, pull_request.number)
             .await?;
-        Ok(EffectOutput {
-            changed: Some(ChangedFiles {
-                total: files.len(),
-                files: message::what_fits(files),
-            }),
-            ..EffectOutput::default()
+        Ok(ChangedFiles {
+            total: files.len(),
+            files: message::what_fits(files),
         })
     }
 }

@@ -8,7 +8,7 @@ use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
     marker::{append_marker, read_marker},
 };
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 
 /// Submits a review with all its comments in one request. It never approves: only people approve.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
 
 #[async_trait]
 impl OutboundEffect for SubmitReview {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "submit_review"
     }
@@ -33,7 +35,7 @@ impl OutboundEffect for SubmitReview {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
@@ -42,7 +44,7 @@ impl OutboundEffect for SubmitReview {
         let is_it = |review: &github::PullRequestReview| {
             review.author.eq_ignore_ascii_case(&us) && read_marker(&review.body) == Some(asked.id)
         };
-        Ok(reviews.iter().any(is_it).then(EffectOutput::default))
+        Ok(reviews.iter().any(is_it).then_some(()))
     }
 
     /// Refuses a pull request that is merged or closed.
@@ -50,7 +52,7 @@ impl OutboundEffect for SubmitReview {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
@@ -78,7 +80,7 @@ impl OutboundEffect for SubmitReview {
             done => drop(done?),
         }
         tracing::info!(%repository, number, comments = self.0.review.comments.len(), "review submitted");
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CitedAnswer, DiscussionTask, TicketKey};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{cleared_text::ClearedText, effect_error::EffectError, effect_output::EffectOutput, message};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::WrittenComment};
 
 /// Writes the summary, or replaces the previous one, so that people find it in the same comment.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ fn summary_of(ticket: &TicketKey) -> String {
 
 #[async_trait]
 impl OutboundEffect for WriteSummary {
+    type Output = WrittenComment;
+
     fn name(&self) -> &'static str {
         "summary"
     }
@@ -37,18 +39,18 @@ impl OutboundEffect for WriteSummary {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
+    ) -> Result<Option<Self::Output>, EffectError> {
         let marker = format!("{}{}", summary_of(&asked.report.ticket), asked.id);
         let ours = outside.our_comments(&self.thread).await?;
         let found = ours.into_iter().find(|comment| comment.marker == marker);
-        Ok(found.map(|comment| summary_output(comment.id)))
+        Ok(found.map(|comment| WrittenComment(comment.id)))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         let run = asked.report.run.as_ref();
         let text = ClearedText::without_credentials(&message::render_summary(self.task, &self.answer, run));
         let prefix = summary_of(&asked.report.ticket);
@@ -62,19 +64,12 @@ impl OutboundEffect for WriteSummary {
             match outside.edit_comment(&self.thread, &last.id, &text, &marker).await {
                 // A person deleted it between the read and the write.
                 Err(EffectError::Missing(_)) => {}
-                edited => return edited.map(|()| summary_output(last.id)),
+                edited => return edited.map(|()| WrittenComment(last.id)),
             }
         }
         let id = outside
             .write_comment(&self.thread, &text, &marker, asked.audience())
             .await?;
-        Ok(summary_output(id))
-    }
-}
-
-fn summary_output(comment: String) -> EffectOutput {
-    EffectOutput {
-        comment: Some(comment),
-        ..EffectOutput::default()
+        Ok(WrittenComment(id))
     }
 }

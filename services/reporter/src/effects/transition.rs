@@ -10,7 +10,7 @@ use pullrequest::transition::rank_status_transitions;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, TransitionResult},
+    receipt::{AwaitedCheck, EffectReceipts, TransitionResult},
 };
 
 /// Moves a Jira issue to another status.
@@ -22,8 +22,28 @@ pub(crate) struct TransitionIssue {
     pub(crate) goals: Vec<String>,
 }
 
+/// Output of the effect.
+#[derive(Debug)]
+pub(crate) enum TransitionOutcome {
+    /// The issue has one of the statuses, or cannot have it.
+    Tried(TransitionResult),
+    /// The pull request stays a draft, so the issue stays where it is.
+    Skipped,
+}
+
+impl From<TransitionOutcome> for EffectReceipts {
+    fn from(outcome: TransitionOutcome) -> Self {
+        match outcome {
+            TransitionOutcome::Tried(result) => result.into(),
+            TransitionOutcome::Skipped => Self::default(),
+        }
+    }
+}
+
 #[async_trait]
 impl OutboundEffect for TransitionIssue {
+    type Output = TransitionOutcome;
+
     fn name(&self) -> &'static str {
         "transition"
     }
@@ -40,21 +60,23 @@ impl OutboundEffect for TransitionIssue {
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
-    ) -> Result<Option<EffectOutput>, EffectError> {
-        find_reached_goal(outside, &self.issue, &self.goals).await
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let reached = find_reached_goal(outside, &self.issue, &self.goals).await?;
+        Ok(reached.map(TransitionOutcome::Tried))
     }
 
     async fn create(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
-        if asked.made.awaited.is_some() {
-            // The pull request stays a draft, so the ticket does not move to review.
-            return Ok(EffectOutput::default());
+    ) -> Result<Self::Output, EffectError> {
+        if asked.receipts.last::<AwaitedCheck>().is_some() {
+            return Ok(TransitionOutcome::Skipped);
         }
         let given = asked.rules.map(|rules| rules.jira.transition_fields.clone());
-        try_transitions(outside, &self.issue, &self.goals, &given.unwrap_or_default()).await
+        let given = given.unwrap_or_default();
+        let result = try_transitions(outside, &self.issue, &self.goals, &given).await?;
+        Ok(TransitionOutcome::Tried(result))
     }
 }
 
@@ -63,10 +85,10 @@ async fn find_reached_goal(
     outside: &OutboundClients,
     issue: &TicketKey,
     goals: &[String],
-) -> Result<Option<EffectOutput>, EffectError> {
+) -> Result<Option<TransitionResult>, EffectError> {
     let status = outside.jira.status(issue).await?.name;
     let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
-    Ok(is_done.then(|| transition_output(TransitionResult::To(status))))
+    Ok(is_done.then_some(TransitionResult::To(status)))
 }
 
 /// Performs the first transition to a goal that Jira accepts. No offered transition, or a refusal of each, is a
@@ -76,7 +98,7 @@ async fn try_transitions(
     issue: &TicketKey,
     goals: &[String],
     given: &BTreeMap<String, String>,
-) -> Result<EffectOutput, EffectError> {
+) -> Result<TransitionResult, EffectError> {
     let jira = &outside.jira;
     let wanted = goals.first().cloned().unwrap_or_default();
     let offered = jira.transitions(issue).await?;
@@ -84,11 +106,11 @@ async fn try_transitions(
     if candidates.is_empty() {
         let status = jira.status(issue).await?.name;
         let reachable = offered.into_iter().map(|transition| transition.to.name).collect();
-        return Ok(transition_output(TransitionResult::Unavailable {
+        return Ok(TransitionResult::Unavailable {
             wanted,
             status,
             reachable,
-        }));
+        });
     }
     let mut refusals = Vec::new();
     // Several transitions can lead to the same status, and each may have conditions and required fields.
@@ -98,9 +120,7 @@ async fn try_transitions(
         match failpoint::around("reporter.transition", moved).await {
             Ok(()) => {
                 tracing::info!(ticket = %issue, status = %transition.to.name, "ticket moved");
-                return Ok(transition_output(TransitionResult::To(
-                    transition.to.name.clone(),
-                )));
+                return Ok(TransitionResult::To(transition.to.name.clone()));
             }
             Err(
                 error @ (jira::Error::Rejected { .. }
@@ -122,7 +142,7 @@ async fn try_transitions(
             return Ok(moved);
         }
     }
-    Ok(transition_output(describe_refusal(wanted, &refusals, given)))
+    Ok(describe_refusal(wanted, &refusals, given))
 }
 
 /// Returns the transitions that lead to a goal, in order of preference.
@@ -147,13 +167,6 @@ fn describe_refusal(
         wanted,
         detail: error,
         asks_for: transition.map_or_else(Vec::new, |transition| transition.fill(given).missing),
-    }
-}
-
-fn transition_output(moved: TransitionResult) -> EffectOutput {
-    EffectOutput {
-        moved: Some(moved),
-        ..EffectOutput::default()
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{RepositoryName, RepositoryRules, TicketKey, TrackerAccount};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, assign};
-use crate::{effect_error::EffectError, effect_output::EffectOutput};
+use crate::effect_error::EffectError;
 
 /// Removes the assignee of a Jira issue, or the assignee and labels that request work on a GitHub issue, so that
 /// setting them again requests work again.
@@ -17,6 +17,8 @@ pub(crate) struct UnassignTicket {
 
 #[async_trait]
 impl OutboundEffect for UnassignTicket {
+    type Output = ();
+
     fn name(&self) -> &'static str {
         "unassign"
     }
@@ -33,11 +35,11 @@ impl OutboundEffect for UnassignTicket {
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Self::Output, EffectError> {
         match (&self.ticket, asked.rules) {
             (TicketKey::Jira { .. }, rules) => {
                 if !self.from_anybody && !self.is_ours(outside, rules).await? {
-                    return Ok(EffectOutput::default());
+                    return Ok(());
                 }
                 outside.jira.unassign(&self.ticket).await?;
             }
@@ -46,11 +48,11 @@ impl OutboundEffect for UnassignTicket {
             }
             (TicketKey::GitHub { .. }, None)
             | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => {
-                return Ok(EffectOutput::default());
+                return Ok(());
             }
         }
         tracing::info!(ticket = %self.ticket, "ticket unassigned");
-        Ok(EffectOutput::default())
+        Ok(())
     }
 }
 

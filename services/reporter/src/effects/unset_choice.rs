@@ -2,20 +2,20 @@
 
 use crate::{
     effect_error::EffectError,
-    effect_output::{EffectOutput, TriageWish, UnsetChoice, UnsetReason},
+    receipt::{TriageWish, UnsetChoice, UnsetReason},
 };
 
 impl UnsetChoice {
-    /// Records the wish as left if the refusal is permanent.
+    /// Returns the wish as left to people if it is refused for good; `None` if it is set.
     ///
     /// # Errors
     /// Trouble that may pass, so that the effect is retried.
     pub(crate) fn when_refused(
         set: Result<(), EffectError>,
         wish: TriageWish,
-    ) -> Result<EffectOutput, EffectError> {
+    ) -> Result<Option<Self>, EffectError> {
         let detail = match set {
-            Ok(()) => return Ok(EffectOutput::default()),
+            Ok(()) => return Ok(None),
             Err(EffectError::Refused(refusal)) => refusal.words(),
             Err(
                 EffectError::Failed(detail)
@@ -34,6 +34,7 @@ impl UnsetChoice {
             ) => return Err(passing),
         };
         tracing::warn!(?wish, %detail, "not set: it is refused");
-        Ok(Self::because(wish, UnsetReason::Refused { detail }))
+        let why = UnsetReason::Refused { detail };
+        Ok(Some(Self { wish, why }))
     }
 }

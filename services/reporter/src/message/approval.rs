@@ -6,7 +6,7 @@ use super::{
     description::render_body,
     words::{fence_text, format_code},
 };
-use crate::{effect_output::ShownChange, sanitize};
+use crate::{receipt::ShownChange, sanitize};
 
 // Length of the difference in a comment, in characters. Jira's limit is 32,767, and other text needs room.
 const SHOWN_CHARS: usize = 8_000;

@@ -7,7 +7,7 @@ use super::{
     words::{fence_text, format_code, is_web_link},
 };
 use crate::{
-    effect_output::{ChangedFiles, ShownChange, TransitionResult},
+    receipt::{ChangedFiles, ShownChange, TransitionResult},
     sanitize,
 };
 

@@ -6,7 +6,7 @@ use super::{
     sign_text,
     words::{format_code, is_web_link, one_line, sanitize_line},
 };
-use crate::{effect_output::MadeIssue, sanitize};
+use crate::{receipt::MadeIssue, sanitize};
 
 const TITLE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 8_000;
@@ -42,30 +42,31 @@ fn format_ticket(ticket: &TicketKey) -> String {
 }
 
 /// Lists the opened issues; empty without any.
-pub(crate) fn issues_opened(issues: &[MadeIssue]) -> Vec<String> {
+pub(crate) fn issues_opened<'a>(issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
     list_issues("I opened these issues:", issues)
 }
 
 /// Lists the sub-issues of a ticket that was split.
-pub(crate) fn parts_opened(issues: &[MadeIssue]) -> Vec<String> {
+pub(crate) fn parts_opened<'a>(issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
     list_issues(
         "This is too large for one pull request, so I opened an issue for each part of it. Close those that are not meant:",
         issues,
     )
 }
 
-fn list_issues(heading: &str, issues: &[MadeIssue]) -> Vec<String> {
-    if issues.is_empty() {
-        return Vec::new();
-    }
-    let lines = issues.iter().map(|issue| {
+fn list_issues<'a>(heading: &str, issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
+    let lines = issues.map(|issue| {
         let title = sanitize_line(&issue.title);
         match is_web_link(&issue.url) {
             true => format!("- [#{}](<{}>) {title}", issue.number, issue.url),
             false => format!("- {} {title}", format_code(&format!("#{}", issue.number))),
         }
     });
-    vec![heading.to_owned(), lines.collect::<Vec<_>>().join("\n")]
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => vec![heading.to_owned(), lines.join("\n")],
+    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub(crate) use transition::try_again;
 pub(crate) use triage::render_unset_choices;
 use words::{format_code, link_pull_request_name, name_person};
 
-use crate::effect_output::TransitionResult;
+use crate::receipt::TransitionResult;
 
 /// Appends the run to the text of a separate comment.
 pub(crate) fn sign_text(words: &str, run: Option<&RunId>) -> String {

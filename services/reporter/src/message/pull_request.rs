@@ -8,7 +8,7 @@ use domain::{
 use super::description;
 use super::status::run_page;
 use super::words::{format_code, is_web_link, link_pull_request_name, mention_logins};
-use crate::{draft::PullRequestDraft, effect_output::RerunResult, sanitize};
+use crate::{draft::PullRequestDraft, receipt::RerunResult, sanitize};
 
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;

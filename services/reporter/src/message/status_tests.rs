@@ -67,7 +67,7 @@ fn status_shows_latest_in_full_rest_shortly() {
 
 #[test]
 fn failed_move_is_shown_until_moved() {
-    use crate::effect_output::TransitionResult;
+    use crate::receipt::TransitionResult;
     let mut board = build_board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     board.moved(&TransitionResult::Unavailable {
         wanted: "Done".to_owned(),

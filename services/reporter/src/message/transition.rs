@@ -3,7 +3,7 @@
 use domain::TicketKey;
 
 use super::words::{format_code, sanitize_line};
-use crate::effect_output::TransitionResult;
+use crate::receipt::TransitionResult;
 
 /// Renders the way to request the job again. After a failed transition the ticket is still in the requesting status, so
 /// it has to leave it first.

@@ -1,11 +1,11 @@
 //! Texts about choices of a triage that are not set on the ticket.
 
 use super::words::{format_code, sanitize_line};
-use crate::effect_output::{TriageWish, UnsetChoice, UnsetReason};
+use crate::receipt::{TriageWish, UnsetChoice, UnsetReason};
 
 /// Builds one paragraph about the choices that are left to people; empty without any.
-pub(crate) fn render_unset_choices(left: &[UnsetChoice]) -> Vec<String> {
-    let lines: Vec<String> = left.iter().map(render_unset_choice).collect();
+pub(crate) fn render_unset_choices<'a>(left: impl IntoIterator<Item = &'a UnsetChoice>) -> Vec<String> {
+    let lines: Vec<String> = left.into_iter().map(render_unset_choice).collect();
     match lines.as_slice() {
         [] => Vec::new(),
         [one] => vec![one.clone()],

@@ -19,7 +19,7 @@ impl ReportKind for ChecksRepaired {
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
-            changed: message::render_changed_files(told.made.changed.as_ref(), Some(&self.pull_request)),
+            changed: message::render_changed_files(told.receipts.last(), Some(&self.pull_request)),
         }
     }
 }

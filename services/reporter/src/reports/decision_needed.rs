@@ -4,9 +4,9 @@ use domain::{OutboundReceipt, PushProposal};
 
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
-    effect_output::{EffectOutput, ShownChange},
     effects::ShowChange,
     message,
+    receipt::{EffectReceipts, ShownChange},
 };
 
 impl ReportKind for PushProposal {
@@ -19,14 +19,17 @@ impl ReportKind for PushProposal {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let what = (self.description.as_deref(), told.made.shown.as_ref());
+        let what = (self.description.as_deref(), told.receipts.last());
         message::decision_needed(&self.push, told.ticket, what, told.run)
     }
 
-    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.shown
-            .map_or(OutboundReceipt::Told, |ShownChange { head, diff, .. }| {
-                OutboundReceipt::DecisionAsked { head, diff }
-            })
+    fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
+        match receipts.last() {
+            Some(ShownChange { head, diff, .. }) => OutboundReceipt::DecisionAsked {
+                head: head.clone(),
+                diff: diff.clone(),
+            },
+            None => OutboundReceipt::Told,
+        }
     }
 }

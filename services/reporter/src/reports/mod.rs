@@ -9,12 +9,12 @@ use domain::{
 
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effect_output::EffectOutput,
     effects::{
-        self, AddReaction, AssignTicket, CheckRun, CloseIssue, CommentThread, OutboundEffect,
+        self, AddReaction, AssignTicket, CheckRun, CloseIssue, CommentThread, OutboundEffect, PlannedEffect,
         TransitionIssue, UnassignTicket, WriteComment,
     },
     message,
+    receipt::{EffectReceipts, TransitionResult},
     rounds::{ChecksResult, RoundEvent},
 };
 
@@ -22,7 +22,7 @@ use crate::{
 const USUAL: [&str; 5] = ["done", "closed", "complete", "completed", "resolved"];
 
 /// Effects in the order of their execution.
-pub(crate) type EffectList = Vec<Box<dyn OutboundEffect>>;
+pub(crate) type EffectList = Vec<Box<dyn PlannedEffect>>;
 
 /// Kind of a report. Its methods decide everything about it.
 pub(crate) trait ReportKind: Debug {
@@ -60,7 +60,7 @@ pub(crate) trait ReportKind: Debug {
     }
 
     /// Returns the receipt for the planner after all effects.
-    fn receipt(&self, _: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
+    fn receipt(&self, _: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
         OutboundReceipt::Told
     }
 }
@@ -69,7 +69,8 @@ pub(crate) trait ReportKind: Debug {
 pub(crate) fn is_silent(asked: &effects::EffectContext<'_>) -> bool {
     let (ticket, request) = (&asked.report.ticket, &asked.report.request);
     let told = NoticeContext {
-        made: asked.made,
+        receipts: asked.receipts,
+        unmoved: None,
         ticket,
         run: asked.report.run.as_ref(),
         again: "",
@@ -103,8 +104,10 @@ pub(crate) struct PlanContext<'a> {
 /// Context of a notification.
 #[derive(Clone, Copy)]
 pub(crate) struct NoticeContext<'a> {
-    /// Results of the report's effects.
-    pub(crate) made: &'a EffectOutput,
+    /// Receipts of the report's effects.
+    pub(crate) receipts: &'a EffectReceipts,
+    /// Failed transition of this or an earlier report that a person has to make.
+    pub(crate) unmoved: Option<&'a TransitionResult>,
     pub(crate) ticket: &'a TicketKey,
     pub(crate) run: Option<&'a RunId>,
     /// Status that requests work.
@@ -112,9 +115,14 @@ pub(crate) struct NoticeContext<'a> {
 }
 
 impl NoticeContext<'_> {
+    /// Returns the result of the last transition of the ticket, if one was tried.
+    fn moved(&self) -> Option<&TransitionResult> {
+        self.unmoved.or(self.receipts.last())
+    }
+
     /// Renders the way to request the work again.
     fn try_again(&self) -> String {
-        message::try_again(self.ticket, self.again, self.made.moved.as_ref())
+        message::try_again(self.ticket, self.again, self.moved())
     }
 }
 
@@ -123,32 +131,32 @@ impl PlanContext<'_> {
     fn on_jira<E: OutboundEffect + 'static>(
         &self,
         effect: impl FnOnce(TicketKey) -> E,
-    ) -> Option<Box<dyn OutboundEffect>> {
+    ) -> Option<Box<dyn PlannedEffect>> {
         let ticket = &self.report.ticket;
         matches!(ticket, TicketKey::Jira { .. })
-            .then(|| Box::new(effect(ticket.clone())) as Box<dyn OutboundEffect>)
+            .then(|| Box::new(effect(ticket.clone())) as Box<dyn PlannedEffect>)
     }
 
     /// Assigns the ticket to the account of the rules, if they name one and the tracker has assignees.
-    fn assigned(&self) -> Option<Box<dyn OutboundEffect>> {
+    fn assigned(&self) -> Option<Box<dyn PlannedEffect>> {
         let can_have = matches!(
             self.report.ticket,
             TicketKey::Jira { .. } | TicketKey::GitHub { .. }
         );
         let ticket = self.report.ticket.clone();
         let is_wanted = can_have && self.rules.agent.assign != AssigneeRule::Nobody;
-        is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn OutboundEffect>)
+        is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn PlannedEffect>)
     }
 
     /// Unassigns the ticket, if its tracker has assignees.
-    fn given_back(&self, from_anybody: bool) -> Option<Box<dyn OutboundEffect>> {
+    fn given_back(&self, from_anybody: bool) -> Option<Box<dyn PlannedEffect>> {
         let ticket = self.report.ticket.clone();
         let has_assignee = !matches!(ticket, TicketKey::Folder { .. });
-        has_assignee.then(|| Box::new(UnassignTicket { ticket, from_anybody }) as Box<dyn OutboundEffect>)
+        has_assignee.then(|| Box::new(UnassignTicket { ticket, from_anybody }) as Box<dyn PlannedEffect>)
     }
 
     /// Adds a rocket reaction to mark the issue as done in lists of issues.
-    fn celebrated(&self) -> Option<Box<dyn OutboundEffect>> {
+    fn celebrated(&self) -> Option<Box<dyn PlannedEffect>> {
         let TicketKey::GitHub { repository, number } = &self.report.ticket else {
             return None;
         };
@@ -158,7 +166,7 @@ impl PlanContext<'_> {
     }
 
     /// Ends the ticket: a transition to the last status at Jira, a closed issue at GitHub.
-    fn done(&self) -> Option<Box<dyn OutboundEffect>> {
+    fn done(&self) -> Option<Box<dyn PlannedEffect>> {
         if let TicketKey::GitHub { repository, number } = &self.report.ticket {
             return Some(Box::new(CloseIssue {
                 repository: repository.clone(),
@@ -171,7 +179,7 @@ impl PlanContext<'_> {
     }
 
     /// Moves the ticket to the first reachable of these statuses. Empty names are not configured.
-    fn moved(&self, goals: &[&str]) -> Option<Box<dyn OutboundEffect>> {
+    fn moved(&self, goals: &[&str]) -> Option<Box<dyn PlannedEffect>> {
         let configured = goals.iter().filter(|goal| !goal.is_empty());
         let goals: Vec<String> = configured.map(|goal| (*goal).to_owned()).collect();
         if goals.is_empty() {
@@ -240,8 +248,8 @@ pub(crate) fn plan_effects(report: &OutboundRequest, rules: &RepositoryRules) ->
 /// Returns the effects with their names in the ledger. Later effects of the same kind get a number, because a shared
 /// row would leave all but one undone.
 pub(crate) fn name_effects(
-    effects: &[Box<dyn OutboundEffect>],
-) -> impl Iterator<Item = (String, &dyn OutboundEffect)> {
+    effects: &[Box<dyn PlannedEffect>],
+) -> impl Iterator<Item = (String, &dyn PlannedEffect)> {
     effects.iter().enumerate().map(|(index, effect)| {
         let same = effects[..index]
             .iter()
@@ -255,7 +263,7 @@ pub(crate) fn name_effects(
 }
 
 /// Records a round event and shows the rounds of work.
-fn show_round_event(repository: &RepositoryName, event: RoundEvent) -> Box<dyn OutboundEffect> {
+fn show_round_event(repository: &RepositoryName, event: RoundEvent) -> Box<dyn PlannedEffect> {
     Box::new(CheckRun {
         repository: Some(repository.clone()),
         event,
@@ -268,7 +276,7 @@ fn show_checks_result(
     head: &CommitId,
     result: ChecksResult,
     page: &str,
-) -> Box<dyn OutboundEffect> {
+) -> Box<dyn PlannedEffect> {
     let (head, page) = (head.clone(), page.to_owned());
     show_round_event(
         &pull_request.repository,
@@ -277,7 +285,7 @@ fn show_checks_result(
 }
 
 /// Shows a failed try.
-fn show_failed_try(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn OutboundEffect> {
+fn show_failed_try(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn PlannedEffect> {
     Box::new(CheckRun {
         repository: pull_request.map(|opened| opened.repository.clone()),
         event: RoundEvent::Failed {
@@ -317,9 +325,9 @@ pub(crate) fn render_comment(request: &OutboundAction, told: &NoticeContext<'_>)
 pub(crate) fn build_receipt(
     report: &OutboundRequest,
     rules: &RepositoryRules,
-    made: EffectOutput,
+    receipts: &EffectReceipts,
 ) -> OutboundReceipt {
-    kind(&report.request).receipt(made, &PlanContext { report, rules })
+    kind(&report.request).receipt(receipts, &PlanContext { report, rules })
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ impl ReportKind for OpenIssues {
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         match self.parent {
-            Some(_) => message::parts_opened(&told.made.issues),
-            None => message::issues_opened(&told.made.issues),
+            Some(_) => message::parts_opened(told.receipts.all()),
+            None => message::issues_opened(told.receipts.all()),
         }
     }
 }

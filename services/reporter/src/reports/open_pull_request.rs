@@ -6,9 +6,9 @@ use super::{EffectList, NoticeContext, PlanContext, ReportKind, show_round_event
 use crate::{
     board::FinishedWork,
     draft::PullRequestDraft,
-    effect_output::EffectOutput,
     effects::{self, LabelPullRequest, LinkPullRequest, ShowFiles},
     message,
+    receipt::{EffectReceipts, RefusedLink},
     rounds::RoundEvent,
 };
 
@@ -38,26 +38,23 @@ impl ReportKind for PullRequestOpening {
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         vec![
-            message::render_opened(told.made.pull_request.as_ref()),
-            told.made
-                .unlinked
-                .as_deref()
-                .map_or_else(String::new, message::not_linked),
+            message::render_opened(told.receipts.last()),
+            match told.receipts.last() {
+                Some(RefusedLink(why)) => message::not_linked(why),
+                None => String::new(),
+            },
         ]
     }
 
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(self.description.as_deref())),
-            changed: message::render_changed_files(
-                told.made.changed.as_ref(),
-                told.made.pull_request.as_ref(),
-            ),
+            changed: message::render_changed_files(told.receipts.last(), told.receipts.last()),
         }
     }
 
-    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pull_request
-            .map_or(OutboundReceipt::Told, OutboundReceipt::PullRequestOpened)
+    fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
+        let opened = receipts.last().cloned();
+        opened.map_or(OutboundReceipt::Told, OutboundReceipt::PullRequestOpened)
     }
 }

@@ -12,6 +12,7 @@ use crate::{
         RecordOpen, RequestReview, RerunChecks,
     },
     message,
+    receipt::AwaitedCheck,
     rounds::{ChecksResult, RoundEvent},
 };
 
@@ -81,7 +82,10 @@ impl ReportKind for PullRequestEvent {
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => Some(WorkEnd::Done),
-                ChecksOutcome::Missing => told.made.awaited.is_none().then_some(WorkEnd::Done),
+                ChecksOutcome::Missing => {
+                    let awaited = told.receipts.last::<AwaitedCheck>();
+                    awaited.is_none().then_some(WorkEnd::Done)
+                }
                 ChecksOutcome::Rerun | ChecksOutcome::Failed => None,
             },
             Self::Merged(_) | Self::MergedElsewhere(_) => Some(WorkEnd::Done),
@@ -96,13 +100,12 @@ impl ReportKind for PullRequestEvent {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => vec![message::render_ready(pull_request)],
                 ChecksOutcome::Missing => {
-                    vec![message::render_unchecked(
-                        pull_request,
-                        told.made.awaited.as_deref(),
-                    )]
+                    let awaited = told.receipts.last::<AwaitedCheck>();
+                    let awaited = awaited.map(|check| check.0.as_str());
+                    vec![message::render_unchecked(pull_request, awaited)]
                 }
                 ChecksOutcome::Rerun => {
-                    message::checks_rerun(pull_request, &checks.failed, told.made.rerun.as_ref())
+                    message::checks_rerun(pull_request, &checks.failed, told.receipts.last())
                 }
                 ChecksOutcome::Failed => {
                     message::checks_failed(pull_request, &checks.failed, checks.unrepaired)
@@ -111,10 +114,8 @@ impl ReportKind for PullRequestEvent {
             Self::PushedByOthers(pushed) => {
                 vec![message::pushed_by_others(&pushed.by, pull_request, &pushed.head)]
             }
-            Self::Merged(ended) => message::render_merge(&ended.by, pull_request, told.made.moved.as_ref()),
-            Self::MergedElsewhere(ended) => {
-                message::merged_elsewhere(&ended.by, pull_request, told.made.moved.as_ref())
-            }
+            Self::Merged(ended) => message::render_merge(&ended.by, pull_request, told.moved()),
+            Self::MergedElsewhere(ended) => message::merged_elsewhere(&ended.by, pull_request, told.moved()),
             Self::Closed(ended) => {
                 vec![message::render_closed(&ended.by, pull_request), told.try_again()]
             }

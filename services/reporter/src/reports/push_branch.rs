@@ -3,7 +3,11 @@
 use domain::{BranchPush, OutboundReceipt};
 
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_round_event};
-use crate::{effect_output::EffectOutput, effects, rounds::RoundEvent};
+use crate::{
+    effects,
+    receipt::{EffectReceipts, PushedHead},
+    rounds::RoundEvent,
+};
 
 impl ReportKind for BranchPush {
     fn effects(&self, _: &PlanContext<'_>) -> EffectList {
@@ -26,11 +30,13 @@ impl ReportKind for BranchPush {
         Vec::new()
     }
 
-    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pushed
-            .map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
+    fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
+        match receipts.last() {
+            Some(PushedHead(head)) => OutboundReceipt::Pushed {
                 branch: self.branch.clone(),
-                head,
-            })
+                head: head.clone(),
+            },
+            None => OutboundReceipt::Told,
+        }
     }
 }

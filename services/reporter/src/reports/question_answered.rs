@@ -6,6 +6,7 @@ use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     effects::{BeginWork, CommentThread},
     message,
+    receipt::BegunWork,
 };
 
 impl ReportKind for QuestionAnswered {
@@ -37,6 +38,7 @@ impl ReportKind for QuestionAnswered {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        message::render_answer(&self.question, &self.answer, told.made.begun)
+        let begun = told.receipts.last().map(|BegunWork(job)| *job);
+        message::render_answer(&self.question, &self.answer, begun)
     }
 }

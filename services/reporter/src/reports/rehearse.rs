@@ -5,7 +5,7 @@ use domain::{
 };
 
 use super::{NoticeContext, NoticePlace, PlanContext, ReportKind, name_effects, plan_effects, render_report};
-use crate::{effect_output::EffectOutput, scan};
+use crate::{receipt::EffectReceipts, scan};
 
 // Length of the text of one request in the receipt, in characters.
 const WORDS_CHARS: usize = 4_000;
@@ -19,7 +19,7 @@ impl ReportKind for RehearsalRequest {
         Vec::new()
     }
 
-    fn receipt(&self, _: EffectOutput, asked: &PlanContext<'_>) -> OutboundReceipt {
+    fn receipt(&self, _: &EffectReceipts, asked: &PlanContext<'_>) -> OutboundReceipt {
         let would = self.requests.iter().map(|request| {
             let report = OutboundRequest {
                 request: request.clone(),
@@ -36,7 +36,8 @@ impl ReportKind for RehearsalRequest {
 fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> RehearsedEffects {
     let effects = plan_effects(report, asked.rules);
     let told = NoticeContext {
-        made: &EffectOutput::default(),
+        receipts: &EffectReceipts::default(),
+        unmoved: None,
         ticket: &report.ticket,
         run: report.run.as_ref(),
         again: &asked.rules.agent.status,

@@ -49,14 +49,14 @@ impl ReportKind for SkipReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effect_output::EffectOutput;
+    use crate::receipt::EffectReceipts;
 
     #[test]
     fn unclear_decision_leaves_mark_of_run() {
         let ticket = TicketKey::jira("ENG-12").unwrap();
-        let made = EffectOutput::default();
         let told = NoticeContext {
-            made: &made,
+            receipts: &EffectReceipts::default(),
+            unmoved: None,
             ticket: &ticket,
             run: None,
             again: "To Do",

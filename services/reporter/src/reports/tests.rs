@@ -368,7 +368,8 @@ fn rehearsal_returns_effects_of_other_requests() {
         assert_eq!(effects, Vec::<&str>::new(), "{ticket}");
     }
     let report = build_report("jira:ENG-12", rehearse.into());
-    let OutboundReceipt::Rehearsed { would } = build_receipt(&report, &rules, EffectOutput::default()) else {
+    let OutboundReceipt::Rehearsed { would } = build_receipt(&report, &rules, &EffectReceipts::default())
+    else {
         panic!("no rehearsal")
     };
     let [started, push] = would.as_slice() else {

@@ -7,6 +7,7 @@ use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     effects::{AddLabels, LinkIssues, SetIssueType, SetPriority, SetProjectFields},
     message,
+    receipt::DuplicateLink,
 };
 
 impl ReportKind for TicketTriaged {
@@ -31,13 +32,13 @@ impl ReportKind for TicketTriaged {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let is_linked = told.made.linked.is_some();
+        let is_linked = told.receipts.last::<DuplicateLink>().is_some();
         let repeats = self.duplicate_of.as_deref();
         let mut paragraphs: Vec<String> = repeats
             .map(|of| message::render_duplicate(of, is_linked))
             .into_iter()
             .collect();
-        paragraphs.extend(message::render_unset_choices(&told.made.left));
+        paragraphs.extend(message::render_unset_choices(told.receipts.all()));
         paragraphs
     }
 }

@@ -13,8 +13,8 @@ use insta::assert_snapshot;
 use super::NoticeContext;
 use crate::{
     draft::PullRequestDraft,
-    effect_output::{EffectOutput, ShownChange, TransitionResult},
     message::*,
+    receipt::{EffectReceipts, ShownChange, TransitionResult},
 };
 
 fn build_jira_key() -> TicketKey {
@@ -58,7 +58,7 @@ fn build_opening_action() -> OutboundAction {
 
 fn render_notice(
     request: &OutboundAction,
-    made: &EffectOutput,
+    receipts: &EffectReceipts,
     ticket: &TicketKey,
     run: Option<&RunId>,
 ) -> String {
@@ -66,7 +66,8 @@ fn render_notice(
     super::render_comment(
         request,
         &NoticeContext {
-            made,
+            receipts,
+            unmoved: None,
             ticket,
             run,
             again,
@@ -77,22 +78,14 @@ fn render_notice(
 fn render_run_comment(say: &OutboundAction) -> String {
     render_notice(
         say,
-        &EffectOutput::default(),
+        &EffectReceipts::default(),
         &build_jira_key(),
         Some(&build_run_id()),
     )
 }
 
 fn said_after(say: &OutboundAction, moved: TransitionResult) -> String {
-    render_notice(
-        say,
-        &EffectOutput {
-            moved: Some(moved),
-            ..EffectOutput::default()
-        },
-        &build_jira_key(),
-        Some(&build_run_id()),
-    )
+    render_notice(say, &moved.into(), &build_jira_key(), Some(&build_run_id()))
 }
 
 fn build_merge_action() -> OutboundAction {
@@ -127,11 +120,8 @@ fn work_start_announced() {
 
 #[test]
 fn pull_request_opened() {
-    let made = EffectOutput {
-        pull_request: Some(pull_request()),
-        ..EffectOutput::default()
-    };
-    assert_snapshot!(render_notice(&build_opening_action(), &made, &build_jira_key(), Some(&build_run_id())), @"
+    let receipts = pull_request().into();
+    assert_snapshot!(render_notice(&build_opening_action(), &receipts, &build_jira_key(), Some(&build_run_id())), @"
     Draft [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is open. It becomes ready for review when its checks pass.
 
     Journeyman, run `jira:ENG-12@57`
@@ -333,16 +323,12 @@ fn asked_about(diff: &str, files: usize, description: Option<Box<ChangeDescripti
         hidden_lines: excerpt.hidden_lines,
         hidden_files: excerpt.hidden_files,
     };
-    let made = EffectOutput {
-        shown: Some(shown),
-        ..EffectOutput::default()
-    };
     render_notice(
         &OutboundAction::DecisionNeeded(domain::PushProposal {
             push: build_branch_push(),
             description,
         }),
-        &made,
+        &shown.into(),
         &build_jira_key(),
         Some(&build_run_id()),
     )
@@ -383,7 +369,7 @@ fn plan_proposed() {
         id: "a".repeat(40).parse().unwrap(),
         plan: Box::new(plan),
     });
-    assert_snapshot!(render_notice(&say, &EffectOutput::default(), &build_jira_key(), Some(&build_run_id())), @r#"
+    assert_snapshot!(render_notice(&say, &EffectReceipts::default(), &build_jira_key(), Some(&build_run_id())), @r#"
     A plan for `acme/shop` waits for your decision before the work begins: plan `aaaaaaaaaaaa`.
 
     > Totals count pieces.
@@ -842,7 +828,7 @@ fn skip_reasons_rendered() {
     let skipped = |reason| {
         render_notice(
             &OutboundAction::Skipped(reason),
-            &EffectOutput::default(),
+            &EffectReceipts::default(),
             &build_jira_key(),
             None,
         )
@@ -978,7 +964,7 @@ fn retry_text_names_time_and_shortcut() {
 #[test]
 fn quarantine_text_names_reason_and_way_out() {
     let reason = "6 planners in a row took the ticket over and made no progress".to_owned();
-    assert_snapshot!(render_notice(&OutboundAction::Quarantined(report::TicketQuarantined { reason }), &EffectOutput::default(), &build_jira_key(), None), @"
+    assert_snapshot!(render_notice(&OutboundAction::Quarantined(report::TicketQuarantined { reason }), &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman has paused this ticket: `6 planners in a row took the ticket over and made no progress`. Nothing more happens here until an operator reviews it.
 
     To try again from where it stands, comment `/retry`.
@@ -988,7 +974,7 @@ fn quarantine_text_names_reason_and_way_out() {
 #[test]
 fn unreadable_record_text_names_next_step() {
     let what = domain::RecordKind::Trigger;
-    assert_snapshot!(render_notice(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectOutput::default(), &build_jira_key(), None), @"
+    assert_snapshot!(render_notice(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
@@ -1002,7 +988,7 @@ fn poison_is_set_aside_with_its_attempts() {
         what,
         is_poison: true,
     });
-    assert_snapshot!(render_notice(&request, &EffectOutput::default(), &build_jira_key(), None), @"
+    assert_snapshot!(render_notice(&request, &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).

@@ -5,9 +5,9 @@ use domain::{OutboundReceipt, report::WorkDelivered};
 use super::{EffectList, NoticeContext, PlanContext, ReportKind};
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effect_output::EffectOutput,
     effects::{self, ShowChange},
     message,
+    receipt::{EffectReceipts, PushedHead},
 };
 
 impl ReportKind for WorkDelivered {
@@ -27,21 +27,23 @@ impl ReportKind for WorkDelivered {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        message::render_delivery(&self.push, told.made.moved.as_ref())
+        message::render_delivery(&self.push, told.moved())
     }
 
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(Some(&self.description))),
-            changed: told.made.shown.as_ref().map(message::shown_change),
+            changed: told.receipts.last().map(message::shown_change),
         }
     }
 
-    fn receipt(&self, made: EffectOutput, _: &PlanContext<'_>) -> OutboundReceipt {
-        made.pushed
-            .map_or(OutboundReceipt::Told, |head| OutboundReceipt::Pushed {
+    fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
+        match receipts.last() {
+            Some(PushedHead(head)) => OutboundReceipt::Pushed {
                 branch: self.push.branch.clone(),
-                head,
-            })
+                head: head.clone(),
+            },
+            None => OutboundReceipt::Told,
+        }
     }
 }

@@ -1176,6 +1176,8 @@ fn list_effect_names() -> BTreeSet<String> {
                         [ReactionKind::Eyes, ReactionKind::Rocket].map(|one| one.as_str().to_owned()),
                     );
                 }
+                // Effects of any output are planned by one name.
+                _ if body.trim_start().starts_with("OutboundEffect::name(self)") => {}
                 _ => panic!("a name that is no literal: {}", &body[..60]),
             }
         }
