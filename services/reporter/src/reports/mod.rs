@@ -1,4 +1,11 @@
-//! Kinds of reports, one file for each request: effects under the rules, text for people, and receipt for the planner. All pure.
+//! Kinds of reports by subject: effects under the rules, text for people, and receipt for the planner. All pure.
+
+mod discussion;
+mod pull_request;
+mod pull_request_event;
+mod reviews;
+mod run;
+mod ticket;
 
 use std::fmt::Debug;
 
@@ -189,45 +196,35 @@ impl PlanContext<'_> {
     }
 }
 
-/// Declares a module for each kind of report. The module implements [`ReportKind`] for the type of the request.
-macro_rules! reports {
-    ($($module:ident: $variant:ident),+ $(,)?) => {
-        $(mod $module;)+
-
-        fn kind(request: &OutboundAction) -> &dyn ReportKind {
-            match request {
-                $(OutboundAction::$variant(report) => report,)+
-            }
-        }
-    };
-}
-
-reports! {
-    pull_request_event: PullRequest,
-    work_started: WorkStarted,
-    progressed: Progressed,
-    react: React,
-    effort_forecast: EffortForecast,
-    push_branch: PushBranch,
-    work_delivered: WorkDelivered,
-    open_pull_request: OpenPullRequest,
-    checks_repaired: ChecksRepaired,
-    review_addressed: ReviewAddressed,
-    pull_request_reviewed: PullRequestReviewed,
-    question_answered: QuestionAnswered,
-    cost_told: CostTold,
-    decision_needed: DecisionNeeded,
-    plan_proposed: PlanProposed,
-    question_asked: QuestionAsked,
-    rehearse: Rehearse,
-    run_stopped: RunStopped,
-    retry_scheduled: RetryScheduled,
-    quarantined: Quarantined,
-    unreadable: Unreadable,
-    triaged: Triaged,
-    open_issues: OpenIssues,
-    discussed: Discussed,
-    skipped: Skipped,
+/// Returns the kind of a request: its type, which implements [`ReportKind`] in the module of its subject.
+fn kind(request: &OutboundAction) -> &dyn ReportKind {
+    match request {
+        OutboundAction::WorkStarted(report) => report,
+        OutboundAction::EffortForecast(report) => report,
+        OutboundAction::Progressed(report) => report,
+        OutboundAction::DecisionNeeded(report) => report,
+        OutboundAction::PlanProposed(report) => report,
+        OutboundAction::QuestionAsked(report) => report,
+        OutboundAction::RunStopped(report) => report,
+        OutboundAction::RetryScheduled(report) => report,
+        OutboundAction::Quarantined(report) => report,
+        OutboundAction::Unreadable(report) => report,
+        OutboundAction::Rehearse(report) => report,
+        OutboundAction::PushBranch(report) => report,
+        OutboundAction::OpenPullRequest(report) => report,
+        OutboundAction::PullRequest(report) => report,
+        OutboundAction::WorkDelivered(report) => report,
+        OutboundAction::ChecksRepaired(report) => report,
+        OutboundAction::ReviewAddressed(report) => report,
+        OutboundAction::PullRequestReviewed(report) => report,
+        OutboundAction::Triaged(report) => report,
+        OutboundAction::OpenIssues(report) => report,
+        OutboundAction::QuestionAnswered(report) => report,
+        OutboundAction::CostTold(report) => report,
+        OutboundAction::React(report) => report,
+        OutboundAction::Skipped(report) => report,
+        OutboundAction::Discussed(report) => report,
+    }
 }
 
 /// Returns the effects of a report in order: before, during and after its notification.

@@ -1,17 +1,21 @@
-//! Report of an addressed review: replies in its threads, and a new handover of the pull request.
+//! Reports of reviews: addressed ones, and our reviews of other authors.
 
-use domain::{ThreadDisposition, report::ReviewAddressed};
+use domain::{
+    PullRequestRef, ReactionKind, ReactionSubject, ThreadDisposition, TicketKey,
+    report::{PullRequestReviewed, ReviewAddressed},
+};
 
-use super::{EffectList, NoticeContext, PlanContext, ReportKind};
+use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
     board::FinishedWork,
     effects::{
-        BackToDraft, CallFor, CallPeople, CommentThread, ReplyInThread, RequestReview, ResolveThread,
-        ShowFiles, ThreadReplyText,
+        AddReaction, BackToDraft, CallFor, CallPeople, CommentThread, ReplyInThread, RequestReview,
+        ResolveThread, ShowFiles, SubmitReview, ThreadReplyText,
     },
     message,
 };
 
+/// Report of an addressed review: replies in its threads, and a new handover of the pull request.
 impl ReportKind for ReviewAddressed {
     /// Replies in the threads. After a push, the review is requested only when the checks have passed.
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
@@ -89,5 +93,32 @@ impl ReportKind for ReviewAddressed {
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_addressed_review(self)
+    }
+}
+
+/// Report of a review of another author's pull request.
+impl ReportKind for PullRequestReviewed {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
+        vec![Box::new(SubmitReview(self.clone()))]
+    }
+
+    /// Adds a rocket reaction, which lists of pull requests show.
+    fn afterwards(&self, _: &PlanContext<'_>) -> EffectList {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        vec![Box::new(AddReaction {
+            to: ReactionSubject::issue(repository, *number),
+            reaction: ReactionKind::Rocket,
+        })]
+    }
+
+    /// The review itself is the notification.
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Nowhere
+    }
+
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        Vec::new()
     }
 }
