@@ -1,9 +1,10 @@
-//! Comments with a marker. A marker in a comment of another account does not count.
+//! Comments with a marker, and reactions. A marker in a comment of another account does not count.
 
 use async_trait::async_trait;
+use domain::{ChecksSummary, ReactionKind, ReactionSubject, report::ReviewAddressed};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, receipt::WrittenComment};
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::WrittenComment};
 
 /// Writes the text of a report: in the ticket's status comment, or in a separate comment.
 #[derive(Debug)]
@@ -55,5 +56,105 @@ impl OutboundEffect for WriteComment {
             .write_comment(&self.thread, asked.text, asked.id, asked.audience())
             .await?;
         Ok(WrittenComment(id))
+    }
+}
+
+/// A separate comment, because GitHub sends no notification for an edit of the status comment.
+#[derive(Debug)]
+pub(crate) struct CallPeople {
+    pub(crate) thread: CommentThread,
+    pub(crate) why: CallFor,
+}
+
+/// Reason of the notification.
+#[derive(Debug)]
+pub(crate) enum CallFor {
+    /// Checks that failed and are not repaired.
+    Checks(ChecksSummary),
+    /// Comments of a review that only a person can decide.
+    Decision(ReviewAddressed),
+}
+
+#[async_trait]
+impl OutboundEffect for CallPeople {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "call"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Thread(&self.thread)
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        false
+    }
+
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let ours = outside.our_comments(&self.thread).await?;
+        let is_there = ours.iter().any(|comment| comment.marker == asked.id);
+        Ok(is_there.then_some(()))
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        let text = match &self.why {
+            CallFor::Checks(failed) => message::checks_call(failed),
+            CallFor::Decision(addressed) => message::decision_call(addressed),
+        };
+        let text = ClearedText::without_credentials(&text);
+        match outside
+            .write_comment(&self.thread, &text, asked.id, asked.audience())
+            .await
+        {
+            // The thread is deleted, so a notification has no reader.
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}
+
+/// Adds a reaction: eyes when work on a request has begun, a rocket when it is done.
+#[derive(Debug)]
+pub(crate) struct AddReaction {
+    pub(crate) to: ReactionSubject,
+    pub(crate) reaction: ReactionKind,
+}
+
+#[async_trait]
+impl OutboundEffect for AddReaction {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        self.reaction.as_str()
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Reactable(&self.to)
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        outside.github.react(&self.to, self.reaction).await?;
+        Ok(())
     }
 }

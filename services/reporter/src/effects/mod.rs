@@ -1,49 +1,27 @@
 //! Effects: outbound writes, each of which can check if it is done and perform itself.
 
-mod add_sub_issue;
-mod assign;
-mod back_to_draft;
+mod assignment;
 mod begin_work;
-mod call;
-mod check_run;
+mod checks;
 mod ci;
 mod clearance;
-mod close_discussion;
-mod close_issue;
 mod code_experts;
 mod comment;
-mod create_issue;
-mod label_pull_request;
-mod labels;
-mod link_issues;
-mod link_threads;
-mod mark_answer;
-mod mark_ready;
-mod marker;
-mod patch;
+mod discussion;
+mod draft_state;
+mod planned_issues;
 mod pull_request;
+mod pull_request_index;
 mod push_branch;
-mod react;
-mod record_end;
-mod record_open;
-mod remote_link;
 mod reply;
 mod request_review;
-mod rerun_checks;
-mod research_thread;
 mod resolve_thread;
-mod set_issue_type;
-mod set_priority;
-mod set_project_fields;
-mod show_change;
-mod show_files;
+mod shown_change;
 mod submit_review;
-mod summary;
 mod text_writes;
 mod thread;
 mod transition;
-mod unassign;
-mod unset_choice;
+mod triage;
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -64,47 +42,28 @@ use crate::{
     rounds::{RoundEvent, ShownOn},
 };
 
-pub(crate) use add_sub_issue::AddSubIssue;
-pub(crate) use assign::AssignTicket;
-pub(crate) use back_to_draft::BackToDraft;
+pub(crate) use assignment::{AssignTicket, UnassignTicket};
 pub(crate) use begin_work::BeginWork;
-pub(crate) use call::{CallFor, CallPeople};
-pub(crate) use check_run::CheckRun;
+pub(crate) use checks::{CheckRun, RerunChecks};
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
-pub(crate) use close_discussion::CloseDiscussion;
-pub(crate) use close_issue::CloseIssue;
-pub(crate) use comment::WriteComment;
-pub(crate) use create_issue::CreateIssue;
-pub(crate) use label_pull_request::LabelPullRequest;
-pub(crate) use labels::AddLabels;
-pub(crate) use link_issues::LinkIssues;
-pub(crate) use link_threads::LinkThreads;
-pub(crate) use mark_answer::MarkAnswer;
-pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
-pub(crate) use pull_request::OpenPullRequest;
+pub(crate) use comment::{AddReaction, CallFor, CallPeople, WriteComment};
+pub(crate) use discussion::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, WriteSummary};
+pub(crate) use draft_state::{BackToDraft, MarkReady, MarkReadyUnchecked};
+pub(crate) use planned_issues::{AddSubIssue, CreateIssue};
+pub(crate) use pull_request::{LabelPullRequest, LinkPullRequest, OpenPullRequest};
+pub(crate) use pull_request_index::{RecordEnd, RecordOpen};
 pub(crate) use push_branch::PushBranch;
-pub(crate) use react::AddReaction;
-pub(crate) use record_end::RecordEnd;
-pub(crate) use record_open::RecordOpen;
-pub(crate) use remote_link::LinkPullRequest;
 pub(crate) use reply::{ReplyInThread, ThreadReplyText};
 pub(crate) use request_review::RequestReview;
-pub(crate) use rerun_checks::RerunChecks;
-pub(crate) use research_thread::ResearchThread;
 pub(crate) use resolve_thread::ResolveThread;
-pub(crate) use set_issue_type::SetIssueType;
-pub(crate) use set_priority::SetPriority;
-pub(crate) use set_project_fields::SetProjectFields;
-pub(crate) use show_change::ShowChange;
-pub(crate) use show_files::ShowFiles;
+pub(crate) use shown_change::{ShowChange, ShowFiles};
 pub(crate) use submit_review::SubmitReview;
-pub(crate) use summary::WriteSummary;
 pub(crate) use text_writes::{comment_on_issue, link_pull_request, open_pull_request};
 pub(crate) use thread::CommentThread;
-pub(crate) use transition::TransitionIssue;
-pub(crate) use unassign::UnassignTicket;
+pub(crate) use transition::{CloseIssue, TransitionIssue};
+pub(crate) use triage::{AddLabels, LinkIssues, SetIssueType, SetPriority, SetProjectFields};
 
-/// One outbound write. A new one needs a file, a line here, a failpoint and a row in the table of faults.
+/// One outbound write. A new one needs a line here, a failpoint and a row in the table of faults.
 #[async_trait]
 pub(crate) trait OutboundEffect: Debug + Send + Sync {
     /// Output for later effects, texts and the planner. It is also the receipt in the ledger.

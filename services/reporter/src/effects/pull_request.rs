@@ -1,16 +1,25 @@
-//! Opens the draft pull request, or adopts the open one of the same branch.
+//! Opens the draft pull request, labels it and links it. A local folder gets a patch instead.
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestRef, PullRequestStatus,
-    SecretPlace as Place, cause::format_error_chain,
+    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestRef, PullRequestStatus, SecretPlace,
+    TicketKey, cause::format_error_chain,
 };
 use github::PullRequestState;
 
 use super::{
-    EffectContext, EffectTarget, OutboundClients, OutboundEffect, patch, text_writes::open_pull_request,
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect,
+    text_writes::{link_pull_request, open_pull_request},
 };
-use crate::{cleared_text::ClearedText, draft::PullRequestDraft, effect_error::EffectError, message};
+use crate::{
+    cleared_text::ClearedText,
+    draft::PullRequestDraft,
+    effect_error::EffectError,
+    folders::{FolderPlace, PatchDelivery},
+    message,
+    mirror::run_blocking,
+    receipt::RefusedLink,
+};
 
 /// Opens a draft, or adopts the open pull request of the same branch.
 #[derive(Debug)]
@@ -96,7 +105,7 @@ async fn create_draft(
     draft: &PullRequestDraft,
 ) -> Result<PullRequestRef, EffectError> {
     if let Some(place) = outside.mirrors.place(&draft.repository)? {
-        return patch::write_patch(outside, asked, draft, place).await;
+        return write_patch(outside, asked, draft, place).await;
     }
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
@@ -106,7 +115,7 @@ async fn create_draft(
         }));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
-    let title = ClearedText::by_the_model(message::pull_request_title(draft), Place::Title)?;
+    let title = ClearedText::by_the_model(message::pull_request_title(draft), SecretPlace::Title)?;
     let board_url = asked
         .rules
         .and_then(|rules| board_url(ticket_url.as_deref()?, rules.jira.board_id));
@@ -118,7 +127,7 @@ async fn create_draft(
         guide_url: outside.pages.guide_url.as_deref(),
     };
     let body = message::pull_request_body(draft, ticket, &links);
-    let body = ClearedText::by_the_model(body, Place::Body)?;
+    let body = ClearedText::by_the_model(body, SecretPlace::Body)?;
     let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {
         Ok(opened) => record_pull_request(outside, asked, draft, &opened).await,
@@ -164,4 +173,140 @@ async fn record_pull_request(
     outside.pull_requests.keep(&open).await?;
     tracing::info!(repository = %draft.repository, number = opened.number, "pull request open");
     Ok(pull_request)
+}
+
+/// Writes both files. A repetition replaces them, because only this ticket uses its results folder.
+async fn write_patch(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    draft: &PullRequestDraft,
+    place: FolderPlace,
+) -> Result<PullRequestRef, EffectError> {
+    let ticket = &asked.report.ticket;
+    let TicketKey::Folder { number, .. } = ticket else {
+        return Err(EffectError::Refused(OutboundRefusal::ForeignProject {
+            ticket: ticket.clone(),
+            repository: draft.repository.clone(),
+        }));
+    };
+    let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
+    let (record, last) = own.await?.ok_or_else(|| {
+        EffectError::Refused(OutboundRefusal::NotPushed {
+            branch: draft.branch.clone(),
+        })
+    })?;
+    let body = message::patch_text(draft, ticket, asked.report.run.as_ref(), &outside.pages);
+    let body = ClearedText::by_the_model(body, SecretPlace::Body)?;
+    let change = PatchDelivery {
+        ticket: ticket.clone(),
+        base_branch: draft.base_branch.clone(),
+        head: record.head.clone(),
+    };
+    let mirror = outside.mirrors.hold(&draft.repository);
+    let patch = run_blocking(move || place.deliver(&mirror, &change, &body)).await?;
+    let pull_request = PullRequestRef {
+        repository: draft.repository.clone(),
+        number: *number,
+        url: patch.display().to_string(),
+        branch: draft.branch.clone(),
+    };
+    let record = BranchRecord {
+        pull_request: Some(pull_request.clone()),
+        ..record
+    };
+    outside.branches.put(&record, Some(last)).await?;
+    tracing::info!(repository = %draft.repository, %ticket, "patch written");
+    Ok(pull_request)
+}
+
+/// Adds labels to the pull request of the report. Existing labels stay.
+#[derive(Debug)]
+pub(crate) struct LabelPullRequest {
+    /// Labels as the operator wrote them.
+    pub(crate) labels: Vec<String>,
+}
+
+#[async_trait]
+impl OutboundEffect for LabelPullRequest {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "label_pull_request"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::OpenedPullRequest
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        let Some(pull_request) = asked.receipts.last::<PullRequestRef>() else {
+            return Err(EffectError::Failed(message::nothing_to_link()));
+        };
+        let labels = self.labels.iter();
+        let labels = labels
+            .map(|label| ClearedText::by_the_model(label.clone(), SecretPlace::Label))
+            .collect::<Result<Vec<_>, _>>()?;
+        // GitHub's API for labels treats a pull request as the issue of the same number.
+        let issue = TicketKey::GitHub {
+            repository: pull_request.repository.clone(),
+            number: pull_request.number,
+        };
+        outside.label(&issue, &labels).await?;
+        Ok(())
+    }
+}
+
+/// Links the pull request of the report on the Jira issue. A repetition replaces the link. If Jira refuses for good,
+/// the status comment contains the link.
+#[derive(Debug)]
+pub(crate) struct LinkPullRequest {
+    /// Key of the Jira issue.
+    pub(crate) issue: TicketKey,
+}
+
+#[async_trait]
+impl OutboundEffect for LinkPullRequest {
+    type Output = Option<RefusedLink>;
+
+    fn name(&self) -> &'static str {
+        "link_pull_request"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.issue)
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        let Some(pull_request) = asked.receipts.last::<PullRequestRef>() else {
+            return Err(EffectError::Failed(message::nothing_to_link()));
+        };
+        let title = ClearedText::without_credentials(&message::remote_link_title(pull_request));
+        let linked = link_pull_request(&outside.jira, &self.issue, pull_request, &title).await;
+        let detail = match linked.map_err(EffectError::from) {
+            Ok(()) => return Ok(None),
+            Err(EffectError::Refused(refusal)) => refusal.words(),
+            Err(EffectError::Denied { detail, .. }) => {
+                tracing::error!(%detail, "permission missing: the pull request is not linked on the issue");
+                detail
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        Ok(Some(RefusedLink(detail)))
+    }
 }

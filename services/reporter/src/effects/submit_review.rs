@@ -6,7 +6,7 @@ use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
-    marker::{append_marker, read_marker},
+    thread::{append_marker, read_marker},
 };
 use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 

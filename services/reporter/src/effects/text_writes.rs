@@ -5,8 +5,7 @@ use github::CheckRunText;
 
 use super::{
     CommentThread, OutboundClients,
-    marker::{MARKER_END, MARKER_START, append_marker},
-    thread::github_id,
+    thread::{MARKER_END, MARKER_START, append_marker, github_id},
 };
 use crate::{
     cleared_text::ClearedText,

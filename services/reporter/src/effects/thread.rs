@@ -1,9 +1,9 @@
-//! Threads of comments, one variant for each kind of place that people discuss in.
+//! Threads of comments, one variant for each kind of place that people discuss in, and the markers of our comments.
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 
-use super::{OutboundClients, marker::read_marker};
-use crate::{effect_error::EffectError, message};
+use super::OutboundClients;
+use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
 
 /// A thread of comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,4 +163,41 @@ impl OutboundClients {
 pub(super) fn github_id(comment: &str) -> Result<github::GitHubCommentId, EffectError> {
     let id = comment.parse().map(github::GitHubCommentId);
     id.map_err(|_| EffectError::Failed(message::no_comment_of_github()))
+}
+
+pub(super) const MARKER_START: &str = "<!-- journeyman:effect=";
+pub(super) const MARKER_END: &str = " -->";
+
+/// Appends the marker of an effect to a text.
+pub(super) fn append_marker(text: &ClearedText, id: &str) -> String {
+    format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
+}
+
+/// Reads the marker at the very end of a comment. Text before it may quote other comments with their markers.
+pub(super) fn read_marker(body: &str) -> Option<&str> {
+    let body = body.trim_end().strip_suffix(MARKER_END)?;
+    let start = body.rfind(MARKER_START)?;
+    Some(&body[start + MARKER_START.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append_marker(text: &str, id: &str) -> String {
+        super::append_marker(&ClearedText::without_credentials(text), id)
+    }
+
+    #[test]
+    fn only_marker_at_end_of_text_counts() {
+        let id = "status:github:acme/shop--x#7";
+        assert_eq!(read_marker(&append_marker("Text", id)), Some(id));
+        let quoted = append_marker(&append_marker("Quoted", "other"), id);
+        assert_eq!(read_marker(&quoted), Some(id));
+        assert_eq!(
+            read_marker(&format!("{}\n\nMore text", append_marker("Text", id))),
+            None
+        );
+        assert_eq!(read_marker("Text"), None);
+    }
 }

@@ -1,10 +1,15 @@
-//! Restarts the failed jobs of a pull request.
+//! Restarts failed jobs, and shows the rounds of work in a check run.
 
 use async_trait::async_trait;
-use domain::{CommitId, PullRequestRef, cause::format_error_chain};
+use domain::{CommitId, PullRequestRef, RepositoryName, cause::format_error_chain};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::{effect_error::EffectError, message, receipt::RerunResult};
+use crate::{
+    effect_error::EffectError,
+    message,
+    receipt::{CheckRunId, RerunResult},
+    rounds::RoundEvent,
+};
 
 /// Restarts the failed jobs of runs of GitHub Actions, at most once for each run, by us or by others.
 #[derive(Debug)]
@@ -101,5 +106,54 @@ fn convert_refusal(run: u64, error: github::Error) -> Result<RerunResult, Effect
             Ok(RerunResult::Refused { detail })
         }
         error => Err(error.into()),
+    }
+}
+
+/// Check run `Journeyman` with the rounds of work on the pull request.
+#[derive(Debug)]
+pub(crate) struct CheckRun {
+    /// Repository of the check run; absent: the round is recorded, and a later report shows it.
+    pub(crate) repository: Option<RepositoryName>,
+    pub(crate) event: RoundEvent,
+}
+
+#[async_trait]
+impl OutboundEffect for CheckRun {
+    type Output = Option<CheckRunId>;
+
+    fn name(&self) -> &'static str {
+        "check_run"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::CheckRun(self.repository.as_ref())
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {
+        Some((&self.event, self.repository.as_ref()))
+    }
+
+    /// An App without the permission for checks makes no check run. The report succeeds, and `doctor` reports the
+    /// missing permission.
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        let Some((on, text)) = asked.rounds else {
+            return Ok(None);
+        };
+        match outside.show_check_run(on, text).await {
+            Ok(id) => Ok(Some(CheckRunId(id))),
+            Err(EffectError::Denied { detail, .. }) => {
+                tracing::info!(%detail, "no check run: the writer's App lacks the permission for checks");
+                Ok(None)
+            }
+            Err(trouble) => Err(trouble),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Marks a draft pull request as ready for review.
+//! Marks a draft pull request as ready for review, and converts it back to a draft.
 
 use async_trait::async_trait;
 use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, TicketKey};
@@ -183,4 +183,59 @@ async fn mark_if_unmoved(
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
     Ok(())
+}
+
+/// Converts a pull request of ours to a draft: its head changed, so its checks have to pass again.
+#[derive(Debug)]
+pub(crate) struct BackToDraft {
+    pub(crate) pull_request: PullRequestRef,
+}
+
+#[async_trait]
+impl OutboundEffect for BackToDraft {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "back_to_draft"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
+    }
+
+    /// Done if the pull request is a draft or closed.
+    async fn look(
+        &self,
+        outside: &OutboundClients,
+        _: &EffectContext<'_>,
+    ) -> Result<Option<Self::Output>, EffectError> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        let now = outside.github.pull_request(repository, *number).await?;
+        let is_done = now.draft || now.state == PullRequestState::Closed;
+        Ok(is_done.then_some(()))
+    }
+
+    async fn create(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<Self::Output, EffectError> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        let now = outside.github.pull_request(repository, *number).await?;
+        let converted = outside
+            .github
+            .back_to_draft(repository, *number, &now.node_id)
+            .await;
+        match converted {
+            // A person merged or closed it between the read and the write.
+            Err(github::Error::Rejected { .. }) if self.look(outside, asked).await?.is_some() => {}
+            done => done?,
+        }
+        tracing::info!(%repository, number, "pull request is a draft again");
+        Ok(())
+    }
 }
