@@ -3,25 +3,17 @@
 use domain::{Job, PullRequestRef, RepositoryName, RunId, report::WorkOrigin};
 
 mod answer;
-mod approval;
 mod change;
-mod cost;
-mod dead_letter;
+mod decision;
 mod description;
-mod direct;
-mod duplicate;
 mod effort;
-mod failure_detail;
+mod failure;
 mod finished_work;
 mod history;
 mod issues;
-mod proposal;
 mod pull_request;
-mod question;
-mod refusal;
 mod review;
 mod rounds;
-mod skip_reason;
 mod status;
 mod stop_reason;
 mod transition;
@@ -29,40 +21,32 @@ mod triage;
 mod words;
 
 pub(crate) use answer::{render_answer, render_discussion, render_research, render_summary, research_thread};
-pub(crate) use approval::{decision_needed, excerpt_diff};
-pub(crate) use cost::render_cost;
-pub(crate) use dead_letter::{render_quarantine, render_unreadable};
-pub(crate) use direct::{asked_body, asked_title, link_comment};
-pub(crate) use duplicate::render_duplicate;
-pub(crate) use effort::render_forecast;
-pub(crate) use failure_detail::{
-    credentials_refused, foreign_target, no_comment_of_github, no_difference, no_run, no_such_folder,
-    no_tracker, nothing_to_link, poison_request, replies_stay, unchecked_effect, unknown_ticket,
-    unreadable_request, work_was_cut,
+pub(crate) use decision::{decision_needed, excerpt_diff, render_plan, render_questions};
+pub(crate) use effort::{render_cost, render_forecast};
+pub(crate) use failure::{
+    credentials_refused, describe_denied_permission, foreign_target, no_comment_of_github, no_difference,
+    no_run, no_such_folder, no_tracker, nothing_to_link, poison_request, render_quarantine, render_skip,
+    render_unreadable, replies_stay, unchecked_effect, unknown_ticket, unreadable_request, work_was_cut,
 };
 pub(crate) use finished_work::{
     render_changed_files, render_delivery, render_finished_work, shown_change, what_fits,
 };
 pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
 pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
-pub(crate) use proposal::render_plan;
 pub(crate) use pull_request::{
-    BodyLinks, FooterPages, checks_call, checks_failed, checks_rerun, not_linked, patch_text,
-    pull_request_body, pull_request_title, remote_link_title, render_opened, render_ready, render_unchecked,
-    required_by_rules, run_of_another_commit,
+    BodyLinks, FooterPages, asked_body, asked_title, checks_call, checks_failed, checks_rerun, link_comment,
+    not_linked, patch_text, pull_request_body, pull_request_title, remote_link_title, render_opened,
+    render_ready, render_unchecked, required_by_rules, run_of_another_commit,
 };
-pub(crate) use question::render_questions;
-pub(crate) use refusal::describe_denied_permission;
 pub(crate) use review::{line_remark, render_review};
 pub(crate) use rounds::{
     decision_call, pushed_by_others, render_addressed_review, render_reopened, render_repair, review_awaited,
     thread_left, thread_reply,
 };
-pub(crate) use skip_reason::render_skip;
 pub(crate) use status::render_status;
 pub(crate) use stop_reason::{render_stop, retry_scheduled};
 pub(crate) use transition::try_again;
-pub(crate) use triage::render_unset_choices;
+pub(crate) use triage::{render_duplicate, render_unset_choices};
 use words::{format_code, link_pull_request_name, name_person};
 
 use crate::receipt::TransitionResult;

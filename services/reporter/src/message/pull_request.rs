@@ -2,12 +2,14 @@
 
 use domain::{
     ChecksSummary, FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, commit_orders,
-    text::truncate_text,
+    text::{remove_hidden, truncate_text},
 };
 
-use super::description;
-use super::status::run_page;
-use super::words::{format_code, is_web_link, link_pull_request_name, mention_logins};
+use super::{
+    description,
+    status::run_page,
+    words::{format_code, is_web_link, link_pull_request_name, mention_logins},
+};
 use crate::{draft::PullRequestDraft, receipt::RerunResult, sanitize};
 
 // Limit of GitHub for titles, in characters.
@@ -288,4 +290,22 @@ const fn describe_failure_class(class: FailureClass) -> &'static str {
         FailureClass::Flaky => ": it has passed on this very commit",
         FailureClass::Policy => ": a rule about the pull request itself, for people to see to",
     }
+}
+
+/// Returns the person's title on one line, without hidden characters.
+pub(crate) fn asked_title(title: &str) -> String {
+    remove_hidden(title)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Returns the person's description without hidden characters.
+pub(crate) fn asked_body(description: &str) -> String {
+    remove_hidden(description)
+}
+
+/// Renders the comment for an issue that accepts no link.
+pub(crate) fn link_comment(pull_request: &PullRequestRef) -> String {
+    format!("Pull Request: {}", pull_request.url)
 }

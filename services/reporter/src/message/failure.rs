@@ -1,6 +1,54 @@
-//! Details of failed effects, for people.
+//! Texts about what was not done: skipped requests, records that are set aside, and failed effects.
 
-use domain::{InstanceName, TicketKey};
+use domain::{InstanceName, SkipReason, TextMarkup, TicketKey};
+
+use super::words::{format_code, is_web_link, name_person, sanitize_line};
+
+const MARKS: TextMarkup = TextMarkup {
+    code: format_code,
+    person: name_person,
+    name: |name| format!("**{}**", sanitize_line(name)),
+    link: |words, url| match is_web_link(url) {
+        true => format!("[{words}](<{url}>)"),
+        false => words.to_owned(),
+    },
+};
+
+pub(crate) fn render_skip(reason: &SkipReason, retry: &str) -> Vec<String> {
+    let words = reason.words(&MARKS);
+    let words = match reason.can_be_retried() {
+        true => format!("{words} {retry}"),
+        false => words,
+    };
+    let choices = reason.choices(&MARKS);
+    let choices = choices.into_iter().map(|choice| format!("- {choice}"));
+    std::iter::once(words).chain(choices).collect()
+}
+
+pub(crate) fn render_quarantine(reason: &str) -> Vec<String> {
+    vec![
+        format!(
+            "Journeyman has paused this ticket: {}. Nothing more happens here until an operator reviews it.",
+            format_code(reason)
+        ),
+        "To try again from where it stands, comment `/retry`.".to_owned(),
+    ]
+}
+
+pub(crate) fn render_unreadable(what: &str, is_poison: bool) -> Vec<String> {
+    let what = format_code(what);
+    let first = if is_poison {
+        format!("Journeyman failed to handle a {what} about this ticket five times and has set it aside.")
+    } else {
+        format!("Journeyman could not read a {what} about this ticket and has set it aside.")
+    };
+    vec![
+        first,
+        "Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator \
+         finds what was set aside among the dead letters (`journeyman dead list`)."
+            .to_owned(),
+    ]
+}
 
 /// Describes a missing folder section.
 pub(crate) fn no_such_folder(folder: &InstanceName) -> String {
@@ -72,4 +120,11 @@ pub(crate) fn no_difference() -> String {
 /// Describes work on a repository that did not finish.
 pub(crate) fn work_was_cut() -> String {
     "the work on the repository was cut".to_owned()
+}
+
+/// Renders the refusal of an authenticated request, with the settings section of the account.
+pub(crate) fn describe_denied_permission(section: &str, detail: &str) -> String {
+    format!(
+        "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"
+    )
 }

@@ -1,10 +1,13 @@
-//! Text that asks a person to decide about a change before its push.
+//! Texts that ask people of a ticket: to decide about a push or a plan, or to answer a question.
 
-use domain::{BranchPush, ChangeDescription, RunId, TicketKey, text::truncate_text};
+use domain::{
+    BranchPush, ChangeDescription, ChangePlan, CommitId, RepositoryName, RunId, TicketKey, TicketQuestion,
+    text::truncate_text,
+};
 
 use super::{
     description::render_body,
-    words::{fence_text, format_code},
+    words::{fence_text, format_code, quote_markdown, sanitize_line},
 };
 use crate::{receipt::ShownChange, sanitize};
 
@@ -109,4 +112,71 @@ fn describe_hidden_lines(shown: &ShownChange, run: &str) -> Option<String> {
          `GET /v1/runs/{{id}}/diff`) before you decide.",
         named.join(", ")
     ))
+}
+
+/// Renders the whole plan, and the orders for a decision.
+pub(crate) fn render_plan(
+    repository: &RepositoryName,
+    id: &CommitId,
+    plan: &ChangePlan,
+    run: Option<&RunId>,
+) -> Vec<String> {
+    let run = run.map(ToString::to_string).unwrap_or_default();
+    let id = id.short();
+    let mut paragraphs = vec![
+        format!("A plan for `{repository}` waits for your decision before the work begins: plan `{id}`."),
+        quote_markdown(&plan.goal),
+        sanitize_line(&plan.approach),
+        list_steps(plan),
+    ];
+    let lists = [
+        ("Tests", &plan.tests),
+        ("Risks", &plan.risks),
+        ("Not done", &plan.not_doing),
+    ];
+    for (name, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        paragraphs.push(format!("**{name}**"));
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| format!("- {}", sanitize_line(line)))
+            .collect();
+        paragraphs.push(lines.join("\n"));
+    }
+    paragraphs.push(format!(
+        "Decide in a comment: `/approve {id}`, `/reject`, or `/feedback` and what to change. Or with `journeyman decide {run} \
+         approve --head {id}`. An approval covers this plan only."
+    ));
+    paragraphs
+}
+
+fn list_steps(plan: &ChangePlan) -> String {
+    let lines = plan.steps.iter().enumerate().map(|(number, step)| {
+        let files: Vec<String> = step.files.iter().map(|file| format_code(file)).collect();
+        let files = match files.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", files.join(", ")),
+        };
+        format!("{}. {}{files}", number + 1, sanitize_line(&step.what))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn render_questions(questions: &[TicketQuestion]) -> Vec<String> {
+    let mut paragraphs = vec![match questions.len() {
+        1 => "Journeyman needs an answer before it can go on:".to_owned(),
+        _ => "Journeyman needs answers before it can go on:".to_owned(),
+    }];
+    for question in questions {
+        paragraphs.push(quote_markdown(&question.text));
+        let options = question
+            .options
+            .iter()
+            .map(|option| format!("- {}", sanitize_line(option)));
+        paragraphs.push(options.collect::<Vec<_>>().join("\n"));
+    }
+    paragraphs.push(
+        "Answer in a comment on this ticket; the work goes on from there. Comment `/stop` to end it instead."
+            .to_owned(),
+    );
+    paragraphs
 }
