@@ -378,10 +378,8 @@ fn texts_take_size_limits_from_constants() {
 }
 
 /// Files besides reports and effects that compose, store or send texts for users.
-const WORDLESS: [&str; 9] = [
+const WORDLESS: [&str; 7] = [
     "board.rs",
-    "draft.rs",
-    "moves.rs",
     "cleared_text.rs",
     "performer.rs",
     "retry.rs",

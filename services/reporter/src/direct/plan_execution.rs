@@ -308,7 +308,7 @@ mod tests {
     use secrecy::SecretString;
 
     use super::*;
-    use crate::draft::PullRequestDraft;
+    use crate::message::PullRequestDraft;
 
     #[tokio::test]
     async fn plan_without_pull_request_is_unknown_error() {

@@ -15,8 +15,12 @@ use super::{
     tries::{GaveUp, retry_call},
 };
 use crate::{
-    cleared_text::ClearedText, draft::PullRequestDraft, effect_error::EffectError, message,
-    mirror::run_blocking, moves, policy::check_branch_name,
+    cleared_text::ClearedText,
+    effect_error::EffectError,
+    effects,
+    message::{self, PullRequestDraft},
+    mirror::run_blocking,
+    policy::check_branch_name,
 };
 
 /// Texts of a pull request, and the state of folder, GitHub and Jira.
@@ -198,7 +202,7 @@ impl PullRequestOpener {
         match seen.await {
             Ok((status, offered)) => ObservedIssue::There {
                 status: status.name,
-                offered: offered.iter().map(moves::convert_transition).collect(),
+                offered: offered.iter().map(effects::convert_transition).collect(),
             },
             // A failure at Jira is reported and does not prevent the pull request.
             Err(gave_up) => ObservedIssue::Unseen(unread_issue(key, &gave_up)),

@@ -60,7 +60,7 @@ pub(crate) use shown_change::{ShowChange, ShowFiles};
 pub(crate) use submit_review::SubmitReview;
 pub(crate) use text_writes::{comment_on_issue, link_pull_request, open_pull_request};
 pub(crate) use thread::CommentThread;
-pub(crate) use transition::{CloseIssue, TransitionIssue};
+pub(crate) use transition::{CloseIssue, TransitionIssue, convert_transition};
 pub(crate) use triage::{AddLabels, LinkIssues, SetIssueType, SetPriority, SetProjectFields};
 
 /// One outbound write. A new one needs a line here, a failpoint and a row in the table of faults.

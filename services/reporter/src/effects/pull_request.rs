@@ -13,10 +13,9 @@ use super::{
 };
 use crate::{
     cleared_text::ClearedText,
-    draft::PullRequestDraft,
     effect_error::EffectError,
     folders::{FolderPlace, PatchDelivery},
-    message,
+    message::{self, PullRequestDraft},
     mirror::run_blocking,
     receipt::RefusedLink,
 };

@@ -9,9 +9,8 @@ use super::{
 };
 use crate::{
     cleared_text::ClearedText,
-    draft::PullRequestDraft,
     effect_error::EffectError,
-    message::{self, RoundsText},
+    message::{self, PullRequestDraft, RoundsText},
     rounds::ShownOn,
     scan,
 };

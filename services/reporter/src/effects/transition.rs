@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use domain::{RepositoryName, TicketKey, cause::format_error_chain};
 use jira::WorkflowTransition as Offered;
-use pullrequest::transition::rank_status_transitions;
+use pullrequest::transition::{OfferedTransition, rank_status_transitions};
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
@@ -147,9 +147,19 @@ async fn try_transitions(
 
 /// Returns the transitions that lead to a goal, in order of preference.
 fn rank_transitions<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
-    let moves: Vec<_> = offered.iter().map(crate::moves::convert_transition).collect();
+    let moves: Vec<_> = offered.iter().map(convert_transition).collect();
     let ranked = rank_status_transitions(&moves, goals).into_iter();
     ranked.filter_map(|index| offered.get(index)).collect()
+}
+
+/// Converts a Jira transition to the fields that the match compares.
+pub(crate) fn convert_transition(transition: &Offered) -> OfferedTransition {
+    OfferedTransition {
+        id: transition.id.clone(),
+        name: transition.name.clone(),
+        leads_to: transition.to.name.clone(),
+        fields: transition.asks_for.len(),
+    }
 }
 
 /// Builds the result of a refused transition: Jira's reason for the best candidate, and the fields that a person has

@@ -34,9 +34,10 @@ pub(crate) use finished_work::{
 pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
 pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use pull_request::{
-    BodyLinks, FooterPages, asked_body, asked_title, checks_call, checks_failed, checks_rerun, link_comment,
-    not_linked, patch_text, pull_request_body, pull_request_title, remote_link_title, render_opened,
-    render_ready, render_unchecked, required_by_rules, run_of_another_commit,
+    BodyLinks, FooterPages, PullRequestDraft, asked_body, asked_title, checks_call, checks_failed,
+    checks_rerun, link_comment, not_linked, patch_text, pull_request_body, pull_request_title,
+    remote_link_title, render_opened, render_ready, render_unchecked, required_by_rules,
+    run_of_another_commit,
 };
 pub(crate) use review::{line_remark, render_review};
 pub(crate) use rounds::{

@@ -1,7 +1,8 @@
 //! Texts of and about pull requests.
 
 use domain::{
-    ChecksSummary, FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, commit_orders,
+    ChangeDescription, ChecksSummary, FailedCheck, FailureClass, PullRequestRef, RepairEnd, RepositoryName,
+    RunId, TicketKey, commit_orders,
     text::{remove_hidden, truncate_text},
 };
 
@@ -10,7 +11,7 @@ use super::{
     status::run_page,
     words::{format_code, is_web_link, link_pull_request_name, mention_logins},
 };
-use crate::{draft::PullRequestDraft, receipt::RerunResult, sanitize};
+use crate::{receipt::RerunResult, sanitize};
 
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
@@ -19,6 +20,23 @@ const HOW_TO_REPLY: &str =
     "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
 // Length of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
 const BODY_CHARS: usize = 60_000;
+
+/// A draft pull request to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PullRequestDraft {
+    /// Repository of the pull request.
+    pub(crate) repository: RepositoryName,
+    /// Head branch, without `refs/heads/`.
+    pub(crate) branch: String,
+    /// Target branch, without `refs/heads/`.
+    pub(crate) base_branch: String,
+    /// Title by the model.
+    pub(crate) title: String,
+    /// Markdown by the model, for pull requests without a description.
+    pub(crate) body: String,
+    /// Structured description of the change, with its evidence.
+    pub(crate) description: Option<Box<ChangeDescription>>,
+}
 
 /// Renders the title: one line within GitHub's limit. It causes no notification, and closes no issue as the
 /// message of a squashed commit.

@@ -8,9 +8,8 @@ use domain::{
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_round_event};
 use crate::{
     board::{FinishedWork, WorkEnd},
-    draft::PullRequestDraft,
     effects::{self, LabelPullRequest, LinkPullRequest, ShowChange, ShowFiles},
-    message,
+    message::{self, PullRequestDraft},
     receipt::{EffectReceipts, PushedHead, RefusedLink},
     rounds::RoundEvent,
 };

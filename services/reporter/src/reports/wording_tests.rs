@@ -12,7 +12,6 @@ use insta::assert_snapshot;
 
 use super::NoticeContext;
 use crate::{
-    draft::PullRequestDraft,
     message::*,
     receipt::{EffectReceipts, ShownChange, TransitionResult},
 };
