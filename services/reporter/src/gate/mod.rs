@@ -4,7 +4,6 @@
 //! number of slots, and each has a deadline that its client cannot extend.
 
 mod slots;
-mod trace;
 mod upload_pack;
 
 use std::{io, sync::Arc, time::Duration};
@@ -17,11 +16,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use bootstrap::http::{BodyError, RequestBodies};
+use bootstrap::{
+    http::{BodyError, RequestBodies},
+    trace,
+};
 use domain::{RepositoryName, RunId, cause::format_error_chain};
 use grant::{GrantAudience, GrantVerifier};
 use serde::Deserialize;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use self::{slots::CloneSlots, upload_pack::UploadPackProcess};
 use crate::{
@@ -198,8 +200,20 @@ async fn advertise_refs(
         "git-receive-pack" => return Err(GateRefusal::ReadOnly),
         _ => return Err(GateRefusal::NotSmart),
     }
-    let span = trace::clone_span(&admitted, &headers);
+    let span = clone_span(&admitted, &headers);
     list_refs(admitted, gate, headers).instrument(span).await
+}
+
+/// Builds the span. Only a request with a grant gets one, so that strangers cannot write into a trace.
+fn clone_span(admitted: &AdmittedRequest, headers: &HeaderMap) -> Span {
+    let span = tracing::info_span!(
+        "git gate",
+        otel.kind = "server",
+        run = %admitted.run,
+        repository = %admitted.repository,
+    );
+    trace::join_caller_trace(&span, headers);
+    span
 }
 
 async fn list_refs(
@@ -236,7 +250,7 @@ async fn upload_pack(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GateRefusal> {
-    let span = trace::clone_span(&admitted, &headers);
+    let span = clone_span(&admitted, &headers);
     serve_pack(admitted, gate, headers, body).instrument(span).await
 }
 
