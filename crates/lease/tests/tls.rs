@@ -2,8 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use bootstrap::read_wall_clock;
 use certs::{CertificateAuthority, list_service_subjects};
-use domain::Timestamp;
 use lease::{Error, RedisUser, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer, TlsFiles};
 use tempfile::TempDir;
@@ -13,11 +13,6 @@ const DAYS: u32 = 10;
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 /// Limit that only a failing test reaches.
 const LIMIT: Duration = Duration::from_secs(60);
-
-fn read_wall_clock() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
-}
 
 fn generate_authority() -> CertificateAuthority {
     // A process installs its cryptography provider once; the services do so at their start.

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_nats::{HeaderMap, header, jetstream};
+use bootstrap::read_wall_clock;
 use bytes::Bytes;
 use domain::{RecordKind, ServiceOrigin, Timestamp, cause::format_error_chain};
 use futures::FutureExt as _;
@@ -14,7 +15,6 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::{
     attempts::{AttemptCounter, AttemptState, MOST_CRASHES},
     body,
-    clock::read_wall_clock,
     connection::NatsConnection,
     dead_letters::{DeadLetter, DeadLetters},
     delivery_header::DeliveryHeader,

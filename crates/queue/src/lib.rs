@@ -7,7 +7,6 @@ mod attempts;
 mod backup;
 mod body;
 mod branches;
-mod clock;
 mod connection;
 mod credentials;
 mod dead_letters;

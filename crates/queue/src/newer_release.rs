@@ -2,12 +2,12 @@
 
 use std::{sync::LazyLock, time::Duration};
 
+use bootstrap::read_wall_clock;
 use domain::{NewerRecord, RecordKind, TicketKey, cause::format_error_chain};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 
 use crate::{
-    clock::read_wall_clock, error::Error, names::KeyValueBucket, queue::Queue, table::TypedTable,
-    unreadable_record::FoundValue,
+    error::Error, names::KeyValueBucket, queue::Queue, table::TypedTable, unreadable_record::FoundValue,
 };
 
 static MET: LazyLock<Counter<u64>> = LazyLock::new(|| {

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use async_nats::{HeaderMap, jetstream};
+use bootstrap::read_wall_clock;
 use domain::{OutboundCursor, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clock::read_wall_clock,
     error::Error,
     keyed_log::{KeyedLog, build_covering_headers},
     names::{self, KeyValueBucket, RecordKey, TIMERS, WAKER},

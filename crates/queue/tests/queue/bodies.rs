@@ -1,11 +1,12 @@
 //! Large bodies, objects and dead letters.
 
+use bootstrap::read_wall_clock;
 use bytes::Bytes;
 use domain::{Fact, JournalEntry, ObjectRef, RecordKind, ServiceOrigin, Timestamp};
 use queue::{DeadLetter, Error, KeyValueBucket, UnreferencedObject, WebhookDelivery};
 
 use crate::world::{
-    Text, World, build_entry, build_outbound_request, build_run_id, build_text, build_ticket_key, read_clock,
+    Text, World, build_entry, build_outbound_request, build_run_id, build_text, build_ticket_key,
     trigger_with,
 };
 
@@ -56,7 +57,7 @@ async fn dead_letters_are_listed_newest_last() {
         id: format!("line\nbreak ü {id}"),
         ticket: Some(build_ticket_key(1)),
         reason: "five takeovers without progress".to_owned(),
-        at: read_clock(),
+        at: read_wall_clock(),
     };
     let sent: Vec<DeadLetter> = (0..5).map(letter).collect();
     for one in &sent {
@@ -83,7 +84,7 @@ async fn matching_letters_are_found_behind_others() {
             id: id.to_string(),
             ticket: Some(build_ticket_key(ticket)),
             reason: "not readable".to_owned(),
-            at: read_clock(),
+            at: read_wall_clock(),
         };
         let letters = &letters;
         async move { letters.publish(&letter, Bytes::from_static(b"{}")).await.unwrap() }
@@ -128,7 +129,7 @@ async fn letters_with_large_bodies_are_listed_whole() {
             id: id.to_string(),
             ticket: Some(build_ticket_key(1)),
             reason: "not readable".to_owned(),
-            at: read_clock(),
+            at: read_wall_clock(),
         };
         // Near the limit of a message, so that one answer of the server has only a few.
         letters
@@ -148,7 +149,7 @@ async fn letters_with_large_bodies_are_listed_whole() {
 
 /// The time one day later, so that all stored objects are old enough to be collected.
 fn compute_tomorrow() -> Timestamp {
-    read_clock().plus_ms(24 * 60 * 60 * 1000)
+    read_wall_clock().plus_ms(24 * 60 * 60 * 1000)
 }
 
 async fn find_garbage(world: &World, before: Timestamp) -> Vec<UnreferencedObject> {
@@ -222,7 +223,7 @@ async fn store_referring_records(world: &World) -> Vec<ObjectRef> {
         source: ServiceOrigin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
-        received_at: read_clock(),
+        received_at: read_wall_clock(),
         body: build_large_text("d").into(),
     };
     world.queue.deliveries().publish(&delivery).await.unwrap();
@@ -231,7 +232,7 @@ async fn store_referring_records(world: &World) -> Vec<ObjectRef> {
         id: "r".to_owned(),
         ticket: None,
         reason: "no".to_owned(),
-        at: read_clock(),
+        at: read_wall_clock(),
     };
     world
         .queue
@@ -258,7 +259,9 @@ async fn object_is_collected_after_last_reference() {
     let objects = world.queue.objects();
     let orphan = objects.put(Bytes::from("nobody wants me")).await.unwrap();
     assert_eq!(
-        find_garbage(&world, read_clock().plus_ms(-60_000)).await.len(),
+        find_garbage(&world, read_wall_clock().plus_ms(-60_000))
+            .await
+            .len(),
         0,
         "too young"
     );
@@ -321,7 +324,10 @@ async fn only_chunks_of_torn_objects_are_collected() {
         ack.await.unwrap();
     }
     assert_eq!(
-        objects.remove_torn(read_clock().plus_ms(-60_000)).await.unwrap(),
+        objects
+            .remove_torn(read_wall_clock().plus_ms(-60_000))
+            .await
+            .unwrap(),
         0,
         "too young"
     );

@@ -1,5 +1,6 @@
 //! Unreadable records: one hides no other, and each can be inspected and repaired.
 
+use bootstrap::read_wall_clock;
 use domain::{
     BranchRecord, Fact, JournalEntry, OutboundId, RecordKind, ServiceOrigin, StopReason, TicketKey, TicketRow,
 };
@@ -9,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{
     World, await_soon, build_entry, build_outbound_request, build_run_id, build_ticket_key, build_trigger,
-    read_clock,
 };
 
 async fn plant_message(world: &World, subject: &str, bytes: &'static str) {
@@ -24,7 +24,7 @@ fn build_dead_letter(ticket: &TicketKey) -> DeadLetter {
         id: format!("{ticket} at 1"),
         ticket: Some(ticket.clone()),
         reason: "not readable".to_owned(),
-        at: read_clock(),
+        at: read_wall_clock(),
     }
 }
 
@@ -63,7 +63,7 @@ async fn unreadable_record_hides_none_and_revives() {
         "it",
         about,
         "look at it",
-        read_clock(),
+        read_wall_clock(),
     );
     assert_eq!(letter.reason, format!("{}; look at it", unreadable.problem()));
     for _ in 0..2 {
@@ -112,7 +112,7 @@ async fn unreadable_delivery_is_dead_lettered() {
         source: ServiceOrigin::GitHub(None),
         id: "d1".to_owned(),
         event: "push".to_owned(),
-        received_at: read_clock(),
+        received_at: read_wall_clock(),
         body: "{}".into(),
     };
     world.queue.deliveries().publish(&good).await.unwrap();
@@ -158,7 +158,7 @@ async fn unreadable_journal_does_not_stop_expiry() {
         world.queue.journal().read(&build_run_id(1)).await,
         Err(Error::Corrupt { .. })
     ));
-    assert_eq!(world.queue.journal().expire(read_clock()).await.unwrap(), 1);
+    assert_eq!(world.queue.journal().expire(read_wall_clock()).await.unwrap(), 1);
     assert_eq!(
         world.queue.journal().runs_of(&build_ticket_key(1)).await.unwrap(),
         [build_run_id(1)]
@@ -215,7 +215,7 @@ async fn deleted_ticket_leaves_no_subject() {
         queue.reports().wake(&ticket).await.unwrap();
         queue
             .timers()
-            .set(&ticket, read_clock().plus_ms(3_600_000))
+            .set(&ticket, read_wall_clock().plus_ms(3_600_000))
             .await
             .unwrap();
         queue

@@ -1,5 +1,6 @@
 //! Full store: large objects are refused first; webhooks and records that finish work always find room.
 
+use bootstrap::read_wall_clock;
 use bytes::Bytes;
 use domain::RecordKind;
 use queue::{DeadLetter, Error, Queue, Settings, WebhookDelivery};
@@ -78,7 +79,7 @@ async fn expect_work_goes_on(queue: &Queue) {
 }
 
 async fn expect_objects_are_collected(queue: &Queue) {
-    let later = crate::world::read_clock().plus_ms(3_600_000);
+    let later = read_wall_clock().plus_ms(3_600_000);
     let found = queue.objects().unreferenced(later, 0).await.unwrap();
     assert!(!found.garbage.is_empty());
     for garbage in &found.garbage {
@@ -203,7 +204,7 @@ async fn topology_of_former_release_keeps_records() {
             id: round.to_string(),
             ticket: None,
             reason: "a test".to_owned(),
-            at: crate::world::read_clock(),
+            at: read_wall_clock(),
         };
         let body = generate_noise(round, 100 << 10);
         queue.dead_letters().publish(&letter, body).await.unwrap();

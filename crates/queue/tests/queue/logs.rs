@@ -1,12 +1,11 @@
 //! Keyed log with its waker and tokens.
 
+use bootstrap::read_wall_clock;
 use domain::{FenceStamp, RunFence};
 use futures::StreamExt as _;
 use queue::{AppendOutcome, WakeupToken};
 
-use crate::world::{
-    World, await_soon, build_outbound_request, build_ticket_key, build_trigger, read_clock, stays_away,
-};
+use crate::world::{World, await_soon, build_outbound_request, build_ticket_key, build_trigger, stays_away};
 
 #[tokio::test]
 async fn a_key_is_appended_once() {
@@ -275,19 +274,19 @@ async fn due_timer_wakes_ticket_unless_replaced() {
         async move { log.run_waker(shutdown).await }
     });
     timers
-        .set(&build_ticket_key(1), read_clock().plus_ms(1_000))
+        .set(&build_ticket_key(1), read_wall_clock().plus_ms(1_000))
         .await
         .unwrap();
     timers
-        .set(&build_ticket_key(1), read_clock().plus_ms(3_600_000))
+        .set(&build_ticket_key(1), read_wall_clock().plus_ms(3_600_000))
         .await
         .unwrap();
     timers
-        .set(&build_ticket_key(2), read_clock().plus_ms(1_500))
+        .set(&build_ticket_key(2), read_wall_clock().plus_ms(1_500))
         .await
         .unwrap();
     timers
-        .set(&build_ticket_key(3), read_clock().plus_ms(-60_000))
+        .set(&build_ticket_key(3), read_wall_clock().plus_ms(-60_000))
         .await
         .unwrap();
     let mut woken = Vec::new();

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use bootstrap::read_wall_clock;
 use certs::{CertificateAuthority, list_service_subjects};
-use domain::Timestamp;
 use queue::{Queue, Settings};
 use servers::{NatsOptions, NatsServer, TlsFiles};
 use tempfile::TempDir;
@@ -11,11 +11,6 @@ use tempfile::TempDir;
 use crate::world::{LIMIT, await_soon};
 
 const DAYS: u32 = 10;
-
-fn read_clock() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
-}
 
 /// Files of one service and of an authority.
 struct Files(TempDir);
@@ -30,7 +25,7 @@ impl Files {
     fn renew(&self, authority: &CertificateAuthority, service: &str) {
         let leaves = list_service_subjects("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
-        let issued = authority.issue(leaf, read_clock(), DAYS).unwrap();
+        let issued = authority.issue(leaf, read_wall_clock(), DAYS).unwrap();
         for (name, text) in issued.files(authority) {
             std::fs::write(self.at(name), text).unwrap();
         }
@@ -56,7 +51,7 @@ impl Files {
 }
 
 fn generate_authority() -> CertificateAuthority {
-    CertificateAuthority::generate(read_clock(), DAYS).unwrap().0
+    CertificateAuthority::generate(read_wall_clock(), DAYS).unwrap().0
 }
 
 /// Settings that trust the server by this authority.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bootstrap::read_wall_clock;
 use domain::{OutboundCursor, TicketRow};
 use queue::{AppendOutcome, KeyValueBucket, KeyedLog, Queue, RecordKey};
 use servers::{NatsCluster, NatsOptions};
@@ -103,7 +104,7 @@ async fn due_timer_wakes_after_token_in_hand() {
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     log.wake(&build_ticket_key(1)).await.unwrap();
     let token = await_soon(tokens.next()).await.unwrap();
-    let due = crate::world::read_clock();
+    let due = read_wall_clock();
     let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let row = TicketRow {
         due: Some(due),

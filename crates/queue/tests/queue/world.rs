@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bootstrap::read_wall_clock;
 use domain::{
     Fact, JournalEntry, OutboundId, OutboundRequest, RunFence, RunId, ServiceOrigin, SkipReason, TicketKey,
     Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason, report,
@@ -72,20 +73,13 @@ pub(crate) fn build_delivery(id: &str) -> WebhookDelivery {
         source: ServiceOrigin::GitHub(None),
         id: id.to_owned(),
         event: "issue_comment".to_owned(),
-        received_at: read_clock(),
+        received_at: read_wall_clock(),
         body: bytes::Bytes::from_static(b"{\"action\":\"created\"}"),
     }
 }
 
 pub(crate) fn build_ticket_key(number: u64) -> TicketKey {
     TicketKey::jira(&format!("ENG-{number}")).unwrap()
-}
-
-pub(crate) fn read_clock() -> Timestamp {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
-    Timestamp::from_unix_ms(since.as_millis().try_into().unwrap())
 }
 
 pub(crate) fn build_trigger(ticket: &TicketKey, key: &str) -> Trigger {

@@ -4,7 +4,7 @@
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -98,8 +98,7 @@ struct SteadySender {
 impl SteadySender {
     async fn send_all(self, load: WebhookLoad, stop: CancellationToken) {
         // The ids are unique across rounds, because ingest stores a known delivery id only once.
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-        let series = since_epoch.unwrap_or_default().as_millis();
+        let series = bootstrap::read_wall_clock().unix_ms();
         let mut ticks = interval(Duration::from_secs(1) / load.per_second.max(1));
         // Missed ticks are made up, so that the rate stays constant.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
