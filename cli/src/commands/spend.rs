@@ -1,8 +1,8 @@
 //! `journeyman spend`: spend of models, summed up.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
-use api::types::{SpendLine, SpendQuery};
+use api::types::{SpendLine, SpendQuery, SpendTotal, SpendView};
 use clap::{Args, ValueEnum};
 use domain::Dollars;
 use serde::Serialize;
@@ -79,8 +79,8 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     let found = client.spend(&query).await?;
     let table = SpendTable {
-        sums: sum_lines(&found.lines, |line| find_group_name(line, asked.by)),
-        total: sum_lines(&found.lines, |_| "total").pop().unwrap_or_default(),
+        sums: list_groups(&found, |line| find_group_name(line, asked.by)),
+        total: list_groups(&found, |_| "total").pop().unwrap_or_default(),
         since: found.since,
         until: found.until,
     };
@@ -103,22 +103,15 @@ fn find_group_name(line: &SpendLine, by: SpendBy) -> &str {
     }
 }
 
-/// Sums by name, in the order of the names.
-fn sum_lines<'a>(lines: &'a [SpendLine], name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<SpendGroup> {
-    let mut sums = BTreeMap::<&str, SpendGroup>::new();
-    for line in lines {
-        let sum = sums.entry(name_of(line)).or_default();
-        let micros = sum.cost_usd.micros().saturating_add(line.cost_usd.micros());
-        sum.cost_usd = Dollars::from_micros(micros);
-        sum.calls = sum.calls.saturating_add(line.calls);
-        sum.tokens = sum.tokens.saturating_add(line.tokens);
-        sum.unpriced = sum.unpriced.saturating_add(line.unpriced);
-    }
-    let named = |(name, sum): (&str, SpendGroup)| SpendGroup {
+fn list_groups<'a>(found: &'a SpendView, name_of: impl Fn(&'a SpendLine) -> &'a str) -> Vec<SpendGroup> {
+    let group = |(name, total): (&str, SpendTotal)| SpendGroup {
         name: name.to_owned(),
-        ..sum
+        calls: total.calls,
+        tokens: total.tokens,
+        cost_usd: total.cost_usd,
+        unpriced: total.unpriced,
     };
-    sums.into_iter().map(named).collect()
+    found.sum_by(name_of).into_iter().map(group).collect()
 }
 
 fn render_table(table: &SpendTable) -> Vec<String> {
@@ -166,16 +159,21 @@ mod tests {
 
     #[test]
     fn equal_names_are_summed_with_total() {
-        let lines = [
-            build_spend_line("acme/web", "large", 1_000_000, 0),
-            build_spend_line("acme/shop", "large", 250_000, 0),
-            build_spend_line("acme/shop", "small", 250_000, 1),
-        ];
-        let table = SpendTable {
+        let found = SpendView {
             since: "2026-11-01T00:00:00Z".to_owned(),
             until: "2026-11-24T00:00:00Z".to_owned(),
-            sums: sum_lines(&lines, |line| find_group_name(line, SpendBy::Repository)),
-            total: sum_lines(&lines, |_| "total").pop().unwrap_or_default(),
+            lines: vec![
+                build_spend_line("acme/web", "large", 1_000_000, 0),
+                build_spend_line("acme/shop", "large", 250_000, 0),
+                build_spend_line("acme/shop", "small", 250_000, 1),
+            ],
+            next: None,
+        };
+        let table = SpendTable {
+            sums: list_groups(&found, |line| find_group_name(line, SpendBy::Repository)),
+            total: list_groups(&found, |_| "total").pop().unwrap_or_default(),
+            since: found.since,
+            until: found.until,
         };
         let said = Vec::from_iter(table.sums.iter().chain([&table.total]).map(|sum| {
             let micros = sum.cost_usd.micros();

@@ -8,6 +8,8 @@ mod pull_requests;
 mod runs;
 mod tickets;
 
+use std::collections::BTreeMap;
+
 use domain::{DecisionVerdict, Dollars, PullRequestRef};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -124,6 +126,34 @@ pub struct SpendLine {
     pub tokens: u64,
     /// Number of replies without a known price.
     pub unpriced: u64,
+}
+
+/// Sum of the lines under one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpendTotal {
+    /// Number of replies of models.
+    pub calls: u64,
+    /// Cost in dollars; replies without a known price count as 0.
+    pub cost_usd: Dollars,
+    /// Number of tokens read and written.
+    pub tokens: u64,
+    /// Number of replies without a known price.
+    pub unpriced: u64,
+}
+
+impl SpendView {
+    /// Sums the lines by a name, in the order of the names; the sums saturate.
+    pub fn sum_by<'a>(&'a self, name_of: impl Fn(&'a SpendLine) -> &'a str) -> BTreeMap<&'a str, SpendTotal> {
+        let mut sums = BTreeMap::<&str, SpendTotal>::new();
+        for line in &self.lines {
+            let sum = sums.entry(name_of(line)).or_default();
+            sum.calls = sum.calls.saturating_add(line.calls);
+            sum.cost_usd = sum.cost_usd.plus(line.cost_usd);
+            sum.tokens = sum.tokens.saturating_add(line.tokens);
+            sum.unpriced = sum.unpriced.saturating_add(line.unpriced);
+        }
+        sums
+    }
 }
 
 /// A ticket with its runs.

@@ -140,7 +140,7 @@ pub use object::ObjectRef;
 pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
 pub use origin::ServiceOrigin;
 pub use out_of_scope_file::OutOfScopeFile;
-pub use overview::{ModelSpend, PendingDecision, RunOverview, TimeSpent};
+pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use phase::{ModelRole, RunPhase};
 pub use plan::{ChangePlan, PlanStep, PlannedIssue};
 pub use pools::{
@@ -178,7 +178,10 @@ pub use setup_hint::SetupHint;
 pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
 pub use skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup};
 pub use slots::{SlotQueue, SlotWaiter};
-pub use spend::{BudgetPeriod, BudgetScope, RunCost, SharedBudget, SpendAmount, TicketCost, TicketLimits};
+pub use spend::{
+    BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,
+    SpendKey, SpendSum, SpendWindow, TicketCost, TicketLimits,
+};
 pub use stop::{GiveUp, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
 pub use ticket::{TicketComment, TicketKey, TicketText, TrackerAccount};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef,
-    ReactionSubject, RecordKind, RunId, SkipReason, StoredRecord, TicketCost, TicketKey, TicketNews,
-    Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
+    ReactionSubject, RecordKind, RepositoryName, RunId, SkipReason, StoredRecord, TicketCost, TicketKey,
+    TicketNews, Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
@@ -123,12 +123,16 @@ impl TriggerReason {
 
     /// Returns the lane of that run.
     pub fn lane(&self) -> Option<Lane> {
-        let repository = if let Self::JobRequested(request) = self {
-            &request.repository
+        Some(self.job()?.lane(self.repository()?))
+    }
+
+    /// Returns the repository of that run: the one of the request, or the one of the pull request.
+    pub fn repository(&self) -> Option<&RepositoryName> {
+        if let Self::JobRequested(request) = self {
+            Some(&request.repository)
         } else {
-            &self.pull_request()?.repository
-        };
-        Some(self.job()?.lane(repository))
+            Some(&self.pull_request()?.repository)
+        }
     }
 
     /// Returns the branch of the run, if it is known in advance.

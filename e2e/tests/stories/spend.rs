@@ -19,7 +19,8 @@ async fn reported_spending_equals_sum_of_journals() {
     let (mut micros, mut tokens, mut calls) = (0, 0, 0);
     for run in world.client.runs(None).await.unwrap() {
         for entry in world.client.journal(&run.id.parse().unwrap()).await.unwrap() {
-            if let Some(amount) = entry.fact.taken() {
+            if let Some(charge) = entry.fact.charge() {
+                let amount = charge.reply.spend_amount();
                 micros += amount.cost_micros;
                 tokens += amount.tokens;
                 calls += 1;

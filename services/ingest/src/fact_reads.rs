@@ -1,14 +1,13 @@
 //! Reads of the facts that decisions need.
 
 use domain::{
-    BranchRecord, CommitId, PullRequestFile, RepositoryName, RunId, TicketCost, TicketKey, TicketRow,
+    BranchRecord, CommitId, PullRequestFile, RepositoryName, RunId, Spend, TicketCost, TicketKey, TicketRow,
     Trigger, cause::format_error_chain,
 };
 use github::{CommitCheck, PullRequest};
 use queue::KeyValueBucket;
 
 use crate::{
-    cost::TicketCostSum,
     facts::{DecisionFacts, EventActor, Need, ReadIssue, RunProgress},
     gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
     outcome::EventFailure,
@@ -178,20 +177,20 @@ impl EventRouter {
 
     /// Cost of a ticket. A corrupt journal counts as 0, so that the other runs are still reported.
     async fn cost(&self, ticket: &TicketKey) -> Result<TicketCost, EventFailure> {
-        let (journal, mut sum) = (self.queue.journal(), TicketCostSum::default());
+        let (journal, mut spend) = (self.queue.journal(), Spend::default());
         for run in journal.runs_of(ticket).await? {
             match journal
-                .read_kept(&run, |entry| TicketCostSum::reads(&entry.fact))
+                .read_kept(&run, |entry| Spend::is_affected_by(&entry.fact))
                 .await
             {
-                Ok(entries) => sum.add(run, entries.iter().map(|entry| &entry.fact)),
+                Ok(entries) => spend.add_journal(&run, &entries),
                 Err(error @ queue::Error::Corrupt { .. }) => {
                     tracing::warn!(%run, error = %format_error_chain(&error), "run not counted in its ticket's cost");
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(sum.into_ticket_cost())
+        Ok(spend.ticket_cost())
     }
 
     /// Open decisions of the ticket's runs. A decision that arrives before the run has parked fails with [`EventFailure::Early`]

@@ -9,7 +9,6 @@ mod census;
 mod check_schedule;
 mod command;
 mod config;
-mod cost;
 mod deciders;
 mod delivery_replay;
 mod discussions;

@@ -1,7 +1,7 @@
 //! Name, cost and progress of a fact.
 
 use super::Fact;
-use crate::SpendAmount;
+use crate::ModelCharge;
 
 impl Fact {
     /// The name in logs and listings.
@@ -50,21 +50,14 @@ impl Fact {
         }
     }
 
-    /// Returns the cost and tokens of a model's reply. A reply without a price counts with its tokens only.
-    pub fn taken(&self) -> Option<SpendAmount> {
-        let (Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. }) = self else {
-            return None;
-        };
-        Some(SpendAmount {
-            cost_micros: reply.cost_micros.unwrap_or_default(),
-            tokens: reply.usage.input_tokens.saturating_add(reply.usage.output_tokens),
-        })
-    }
-
-    /// Returns true for a model's reply without a known price.
-    #[must_use]
-    pub const fn is_unpriced(&self) -> bool {
-        matches!(self, Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. } if reply.cost_micros.is_none())
+    /// Returns the charge of a model's reply; `None` for a fact that costs nothing.
+    // The only place that decides which facts cost something. A useless summary costs its tokens, too.
+    pub const fn charge(&self) -> Option<ModelCharge<'_>> {
+        if let Self::ModelReplied { id, reply, .. } | Self::Summarized { id, reply } = self {
+            Some(ModelCharge { call: id, reply })
+        } else {
+            None
+        }
     }
 
     /// Returns true when the fact proves progress beyond the point at which an earlier planner crashed: a

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use self::clock::ActivityClock;
 use crate::{
-    CommitId, Dollars, Fact, GateStep, Job, JournalEntry, OutboundOutcome, OutboundReceipt, PhaseOutput,
-    PullRequestRef, RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, SpendAmount,
-    StoredRecord, Timestamp, TokenUsage, Trigger, TriggerChannel, TriggerReason, check::EvidenceLevel,
+    CommitId, Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundOutcome, OutboundReceipt, PhaseOutput,
+    PullRequestRef, RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, StoredRecord,
+    Timestamp, Trigger, TriggerChannel, TriggerReason, check::EvidenceLevel,
 };
 
 // Maximum characters of a title.
@@ -108,26 +108,6 @@ impl PendingDecision {
     }
 }
 
-/// Cost and tokens of models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelSpend {
-    /// Cost within the known prices.
-    pub cost_usd: Dollars,
-    /// Number of tokens read and written.
-    pub tokens: u64,
-    /// Tokens that models read, cached ones included.
-    #[serde(default)]
-    pub input_tokens: u64,
-    /// Tokens that models read from the provider's cache, a part of `input_tokens`.
-    #[serde(default)]
-    pub cached_tokens: u64,
-    /// Tokens that models wrote.
-    #[serde(default)]
-    pub output_tokens: u64,
-    /// Number of replies without a known price.
-    pub unpriced: u32,
-}
-
 /// Time of a run per activity. The difference to its total time are short steps between these activities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSpent {
@@ -160,12 +140,11 @@ impl RunOverview {
         let Fact::RunStarted { trigger } = &first.fact else {
             return None;
         };
-        let (repository, title) = summarize_request(trigger);
         Some(Self {
             run: run.clone(),
             job: trigger.reason.job()?,
-            repository,
-            title,
+            repository: trigger.reason.repository().cloned(),
+            title: summarize_title(trigger),
             actor: trigger.actor.clone(),
             source: trigger.source,
             status: RunStatus::Active,
@@ -270,11 +249,8 @@ impl RunOverview {
             Fact::TakenOver { .. } => self.takeovers = self.takeovers.saturating_add(1),
             _ => {}
         }
-        if let Some(taken) = fact.taken() {
-            self.spend.add(taken, fact.is_unpriced());
-        }
-        if let Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } = fact {
-            self.spend.add_usage(reply.usage);
+        if let Some(charge) = fact.charge() {
+            self.spend.add(charge.reply);
         }
     }
 
@@ -311,29 +287,12 @@ impl RunOverview {
     }
 }
 
-impl ModelSpend {
-    fn add(&mut self, taken: SpendAmount, is_unpriced: bool) {
-        let cost = Dollars::from_micros(taken.cost_micros);
-        self.cost_usd = self.cost_usd.plus(cost);
-        self.tokens = self.tokens.saturating_add(taken.tokens);
-        self.unpriced = self.unpriced.saturating_add(u32::from(is_unpriced));
-    }
-
-    const fn add_usage(&mut self, usage: TokenUsage) {
-        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(usage.cache_read_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
-    }
-}
-
-/// Returns the repository and the title of the request.
-fn summarize_request(trigger: &Trigger) -> (Option<RepositoryName>, String) {
+/// Returns the title of the request; empty for an event of a pull request.
+fn summarize_title(trigger: &Trigger) -> String {
     let TriggerReason::JobRequested(request) = &trigger.reason else {
-        let about = trigger.reason.pull_request();
-        return (about.map(|about| about.repository.clone()), String::new());
+        return String::new();
     };
-    let title = request.text.summary.chars().take(TITLE_CHARS).collect();
-    (Some(request.repository.clone()), title)
+    request.text.summary.chars().take(TITLE_CHARS).collect()
 }
 
 #[cfg(test)]

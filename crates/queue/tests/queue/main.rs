@@ -18,6 +18,7 @@ mod model;
 mod runs;
 mod silence;
 mod singletons;
+mod spend;
 mod tables;
 mod tls;
 mod topology;

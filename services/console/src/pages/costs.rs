@@ -1,10 +1,7 @@
 //! Costs: tokens and money of models, by repository, model, job, ticket and day.
 
-use std::collections::BTreeMap;
-
 use api::types::{SpendLine, SpendQuery, SpendView};
 use axum::extract::Query;
-use domain::Dollars;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -41,24 +38,6 @@ pub(super) async fn show_costs(
     ))
 }
 
-/// Sum of the calls under one name.
-#[derive(Default)]
-struct SpendSum {
-    calls: u64,
-    tokens: u64,
-    micros: u64,
-    unpriced: u64,
-}
-
-impl SpendSum {
-    fn add(&mut self, line: &SpendLine) {
-        self.calls = self.calls.saturating_add(line.calls);
-        self.tokens = self.tokens.saturating_add(line.tokens);
-        self.micros = self.micros.saturating_add(line.cost_usd.micros());
-        self.unpriced = self.unpriced.saturating_add(line.unpriced);
-    }
-}
-
 pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
     html! {
         form.row method="get" action="/costs" {
@@ -78,10 +57,6 @@ pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
 }
 
 fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
-    let mut sums: BTreeMap<&str, SpendSum> = BTreeMap::new();
-    for line in &spent.lines {
-        sums.entry(of(line)).or_default().add(line);
-    }
     html! {
         h2 { "By " (name.to_lowercase()) }
         table.stack {
@@ -95,12 +70,12 @@ fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLin
                 }
             }
             tbody {
-                @for (key, sum) in sums {
+                @for (key, sum) in spent.sum_by(of) {
                     tr {
                         th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
                         td.number data-name="Replies" { (format_count(sum.calls)) }
                         td.number data-name="Tokens in and out" { (format_count(sum.tokens)) }
-                        td.number data-name="Cost" { (format_money(Dollars::from_micros(sum.micros), sum.unpriced)) }
+                        td.number data-name="Cost" { (format_money(sum.cost_usd, sum.unpriced)) }
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use api::types::{ChecksView, PullRequestView, RunState, RunView, TicketTextView};
 use axum::{Form, extract::Path, response::Redirect};
 use domain::{
-    ChecksConclusion, Dollars, Fact, JournalEntry, OutboundOutcome, OutboundReceipt, PullRequestRef,
+    ChecksConclusion, Fact, JournalEntry, ModelSpend, OutboundOutcome, OutboundReceipt, PullRequestRef,
     PullRequestStatus, RunId, RunOverview, TicketKey,
 };
 use maud::{Markup, html};
@@ -140,12 +140,10 @@ pub(super) fn render_ticket(key: &str, known: &TicketReadings) -> Markup {
 }
 
 fn render_ticket_facts(known: &TicketReadings) -> Markup {
-    let (mut cost, mut tokens, mut unpriced) = (Dollars::from_micros(0), 0_u64, 0_u64);
+    let mut spend = ModelSpend::default();
     let mut pulls: Vec<&PullRequestRef> = Vec::new();
     for overview in &known.overviews {
-        cost = cost.plus(overview.spend.cost_usd);
-        tokens = tokens.saturating_add(overview.spend.tokens);
-        unpriced = unpriced.saturating_add(u64::from(overview.spend.unpriced));
+        spend = spend.plus(overview.spend);
         for pull in &overview.pull_requests {
             if !pulls.contains(&pull) {
                 pulls.push(pull);
@@ -156,7 +154,7 @@ fn render_ticket_facts(known: &TicketReadings) -> Markup {
         dl.facts {
             dt { "Cost" }
             dd {
-                (format_money(cost, unpriced)) ", " (format_count(tokens)) " tokens in and out"
+                (format_money(spend.cost_usd, u64::from(spend.unpriced))) ", " (format_count(spend.tokens)) " tokens in and out"
                 @if known.runs.len() > known.overviews.len() { ", of its last " (known.overviews.len()) " runs that have begun" }
             }
             @for pull in pulls { dt { "Pull request" } dd { (render_link(&pull.url)) " from " code { (make_visible(&pull.branch)) } } }

@@ -1,28 +1,17 @@
 //! Spend of models, counted from journals.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    pin::pin,
-};
-
 use api::types::{ProblemView, SpendLine, SpendQuery, SpendView};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use domain::{
-    BudgetPeriod, Dollars, Fact, Job, JournalEntry, ModelReply, RepositoryName, RunId, SpendAmount,
-    Timestamp, TriggerReason,
-};
-use futures::TryStreamExt as _;
-use queue::{JournalPlace, RunJournals};
+use domain::{BudgetPeriod, RepositoryName, RunSource, Spend, SpendKey, SpendSum, SpendWindow, Timestamp};
+use queue::{RunJournals, SpendReader};
 
 use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope};
 
 // Pages of journals that one request reads. A client continues at `next`.
 const PAGES: usize = 16;
-// Tolerance for clock differences: an entry may be stored a little before or after its timestamp.
-const CLOCKS_MS: i64 = 60_000;
 
 /// Counts the spend of models in a period, from the stored journals. One request reads a part of them: with `next`,
 /// repeat the request with `from` and add the results up.
@@ -37,172 +26,103 @@ pub(super) async fn show_spend(
     let Query(query) = query?;
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
-    let time = parse_period(&query, bootstrap::read_wall_clock())?;
-    let (lines, next) = count_spend(&journal, &caller.scope, query.from, time).await?;
+    let window = parse_period(&query, bootstrap::read_wall_clock())?;
+    let (lines, next) = count_spend(journal, &caller.scope, query.from, window).await?;
     Ok(Json(SpendView {
-        since: time.0.to_string(),
-        until: time.1.to_string(),
+        since: window.since.to_string(),
+        until: window.until.to_string(),
         lines,
         next,
     }))
 }
 
 /// Requested period: the current month, unless the query names another.
-fn parse_period(query: &SpendQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiProblem> {
+fn parse_period(query: &SpendQuery, now: Timestamp) -> Result<SpendWindow, ApiProblem> {
     let instant = |name: &str, text: &Option<String>, or: Timestamp| match text {
         None => Ok(or),
         Some(text) => Timestamp::parse(text)
             .or_else(|| Timestamp::parse(&format!("{text}T00:00:00Z")))
             .ok_or_else(|| ApiProblem::BadRequest(format!("{name} must be a day or an instant: 2026-11-23"))),
     };
-    let until = instant("until", &query.until, now.plus_ms(CLOCKS_MS))?;
-    let (month, _) = BudgetPeriod::Month.around(until.plus_ms(-CLOCKS_MS - 1));
+    let until = instant("until", &query.until, now.plus_ms(SpendWindow::CLOCKS_MS))?;
+    let (month, _) = BudgetPeriod::Month.around(until.plus_ms(-SpendWindow::CLOCKS_MS - 1));
     let since = instant("since", &query.since, month)?;
     if since < until {
-        Ok((since, until))
+        Ok(SpendWindow { since, until })
     } else {
         Err(ApiProblem::BadRequest("since must be before until".to_owned()))
     }
 }
 
 async fn count_spend(
-    journal: &RunJournals,
+    journals: RunJournals,
     scope: &TokenScope,
     from: Option<u64>,
-    (since, until): (Timestamp, Timestamp),
+    window: SpendWindow,
 ) -> Result<(Vec<SpendLine>, Option<u64>), ApiProblem> {
-    let mut sums = SpendSums::default();
-    let mut runs = SpendRunStarts::new();
-    let first = JournalPlace::Since(since.plus_ms(-CLOCKS_MS));
-    let mut place = Some(from.map_or(first, JournalPlace::At));
+    let mut spend = Spend::default();
+    let mut reader = SpendReader::new(journals, window, from);
     // A bounded number of pages per request keeps the time of a read permit bounded too.
     for _ in 0..PAGES {
-        let Some(here) = place else { break };
-        let page = journal.page(here).await?;
-        place = page.next;
-        let known = page.entries.iter();
-        for (run, entry) in known.filter(|(run, _)| scope.has_ticket(run.ticket())) {
-            note_run_start(&mut runs, run, entry);
-            if entry.at >= since && entry.at < until && entry.fact.taken().is_some() {
-                let start = find_run_start(&mut runs, journal, run).await?;
-                sums.add(run, &start, entry);
-            }
-        }
-        // Entries are stored in the order of time, up to the tolerance, so later pages contain nothing of the period.
-        let is_over = |(_, entry): &(RunId, JournalEntry)| entry.at > until.plus_ms(CLOCKS_MS);
-        if page.entries.last().is_some_and(is_over) {
-            place = None;
+        let page = reader.read_page(|run| scope.has_ticket(run.ticket())).await?;
+        let Some(page) = page else { break };
+        for charged in page {
+            spend.add_entry(&charged.run, &charged.source, &charged.entry);
         }
     }
-    let next = place.and_then(|place| match place {
-        JournalPlace::At(sequence) => Some(sequence),
-        JournalPlace::Since(_) => None,
-    });
-    Ok((sums.into_lines(), next))
+    Ok((list_lines(&spend), reader.next_sequence()))
 }
 
-/// Repository and job of a run, as far as its journal contains them.
-#[derive(Clone, Debug, Default)]
-struct SpendRunStart {
-    repository: Option<RepositoryName>,
-    job: Option<Job>,
+/// Group of a line, in the order of the lines.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SpendLineKey {
+    day: String,
+    organization: String,
+    repository: String,
+    ticket: String,
+    job: String,
+    provider: String,
+    model: String,
 }
 
-type SpendRunStarts = HashMap<RunId, SpendRunStart>;
+impl SpendLineKey {
+    fn of(key: &SpendKey) -> Self {
+        let RunSource { repository, job } = &key.source;
+        let repository = repository.as_ref();
+        Self {
+            day: BudgetPeriod::Day.name(key.day),
+            organization: repository.map(RepositoryName::organization).unwrap_or_default(),
+            repository: repository.map(ToString::to_string).unwrap_or_default(),
+            ticket: key.run.ticket().to_string(),
+            job: job.map(|job| job.to_string()).unwrap_or_default(),
+            provider: key.provider.clone(),
+            model: key.model.clone(),
+        }
+    }
+}
 
-fn note_run_start(runs: &mut SpendRunStarts, run: &RunId, entry: &JournalEntry) {
-    let Fact::RunStarted { trigger } = &entry.fact else {
-        return;
+fn list_lines(spend: &Spend) -> Vec<SpendLine> {
+    let line = |(group, sum): (SpendLineKey, SpendSum)| SpendLine {
+        day: group.day,
+        organization: group.organization,
+        repository: group.repository,
+        ticket: group.ticket,
+        job: group.job,
+        provider: group.provider,
+        model: group.model,
+        calls: sum.replies,
+        cost_usd: sum.spend.cost_usd,
+        tokens: sum.spend.tokens,
+        unpriced: u64::from(sum.spend.unpriced),
     };
-    let repository = match &trigger.reason {
-        TriggerReason::JobRequested(request) => Some(request.repository.clone()),
-        _ => None,
-    };
-    let job = trigger.reason.job();
-    runs.insert(run.clone(), SpendRunStart { repository, job });
-}
-
-/// Repository and job of a run. For a run that started before the pages of this request, it reads the first entry of the
-/// journal, once.
-async fn find_run_start(
-    runs: &mut SpendRunStarts,
-    journal: &RunJournals,
-    run: &RunId,
-) -> Result<SpendRunStart, ApiProblem> {
-    if !runs.contains_key(run) {
-        let first = pin!(journal.entries(run)).try_next().await;
-        let first = match first {
-            // A corrupt first entry leaves repository and job unknown. The spend still counts.
-            Err(queue::Error::Corrupt { .. }) => None,
-            first => first?,
-        };
-        // A missing start is cached too, so that it is read once.
-        runs.insert(run.clone(), SpendRunStart::default());
-        if let Some((_, entry)) = first {
-            note_run_start(runs, run, &entry);
-        }
-    }
-    Ok(runs.get(run).cloned().unwrap_or_default())
-}
-
-/// Day, organization, repository, ticket, job, provider and model.
-type SpendKey = (String, String, String, String, String, String, String);
-
-#[derive(Debug, Default)]
-struct SpendSums(BTreeMap<SpendKey, (SpendAmount, u64, u64)>);
-
-impl SpendSums {
-    fn add(&mut self, run: &RunId, start: &SpendRunStart, entry: &JournalEntry) {
-        let (Some(reply), Some(amount)) = (find_reply(&entry.fact), entry.fact.taken()) else {
-            return;
-        };
-        let repository = start.repository.as_ref();
-        let key = (
-            BudgetPeriod::Day.name(entry.at),
-            repository.map(RepositoryName::organization).unwrap_or_default(),
-            repository.map(ToString::to_string).unwrap_or_default(),
-            run.ticket().to_string(),
-            start.job.map(|job| job.to_string()).unwrap_or_default(),
-            reply.provider.clone(),
-            reply.model.clone(),
-        );
-        let (sum, calls, unpriced) = self.0.entry(key).or_default();
-        *sum = sum.plus(amount);
-        *calls += 1;
-        *unpriced += u64::from(reply.cost_micros.is_none());
-    }
-
-    fn into_lines(self) -> Vec<SpendLine> {
-        let line = |(key, (sum, calls, unpriced)): (SpendKey, (SpendAmount, u64, u64))| {
-            let (day, organization, repository, ticket, job, provider, model) = key;
-            SpendLine {
-                day,
-                organization,
-                repository,
-                ticket,
-                job,
-                provider,
-                model,
-                calls,
-                cost_usd: Dollars::from_micros(sum.cost_micros),
-                tokens: sum.tokens,
-                unpriced,
-            }
-        };
-        self.0.into_iter().map(line).collect()
-    }
-}
-
-const fn find_reply(fact: &Fact) -> Option<&ModelReply> {
-    match fact {
-        Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => Some(reply),
-        _ => None,
-    }
+    spend.sum_by(SpendLineKey::of).into_iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{ReplyStop, TokenUsage};
+    use domain::{Dollars, Fact, Job, JournalEntry, ModelReply, ReplyStop, RunId, RunOverview, TokenUsage};
+    use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -245,22 +165,55 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// The lines of a run have the sums that its page shows.
+        #[test]
+        fn lines_add_up_to_overview_of_run(replies in prop::collection::vec(
+            ("(large|small)", prop::option::of(0..90_000_u64), 0..172_800_000_i64), 0..20,
+        )) {
+            let run: RunId = "jira:ENG-1@7".parse().unwrap();
+            let trigger = json!({"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": null,
+                "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop",
+                    "rules": domain::RepositoryRules::default(), "text": domain::TicketText::default()}});
+            let mut entries = vec![build_reply_entry("large", None, "2026-11-22T00:00:00Z")];
+            entries[0].fact = Fact::RunStarted { trigger: serde_json::from_value(trigger).unwrap() };
+            for (model, cost, after) in replies {
+                let mut entry = build_reply_entry(&model, cost, "2026-11-22T00:00:00Z");
+                entry.at = entry.at.plus_ms(after);
+                entries.push(entry);
+            }
+            for (position, entry) in (0..).zip(&mut entries) {
+                entry.position = position;
+            }
+            let seen = RunOverview::of(&run, &entries).unwrap();
+            let mut spend = Spend::default();
+            spend.add_journal(&run, &entries);
+            let lines = list_lines(&spend);
+            prop_assert_eq!(lines.iter().map(|line| line.calls).sum::<u64>(), entries.len() as u64 - 1);
+            prop_assert_eq!(lines.iter().map(|line| line.tokens).sum::<u64>(), seen.spend.tokens);
+            prop_assert_eq!(lines.iter().map(|line| line.unpriced).sum::<u64>(), u64::from(seen.spend.unpriced));
+            let cost = lines.iter().fold(Dollars::default(), |sum, line| sum.plus(line.cost_usd));
+            prop_assert_eq!(cost, seen.spend.cost_usd);
+            prop_assert!(lines.iter().all(|line| Some(&line.repository) == seen.repository.as_ref().map(ToString::to_string).as_ref()));
+        }
+    }
+
     #[test]
     fn spend_period_defaults_to_current_month() {
         let now = parse_timestamp("2026-11-23T12:00:00Z");
-        let (since, until) = parse_period(&build_spend_query(None, None), now).unwrap();
-        assert_eq!(since, parse_timestamp("2026-11-01T00:00:00Z"));
-        assert!(until > now);
-        let (since, until) = parse_period(&build_spend_query(None, Some("2026-11-01")), now).unwrap();
+        let window = parse_period(&build_spend_query(None, None), now).unwrap();
+        assert_eq!(window.since, parse_timestamp("2026-11-01T00:00:00Z"));
+        assert!(window.until > now);
+        let window = parse_period(&build_spend_query(None, Some("2026-11-01")), now).unwrap();
         assert_eq!(
-            (since, until),
-            (
-                parse_timestamp("2026-10-01T00:00:00Z"),
-                parse_timestamp("2026-11-01T00:00:00Z")
-            )
+            window,
+            SpendWindow {
+                since: parse_timestamp("2026-10-01T00:00:00Z"),
+                until: parse_timestamp("2026-11-01T00:00:00Z")
+            }
         );
-        let (since, _) = parse_period(&build_spend_query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
-        assert_eq!(since, parse_timestamp("2026-11-23T10:00:00Z"));
+        let window = parse_period(&build_spend_query(Some("2026-11-23T10:00:00Z"), None), now).unwrap();
+        assert_eq!(window.since, parse_timestamp("2026-11-23T10:00:00Z"));
         for wrong in [
             build_spend_query(Some("yesterday"), None),
             build_spend_query(Some("2026-11-23"), Some("2026-11-23")),
@@ -275,20 +228,20 @@ mod tests {
     #[test]
     fn spend_sums_by_day_and_model() {
         let run: RunId = "jira:ENG-1@7".parse().unwrap();
-        let start = SpendRunStart {
+        let source = RunSource {
             repository: Some("acme/shop".parse().unwrap()),
             job: Some(Job::Implement),
         };
-        let mut sums = SpendSums::default();
+        let mut spend = Spend::default();
         for entry in [
             build_reply_entry("large", Some(20_000), "2026-11-22T23:59:59Z"),
             build_reply_entry("large", Some(30_000), "2026-11-23T00:00:00Z"),
             build_reply_entry("large", None, "2026-11-23T01:00:00Z"),
             build_reply_entry("small", Some(1), "2026-11-23T01:00:00Z"),
         ] {
-            sums.add(&run, &start, &entry);
+            spend.add_entry(&run, &source, &entry);
         }
-        let found = sums.into_lines();
+        let found = list_lines(&spend);
         let said = Vec::from_iter(found.iter().map(|line| {
             let (day, model) = (line.day.as_str(), line.model.as_str());
             (

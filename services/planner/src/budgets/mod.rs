@@ -21,6 +21,11 @@ const SLACK: Duration = Duration::from_secs(60);
 /// Shared budgets with the limits that the settings give to repositories and organizations.
 pub(crate) struct SharedBudgets {
     store: lease::RedisBudgets,
+    limits: SharedLimits,
+}
+
+/// Limits that the settings give to each repository and each organization.
+struct SharedLimits {
     repository: PeriodSettings,
     organization: PeriodSettings,
 }
@@ -47,15 +52,7 @@ struct BudgetOwner {
     period: BudgetPeriod,
 }
 
-impl SharedBudgets {
-    pub(crate) fn new(store: lease::RedisBudgets, settings: &BudgetSettings) -> Self {
-        Self {
-            store,
-            repository: settings.repository,
-            organization: settings.organization,
-        }
-    }
-
+impl SharedLimits {
     /// Returns the accounts that a call of this repository's run counts in, each with its owner.
     fn accounts(&self, repository: &RepositoryName, at: Timestamp) -> (Vec<BudgetOwner>, Vec<BudgetAccount>) {
         let owners = [
@@ -79,6 +76,18 @@ impl SharedBudgets {
         });
         each.unzip()
     }
+}
+
+impl SharedBudgets {
+    pub(crate) fn new(store: lease::RedisBudgets, settings: &BudgetSettings) -> Self {
+        Self {
+            store,
+            limits: SharedLimits {
+                repository: settings.repository,
+                organization: settings.organization,
+            },
+        }
+    }
 
     /// Reserves the upper bound of a call in every account of the run's repository.
     ///
@@ -93,11 +102,11 @@ impl SharedBudgets {
         let now = bootstrap::read_wall_clock();
         let repository = state.request().map(|request: &JobRequest| &request.repository);
         let (owners, accounts) = repository
-            .map(|name| self.accounts(name, now))
+            .map(|name| self.limits.accounts(name, now))
             .unwrap_or_default();
         let limits_money = accounts.iter().any(|account| account.limit.cost_micros > 0);
         // An unpriced reply costs nothing in the accounts, so a limit in money could never be reached.
-        if let (true, Some(model)) = (limits_money, &state.spending.unpriced) {
+        if let (true, Some(model)) = (limits_money, &state.spending.unpriced_model) {
             let model = model.clone();
             return Err(StopReason::PriceUnknown { model });
         }
@@ -128,7 +137,8 @@ impl SharedBudgets {
     /// Replaces a reservation by the amount that the call took. A failed call counts as nothing, because
     /// its usage is unknown.
     pub(crate) async fn settle(&self, reservation: &BudgetReservation, fact: &Fact) {
-        let amount = fact.taken().unwrap_or_default();
+        let charge = fact.charge();
+        let amount = charge.map_or_else(SpendAmount::default, |charge| charge.reply.spend_amount());
         let BudgetReservation { call, accounts } = reservation;
         self.store
             .settle(call, amount, accounts, bootstrap::read_wall_clock())
@@ -191,4 +201,81 @@ fn stop_reason_for_refusal(
         needs,
         resets: (needs <= limit).then_some(account.ends),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use domain::{RunSource, Spend};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn build_reply_entry(at: Timestamp, tokens: u64) -> domain::JournalEntry {
+        let reply = domain::ModelReply {
+            blocks: Vec::new(),
+            stop: domain::ReplyStop::EndTurn,
+            usage: domain::TokenUsage {
+                input_tokens: tokens,
+                ..domain::TokenUsage::default()
+            },
+            model: "large".to_owned(),
+            provider: "main".to_owned(),
+            cost_micros: Some(tokens * 3),
+        };
+        let run: domain::RunId = "jira:ENG-1@7".parse().unwrap();
+        domain::JournalEntry {
+            position: 1,
+            nonce: String::new(),
+            fence: domain::RunFence::default(),
+            at,
+            fact: Fact::Summarized {
+                id: run.call(1),
+                reply,
+            },
+        }
+    }
+
+    proptest! {
+        /// Every reply counts once in the day and the month of its repository, and of the repository's owner.
+        #[test]
+        fn accounts_add_up_to_reported_spend(
+            replies in prop::collection::vec(("(acme/shop|acme/web|ghe:acme/web)", 0..5_000_000_000_i64, 0..900_u64), 0..30)
+        ) {
+            let unlimited = SharedLimits {
+                repository: PeriodSettings::default(),
+                organization: PeriodSettings::default(),
+            };
+            let run = "jira:ENG-1@7".parse().unwrap();
+            let (mut spend, mut counted) = (Spend::default(), BTreeMap::<String, SpendAmount>::new());
+            for (repository, at, tokens) in replies {
+                let repository: RepositoryName = repository.parse().unwrap();
+                let entry = build_reply_entry(Timestamp::from_unix_ms(at), tokens);
+                let amount = entry.fact.charge().unwrap().reply.spend_amount();
+                for account in unlimited.accounts(&repository, entry.at).1 {
+                    let sum = counted.entry(account.name).or_default();
+                    *sum = sum.plus(amount);
+                }
+                let source = RunSource { repository: Some(repository), job: None };
+                spend.add_entry(&run, &source, &entry);
+            }
+            let mut reported = BTreeMap::new();
+            for period in BudgetPeriod::ALL {
+                for of in [BudgetScope::Repository, BudgetScope::Organization] {
+                    reported.extend(spend.sum_by(|key| {
+                        let repository = key.source.repository.as_ref().unwrap();
+                        let name = match of {
+                            BudgetScope::Organization => repository.organization(),
+                            BudgetScope::Repository | BudgetScope::Ticket => repository.to_string(),
+                        };
+                        format!("{}:{name}:{}", of.as_str(), period.name(key.day))
+                    }));
+                }
+            }
+            let reported: BTreeMap<_, _> =
+                reported.into_iter().map(|(name, sum)| (name, sum.spend.amount())).collect();
+            prop_assert_eq!(counted, reported);
+        }
+    }
 }

@@ -1,14 +1,10 @@
 //! Rebuilds the amounts of shared budgets from this month's journals after Redis lost them.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use domain::{
-    BudgetPeriod, Fact, JournalEntry, RepositoryName, RunId, SpendAmount, Timestamp, TriggerReason,
-    cause::format_error_chain,
-};
+use domain::{BudgetPeriod, SpendWindow, Timestamp, cause::format_error_chain};
 use lease::BudgetRebuild;
-use queue::{JournalPlace, Queue, RunJournals};
+use queue::{ChargedEntry, Queue, RunJournals, SpendReader};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -18,11 +14,6 @@ use super::SharedBudgets;
 const LIMIT: Duration = Duration::from_secs(600);
 // Shortest pause between two checks for lost amounts.
 const PAUSE: Duration = Duration::from_secs(1);
-// Clocks of planners and NATS differ: an entry may be stored a little before the time that it carries.
-const CLOCKS_MS: i64 = 60_000;
-
-/// Repository of each run that the rebuild met; `None` for runs without a job request.
-type RunRepositories = HashMap<RunId, Option<RepositoryName>>;
 
 impl SharedBudgets {
     /// Rebuilds amounts whenever they are lost, until shutdown.
@@ -30,7 +21,7 @@ impl SharedBudgets {
         let keep = async {
             loop {
                 // Checks before it waits: the amounts may have been lost while no planner ran.
-                self.look(&queue.journal()).await;
+                self.look(queue.journal()).await;
                 sleep(PAUSE).await;
                 self.store.lost().await;
             }
@@ -38,13 +29,13 @@ impl SharedBudgets {
         shutdown.run_until_cancelled(keep).await;
     }
 
-    async fn look(&self, journal: &RunJournals) {
+    async fn look(&self, journals: RunJournals) {
         // An unreachable Redis is logged where a call reserves its budget.
         let Ok(Some(rebuild)) = self.store.rebuild(LIMIT).await else {
             return;
         };
         tracing::info!("budgets are counted anew from the journals of this month");
-        match timeout(LIMIT, self.recount(rebuild, journal)).await {
+        match timeout(LIMIT, self.recount(rebuild, journals)).await {
             Ok(Ok(Some(calls))) => tracing::info!(calls, "budgets are known again"),
             Ok(Ok(None)) => tracing::warn!("what budgets have left was lost once more"),
             Ok(Err(error)) => {
@@ -59,33 +50,20 @@ impl SharedBudgets {
     async fn recount(
         &self,
         rebuild: BudgetRebuild,
-        journal: &RunJournals,
+        journals: RunJournals,
     ) -> Result<Option<u64>, Box<dyn std::error::Error + Send + Sync>> {
         let now = bootstrap::read_wall_clock();
         let (first, _) = BudgetPeriod::Month.around(now);
-        let (mut calls, mut repositories) = (0, RunRepositories::new());
-        let mut place = Some(JournalPlace::Since(first.plus_ms(-CLOCKS_MS)));
-        while let Some(here) = place {
-            let page = journal.page(here).await?;
-            for (run, entry) in page.entries {
-                note_repository(&mut repositories, &run, &entry);
-                // The page begins before the month by the clock tolerance, so its first entries may belong
-                // to the previous month.
-                let Some((id, amount)) = model_call_of(&entry).filter(|_| entry.at >= first) else {
-                    continue;
-                };
-                let Some(repository) = find_run_repository(&mut repositories, journal, &run).await? else {
-                    continue;
-                };
-                if !self
-                    .count(&rebuild, &id, amount, &repository, (entry.at, now))
-                    .await?
-                {
-                    return Ok(None);
+        let mut reader = SpendReader::new(journals, SpendWindow::starting_at(first), None);
+        let mut calls = 0;
+        while let Some(page) = reader.read_page(|_| true).await? {
+            for charged in page {
+                match self.count(&rebuild, &charged, now).await? {
+                    RecountStep::Counted => calls += 1,
+                    RecountStep::OfNoBudget => {}
+                    RecountStep::Lost => return Ok(None),
                 }
-                calls += 1;
             }
-            place = page.next;
         }
         Ok(rebuild.finish().await?.then_some(calls))
     }
@@ -94,52 +72,32 @@ impl SharedBudgets {
     async fn count(
         &self,
         rebuild: &BudgetRebuild,
-        id: &str,
-        amount: SpendAmount,
-        repository: &RepositoryName,
-        (at, now): (Timestamp, Timestamp),
-    ) -> Result<bool, lease::Error> {
-        let (_, mut accounts) = self.accounts(repository, at);
+        charged: &ChargedEntry,
+        now: Timestamp,
+    ) -> Result<RecountStep, lease::Error> {
+        let ChargedEntry { source, entry, .. } = charged;
+        let (Some(charge), Some(repository)) = (entry.fact.charge(), &source.repository) else {
+            return Ok(RecountStep::OfNoBudget);
+        };
+        let (_, mut accounts) = self.limits.accounts(repository, entry.at);
         accounts.retain(|account| account.ends > now);
-        rebuild.count(id, amount, accounts, now).await
+        let amount = charge.reply.spend_amount();
+        let is_kept = rebuild
+            .count(&charge.call.to_string(), amount, accounts, now)
+            .await?;
+        Ok(if is_kept {
+            RecountStep::Counted
+        } else {
+            RecountStep::Lost
+        })
     }
 }
 
-fn model_call_of(entry: &JournalEntry) -> Option<(String, SpendAmount)> {
-    let amount = entry.fact.taken()?;
-    match &entry.fact {
-        Fact::ModelReplied { id, .. } | Fact::Summarized { id, .. } => Some((id.to_string(), amount)),
-        _ => None,
-    }
-}
-
-fn note_repository(repositories: &mut RunRepositories, run: &RunId, entry: &JournalEntry) {
-    if let Fact::RunStarted { trigger } = &entry.fact {
-        let repository = match &trigger.reason {
-            TriggerReason::JobRequested(request) => Some(request.repository.clone()),
-            _ => None,
-        };
-        repositories.insert(run.clone(), repository);
-    }
-}
-
-/// Returns the repository of a run. A run that began before this month is read from its journal.
-async fn find_run_repository(
-    repositories: &mut RunRepositories,
-    journal: &RunJournals,
-    run: &RunId,
-) -> Result<Option<RepositoryName>, queue::Error> {
-    if !repositories.contains_key(run) {
-        let entries = match journal.read(run).await {
-            // An unreadable journal must not keep every other run from being counted.
-            Err(queue::Error::Corrupt { .. }) => Vec::new(),
-            entries => entries?,
-        };
-        // A run without a repository is remembered, too, so that its journal is read once.
-        repositories.insert(run.clone(), None);
-        for (_, entry) in entries.iter().take(1) {
-            note_repository(repositories, run, entry);
-        }
-    }
-    Ok(repositories.get(run).cloned().flatten())
+/// Result of counting one call.
+enum RecountStep {
+    Counted,
+    /// The repository of the call's run is unknown.
+    OfNoBudget,
+    /// Redis lost the amounts during the rebuild.
+    Lost,
 }

@@ -1,9 +1,6 @@
 //! Limits of a run, and reservations for model calls.
 
-use domain::{
-    CallId, Dollars, Fact, ModelRole, RunPhase, SpendAmount, StopReason, TicketLimits,
-    cause::format_error_chain,
-};
+use domain::{CallId, Fact, ModelRole, RunPhase, Spend, StopReason, TicketLimits, cause::format_error_chain};
 
 use super::{RunDriver, StepOutcome, TicketError};
 use crate::budgets::{BudgetReservation, ReservationRequest};
@@ -55,24 +52,23 @@ impl RunDriver {
         limits: TicketLimits,
     ) -> Result<TicketLimits, TicketError> {
         let journal = self.queue.journal();
-        let mut spent = SpendAmount::default();
+        let mut spend = Spend::default();
         for run in journal.runs_of(state.run.ticket()).await? {
             if run == state.run {
                 continue;
             }
-            let entries = match journal.read(&run).await {
+            let read = journal.read_kept(&run, |entry| Spend::is_affected_by(&entry.fact));
+            match read.await {
                 // One unreadable journal must not block the ticket's other runs.
                 Err(error @ queue::Error::Corrupt { .. }) => {
                     tracing::warn!(%run, error = %format_error_chain(&error), "run not counted in its ticket's budget");
-                    continue;
                 }
-                entries => entries?,
-            };
-            let amounts = entries.iter().filter_map(|(_, entry)| entry.fact.taken());
-            spent = amounts.fold(spent, SpendAmount::plus);
+                entries => spend.add_journal(&run, &entries?),
+            }
         }
+        let spent = spend.total().spend;
         Ok(TicketLimits {
-            spent_usd: Dollars::from_micros(spent.cost_micros),
+            spent_usd: spent.cost_usd,
             spent_tokens: spent.tokens,
             ..limits
         })

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use domain::{
-    CallId, Dollars, OutboundAction, OutboundId, OutboundRequest, RunFence,
+    CallId, OutboundAction, OutboundId, OutboundRequest, RunFence,
     report::{JobProgress, ProgressUpdate},
 };
 
@@ -12,15 +12,11 @@ use crate::run::{PlannerRunState, RunAction};
 /// Returns the progress of a run; absent for notices, which do no work.
 pub(super) fn progress_of_run(state: &PlannerRunState) -> Option<JobProgress> {
     let job = state.request()?.job;
-    let spending = &state.spending;
     Some(JobProgress {
         job,
         phase: state.dialog().map(|dialog| dialog.phase),
         clone_percent: None,
-        cost: spending
-            .unpriced
-            .is_none()
-            .then(|| Dollars::from_micros(spending.cost)),
+        cost: state.spending.models.known_cost(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Shared budgets with the Redis of several planners.
 
-use domain::{BudgetPeriod, BudgetScope, JournalEntry, RunId, SpendAmount, Timestamp};
+use domain::{BudgetPeriod, BudgetScope, JournalEntry, RunId, Spend, SpendAmount, Timestamp};
 use lease::{BudgetAccount, BudgetCall, RedisBudgets, TicketLeases};
 
 use super::*;
@@ -26,15 +26,11 @@ impl World {
 
     /// Returns the usage in the journals of the ticket's runs.
     async fn taken(&self) -> SpendAmount {
-        let mut sum = SpendAmount::default();
+        let mut spend = Spend::default();
         for run in self.queue.journal().runs_of(&build_ticket_key()).await.unwrap() {
-            let entries = self.journal(&run).await;
-            sum = entries
-                .iter()
-                .filter_map(|entry| entry.fact.taken())
-                .fold(sum, SpendAmount::plus);
+            spend.add_journal(&run, &self.journal(&run).await);
         }
-        sum
+        spend.total().spend.amount()
     }
 
     fn shared(&self) -> RedisBudgets {

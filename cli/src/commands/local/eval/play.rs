@@ -11,8 +11,8 @@ use std::{
 use anyhow::Context;
 use api::Client;
 use domain::{
-    Fact, JournalEntry, OutboundOutcome, OutboundReceipt, PhaseOutput, RunId, StopReason, WaitCondition,
-    check::EvidenceLevel,
+    Fact, JournalEntry, ModelSpend, OutboundOutcome, OutboundReceipt, PhaseOutput, RunId, StopReason,
+    WaitCondition, check::EvidenceLevel,
 };
 use futures::{Stream, TryStreamExt};
 use git::FolderRepository;
@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     super::folder::{FolderEnvironment, FolderRunSettings, parse_ticket_text},
     dataset::EvalInstance,
-    record::EvalTokens,
 };
 use crate::{local::LocalServices, timeline};
 
@@ -51,11 +50,9 @@ pub(super) struct PlayedRun {
     pub(super) branch: Option<String>,
     /// Level of its evidence.
     pub(super) evidence: Option<EvidenceLevel>,
-    pub(super) cost_micros: u64,
-    pub(super) unpriced: u32,
+    pub(super) spend: ModelSpend,
     pub(super) turns: u32,
     pub(super) duration_ms: u64,
-    pub(super) tokens: EvalTokens,
     pub(super) journal: Vec<JournalEntry>,
 }
 
@@ -193,15 +190,11 @@ impl RecordedVisit {
 
 impl PlayedRun {
     fn note(&mut self, entry: JournalEntry) {
+        if let Some(charge) = entry.fact.charge() {
+            self.spend.add(charge.reply);
+        }
         match &entry.fact {
-            Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => {
-                self.turns += u32::from(matches!(entry.fact, Fact::ModelReplied { .. }));
-                self.tokens.input += reply.usage.input_tokens;
-                self.tokens.cached += reply.usage.cache_read_tokens;
-                self.tokens.output += reply.usage.output_tokens;
-                self.unpriced += u32::from(reply.cost_micros.is_none());
-                self.cost_micros += reply.cost_micros.unwrap_or_default();
-            }
+            Fact::ModelReplied { .. } => self.turns += 1,
             Fact::PhaseFinished {
                 output: PhaseOutput::Prove { proof },
             } => self.evidence = Some(proof.level),

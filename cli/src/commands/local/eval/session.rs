@@ -17,7 +17,7 @@ use super::{
     grade::{self, GradedChange, InstanceGrade, run_blocking},
     leak_check,
     play::{self, PlaySetup, PlayedRun},
-    record::{EvalResultStore, EvalRunKey, EvalRunRecord},
+    record::{EvalResultStore, EvalRunKey, EvalRunRecord, EvalTokens},
     table,
 };
 
@@ -278,11 +278,15 @@ fn build_record(
             .map_or_else(|| instance.fail_to_pass.clone(), |grade| grade.unmet.clone()),
         broken: grade.map(|grade| grade.broken).unwrap_or_default(),
         leak,
-        cost_micros: played.cost_micros,
-        unpriced: played.unpriced,
+        cost_micros: played.spend.cost_usd.micros(),
+        unpriced: played.spend.unpriced,
         turns: played.turns,
         duration_ms: played.duration_ms,
-        tokens: played.tokens,
+        tokens: EvalTokens {
+            input: played.spend.input_tokens,
+            cached: played.spend.cached_tokens,
+            output: played.spend.output_tokens,
+        },
         created_at: instance.created_at.clone(),
         key,
     }

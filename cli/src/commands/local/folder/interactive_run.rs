@@ -10,8 +10,8 @@ use std::{
 use api::{Client, types::TextBody};
 use domain::{
     ChangePlan, CheckRow, CommitId, DecisionVerdict, Fact, JournalEntry, OutboundAction, OutboundOutcome,
-    OutboundReceipt, PhaseOutput, RunId, StopReason, TicketKey, TicketQuestion, Timestamp, WaitCondition,
-    report,
+    OutboundReceipt, PhaseOutput, RunId, SpendSum, StopReason, TicketKey, TicketQuestion, Timestamp,
+    WaitCondition, report,
 };
 use futures::{Stream, TryStreamExt};
 use tokio_util::sync::CancellationToken;
@@ -33,21 +33,10 @@ pub(super) struct AttendedRun {
     pub(super) branch: Option<String>,
     /// Path of the patch.
     pub(super) patch: Option<PathBuf>,
-    /// Cost of the model's replies.
-    pub(super) cost: RepliesCost,
+    /// Number and cost of the model's replies.
+    pub(super) replies: SpendSum,
     /// Last results of the checks.
     pub(super) checks: Vec<CheckRow>,
-}
-
-/// Cost of the model's replies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RepliesCost {
-    /// Millionths of a dollar, as far as prices are known.
-    pub(super) micros: u64,
-    /// Number of replies.
-    pub(super) replies: usize,
-    /// Replies without a known price.
-    pub(super) unpriced: usize,
 }
 
 /// Last question of the run to its user.
@@ -139,16 +128,16 @@ impl<'a> InteractiveVisit<'a> {
             _ => return,
         };
         if let Some(progress) = &self.progress {
-            let cost = timeline::format_dollars(self.came.cost.micros);
+            let cost = timeline::format_dollars(self.came.replies.spend.cost_usd.micros());
             progress.now(&format!("{cost}  {doing}"));
         }
     }
 
     fn note(&mut self, fact: Fact) {
+        if let Some(charge) = fact.charge() {
+            self.came.replies.add(charge.reply);
+        }
         match fact {
-            Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } => {
-                self.came.cost.add(reply.cost_micros)
-            }
             Fact::ReportRequested { request, .. } => match request {
                 OutboundAction::QuestionAsked(report::QuestionAsked { questions }) => {
                     self.asked = Some(UserQuestion::Questions(questions))
@@ -257,16 +246,6 @@ fn resolve_option<'a>(question: &'a TicketQuestion, line: &'a str) -> &'a str {
     let number: Option<usize> = line.parse().ok();
     let option = number.and_then(|number| question.options.get(number.checked_sub(1)?));
     option.map_or(line, String::as_str)
-}
-
-impl RepliesCost {
-    fn add(&mut self, micros: Option<u64>) {
-        self.replies += 1;
-        match micros {
-            Some(micros) => self.micros += micros,
-            None => self.unpriced += 1,
-        }
-    }
 }
 
 /// Line from the user; `None` without a terminal or at the end of the input. The reading thread may outlive the work: it

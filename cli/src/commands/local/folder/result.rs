@@ -1,8 +1,9 @@
 //! Result of a run in a folder: places and cost.
 
 use anyhow::Context;
+use domain::SpendSum;
 
-use super::interactive_run::{AttendedRun, RepliesCost};
+use super::interactive_run::AttendedRun;
 use crate::commands::print_result;
 
 /// Prints the places of branch, patch and text, and for a dry run also their content.
@@ -24,13 +25,13 @@ pub(super) fn print_run_result(came: &AttendedRun, dry_run: bool) -> anyhow::Res
             }
         }
     }
-    print_result(&format!("cost    {}", render_cost(came.cost)));
+    print_result(&format!("cost    {}", render_cost(came.replies)));
     Ok(())
 }
 
-fn render_cost(cost: RepliesCost) -> String {
-    let dollars = crate::timeline::format_dollars(cost.micros);
-    match (cost.replies, cost.unpriced) {
+fn render_cost(sum: SpendSum) -> String {
+    let dollars = crate::timeline::format_dollars(sum.spend.cost_usd.micros());
+    match (sum.replies, u64::from(sum.spend.unpriced)) {
         (0, _) => "nothing: the model did not reply".to_owned(),
         (replies, 0) => format!("{dollars} for {replies} replies of the model"),
         (replies, unpriced) if unpriced == replies => {
@@ -44,15 +45,20 @@ fn render_cost(cost: RepliesCost) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::{Dollars, ModelSpend};
+
     use super::*;
 
     #[test]
     fn unknown_cost_is_not_zero() {
         let of = |micros, replies, unpriced| {
-            render_cost(RepliesCost {
-                micros,
+            render_cost(SpendSum {
                 replies,
-                unpriced,
+                spend: ModelSpend {
+                    cost_usd: Dollars::from_micros(micros),
+                    unpriced,
+                    ..ModelSpend::default()
+                },
             })
         };
         assert_eq!(of(12_345, 3, 0), "$0.0123 for 3 replies of the model");

@@ -2,7 +2,7 @@
 
 use domain::{
     BudgetScope, BudgetUnit, Dollars, Fact, JobRequest, JobSubject, JournalEntry, ModelHint, ModelReply,
-    RunLimits, RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, TokenUsage,
+    ModelSpend, RunLimits, RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, TokenUsage,
 };
 
 use super::{DialogSpec, DialogTurn, PlannerRunState, TurnCall};
@@ -20,24 +20,26 @@ const REPAIR_TURNS: u32 = 30;
 /// Spending of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunSpending {
-    pub(crate) tokens: u64,
-    pub(crate) cost: u64,
+    /// Cost and tokens of the models.
+    pub(crate) models: ModelSpend,
     /// Model that replied although its price is unknown.
-    pub(crate) unpriced: Option<String>,
+    pub(crate) unpriced_model: Option<String>,
     /// Milliseconds that the run was at work.
     pub(crate) busy_ms: u64,
 }
 
 impl RunSpending {
     pub(super) fn replied(&mut self, reply: &ModelReply) {
-        self.tokens += reply.usage.input_tokens + reply.usage.output_tokens;
-        match reply.cost_micros {
-            Some(cost) => self.cost += cost,
-            None if reply.usage == TokenUsage::default() => {
-                self.unpriced = Some(format!("{} (its replies count no tokens)", reply.model));
-            }
-            None => self.unpriced = Some(reply.model.clone()),
+        self.models.add(reply);
+        if reply.cost_micros.is_some() {
+            return;
         }
+        let model = &reply.model;
+        self.unpriced_model = Some(if reply.usage == TokenUsage::default() {
+            format!("{model} (its replies count no tokens)")
+        } else {
+            model.clone()
+        });
     }
 }
 
@@ -138,6 +140,7 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
     let limits = state.limits.clone().unwrap_or_default();
     let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
+    let SpendAmount { cost_micros, tokens } = spending.models.amount();
     // Phases up to the work share nine tenths; the phases after it must find a rest.
     let share = match phase {
         RunPhase::Intake | RunPhase::Plan | RunPhase::Work | RunPhase::Answer | RunPhase::Discuss => {
@@ -146,31 +149,31 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
         RunPhase::Review | RunPhase::Triage | RunPhase::PullRequest => 100,
     };
     let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
-    let (cost, tokens) = (
-        ticket.spent_usd.micros().saturating_add(spending.cost),
-        ticket.spent_tokens.saturating_add(spending.tokens),
-    );
+    let of_ticket = SpendAmount {
+        cost_micros: ticket.spent_usd.micros().saturating_add(cost_micros),
+        tokens: ticket.spent_tokens.saturating_add(tokens),
+    };
     let all = [
         (
             LimitScope::Run,
             BudgetUnit::Cost,
-            spending.cost,
+            cost_micros,
             limits.cost_usd.map(Dollars::micros),
         ),
-        (
-            LimitScope::Run,
-            BudgetUnit::Tokens,
-            spending.tokens,
-            limits.tokens,
-        ),
+        (LimitScope::Run, BudgetUnit::Tokens, tokens, limits.tokens),
         (LimitScope::Run, BudgetUnit::Minutes, spending.busy_ms, minutes),
         (
             LimitScope::Ticket,
             BudgetUnit::Cost,
-            cost,
+            of_ticket.cost_micros,
             ticket.cost_usd.map(Dollars::micros),
         ),
-        (LimitScope::Ticket, BudgetUnit::Tokens, tokens, ticket.tokens),
+        (
+            LimitScope::Ticket,
+            BudgetUnit::Tokens,
+            of_ticket.tokens,
+            ticket.tokens,
+        ),
     ];
     all.into_iter().filter_map(move |(of, budget, spent, limit)| {
         let limit = limit?;
@@ -191,7 +194,10 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
 fn unpriced_model(state: &PlannerRunState) -> Option<&String> {
     let limits = state.limits.as_ref()?;
     let ticket = state.ticket_limits.and_then(|ticket| ticket.cost_usd);
-    limits.cost_usd.or(ticket).and(state.spending.unpriced.as_ref())
+    limits
+        .cost_usd
+        .or(ticket)
+        .and(state.spending.unpriced_model.as_ref())
 }
 
 /// Returns the reason that a conversation must end: its share is spent, the price is unknown, or a shared

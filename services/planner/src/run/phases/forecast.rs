@@ -1,6 +1,6 @@
 //! Posts the effort of similar work on the ticket, where enough history exists.
 
-use domain::{OutboundAction, RunEffort, report};
+use domain::{Dollars, OutboundAction, RunEffort, report};
 
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep, request_report};
 
@@ -35,10 +35,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 pub(crate) fn effort_so_far(state: &PlannerRunState) -> RunEffort {
     let change = state.checks.report();
     let lines = change.map(|change| u64::from(change.product_lines) + u64::from(change.test_lines));
-    let spent = &state.spending;
+    let spent = state.spending.models;
     RunEffort {
-        busy_ms: spent.busy_ms,
-        cost_micros: spent.unpriced.is_none().then_some(spent.cost),
+        busy_ms: state.spending.busy_ms,
+        cost_micros: spent.known_cost().map(Dollars::micros),
         tokens: spent.tokens,
         lines: lines.unwrap_or_default(),
     }

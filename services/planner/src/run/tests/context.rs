@@ -401,7 +401,7 @@ fn useless_summary_costs_only_tokens() {
             }],
         );
         assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
-        assert_eq!(play.state.spending.tokens, 7);
+        assert_eq!(play.state.spending.models.tokens, 7);
         assert_eq!(
             play.transcript()
                 .messages

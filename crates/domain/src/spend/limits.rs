@@ -5,53 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time};
 
-use crate::{BudgetUnit, Dollars, Job, RunId, Timestamp};
-
-/// Cost and tokens of model calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpendAmount {
-    /// Cost in millionths of a dollar.
-    pub cost_micros: u64,
-    /// Number of tokens read and written.
-    pub tokens: u64,
-}
-
-impl SpendAmount {
-    /// Adds two amounts; the sums saturate.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
-            tokens: self.tokens.saturating_add(other.tokens),
-        }
-    }
-}
-
-/// Cost of a ticket's runs so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TicketCost {
-    /// The latest runs that called a model, oldest first; at most 20.
-    pub runs: Vec<RunCost>,
-    /// Cost of all runs, in dollars.
-    pub cost_usd: Dollars,
-    /// Tokens that all runs read and wrote.
-    pub tokens: u64,
-    /// True when the price of every model is known; otherwise the real cost is higher.
-    pub is_priced: bool,
-}
-
-/// Cost of one run so far.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunCost {
-    /// Id of the run.
-    pub run: RunId,
-    /// The kind of work.
-    pub job: Job,
-    /// Cost within the known prices, in dollars.
-    pub cost_usd: Dollars,
-    /// Number of tokens read and written.
-    pub tokens: u64,
-}
+use crate::{BudgetUnit, Dollars, Timestamp};
 
 /// Limits of a ticket over all its runs, with the amounts that its other runs had used when this run started.
 // The journals of a ticket are available to its planner, so this budget needs no shared counter.
