@@ -1,12 +1,9 @@
 //! Connection to Redis, with authorities that follow their file.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use redis::{
     Client, IntoConnectionInfo as _, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
@@ -89,7 +86,7 @@ impl RedisConnection {
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut RedisConnectionState) -> T) -> T {
-        look(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.state.lock())
     }
 }
 

@@ -1,11 +1,9 @@
 //! Lease in hand: renewed by a background task, and lost at the latest at a local deadline.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -43,11 +41,11 @@ struct LeaseState {
 
 impl LeaseState {
     fn hold(&self) -> LeaseHold {
-        *self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.hold.lock()
     }
 
     fn set(&self, hold: LeaseHold) {
-        *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = hold;
+        *self.hold.lock() = hold;
     }
 
     fn is_over(&self) -> bool {

@@ -10,9 +10,10 @@ mod rebuild;
 mod scripts;
 mod store;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::TicketLeases;
@@ -176,6 +177,6 @@ impl RedisBudgets {
     }
 
     fn book(&self) -> MutexGuard<'_, LocalBudgets> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 }

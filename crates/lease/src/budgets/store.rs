@@ -1,11 +1,9 @@
 //! Requests to the server about budgets.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
+use parking_lot::Mutex;
 use redis::ScriptInvocation;
 
 use super::{
@@ -100,11 +98,7 @@ impl BudgetStore {
     }
 
     async fn generation(&self) -> Result<String, Error> {
-        let known = self
-            .generation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.generation.lock().clone();
         match known {
             Some(known) => Ok(known),
             None => Ok(self.state().await?.generation),
@@ -112,7 +106,7 @@ impl BudgetStore {
     }
 
     fn remember(&self, generation: Option<String>) {
-        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+        *self.generation.lock() = generation;
     }
 
     pub(super) async fn reserve(

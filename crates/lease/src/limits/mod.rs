@@ -12,7 +12,7 @@ mod telemetry;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use std::{
 use domain::limits::{
     LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, PrimaryQuota, WriteBucket,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::{Settings, error::Error};
@@ -74,7 +75,7 @@ impl SharedLimits {
     }
 
     fn book(&self) -> MutexGuard<'_, LocalLimits> {
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.book.lock()
     }
 
     /// True while the server does not answer.
