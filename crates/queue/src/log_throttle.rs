@@ -1,11 +1,8 @@
 //! Limit of repeated log lines and records to one per minute.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -22,7 +19,7 @@ impl<K> Default for MinuteThrottle<K> {
 impl<K: Ord> MinuteThrottle<K> {
     /// True at most once a minute for each key; the call counts as a write then.
     pub(crate) fn is_due(&self, key: K) -> bool {
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.lock();
         let is_due = written.get(&key).is_none_or(|last| last.elapsed() >= MINUTE);
         if is_due {
             written.insert(key, Instant::now());

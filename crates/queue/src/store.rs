@@ -9,7 +9,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use std::{
 
 use async_nats::jetstream;
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
@@ -193,7 +194,7 @@ impl KnownRoom {
     }
 
     fn is_stale(&self) -> bool {
-        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_at = *self.read_at.lock();
         let age = read_at.map(|at| at.elapsed());
         age.is_none_or(|age| age >= KNOWN_FOR)
             || (self.limit() > 0 && self.published.load(Ordering::Relaxed) > self.limit() / READ_AFTER_PART)
@@ -228,7 +229,7 @@ impl KnownRoom {
         }
         // After a failure as well: otherwise every message would send another request to a server that
         // does not answer.
-        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.read_at.lock() = Some(Instant::now());
         self.is_reading.store(false, Ordering::Release);
     }
 }
