@@ -2,11 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{LazyLock, Mutex, Once, PoisonError},
+    sync::{LazyLock, Once},
 };
 
 use domain::{CredentialEnds, Timestamp};
 use opentelemetry::{KeyValue, global};
+use parking_lot::Mutex;
 
 use crate::read_wall_clock;
 
@@ -27,7 +28,7 @@ pub fn publish_credential_ends(told: &CredentialEnds) {
 }
 
 fn tell_one(credential: &str, ends: Timestamp) {
-    let mut known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = ENDS.lock();
     known.insert(credential.to_owned(), ends);
     // A collection holds the lock of the meters while it runs the callback, which locks this map. The
     // registration takes both in the other order, so the map is unlocked before.
@@ -41,7 +42,7 @@ fn register_expiry_gauge() {
         .with_unit("s")
         .with_callback(|gauge| {
             let now = read_wall_clock();
-            let known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = ENDS.lock();
             for (credential, ends) in known.iter() {
                 let name = KeyValue::new("journeyman.credential", credential.clone());
                 gauge.observe(seconds_to(*ends, now), &[name]);
@@ -75,7 +76,7 @@ mod tests {
         publish_credential_ends(&CredentialEnds {
             ends: vec![of(None, "2028-01-31")],
         });
-        let known = ENDS.lock().expect("ends");
+        let known = ENDS.lock();
         assert_eq!(known.get("of_a_test"), Some(&at("2028-01-31")));
         assert_eq!(known.get("jira.test"), Some(&at("2027-02-28")));
     }

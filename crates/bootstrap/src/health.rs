@@ -1,11 +1,12 @@
 //! Routes `/healthz`, `/readyz` and `/metrics`, which operators' tools poll at every service.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
 use axum::{Router, http::StatusCode, routing::get};
+use parking_lot::Mutex;
 
 /// Readiness of a service. Cheap to clone; starts not ready.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +34,11 @@ impl ServiceHealth {
     /// Sets a note for `/readyz` about a problem that does not stop the service from accepting work; `None`
     /// clears it.
     pub fn set_note(&self, note: Option<String>) {
-        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+        *self.note.lock() = note;
     }
 
     fn readiness(&self) -> (StatusCode, String) {
-        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = self.note.lock();
         let note = note.as_ref().map_or_else(String::new, |note| format!("{note}\n"));
         if self.is_ready() {
             (StatusCode::OK, format!("ready\n{note}"))

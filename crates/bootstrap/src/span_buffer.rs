@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, LazyLock, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -16,6 +16,7 @@ use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor},
 };
+use parking_lot::Mutex;
 
 /// Attributes that are kept: names and ids of Journeyman, no text from outside.
 pub const KEPT_ATTRIBUTES: [&str; 3] = ["run", "gen_ai.operation.name", "gen_ai.tool.name"];
@@ -143,7 +144,7 @@ impl SpanBuffer {
 
     /// Adds a span and drops the oldest ones beyond the limits.
     pub fn keep(&self, span: KeptSpan) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.bytes += span.size();
         kept.spans.push_back(span);
         let mut dropped = 0;
@@ -162,7 +163,7 @@ impl SpanBuffer {
 
     /// Removes and returns the spans of a trace, within the given limits.
     pub fn take(&self, trace: TraceId, limits: SpanLimits) -> TakenSpans {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let (mut taken, mut rest, mut bytes) = (Vec::new(), VecDeque::new(), 0);
         let mut has_more = false;
         for span in std::mem::take(&mut kept.spans) {
@@ -187,11 +188,7 @@ impl SpanBuffer {
 
     /// True when the buffer has no span.
     pub fn is_empty(&self) -> bool {
-        self.lock().spans.is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KeptSpans> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().spans.is_empty()
     }
 }
 
@@ -268,7 +265,7 @@ mod tests {
         }
         let taken = buffer.take(TraceId::from(1), ALL);
         assert_eq!(list_span_ids(&taken), [3, 4, 5].map(SpanId::from));
-        assert!(buffer.is_empty() && buffer.lock().bytes == 0);
+        assert!(buffer.is_empty() && buffer.kept.lock().bytes == 0);
     }
 
     #[test]
@@ -277,7 +274,7 @@ mod tests {
         let buffer = SpanBuffer::new(SpanLimits { bytes: room, ..ALL });
         for id in 1..=100 {
             buffer.keep(build_span(1, id));
-            assert!(buffer.lock().bytes <= room);
+            assert!(buffer.kept.lock().bytes <= room);
         }
         let taken = buffer.take(TraceId::from(1), ALL);
         assert_eq!(

@@ -1,12 +1,6 @@
 //! Request bodies read into a shared, bounded amount of memory.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -14,6 +8,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -122,7 +117,7 @@ impl RequestBodies {
 
     fn enter(&self) -> BodyReader {
         let displaced = CancellationToken::new();
-        let mut readers = self.shared.lock();
+        let mut readers = self.shared.readers.lock();
         let id = readers.next;
         readers.next += 1;
         let reading = ActiveBody {
@@ -205,7 +200,7 @@ impl BodyReader {
 
 impl Drop for BodyReader {
     fn drop(&mut self) {
-        self.shared.lock().leave(self.id);
+        self.shared.readers.lock().leave(self.id);
         // All of them: each waits for a different amount, and the released memory may be enough for
         // several.
         self.shared.released.notify_waiters();
@@ -221,12 +216,8 @@ enum MemoryReservation {
 }
 
 impl BodyMemory {
-    fn lock(&self) -> MutexGuard<'_, ActiveReaders> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(&self, id: u64, bytes: usize) -> MemoryReservation {
-        let mut readers = self.lock();
+        let mut readers = self.readers.lock();
         loop {
             let Some(held) = readers.reading.get(&id).map(|reading| reading.held) else {
                 return MemoryReservation::Lost;
@@ -295,7 +286,7 @@ mod tests {
             Err(BodyError::TooLarge)
         );
         assert_eq!(bodies.read(&nothing, build_body(100)).await.unwrap().len(), 100);
-        assert_eq!(bodies.shared.lock().used, 0);
+        assert_eq!(bodies.shared.readers.lock().used, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -308,7 +299,7 @@ mod tests {
             })
             .collect();
         tokio::time::sleep(SETTLED).await;
-        assert!(bodies.shared.lock().used <= 100_000);
+        assert!(bodies.shared.readers.lock().used <= 100_000);
         let start = Instant::now();
         let read = bodies.read(&HeaderMap::new(), build_body(50_000)).await;
         assert_eq!((read.unwrap().len(), start.elapsed()), (50_000, Duration::ZERO));

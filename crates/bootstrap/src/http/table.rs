@@ -3,10 +3,11 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -71,7 +72,7 @@ impl ConnectionTable {
     /// The limit, if no connection waits for its peer.
     pub(super) fn admit(&self, peer: IpAddr) -> Result<ConnectionPermit, ReachedLimit> {
         let network = find_peer_network(peer);
-        let mut places = self.lock();
+        let mut places = self.places.lock();
         let of_network = |place: &ConnectionEntry| place.network == network;
         let mut displaced = None;
         // First the limit of the address: an address that reached it must not evict connections of
@@ -108,10 +109,6 @@ impl ConnectionTable {
         // A connection may begin to wait for its peer, which causes no notification.
         let _ = tokio::time::timeout(AGAIN, self.freed.notified()).await;
     }
-
-    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl OpenConnections {
@@ -128,7 +125,7 @@ impl OpenConnections {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         // An evicted connection is not in the table any more, and its id is never used again.
-        self.table.lock().taken.remove(&self.id);
+        self.table.places.lock().taken.remove(&self.id);
         self.table.freed.notify_one();
     }
 }

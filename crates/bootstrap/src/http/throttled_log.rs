@@ -1,7 +1,8 @@
 //! Rate-limited logging for events that untrusted peers can trigger.
 
-use std::{sync::Mutex, time::Duration};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Limiter that lets one log line through per interval and counts the others.
@@ -29,10 +30,7 @@ impl ThrottledLog {
     /// Returns `Some` when a line is due, with the number of lines that were suppressed before it.
     pub fn pass(&self) -> Option<u64> {
         let now = Instant::now();
-        let mut state = self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.last.is_some_and(|last| now < last + self.every) {
             state.suppressed += 1;
             return None;

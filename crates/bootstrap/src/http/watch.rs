@@ -3,10 +3,11 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -68,16 +69,12 @@ impl ConnectionWatch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Rank and waiting time of the connection for eviction; `None` while a request is handled.
     ///
     /// Connections whose peer owes a request or the rest of one are evicted first, then those between two
     /// requests. Among equal ranks the one that has waited longest is evicted.
     pub(super) fn waits(&self) -> Option<(EvictionRank, Instant)> {
-        let state = self.lock();
+        let state = self.state.lock();
         match state.phase {
             ConnectionPhase::First | ConnectionPhase::Head | ConnectionPhase::Body => {
                 Some((EvictionRank::Unproven, state.since))
@@ -103,20 +100,20 @@ impl ConnectionWatch {
     }
 
     pub(super) fn body_complete(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.phase == ConnectionPhase::Body {
             state.phase = ConnectionPhase::Busy;
         }
     }
 
     fn enter(&self, phase: ConnectionPhase) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.phase, state.since) = (phase, Instant::now());
     }
 
     fn read(&self) {
         let begun = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let begun = state.phase == ConnectionPhase::Idle;
             if begun {
                 (state.phase, state.since) = (ConnectionPhase::Head, Instant::now());
@@ -131,7 +128,7 @@ impl ConnectionWatch {
     }
 
     fn written<T>(&self, outcome: &Poll<io::Result<T>>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match outcome {
             Poll::Pending => {
                 // The first blocked write counts. A further attempt must not restart the time.
@@ -144,7 +141,7 @@ impl ConnectionWatch {
     /// Checks the deadlines: the time of the next check, or the reason why one has passed.
     fn look(&self, limits: &ListenerLimits) -> Result<Instant, &'static str> {
         let now = Instant::now();
-        let state = self.lock();
+        let state = self.state.lock();
         let waits = match state.phase {
             ConnectionPhase::First | ConnectionPhase::Head => {
                 Some((state.since + limits.head, "its head did not end"))

@@ -1,12 +1,9 @@
 //! Rules in force, reloaded when a file changes.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, RwLock},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{CommitAuthor, cause::format_error_chain};
+use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use super::{ConfiguredInstances, FileProblem, RulesBook, Settings};
@@ -49,10 +46,7 @@ impl RulesStore {
 
     /// Rules of the last successful reading.
     pub fn book(&self) -> Arc<RulesBook> {
-        self.book
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.book.read().clone()
     }
 
     /// Reads the directory again every two seconds until shutdown.
@@ -79,10 +73,7 @@ impl RulesStore {
                     "rules reloaded"
                 );
                 log_problems(&book);
-                *self
-                    .book
-                    .write()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(book);
+                *self.book.write() = Arc::new(book);
             }
             Ok(_) => {}
             Err(error) => {

@@ -1,8 +1,9 @@
 //! TLS configuration that follows its files.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 
 use super::{
     Settings,
@@ -53,7 +54,7 @@ impl<C> ReloadedConfig<C> {
     ///
     /// Refused files are checked again at each call, because a certificate may become valid later.
     pub(super) fn current(&self) -> Arc<C> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // Comparing the bytes costs a few microseconds per handshake, and notices the links that Kubernetes
         // swaps.
         let read = match TlsFileContents::read(&self.settings) {
@@ -77,10 +78,6 @@ impl<C> ReloadedConfig<C> {
     fn make(&self, contents: TlsFileContents) -> Result<(C, TlsFileContents), Error> {
         let material = TlsMaterial::parse(&contents)?;
         Ok(((self.build)(material)?, contents))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ReloadState<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
