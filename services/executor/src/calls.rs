@@ -2,9 +2,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use proto::executor::{CheckOutcome, CheckResult, ToolResult, ToolStatus};
 use tokio::sync::watch;
 
@@ -110,7 +111,7 @@ pub(crate) struct ResultRecorder<R: StoredCallResult> {
 impl<R: StoredCallResult> CallMemory<R> {
     /// Finds a call id, or records it as new.
     pub(crate) fn begin(&self, id: &str) -> CallStart<R> {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         match calls.slots.get(id) {
             Some(Some(slot)) => return CallStart::Known(slot.subscribe()),
             // The receiver keeps the value after its sender is dropped.
@@ -125,7 +126,7 @@ impl<R: StoredCallResult> CallMemory<R> {
     }
 
     fn store(&self, id: &str, result: impl FnOnce() -> R) {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         // After `forget` the id has no slot, so the recorder's destructor stores nothing.
         let Some(Some(slot)) = calls.slots.get(id) else {
             return;
@@ -143,16 +144,12 @@ impl<R: StoredCallResult> CallMemory<R> {
     }
 
     fn forget(&self, id: &str) {
-        let mut calls = self.lock();
+        let mut calls = self.0.lock();
         if let Some(Some(slot)) = calls.slots.get(id)
             && slot.borrow().is_none()
         {
             calls.slots.remove(id);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallResults<R>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -275,7 +272,7 @@ mod tests {
         for number in 0..200 {
             begin_new_call(&memory, &number.to_string()).finish(build_content_result("x".repeat(64 * 1024)));
         }
-        let calls = memory.lock();
+        let calls = memory.0.lock();
         assert!(
             calls.bytes <= MAX_KEPT && calls.kept.len() == 64,
             "{}",
@@ -306,7 +303,7 @@ mod tests {
             for number in 0..3 * MAX_IDS {
                 begin_new_call(&memory, &number.to_string()).finish(build_content_result(content.clone()));
             }
-            let calls = memory.lock();
+            let calls = memory.0.lock();
             assert_eq!(calls.slots.len(), MAX_IDS);
             assert!(calls.kept.len() + calls.dropped.len() <= MAX_IDS);
             drop(calls);

@@ -5,13 +5,14 @@ use std::{
     io,
     net::IpAddr,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bootstrap::{http::ThrottledLog, tls};
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -200,7 +201,7 @@ struct AddressPermit {
 
 impl AddressCounts {
     fn take(&self, address: IpAddr) -> Option<AddressPermit> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         let all: usize = open.values().sum();
         let own = open.get(&address).copied().unwrap_or(0);
         if all >= MAX_CONNECTIONS || own >= MAX_CONNECTIONS_OF_ONE {
@@ -216,7 +217,7 @@ impl AddressCounts {
 
 impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let mut open = self.seats.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.seats.0.lock();
         if let Some(count) = open.get_mut(&self.address) {
             *count -= 1;
             // Without the removal the map would grow with every address that ever connected.
@@ -342,7 +343,7 @@ mod tests {
         drop(taken);
         assert!(seats.take(greedy).is_some());
         assert!(
-            seats.0.lock().unwrap().is_empty(),
+            seats.0.lock().is_empty(),
             "nothing is kept for addresses that went"
         );
     }

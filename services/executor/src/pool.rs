@@ -1,12 +1,9 @@
 //! Prepared checkouts of recently used repositories.
 
-use std::{
-    collections::VecDeque,
-    path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, path::PathBuf};
 
 use domain::RepositoryName;
+use parking_lot::Mutex;
 
 use crate::workspace::{PreparedCheckout, WorkspaceStart};
 
@@ -32,7 +29,7 @@ impl CheckoutPool {
     /// Takes a prepared checkout that fits this start.
     pub(crate) fn take(&self, start: &WorkspaceStart) -> Option<PreparedCheckout> {
         let key = pool_key(start);
-        let mut ready = self.lock();
+        let mut ready = self.ready.lock();
         let at = ready.iter().position(|(other, _)| *other == key)?;
         ready.remove(at).map(|(_, ready)| ready)
     }
@@ -43,12 +40,12 @@ impl CheckoutPool {
         let key = pool_key(&start);
         // The lock is free during the checkout, which takes long. At worst two calls prepare the same
         // one.
-        if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
+        if self.max == 0 || self.ready.lock().iter().any(|(other, _)| *other == key) {
             return;
         }
         match PreparedCheckout::create(&self.folder, start) {
             Ok(made) => {
-                let mut ready = self.lock();
+                let mut ready = self.ready.lock();
                 ready.push_back((key, made));
                 let excess = ready.len().saturating_sub(self.max);
                 // Deleted after the lock is released, because a deletion takes long.
@@ -62,12 +59,8 @@ impl CheckoutPool {
 
     /// Deletes all checkouts. Blocks.
     pub(crate) fn clear(&self) {
-        let gone = std::mem::take(&mut *self.lock());
+        let gone = std::mem::take(&mut *self.ready.lock());
         drop(gone);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(PoolKey, PreparedCheckout)>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

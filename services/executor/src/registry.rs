@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 
 use domain::{RunFence, RunId, SandboxLevel, TicketKey, Timestamp};
 use grant::Grant;
+use parking_lot::Mutex;
 use proto::executor::{CheckResult, ToolResult};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch},
@@ -141,11 +142,11 @@ impl WorkspaceRegistry {
 
     fn raise_fence(&self, run: &RunId, fence: RunFence) -> Result<(), FenceRefusal> {
         // The lock is held until the calls are cancelled, so that none of them starts in between.
-        let mut fences = lock_ignoring_poison(&self.fences);
+        let mut fences = self.fences.lock();
         match fences.raise(run.ticket(), fence, || self.tickets_in_use())? {
             FenceStep::Same => {}
             FenceStep::Newer => {
-                let open = lock_ignoring_poison(&self.open);
+                let open = self.open.lock();
                 open.iter()
                     .filter(|(other, _)| other.ticket() == run.ticket())
                     .for_each(|(_, open)| open.renew());
@@ -156,17 +157,17 @@ impl WorkspaceRegistry {
 
     /// Returns the tickets that have a workspace, or whose workspace is being opened.
     fn tickets_in_use(&self) -> Vec<TicketKey> {
-        let opening = lock_ignoring_poison(&self.opening);
+        let opening = self.opening.lock();
         let mut tickets: Vec<TicketKey> = opening.keys().map(|run| run.ticket().clone()).collect();
         drop(opening);
-        let open = lock_ignoring_poison(&self.open);
+        let open = self.open.lock();
         tickets.extend(open.keys().map(|run| run.ticket().clone()));
         tickets
     }
 
     /// Returns the lock that prevents a run from opening two workspaces at once.
     pub(crate) fn opening(&self, run: &RunId) -> Arc<AsyncMutex<()>> {
-        let mut opening = lock_ignoring_poison(&self.opening);
+        let mut opening = self.opening.lock();
         // Locks without a waiting call are removed, so that the map does not grow.
         opening.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(opening.entry(run.clone()).or_default())
@@ -174,7 +175,7 @@ impl WorkspaceRegistry {
 
     /// Returns the run's open workspace.
     pub(crate) fn of_run(&self, run: &RunId) -> Option<WorkspaceUse> {
-        let open = lock_ignoring_poison(&self.open).get(run).cloned()?;
+        let open = self.open.lock().get(run).cloned()?;
         if open.workspace.is_lost() {
             tracing::warn!(%run, "the runner went, and the workspace with it");
             self.close(run);
@@ -247,7 +248,7 @@ impl WorkspaceRegistry {
             changed: self.changed.clone(),
             gone: CancellationToken::new(),
         });
-        lock_ignoring_poison(&self.open).insert(run, Arc::clone(&open));
+        self.open.lock().insert(run, Arc::clone(&open));
         self.changed.send_replace(());
         self.start_use(open)
     }
@@ -255,8 +256,8 @@ impl WorkspaceRegistry {
     /// Closes the run's workspace. The returned token is cancelled when its last use is over and the slot is
     /// free.
     pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
-        let open = lock_ignoring_poison(&self.open).remove(run)?;
-        lock_ignoring_poison(&open.cancel).cancel();
+        let open = self.open.lock().remove(run)?;
+        open.cancel.lock().cancel();
         let gone = open.gone.clone();
         // Dropping deletes the checkout, which blocks.
         tokio::task::spawn_blocking(move || drop(open));
@@ -269,7 +270,7 @@ impl WorkspaceRegistry {
         while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
             // The ids are collected first, because `close` takes the same lock.
             let idle: Vec<RunId> = {
-                let open = lock_ignoring_poison(&self.open);
+                let open = self.open.lock();
                 open.iter()
                     .filter(|(_, open)| open.is_idle())
                     .map(|(run, _)| run.clone())
@@ -308,7 +309,9 @@ impl WorkspaceRegistry {
                 words => words,
             },
             toolchain: self.sandbox.probe().toolchain.clone(),
-            open: lock_ignoring_poison(&self.open)
+            open: self
+                .open
+                .lock()
                 .values()
                 .map(|open| Arc::clone(&open.workspace))
                 .collect(),
@@ -346,12 +349,12 @@ impl WorkspaceRegistry {
     }
 
     fn isolation(&self) -> NetworkIsolation {
-        *lock_ignoring_poison(&self.isolation)
+        *self.isolation.lock()
     }
 
     /// Sets the result of the isolation test.
     pub(crate) fn set_isolation(&self, isolation: NetworkIsolation) {
-        let before = std::mem::replace(&mut *lock_ignoring_poison(&self.isolation), isolation);
+        let before = std::mem::replace(&mut *self.isolation.lock(), isolation);
         if before != isolation {
             self.changed.send_replace(());
         }
@@ -365,7 +368,8 @@ impl WorkspaceRegistry {
 
     /// Returns true while calls run.
     pub(crate) fn is_busy(&self) -> bool {
-        lock_ignoring_poison(&self.open)
+        self.open
+            .lock()
             .values()
             .any(|open| open.running.load(Ordering::Relaxed) > 0)
     }
@@ -374,7 +378,7 @@ impl WorkspaceRegistry {
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.store.indexes.stop();
-        let open = std::mem::take(&mut *lock_ignoring_poison(&self.open));
+        let open = std::mem::take(&mut *self.open.lock());
         // The result is ignored: a panic is already logged, and the next start empties the folders.
         let store = Arc::clone(&self.store);
         let _ = tokio::task::spawn_blocking(move || {
@@ -386,13 +390,13 @@ impl WorkspaceRegistry {
 
     fn start_use(&self, open: Arc<OpenedWorkspace>) -> WorkspaceUse {
         open.running.fetch_add(1, Ordering::Relaxed);
-        *lock_ignoring_poison(&open.last_used) = Instant::now();
-        let cancel = lock_ignoring_poison(&open.cancel).clone();
+        *open.last_used.lock() = Instant::now();
+        let cancel = open.cancel.lock().clone();
         // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
         // no fresh token.
         let cancel = if cancel.is_cancelled() && !self.stop.is_cancelled() {
             let fresh = self.stop.child_token();
-            *lock_ignoring_poison(&open.cancel) = fresh.clone();
+            *open.cancel.lock() = fresh.clone();
             fresh
         } else {
             cancel
@@ -414,12 +418,11 @@ impl OpenedWorkspace {
     }
 
     fn renew(&self) {
-        lock_ignoring_poison(&self.cancel).cancel();
+        self.cancel.lock().cancel();
     }
 
     fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0
-            && lock_ignoring_poison(&self.last_used).elapsed() > IDLE_LIMIT
+        self.running.load(Ordering::Relaxed) == 0 && self.last_used.lock().elapsed() > IDLE_LIMIT
     }
 }
 
@@ -435,11 +438,7 @@ impl Drop for OpenedWorkspace {
 impl Drop for WorkspaceUse {
     fn drop(&mut self) {
         // Before the count is lowered: the reaper must not see an unused workspace with an old time.
-        *lock_ignoring_poison(&self.open.last_used) = Instant::now();
+        *self.open.last_used.lock() = Instant::now();
         self.open.running.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,13 +5,13 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{PoisonError, RwLock},
     time::SystemTime,
 };
 
 use domain::{RepositoryName, cause::format_error_chain};
 use git::DiskFloor;
 use git2::{ObjectType, Oid};
+use parking_lot::RwLock;
 
 use crate::{
     cleanup,
@@ -122,7 +122,7 @@ impl SetupCache {
     /// # Errors
     /// Fails when a partially restored result cannot be removed.
     pub(crate) fn put_in(&self, key: &SetupKey, workspace: &Workspace) -> Result<bool, WorkspaceError> {
-        let reading = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        let reading = self.in_use.read();
         let Some((tree, amount)) = read_note(&key.entry) else {
             return Ok(false);
         };
@@ -204,7 +204,7 @@ impl SetupCache {
 
     fn drop_entry(&self, entry: &Path) {
         let goes = self.unfinished.join(uuid::Uuid::new_v4().to_string());
-        let writing = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        let writing = self.in_use.write();
         // The rename removes the entry at once; the deletion afterwards takes longer.
         let removed = fs::rename(entry, &goes);
         drop(writing);

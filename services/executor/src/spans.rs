@@ -3,13 +3,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use bootstrap::span_buffer::{KeptSpan, SpanBuffer, SpanLimits};
 use domain::TicketKey;
 use opentelemetry::trace::TraceId;
+use parking_lot::Mutex;
 use proto::executor as wire;
 use tokio::time::Instant;
 use tonic::Status;
@@ -55,7 +56,7 @@ impl SpanDesk {
         if self.buffer.is_none() {
             return;
         }
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners.lock();
         // A pair that is named again moves to the end, so that those of active runs stay.
         owners.retain(|(owner, named)| (owner, *named) != (ticket, trace));
         owners.push_back((ticket.clone(), trace));
@@ -82,7 +83,7 @@ impl SpanDesk {
     }
 
     fn owns(&self, ticket: &TicketKey, trace: TraceId) -> bool {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners.lock();
         owners
             .iter()
             .any(|(owner, named)| (owner, *named) == (ticket, trace))
@@ -172,7 +173,7 @@ mod tests {
             desk.note(&build_ticket_key(number), TraceId::from(5));
             desk.note(&build_ticket_key(number), TraceId::from(5));
         }
-        assert_eq!(desk.owners.lock().unwrap().len(), MOST_OWNERS);
+        assert_eq!(desk.owners.lock().len(), MOST_OWNERS);
         assert!(
             !desk.owns(&build_ticket_key(1), TraceId::from(5))
                 && desk.owns(&build_ticket_key(3000), TraceId::from(5))

@@ -1,9 +1,10 @@
 //! Metrics of an executor: gauges of its slots and its disk.
 
-use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Once, Weak};
 
 use git::DiskRoom;
 use opentelemetry::{KeyValue, global};
+use parking_lot::Mutex;
 
 use crate::registry::WorkspaceRegistry;
 
@@ -13,7 +14,7 @@ static OBSERVED: Once = Once::new();
 
 /// Makes the gauges include a registry during its lifetime.
 pub(crate) fn follow_registry(registry: &Arc<WorkspaceRegistry>) {
-    let mut known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = REGISTRIES.lock();
     known.retain(|registry| registry.strong_count() > 0);
     known.push(Arc::downgrade(registry));
     // A second registration would report every gauge twice.
@@ -45,13 +46,13 @@ fn register_gauges() {
 
 /// Measures the disk of the first registry; the others of this process are on the same disk.
 fn measure_disk() -> Option<DiskRoom> {
-    let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = REGISTRIES.lock();
     let registry = known.iter().find_map(Weak::upgrade)?;
     DiskRoom::measure(&registry.workspaces)
 }
 
 fn count_slots() -> (u64, u64) {
-    let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = REGISTRIES.lock();
     let slots = known
         .iter()
         .filter_map(Weak::upgrade)

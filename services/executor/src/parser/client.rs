@@ -7,11 +7,12 @@ use std::{
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::LazyLock,
     time::Duration,
 };
 
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -115,7 +116,7 @@ impl ParserClient {
         }
         // The process is taken out for the call, so a failed exchange drops it instead of leaving a half-read
         // answer behind.
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let kept = self.0.lock().take();
         let asked = kept.map_or_else(start_parser, Ok).and_then(|mut process| {
             let answer = exchange_frames(&mut process, request, cancel)?;
             Ok((process, answer))
@@ -123,7 +124,7 @@ impl ParserClient {
         match asked {
             Ok((process, answer)) => {
                 if process.requests < MAX_REQUESTS {
-                    *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+                    *self.0.lock() = Some(process);
                 }
                 Ok(answer)
             }

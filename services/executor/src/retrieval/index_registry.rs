@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU32, Ordering},
         mpsc,
     },
@@ -13,6 +13,7 @@ use std::{
 
 use domain::CommitId;
 use git::DiskFloor;
+use parking_lot::Mutex;
 use retrieval::{BlobId, CodeIndex, Error, IndexedTree, SearchAnswer, SearchRequest};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +83,7 @@ impl IndexRegistry {
     /// Returns the index of a commit and schedules its build if it is new. `None` when indexing is disabled.
     pub(crate) fn want(&self, mirror: &MirrorPath, commit: &CommitId) -> Option<Arc<CommitIndex>> {
         let jobs = self.jobs.as_ref()?;
-        let mut shelves = lock_ignoring_poison(&self.shelves);
+        let mut shelves = self.shelves.lock();
         // The map holds weak references, so entries of closed indexes are removed here.
         shelves.retain(|_, shelf| shelf.strong_count() > 0);
         let shelf = shelves.get(mirror).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -123,7 +124,7 @@ impl RepositoryIndex {
 
     /// Returns the entry of a commit. The flag is true if the entry is new.
     fn commit(self: &Arc<Self>, commit: &CommitId) -> (Arc<CommitIndex>, bool) {
-        let mut commits = lock_ignoring_poison(&self.commits);
+        let mut commits = self.commits.lock();
         commits.retain(|_, searchable| searchable.strong_count() > 0);
         if let Some(known) = commits.get(commit).and_then(Weak::upgrade) {
             return (known, false);
@@ -140,7 +141,7 @@ impl RepositoryIndex {
 
     /// Returns the index, opening it if necessary. Blocks.
     pub(super) fn index(&self) -> Result<Arc<CodeIndex>, Error> {
-        let mut open = lock_ignoring_poison(&self.index);
+        let mut open = self.index.lock();
         if let Some(index) = &*open {
             return Ok(Arc::clone(index));
         }
@@ -198,8 +199,4 @@ impl CommitIndex {
     pub(super) fn failed(&self, why: &'static str) {
         let _ = self.built.set(IndexBuild::Failed(why));
     }
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,11 +5,12 @@ use std::{
     net::SocketAddr,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use domain::cause::format_error_chain;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, Interest},
     net::{UnixStream, unix::pipe},
@@ -155,29 +156,26 @@ impl ConfinedLauncher {
 pub(crate) struct IdleLauncher(Mutex<Option<ConfinedLauncher>>);
 
 impl IdleLauncher {
-    fn lock(&self) -> MutexGuard<'_, Option<ConfinedLauncher>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(&self, launched: ConfinedLauncher) {
-        let before = self.lock().replace(launched);
+        let before = self.0.lock().replace(launched);
         drop(before);
     }
 
     /// Takes the launcher if it fits this context, is not too old and still runs.
     fn take(&self, place: &CommandContext) -> Option<ConfinedLauncher> {
-        let launched = self.lock().take();
+        let launched = self.0.lock().take();
         launched.filter(|launched| launched.serves(place))
     }
 
     /// Ends the idle launcher.
     pub(crate) fn clear(&self) {
-        let gone = self.lock().take();
+        let gone = self.0.lock().take();
         drop(gone);
     }
 
     fn has(&self, place: &CommandContext) -> bool {
-        self.lock()
+        self.0
+            .lock()
             .as_ref()
             .is_some_and(|launched| launched.serves(place))
     }

@@ -8,10 +8,10 @@ use std::{
         unix::{ffi::OsStrExt, net::UnixStream},
     },
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::{
@@ -96,7 +96,7 @@ impl RunnerSession {
         // A locked socket belongs to a call in progress, which will notice the failure itself.
         self.socket
             .try_lock()
-            .is_ok_and(|socket| !super::is_open_and_silent(&*socket))
+            .is_some_and(|socket| !super::is_open_and_silent(&*socket))
     }
 
     /// Returns the path of a folder of the workspace.
@@ -191,7 +191,7 @@ impl RunnerSession {
         task: FileTask,
     ) -> io::Result<(RunnerAnswer, Option<OwnedFd>)> {
         // The lock spans request and answer: frames have no number, so only their order relates the two.
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = self.socket.lock();
         let path = path.as_os_str().as_bytes().to_vec();
         wire::send_frame(&socket, &FileRequest { folder, path, task }, None)?;
         receive_answer(&socket)

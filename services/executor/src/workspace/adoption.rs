@@ -6,11 +6,12 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock},
+    sync::OnceLock,
 };
 
 use domain::{CommitAuthor, CommitId, RunId, TicketKey};
 use git2::Oid;
+use parking_lot::Mutex;
 
 use super::{
     KeepLimits, ResultStore, ScopedFolder, Workspace, WorkspaceError, WorkspaceRoot, git_view::VIEW,

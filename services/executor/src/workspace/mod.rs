@@ -29,11 +29,12 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
 use git::ExternalContent;
+use parking_lot::Mutex;
 
 use adoption::AdoptedFolder;
 pub(crate) use change::ChangedFile;
@@ -412,8 +413,8 @@ impl Workspace {
         Ok(git::BareRepository::open(&self.git_dir())?)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, WorkspaceState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, WorkspaceState> {
+        self.state.lock()
     }
 }
 

@@ -5,8 +5,9 @@ use std::{
     collections::VecDeque,
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+use parking_lot::Mutex;
 
 /// Limit of a stored result in bytes; a longer one is truncated.
 pub(crate) const MOST_OF_ONE: usize = 4 * 1024 * 1024;
@@ -42,7 +43,7 @@ impl ResultStore {
     /// Stores the beginning of a result and returns its number, from 1. Blocks.
     pub(crate) fn keep(&self, whole: &[u8]) -> io::Result<u32> {
         let whole = &whole[..whole.len().min(MOST_OF_ONE)];
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         while kept.bytes + whole.len() > self.most {
             let Some((oldest, size)) = kept.all.pop_front() else {
                 break;
@@ -63,7 +64,7 @@ impl ResultStore {
 
     /// Returns a result; `None` if its number is unknown or the result was deleted. Blocks.
     pub(crate) fn read(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         if !kept.all.iter().any(|(known, _)| *known == number) {
             return Ok(None);
         }
@@ -72,10 +73,6 @@ impl ResultStore {
 
     fn file(&self, number: u32) -> PathBuf {
         self.folder.join(number.to_string())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StoredResults> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

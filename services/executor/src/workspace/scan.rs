@@ -7,11 +7,12 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use git2::{ObjectType, Oid};
 use ignore::{DirEntry, WalkBuilder};
+use parking_lot::Mutex;
 
 use super::{
     Workspace, WorkspaceError,
@@ -301,7 +302,7 @@ impl Workspace {
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-        for path in skipped.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for path in skipped.lock().iter() {
             omitted.add(path, "its .gitignore cannot be read: too large, or not a file");
         }
         found
@@ -345,7 +346,7 @@ impl Workspace {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
             if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
-                let mut skipped = skipped.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut skipped = skipped.lock();
                 skipped.push(path.to_owned());
             }
             is_ours && is_safe
