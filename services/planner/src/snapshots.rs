@@ -1,11 +1,9 @@
 //! Packs of snapshots in the object store: limits per run and ticket, and removal of replaced packs.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
 use domain::{ObjectRef, RunId, cause::format_error_chain};
+use parking_lot::{Mutex, MutexGuard};
 use queue::{ContentStore, ObjectUpload, StoredObject};
 
 use crate::config::SnapshotSettings;
@@ -144,7 +142,7 @@ impl SnapshotStore {
     }
 
     fn stored(&self) -> MutexGuard<'_, HashMap<RunId, Vec<OwnPack>>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stored.lock()
     }
 }
 

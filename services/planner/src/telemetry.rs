@@ -1,7 +1,7 @@
 //! Spans and metrics of model and tool calls, named by the OpenTelemetry conventions for generative AI.
 
 use std::{
-    sync::{LazyLock, Mutex, OnceLock, PoisonError},
+    sync::{LazyLock, OnceLock},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use opentelemetry::{
     metrics::{Counter, Histogram},
     propagation::Injector,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tracing::Span;
@@ -318,15 +319,13 @@ pub(crate) fn record_slots(seen: Vec<(String, PoolSlots, u64)>) {
         observe_slots();
         Mutex::default()
     });
-    *known.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    *known.lock() = seen;
 }
 
 /// Returns the last recorded figures; empty before the first.
 pub(crate) fn last_slots() -> Vec<(String, PoolSlots, u64)> {
-    let known = SLOTS
-        .get()
-        .map(|known| known.lock().unwrap_or_else(PoisonError::into_inner));
-    known.map(|known| known.clone()).unwrap_or_default()
+    let known = SLOTS.get();
+    known.map(|known| known.lock().clone()).unwrap_or_default()
 }
 
 fn observe_slots() {

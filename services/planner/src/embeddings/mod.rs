@@ -4,15 +4,12 @@
 mod ranking;
 mod wire;
 
-use std::{
-    num::NonZeroUsize,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use domain::{CodeSeed, RepositoryRules, cause::format_error_chain};
 use futures::future::try_join_all;
 use lru::LruCache;
+use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
 
@@ -115,7 +112,7 @@ impl EmbeddingClient {
     ) -> Result<(EmbeddingVector, Vec<EmbeddingVector>), EmbeddingError> {
         let query: String = text.chars().take(QUERY_CHARS).collect();
         let new: Vec<&SeedCandidate> = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.known.lock();
             candidates
                 .iter()
                 .filter(|one| known.get(&chunk_key(one)).is_none())
@@ -131,7 +128,7 @@ impl EmbeddingClient {
         }
         let mut vectors = vectors.into_iter();
         let query = vectors.next().ok_or(EmbeddingError::Unreadable("no vector"))?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         for (one, vector) in new.into_iter().zip(vectors) {
             known.put(chunk_key(one), vector);
         }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use domain::{
     ToolStatus, cause::format_error_chain, text::sanitize_output,
 };
 use grant::{Grant, GrantAudience, GrantSigner};
+use parking_lot::Mutex;
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
 use secrecy::{ExposeSecret, SecretString};
@@ -103,10 +104,7 @@ impl ExecutorFleet {
 
     /// Returns a client for one address. Its channel is shared and connects by itself.
     pub(super) fn client(&self, address: &str) -> Result<ExecutorClient, CallError> {
-        let mut channels = self
-            .channels
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         let channel = match channels.get(address) {
             Some(channel) => channel.clone(),
             None => {
@@ -149,10 +147,7 @@ impl ExecutorFleet {
 
     /// Marks an executor as lost until its status arrives over a new connection.
     pub(super) fn leave(&self, address: &str) {
-        let mut channels = self
-            .channels
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut channels = self.channels.lock();
         channels.remove(address);
         drop(channels);
         self.directory

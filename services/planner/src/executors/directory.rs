@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -11,6 +10,7 @@ use domain::{
     ExecutorMake, ExecutorState, ObservedExecutor, RepositoryName, RunId, SandboxLevel, Timestamp,
     text::truncate_text,
 };
+use parking_lot::{Mutex, MutexGuard};
 use proto::executor as wire;
 use tokio::sync::watch;
 
@@ -220,7 +220,7 @@ impl ExecutorDirectory {
     }
 
     fn known(&self) -> MutexGuard<'_, DirectoryState> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Wakes when the directory changes after this call.

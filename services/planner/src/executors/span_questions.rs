@@ -2,12 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use bootstrap::span_forwarder::SpanOrigin;
 use opentelemetry::trace::{SpanId, TraceId};
+use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -142,7 +142,7 @@ impl SpanRelay {
     }
 
     pub(super) fn is_call(&self, id: SpanId) -> bool {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = self.calls.lock();
         calls.known.contains(&id)
     }
 }

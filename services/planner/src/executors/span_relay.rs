@@ -4,7 +4,7 @@
 //! requests their spans after each call and forwards them.
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -56,7 +56,7 @@ impl ExecutorFleet {
     ) -> Option<CallNote<'_>> {
         let relay = self.relay.as_ref().filter(|_| span.is_sampled())?;
         let version = self.directory.span_keeper(executor)?;
-        let mut calls = relay.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = relay.calls.lock();
         calls.add(span.span_id());
         drop(calls);
         let wanted = WantedSpans {

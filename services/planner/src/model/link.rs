@@ -1,12 +1,10 @@
 //! Calls to one model of one provider.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use domain::{ModelReply, ReplyBlock};
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -61,13 +59,13 @@ impl ProviderClient {
 
     /// Returns true for a while after a failure.
     pub(super) fn is_resting(&self) -> bool {
-        let until = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.resting.lock();
         until.is_some_and(|until| until > Instant::now())
     }
 
     fn rest(&self, failed: bool) {
         let until = failed.then(|| Instant::now() + REST);
-        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.resting.lock() = until;
     }
 }
 

@@ -3,10 +3,11 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures::{Stream, StreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use proto::executor::{
     self as wire,
     executor_service_server::{ExecutorService, ExecutorServiceServer},
@@ -75,7 +76,7 @@ impl FakeExecutor {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock()
     }
 
     pub(super) fn ran(&self) -> Vec<String> {
