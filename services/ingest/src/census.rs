@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, LazyLock, Mutex, Once, PoisonError},
+    sync::{Arc, LazyLock, Once},
     time::Duration,
 };
 
 use bootstrap::rules::RulesStore;
 use domain::{RunStatus, TicketRow, Timestamp, cause::format_error_chain};
 use opentelemetry::{KeyValue, global};
+use parking_lot::Mutex;
 use queue::{KeyValueBucket, NatsRole, Queue, TableMirror};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -104,11 +105,11 @@ impl Drop for CensusReset {
 
 fn store_figures(counted: Option<CensusFigures>) {
     // A poisoned lock is usable, because the figures are only ever replaced as a whole.
-    *COUNTED.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+    *COUNTED.lock() = counted;
 }
 
 fn load_figures() -> Option<CensusFigures> {
-    COUNTED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    COUNTED.lock().clone()
 }
 
 fn count_rows<'a>(rows: impl Iterator<Item = &'a TicketRow>, now: Timestamp) -> CensusFigures {

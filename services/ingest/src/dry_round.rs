@@ -3,11 +3,12 @@
 use std::{
     fmt::{Debug, Write as _},
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use domain::Trigger;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -62,7 +63,7 @@ struct LogCollector(Arc<Mutex<Vec<String>>>);
 
 impl LogCollector {
     fn lines(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,8 +1,7 @@
 //! Sink for the triggers of a dry run.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use domain::Trigger;
+use parking_lot::{Mutex, MutexGuard};
 use queue::AppendOutcome;
 
 /// Triggers collected by a dry run.
@@ -27,7 +26,7 @@ impl DryRunSink {
     }
 
     fn triggers(&self) -> MutexGuard<'_, Vec<Trigger>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,12 +1,9 @@
 //! Authorization on Jira: accounts that may request work and give commands, and whose comments are instructions.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use domain::InstanceName;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::tracker_reader::{ReadError, TrackerReader};
@@ -86,7 +83,7 @@ impl Instructors {
         }
         let may = self.look(outside, (instance, project), account).await?;
         // The lock is not held across the request. Concurrent misses only cost repeated requests.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         // The cache is only an optimization, so dropping it whole is simpler than an eviction order.
         if known.len() >= MOST_REMEMBERED {
             known.clear();
@@ -114,7 +111,7 @@ impl Instructors {
     }
 
     fn remembered(&self, account: &InstructorKey) -> Option<bool> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (asked, is_member) = known.get(account)?;
         (asked.elapsed() < REMEMBERED).then_some(*is_member)
     }

@@ -1,12 +1,9 @@
 //! Own accounts: those of the settings, and the reader accounts that are programs.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use domain::cause::format_error_chain;
+use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::tracker_reader::TrackerReader;
@@ -25,7 +22,7 @@ impl OwnAccounts {
 
     /// All accounts known so far.
     pub(crate) fn names(&self) -> Arc<BTreeSet<String>> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 
     fn add(&self, found: impl IntoIterator<Item = String>) {
@@ -33,7 +30,7 @@ impl OwnAccounts {
         // An account that a tracker does not identify has an empty id, so an empty name would make every
         // such account ours.
         names.extend(found.into_iter().filter(|name| !name.is_empty()));
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names.into();
+        *self.0.write() = names.into();
     }
 
     /// Identifies the reader accounts, with retries until each is known, then waits for shutdown.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
+    sync::{Arc, LazyLock, OnceLock},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use bootstrap::{
 };
 use domain::{InstanceName, ServiceOrigin, cause::format_error_chain, json};
 use opentelemetry::{KeyValue, global, metrics::Counter};
+use parking_lot::Mutex;
 use queue::{Queue, WebhookDelivery};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
@@ -63,7 +64,7 @@ struct WebhookState {
 impl WebhookState {
     /// Records the connection state. Returns the duration of the current disconnection.
     fn note_connection(&self, is_connected: bool) -> Duration {
-        let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.away_since.lock();
         if is_connected {
             *since = None;
             Duration::ZERO

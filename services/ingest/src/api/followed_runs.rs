@@ -4,12 +4,13 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
+    sync::{Arc, Weak},
 };
 
 use axum::response::sse::Event;
 use domain::{Fact, JournalEntry, RunId, cause::format_error_chain};
 use futures::{Stream, StreamExt as _, stream, stream::BoxStream};
+use parking_lot::{Mutex, RwLock};
 use queue::{Queue, RunJournals};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -109,7 +110,7 @@ impl FollowedRuns {
 
     /// Shared state of a run that others follow already, or a new one.
     fn shared(&self, run: &RunId) -> Result<Arc<OnceCell<LiveRun>>, ApiProblem> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         open.retain(|_, cell| cell.strong_count() > 0);
         // A run whose consumer failed is followed again with a new one.
         let is_over =
@@ -185,7 +186,7 @@ impl LiveRun {
 
     /// First event from a position on. An event that is only in the journal is skipped after a search of the journal failed.
     fn event_from(&self, wanted: u64, is_searched: bool) -> NextEvent {
-        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        let recent = self.recent.read();
         match recent.events.front() {
             None => NextEvent::NotYet,
             Some(first) if first.position > wanted && !is_searched => NextEvent::InJournal,
@@ -232,7 +233,7 @@ async fn gather_events(
         };
         let (position, is_last) = (entry.position, is_last(&entry));
         if let Some((event, bytes)) = to_event(entry) {
-            let mut recent = recent.write().unwrap_or_else(PoisonError::into_inner);
+            let mut recent = recent.write();
             recent.push(RecentEvent {
                 position,
                 bytes,
@@ -328,7 +329,7 @@ mod tests {
         }
         run.wait_beyond(99).await.expect("they come");
         let (bytes, kept) = {
-            let recent = run.recent.read().expect("lock");
+            let recent = run.recent.read();
             (recent.bytes, recent.events.len())
         };
         assert!(bytes <= MAX_KEPT_BYTES && kept == 5, "{kept}");

@@ -1,9 +1,8 @@
 //! Limits of live event streams, per token and in total.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::ApiProblem;
 
@@ -47,7 +46,7 @@ impl StreamSlots {
     /// # Errors
     /// [`ApiProblem::TooMany`] when the token or the kind is at its limit.
     pub(super) fn open(self: &Arc<Self>, of: StreamKind, token: &str) -> Result<StreamSlot, ApiProblem> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         let own = (of, token.to_owned());
         if open.get(&own).is_some_and(|own| *own >= OF_ONE) {
             return Err(ApiProblem::TooMany(format!(
@@ -70,7 +69,7 @@ impl StreamSlots {
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
-        let mut open = self.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.streams.0.lock();
         if let Some(own) = open.get_mut(&self.of) {
             *own -= 1;
             if *own == 0 {
@@ -106,6 +105,6 @@ mod tests {
         for _ in 0..2 * OF_ONE {
             drop(streams.open(StreamKind::Run, "one").expect("place"));
         }
-        assert!(streams.0.lock().expect("lock").is_empty());
+        assert!(streams.0.lock().is_empty());
     }
 }
