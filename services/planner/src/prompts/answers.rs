@@ -8,7 +8,6 @@ use domain::{
 };
 
 use super::refusals::{self, BranchFreedom};
-use super::reviews;
 use crate::run::{ArgumentProblem, CallAnswer};
 
 /// Answer to a call whose result is lost although the workspace is still open.
@@ -66,10 +65,6 @@ pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult 
     }
 }
 
-fn render_plan_problem(most: usize) -> String {
-    format!("`issues` must have 1 to {most} entries, each with a title and a text")
-}
-
 fn render_argument(wrong: &ArgumentProblem) -> String {
     match wrong {
         ArgumentProblem::Malformed(problem) => {
@@ -88,7 +83,7 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
             "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
                 .to_owned()
         }
-        ArgumentProblem::Criteria(missing) => reviews::append_points(
+        ArgumentProblem::Criteria(missing) => append_points(
             "`criteria` needs one row for each of these points of the ticket; say under `shown_by` what shows it, or that it is \
              not done:",
             missing,
@@ -131,23 +126,30 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
         ArgumentProblem::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
-        ArgumentProblem::Issues { most } => render_plan_problem(*most),
+        ArgumentProblem::Issues { most } => {
+            format!("`issues` must have 1 to {most} entries, each with a title and a text")
+        }
         ArgumentProblem::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
-        ArgumentProblem::Objection
-        | ArgumentProblem::NotAdded(..)
-        | ArgumentProblem::Suggestion
-        | ArgumentProblem::Range
-        | ArgumentProblem::Verdicts(_) => reviews::render_review_problem(wrong),
-        ArgumentProblem::NoLabels
-        | ArgumentProblem::UnknownTicket(_)
-        | ArgumentProblem::UnknownChoice { .. }
-        | ArgumentProblem::Parts { .. } => render_triage_problem(wrong),
-    }
-}
-
-/// Renders a problem with the choices for a ticket.
-fn render_triage_problem(wrong: &ArgumentProblem) -> String {
-    match wrong {
+        ArgumentProblem::Objection => "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
+              of 5 to 1000 characters each. Leave out what is about other files."
+            .to_owned(),
+        ArgumentProblem::NotAdded(path, line) => format!(
+            "{path}:{line} is no line that the pull request adds, or none that is new since your last review of it. Comment on \
+             such lines only, those that begin with + in the diff; say the rest in the summary, or leave it out"
+        ),
+        ArgumentProblem::Range => {
+            "start_line must be above line, at most 20 lines in all; leave it out for a comment on one line".to_owned()
+        }
+        ArgumentProblem::Suggestion => {
+            "suggestion must be the code that replaces exactly the commented lines, at most 2000 characters and without code \
+             fences; leave it out when these lines alone cannot say it"
+                .to_owned()
+        }
+        ArgumentProblem::Verdicts(missing) => append_points(
+            "`criteria` needs one entry with a verdict for each of these points of the ticket:",
+            missing,
+        ),
+        ArgumentProblem::NoLabels => "labels must be a list of texts".to_owned(),
         ArgumentProblem::UnknownTicket(shown) if shown.is_empty() => {
             "no other ticket was shown; leave duplicate_of out".to_owned()
         }
@@ -173,8 +175,13 @@ fn render_triage_problem(wrong: &ArgumentProblem) -> String {
             "`parts` must have 2 to {most} entries, each with a title and a text; leave it out for a ticket that is not too large \
              and for one that repeats another"
         ),
-        _ => "labels must be a list of texts".to_owned(),
     }
+}
+
+/// Renders a text with the points of a ticket below it.
+fn append_points(words: &str, points: &[String]) -> String {
+    let points: Vec<String> = points.iter().map(|point| format!("\n- {point}")).collect();
+    format!("{words}\n{}", points.concat())
 }
 
 /// Renders the note that the workspace's changes could not be stored.
@@ -187,9 +194,10 @@ pub(super) fn render_unkept(reason: &str) -> String {
 
 /// Renders the note that a reply does not have the requested form.
 pub(super) fn render_unusable(problem: &ArgumentProblem) -> String {
-    let problem = match problem {
-        ArgumentProblem::Malformed(problem) => problem.clone(),
-        other => render_argument(other),
+    let problem = if let ArgumentProblem::Malformed(problem) = problem {
+        problem.clone()
+    } else {
+        render_argument(problem)
     };
     format!(
         "Your reply cannot be used: {problem}. Reply again with one JSON object of the form that was asked for, complete and \

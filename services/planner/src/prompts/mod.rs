@@ -9,7 +9,6 @@ mod comment_choice;
 mod hints;
 mod refusals;
 mod results;
-mod reviews;
 mod summary;
 mod tags;
 

@@ -72,25 +72,6 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
         }
         OutboundRefusal::TooManyIssues { .. } => with_advice(refusal, "plan fewer"),
         OutboundRefusal::TooManyParts { .. } => with_advice(refusal, "choose fewer"),
-        OutboundRefusal::NotApproved { .. }
-        | OutboundRefusal::UncheckedHead { .. }
-        | OutboundRefusal::PartedAlready
-        | OutboundRefusal::Workspace { .. }
-        | OutboundRefusal::Outside { .. }
-        | OutboundRefusal::NoRules { .. }
-        | OutboundRefusal::ForeignProject { .. } => refusal.words(),
-        of_the_place => render_place_refusal(of_the_place, ground),
-    }
-}
-
-/// Renders a refusal as users read it, with advice for the model.
-fn with_advice(refusal: &OutboundRefusal, advice: &str) -> String {
-    format!("{}; {advice}", refusal.words())
-}
-
-/// Renders a refusal because of the branch or the pull request.
-fn render_place_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_>) -> String {
-    match refusal {
         OutboundRefusal::ForeignBranch { branch } => format!(
             "the branch `{branch}` exists on the remote and was not pushed for this ticket; {}",
             ground.another_branch()
@@ -128,8 +109,19 @@ fn render_place_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_>) ->
         OutboundRefusal::PullRequestOver { number } => {
             format!("the pull request #{number} was merged or closed; there is nothing more to do on it")
         }
-        _ => String::new(),
+        OutboundRefusal::NotApproved { .. }
+        | OutboundRefusal::UncheckedHead { .. }
+        | OutboundRefusal::PartedAlready
+        | OutboundRefusal::Workspace { .. }
+        | OutboundRefusal::Outside { .. }
+        | OutboundRefusal::NoRules { .. }
+        | OutboundRefusal::ForeignProject { .. } => refusal.words(),
     }
+}
+
+/// Renders a refusal as users read it, with advice for the model.
+fn with_advice(refusal: &OutboundRefusal, advice: &str) -> String {
+    format!("{}; {advice}", refusal.words())
 }
 
 fn render_out_of_scope(files: &[OutOfScopeFile]) -> String {
@@ -202,6 +194,7 @@ const fn is_in_history(violation: &PolicyViolation) -> bool {
 }
 
 fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> String {
+    let again = ground.anew();
     match violation {
         PolicyViolation::BranchName { branch } => {
             format!("`{branch}` is not a legal branch name; create a branch with a plain name")
@@ -229,18 +222,6 @@ fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> S
             ground.anew()
         ),
         PolicyViolation::NoChange => "nothing differs from the base; commit a change first".to_owned(),
-        PolicyViolation::Secret { kind, place } => render_secret(kind, place, ground),
-        of_a_commit @ (PolicyViolation::Merge { .. }
-        | PolicyViolation::ForeignAuthor { .. }
-        | PolicyViolation::CommitHeader { .. }
-        | PolicyViolation::HiddenCharacters { .. }
-        | PolicyViolation::Command { .. }) => render_commit_violation(of_a_commit, ground),
-        of_a_file => render_file_violation(of_a_file),
-    }
-}
-
-fn render_file_violation(violation: &PolicyViolation) -> String {
-    match violation {
         PolicyViolation::Protected { path } => {
             format!("`{path}` is protected and only people change it; take it out of the change")
         }
@@ -267,13 +248,6 @@ fn render_file_violation(violation: &PolicyViolation) -> String {
         PolicyViolation::TooMuch { path } => format!(
             "the change has more content than can be checked, `{path}` among it; leave out what is generated"
         ),
-        _ => String::new(),
-    }
-}
-
-fn render_commit_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> String {
-    let again = ground.anew();
-    match violation {
         PolicyViolation::Merge { commit } => {
             format!("commit {commit} does not have exactly one parent; {again} again")
         }
@@ -290,7 +264,7 @@ fn render_commit_violation(violation: &PolicyViolation, ground: BranchFreedom<'_
             "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed; \
              {again} again with a message without it"
         ),
-        _ => String::new(),
+        PolicyViolation::Secret { kind, place } => render_secret(kind, place, ground),
     }
 }
 
