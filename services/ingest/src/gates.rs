@@ -51,13 +51,8 @@ pub(crate) fn find_last_shown<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
 ) -> Option<(CommitId, ObjectRef)> {
-    let shown = list_settled_reports(run, triggers).filter_map(|settled| match &settled.outcome {
-        OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, diff }) => {
-            Some((head.clone(), diff.clone()))
-        }
-        _ => None,
-    });
-    shown.last()
+    let receipts = list_settled_reports(run, triggers).filter_map(|settled| settled.outcome.receipt());
+    receipts.filter_map(OutboundReceipt::shown_change).last()
 }
 
 /// Reports that the reporter settled for a run.
@@ -65,14 +60,12 @@ fn list_settled_reports<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
 ) -> impl Iterator<Item = &'a OutboundSettled> {
-    triggers.filter_map(move |trigger| match &trigger.reason {
+    triggers.filter_map(move |trigger| {
+        let TriggerReason::ReportSettled(settled) = &trigger.reason else {
+            return None;
+        };
         // The source is checked: only the reporter may confirm what users saw.
-        TriggerReason::ReportSettled(settled)
-            if trigger.source == TriggerChannel::Reporter && settled.run == *run =>
-        {
-            Some(settled)
-        }
-        _ => None,
+        (trigger.source == TriggerChannel::Reporter && settled.run == *run).then_some(settled)
     })
 }
 

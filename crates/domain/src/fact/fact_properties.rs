@@ -1,7 +1,7 @@
 //! Name, cost and progress of a fact.
 
 use super::Fact;
-use crate::ModelCharge;
+use crate::{ModelCharge, OutboundReceipt};
 
 impl Fact {
     /// The name in logs and listings.
@@ -47,6 +47,16 @@ impl Fact {
             Self::NewsArrived { .. } => "news_arrived",
             Self::Hinted { .. } => "hinted",
             Self::RunFinished { .. } => "run_finished",
+        }
+    }
+
+    /// Returns the receipt of a report that the reporter completed.
+    #[must_use]
+    pub const fn receipt(&self) -> Option<&OutboundReceipt> {
+        if let Self::ReportSettled { outcome, .. } = self {
+            outcome.receipt()
+        } else {
+            None
         }
     }
 

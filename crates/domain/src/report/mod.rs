@@ -160,6 +160,16 @@ pub enum OutboundOutcome {
     },
 }
 
+impl OutboundOutcome {
+    /// Returns the receipt of a completed report.
+    pub const fn receipt(&self) -> Option<&OutboundReceipt> {
+        match self {
+            Self::Done(receipt) => Some(receipt),
+            Self::Refused(_) | Self::Failed { .. } => None,
+        }
+    }
+}
+
 impl StoredRecord for OutboundOutcome {
     const KIND: RecordKind = RecordKind::Ledger;
 }
@@ -191,6 +201,17 @@ pub enum OutboundReceipt {
         /// The rehearsed requests, in order.
         would: Vec<RehearsedEffects>,
     },
+}
+
+impl OutboundReceipt {
+    /// Returns the commit and the difference that a question about a push showed.
+    pub fn shown_change(&self) -> Option<(CommitId, ObjectRef)> {
+        if let Self::DecisionAsked { head, diff } = self {
+            Some((head.clone(), diff.clone()))
+        } else {
+            None
+        }
+    }
 }
 
 /// Effects of one rehearsed request.

@@ -14,8 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
-    CommitId, DecisionVerdict, Fact, JournalEntry, ObjectRef, OutboundOutcome, OutboundReceipt, RunId,
-    TriggerChannel, TriggerKey,
+    CommitId, DecisionVerdict, JournalEntry, ObjectRef, OutboundReceipt, RunId, TriggerChannel, TriggerKey,
 };
 use futures::stream;
 use queue::AppendOutcome;
@@ -72,13 +71,14 @@ pub(super) async fn decide_at_gate(
         };
     }
     let outcome = Box::pin(router.take(&decided, TriggerChannel::Api)).await?;
-    match &outcome {
-        EventOutcome::Appended {
-            trigger,
-            appended: AppendOutcome::New(_),
-        } => Ok(respond_accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response()),
-        outcome => Err(explain_refusal(outcome)),
-    }
+    let EventOutcome::Appended {
+        trigger,
+        appended: AppendOutcome::New(_),
+    } = &outcome
+    else {
+        return Err(explain_refusal(&outcome));
+    };
+    Ok(respond_accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response())
 }
 
 /// Problem for a rejected decision.
@@ -154,11 +154,6 @@ fn find_decided_change(journal: &[JournalEntry]) -> Option<(CommitId, ObjectRef)
     if find_open_gate(journal.iter()).is_some() {
         return None;
     }
-    journal.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::ReportSettled {
-            outcome: OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, diff }),
-            ..
-        } => Some((head.clone(), diff.clone())),
-        _ => None,
-    })
+    let mut receipts = journal.iter().rev().filter_map(|entry| entry.fact.receipt());
+    receipts.find_map(OutboundReceipt::shown_change)
 }

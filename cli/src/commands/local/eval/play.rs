@@ -11,8 +11,8 @@ use std::{
 use anyhow::Context;
 use api::Client;
 use domain::{
-    Fact, JournalEntry, ModelSpend, OutboundOutcome, OutboundReceipt, PhaseOutput, RunId, StopReason,
-    WaitCondition, check::EvidenceLevel,
+    Fact, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, RunId, StopReason, WaitCondition,
+    check::EvidenceLevel,
 };
 use futures::{Stream, TryStreamExt};
 use git::FolderRepository;
@@ -192,18 +192,16 @@ impl PlayedRun {
     fn note(&mut self, entry: JournalEntry) {
         if let Some(charge) = entry.fact.charge() {
             self.spend.add(charge.reply);
-        }
-        match &entry.fact {
-            Fact::ModelReplied { .. } => self.turns += 1,
-            Fact::PhaseFinished {
-                output: PhaseOutput::Prove { proof },
-            } => self.evidence = Some(proof.level),
-            Fact::ReportSettled {
-                outcome: OutboundOutcome::Done(OutboundReceipt::Pushed { branch, .. }),
-                ..
-            } => self.branch = Some(branch.clone()),
-            Fact::RunFinished { reason } => self.reason = Some(reason.clone()),
-            _ => {}
+            self.turns += u32::from(matches!(entry.fact, Fact::ModelReplied { .. }));
+        } else if let Fact::PhaseFinished {
+            output: PhaseOutput::Prove { proof },
+        } = &entry.fact
+        {
+            self.evidence = Some(proof.level);
+        } else if let Some(OutboundReceipt::Pushed { branch, .. }) = entry.fact.receipt() {
+            self.branch = Some(branch.clone());
+        } else if let Fact::RunFinished { reason } = &entry.fact {
+            self.reason = Some(reason.clone());
         }
         self.journal.push(entry);
         if let (Some(first), Some(last)) = (self.journal.first(), self.journal.last()) {
