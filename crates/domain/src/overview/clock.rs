@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::TimeSpent;
-use crate::{Fact, JournalEntry, Timestamp};
+use crate::Timestamp;
 
-// Activity of the run at its last entry.
+/// Activity of the run at its last entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RunActivity {
+pub(super) enum RunActivity {
     #[default]
     Steps,
     Model,
@@ -24,9 +24,9 @@ pub(super) struct ActivityClock {
 }
 
 impl ActivityClock {
-    /// Adds the time up to an entry to the counter of the current activity.
-    pub(super) fn count(&mut self, entry: &JournalEntry, spent: &mut TimeSpent) {
-        let passed = u64::try_from(entry.at.since(self.since).as_millis()).unwrap_or(u64::MAX);
+    /// Adds the time until now to the counter of the current activity.
+    pub(super) fn count(&mut self, now: Timestamp, spent: &mut TimeSpent) {
+        let passed = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let to = match self.at {
             RunActivity::Steps => None,
             RunActivity::Model => Some(&mut spent.model_ms),
@@ -36,26 +36,11 @@ impl ActivityClock {
         if let Some(to) = to {
             *to = to.saturating_add(passed);
         }
-        self.since = entry.at;
-        // The old activity gets the elapsed time first; the entry then determines the next activity.
-        self.at = self.after(&entry.fact);
+        self.since = now;
     }
 
-    /// Returns the activity after a fact. A takeover and news do not change it.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "any other fact ends what was under way"
-    )]
-    const fn after(self, fact: &Fact) -> RunActivity {
-        match fact {
-            // These facts come from outside, in the middle of an activity that goes on.
-            Fact::TakenOver { .. } | Fact::NewsArrived { .. } => self.at,
-            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => RunActivity::Model,
-            Fact::ToolRequested { .. } | Fact::CheckRequested { .. } | Fact::WorkspaceRequested { .. } => {
-                RunActivity::Tools
-            }
-            Fact::Parked { .. } => RunActivity::Waiting,
-            _ => RunActivity::Steps,
-        }
+    /// Begins an activity, which ends the previous one.
+    pub(super) const fn begin(&mut self, activity: RunActivity) {
+        self.at = activity;
     }
 }

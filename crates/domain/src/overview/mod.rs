@@ -7,11 +7,11 @@ mod clock;
 
 use serde::{Deserialize, Serialize};
 
-use self::clock::ActivityClock;
+use self::clock::{ActivityClock, RunActivity};
 use crate::{
-    CommitId, Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundOutcome, OutboundReceipt, PhaseOutput,
-    PullRequestRef, RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, StoredRecord,
-    Timestamp, Trigger, TriggerChannel, TriggerReason, check::EvidenceLevel,
+    CommitId, Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, PullRequestRef,
+    RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, StoredRecord, Timestamp, Trigger,
+    TriggerChannel, TriggerReason, check::EvidenceLevel,
 };
 
 // Maximum characters of a title.
@@ -178,12 +178,11 @@ impl RunOverview {
         self.entries = entry.position + 1;
         self.updated_at = entry.at;
         entry.fact.name().clone_into(&mut self.last);
-        // The clock comes first: the entry ends the activity that it measures.
-        self.clock.count(entry, &mut self.time);
-        self.stand(entry);
+        // The old activity gets the elapsed time before the entry determines the next one.
+        self.clock.count(entry.at, &mut self.time);
+        self.fold(entry);
         self.step_gate(entry);
         self.count(&entry.fact);
-        self.note(&entry.fact);
     }
 
     /// Returns the part that the row of the ticket also contains.
@@ -203,27 +202,89 @@ impl RunOverview {
         matches!(self.status, RunStatus::Parked { waits_for } if waits_for.is_for_person())
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "any other fact is a step of a run at work"
-    )]
-    fn stand(&mut self, entry: &JournalEntry) {
+    // All facts are listed, so that a new one has to be classified here.
+    fn fold(&mut self, entry: &JournalEntry) {
         match &entry.fact {
+            // These facts come from outside: they end neither an activity nor the wait of a parked run.
+            Fact::TakenOver { .. } => self.takeovers = self.takeovers.saturating_add(1),
+            Fact::NewsArrived { .. } => {}
             Fact::Parked { waits_for } => {
                 self.status = RunStatus::Parked {
                     waits_for: *waits_for,
                 };
+                self.clock.begin(RunActivity::Waiting);
             }
             Fact::RunFinished { reason } => {
                 self.status = RunStatus::Finished {
                     reason: reason.clone(),
                 };
                 self.finished_at = Some(entry.at);
+                self.clock.begin(RunActivity::Steps);
             }
-            // Neither ends the wait of a parked run.
-            Fact::TakenOver { .. } | Fact::NewsArrived { .. } => {}
-            _ => self.status = RunStatus::Active,
+            Fact::ModelRequested { phase, .. } => {
+                self.phase = Some(*phase);
+                self.work(RunActivity::Model);
+            }
+            Fact::SummaryRequested { .. } => self.work(RunActivity::Model),
+            Fact::ModelReplied { .. } => {
+                self.turns = self.turns.saturating_add(1);
+                self.work(RunActivity::Steps);
+            }
+            Fact::ToolRequested { .. } | Fact::CheckRequested { .. } | Fact::WorkspaceRequested { .. } => {
+                self.work(RunActivity::Tools);
+            }
+            Fact::ToolFinished { .. } | Fact::CheckRan { .. } => {
+                self.tool_calls = self.tool_calls.saturating_add(1);
+                self.work(RunActivity::Steps);
+            }
+            Fact::RetryScheduled { .. } => {
+                self.retries = self.retries.saturating_add(1);
+                self.work(RunActivity::Steps);
+            }
+            Fact::PhaseFinished { output } => {
+                if let PhaseOutput::Prove { proof } = output {
+                    self.evidence = Some(proof.level);
+                }
+                self.work(RunActivity::Steps);
+            }
+            Fact::ReportSettled { outcome, .. } => {
+                if let Some(receipt) = outcome.receipt() {
+                    self.received(receipt);
+                }
+                self.work(RunActivity::Steps);
+            }
+            Fact::RunStarted { .. }
+            | Fact::WorkspaceOpened { .. }
+            | Fact::WorkspaceFailed { .. }
+            | Fact::WorkspaceRestored { .. }
+            | Fact::WentBack { .. }
+            | Fact::LimitsSet { .. }
+            | Fact::ModelFailed { .. }
+            | Fact::BudgetRefused { .. }
+            | Fact::CodeFound { .. }
+            | Fact::EffortForecast { .. }
+            | Fact::ChecksFound { .. }
+            | Fact::ChangeInspected { .. }
+            | Fact::ContextCleared { .. }
+            | Fact::Summarized { .. }
+            | Fact::SummaryFailed { .. }
+            | Fact::ClassRaised { .. }
+            | Fact::Returned { .. }
+            | Fact::HeadMoved { .. }
+            | Fact::SnapshotTaken { .. }
+            | Fact::SnapshotFailed { .. }
+            | Fact::ReportRequested { .. }
+            | Fact::Retried { .. }
+            | Fact::Decided { .. }
+            | Fact::StopRequested { .. }
+            | Fact::Hinted { .. } => self.work(RunActivity::Steps),
         }
+    }
+
+    // Begins an activity of a run at work.
+    fn work(&mut self, activity: RunActivity) {
+        self.status = RunStatus::Active;
+        self.clock.begin(activity);
     }
 
     fn step_gate(&mut self, entry: &JournalEntry) {
@@ -238,41 +299,12 @@ impl RunOverview {
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "other facts are not counted")]
     fn count(&mut self, fact: &Fact) {
-        match fact {
-            Fact::ModelReplied { .. } => self.turns = self.turns.saturating_add(1),
-            Fact::ToolFinished { .. } | Fact::CheckRan { .. } => {
-                self.tool_calls = self.tool_calls.saturating_add(1);
-            }
-            Fact::RetryScheduled { .. } => self.retries = self.retries.saturating_add(1),
-            Fact::TakenOver { .. } => self.takeovers = self.takeovers.saturating_add(1),
-            _ => {}
-        }
         if let Some(charge) = fact.charge() {
             self.spend.add(charge.reply);
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "other facts change none of these")]
-    fn note(&mut self, fact: &Fact) {
-        match fact {
-            Fact::ModelRequested { phase, .. } => self.phase = Some(*phase),
-            Fact::PhaseFinished {
-                output: PhaseOutput::Prove { proof },
-            } => self.evidence = Some(proof.level),
-            Fact::ReportSettled {
-                outcome: OutboundOutcome::Done(receipt),
-                ..
-            } => self.received(receipt),
-            _ => {}
-        }
-    }
-
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "other receipts name nothing that lasts"
-    )]
     fn received(&mut self, receipt: &OutboundReceipt) {
         match receipt {
             OutboundReceipt::Pushed { branch, .. } => self.branch = Some(branch.clone()),
@@ -282,7 +314,10 @@ impl RunOverview {
                     self.pull_requests.push(opened.clone());
                 }
             }
-            _ => {}
+            // These receipts name nothing that lasts.
+            OutboundReceipt::DecisionAsked { .. }
+            | OutboundReceipt::Told
+            | OutboundReceipt::Rehearsed { .. } => {}
         }
     }
 }
