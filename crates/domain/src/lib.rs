@@ -182,7 +182,7 @@ pub use spend::{
     BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,
     SpendKey, SpendSum, SpendWindow, TicketCost, TicketLimits,
 };
-pub use stop::{GiveUp, StopReason, WithdrawalReason};
+pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
 pub use ticket::{TicketComment, TicketKey, TicketText, TrackerAccount};
 pub use time::Timestamp;

@@ -125,6 +125,21 @@ pub enum StopReason {
     },
 }
 
+/// Class of a stop reason, by its consequence for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopClass {
+    /// The job is done.
+    Completed,
+    /// A decision of people ended the run, or there was nothing to do.
+    Settled,
+    /// Journeyman could not finish by itself, so the ticket returns to its team.
+    GivenBack,
+    /// An external service failed permanently.
+    ServiceFailure,
+    /// Any other failure that a person has to resolve.
+    Failure,
+}
+
 /// Reason why a requested review is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -138,52 +153,57 @@ pub enum WithdrawalReason {
 }
 
 impl StopReason {
+    /// Returns the class of the reason.
+    pub const fn class(&self) -> StopClass {
+        // All variants are listed, so that a new reason has to be classified here.
+        match self {
+            Self::Completed => StopClass::Completed,
+            Self::NoChange { .. }
+            | Self::Stopped { .. }
+            | Self::Rejected { .. }
+            | Self::Superseded
+            | Self::Withdrawn { .. } => StopClass::Settled,
+            Self::TurnLimit { .. }
+            | Self::Stuck(_)
+            | Self::BudgetSpent { .. }
+            | Self::SetupFailed { .. }
+            | Self::ModelRefused
+            | Self::ContextTooLong
+            | Self::ReportRefused(_) => StopClass::GivenBack,
+            Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => {
+                StopClass::ServiceFailure
+            }
+            Self::Unfinished { .. }
+            | Self::ChecksFail { .. }
+            | Self::SharedBudgetSpent(_)
+            | Self::PriceUnknown { .. }
+            | Self::NoPlan
+            | Self::GivenUp { .. }
+            | Self::RevisionLimit { .. }
+            | Self::UnsupportedJob
+            | Self::JournalUnreadable
+            | Self::JournalLost => StopClass::Failure,
+        }
+    }
+
     /// Returns true after a permanent failure of an external service: work on the ticket stops until a person
     /// requests it again.
     pub const fn breaks_circuit(&self) -> bool {
-        // All variants are listed, so that a new reason has to be classified here.
-        match self {
-            Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => true,
-            Self::Completed
-            | Self::NoChange { .. }
-            | Self::Unfinished { .. }
-            | Self::ChecksFail { .. }
-            | Self::TurnLimit { .. }
-            | Self::NoPlan
-            | Self::Stuck(_)
-            | Self::BudgetSpent { .. }
-            | Self::SharedBudgetSpent(_)
-            | Self::PriceUnknown { .. }
-            | Self::Stopped { .. }
-            | Self::Rejected { .. }
-            | Self::GivenUp { .. }
-            | Self::RevisionLimit { .. }
-            | Self::ModelRefused
-            | Self::ContextTooLong
-            | Self::SetupFailed { .. }
-            | Self::ReportRefused(_)
-            | Self::UnsupportedJob
-            | Self::JournalUnreadable
-            | Self::JournalLost
-            | Self::Superseded
-            | Self::Withdrawn { .. } => false,
-        }
+        matches!(self.class(), StopClass::ServiceFailure)
     }
 
     /// Returns true when Journeyman could not finish by itself: the ticket returns to its team, and assigning
     /// it again requests new work.
     pub const fn gives_back(&self) -> bool {
-        let is_stuck = matches!(
-            self,
-            Self::TurnLimit { .. }
-                | Self::Stuck(_)
-                | Self::BudgetSpent { .. }
-                | Self::SetupFailed { .. }
-                | Self::ModelRefused
-                | Self::ContextTooLong
-                | Self::ReportRefused { .. }
-        );
-        self.breaks_circuit() || is_stuck
+        matches!(self.class(), StopClass::GivenBack | StopClass::ServiceFailure)
+    }
+
+    /// Returns true when a person has to act: the run failed, and no person wanted its end.
+    pub const fn is_failure(&self) -> bool {
+        match self.class() {
+            StopClass::Completed | StopClass::Settled => false,
+            StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => true,
+        }
     }
 
     /// Returns the time at which the reason ends by waiting, if it is known.
@@ -270,6 +290,37 @@ impl GiveUp {
             Self::Blocked => "blocked",
             Self::TooLarge => "too_large",
             Self::Duplicate => "duplicate",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_determines_consequences_for_people() {
+        let failed = StopReason::ModelFailed {
+            detail: "529".to_owned(),
+        };
+        let consequences = |reason: &StopReason| {
+            [
+                ("breaks circuit", reason.breaks_circuit()),
+                ("gives back", reason.gives_back()),
+                ("is failure", reason.is_failure()),
+            ]
+            .into_iter()
+            .filter_map(|(name, holds)| holds.then_some(name))
+            .collect::<Vec<_>>()
+        };
+        for (reason, expected) in [
+            (StopReason::Completed, vec![]),
+            (StopReason::Superseded, vec![]),
+            (StopReason::NoPlan, vec!["is failure"]),
+            (StopReason::ModelRefused, vec!["gives back", "is failure"]),
+            (failed, vec!["breaks circuit", "gives back", "is failure"]),
+        ] {
+            assert_eq!(consequences(&reason), expected, "{reason:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use api::types::{RunState, RunView};
 use domain::{
-    DecisionVerdict, Dollars, StopReason, Timestamp, WaitCondition, address::percent_encode,
+    DecisionVerdict, Dollars, StopClass, StopReason, Timestamp, WaitCondition, address::percent_encode,
     text::escape_hidden,
 };
 
@@ -103,24 +103,12 @@ pub(crate) fn describe_run_state(run: &RunView) -> (String, &'static str) {
     }
 }
 
-/// Returns true if a person has to act: the run failed, and no person wanted its end.
-pub(crate) const fn needs_a_look(stop: &StopReason) -> bool {
-    !matches!(
-        stop,
-        StopReason::Completed
-            | StopReason::NoChange { .. }
-            | StopReason::Stopped { .. }
-            | StopReason::Rejected { .. }
-            | StopReason::Superseded
-            | StopReason::Withdrawn { .. }
-    )
-}
-
+/// Returns the style class of a stop reason.
 pub(crate) const fn stop_tone(stop: &StopReason) -> &'static str {
-    match stop {
-        StopReason::Completed => "good",
-        stop if needs_a_look(stop) => "bad",
-        _ => "soft",
+    match stop.class() {
+        StopClass::Completed => "good",
+        StopClass::Settled => "soft",
+        StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => "bad",
     }
 }
 

@@ -1,8 +1,8 @@
 //! Lines about the run itself and about decisions of people.
 
 use domain::{
-    CommitId, DecisionVerdict, EffortEstimate, GateDecision, RunFence, RunLimits, StopReason, TicketNews,
-    Timestamp, Trigger, WaitCondition, WorkClass,
+    CommitId, DecisionVerdict, EffortEstimate, GateDecision, RunFence, RunLimits, StopClass, StopReason,
+    TicketNews, Timestamp, Trigger, WaitCondition, WorkClass,
 };
 
 use super::{Tone, Who, line::TimelineLine};
@@ -102,15 +102,11 @@ pub(super) fn render_head_move(head: &CommitId, by: Option<&str>) -> TimelineLin
 }
 
 pub(super) fn render_run_end(reason: &StopReason) -> TimelineLine {
-    let tone = match reason {
-        StopReason::Completed => Tone::Good,
+    let tone = match reason.class() {
+        StopClass::Completed => Tone::Good,
         // A decision of people ends these runs, or there was nothing to do: no failure.
-        StopReason::NoChange { .. }
-        | StopReason::Stopped { .. }
-        | StopReason::Rejected { .. }
-        | StopReason::Superseded
-        | StopReason::Withdrawn { .. } => Tone::Soft,
-        _ => Tone::Bad,
+        StopClass::Settled => Tone::Soft,
+        StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => Tone::Bad,
     };
     with_detail(
         TimelineLine::new(Who::Planner, format_end("run finished", reason)),

@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 
 use api::types::{CredentialView, DeadView, RulesView, RunState, RunView, RunsQuery, StopAllView};
+use domain::StopReason;
 use maud::{Markup, html};
 
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::{
-        describe_stop, format_instant, make_visible, needs_a_look, run_path, shorten_text, stop_detail,
-        ticket_path,
-    },
+    words::{describe_stop, format_instant, make_visible, run_path, shorten_text, stop_detail, ticket_path},
 };
 
 /// Candidates for the list, as the API returned them.
@@ -78,7 +76,7 @@ impl AttentionItems {
         // The API lists the newest run first, so the first one of a ticket is its last run.
         let mut seen = BTreeSet::new();
         let last = self.runs.iter().filter(|run| seen.insert(run.ticket.as_str()));
-        last.filter(|run| run.stop.as_ref().is_some_and(needs_a_look))
+        last.filter(|run| run.stop.as_ref().is_some_and(StopReason::is_failure))
             .collect()
     }
 }

@@ -36,22 +36,43 @@ pub(crate) fn retry_scheduled(
     count: (u32, u32),
     due: Timestamp,
 ) -> Vec<String> {
-    if let StopReason::SharedBudgetSpent(budget) = reason {
-        return vec![
-            format!("The {job} run pauses: {}.", shared_budget(budget)),
-            format!("It goes on at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
-            describe_budget_raise(budget),
-        ];
-    }
     let (attempt, most) = count;
     let (what, detail) = match reason {
+        StopReason::SharedBudgetSpent(budget) => {
+            return vec![
+                format!("The {job} run pauses: {}.", shared_budget(budget)),
+                format!("It goes on at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
+                describe_budget_raise(budget),
+            ];
+        }
         StopReason::ModelFailed { detail } => ("the model provider failed", detail.as_str()),
         StopReason::WorkspaceUnavailable { detail } => ("no workspace could be opened", detail.as_str()),
         StopReason::ReportFailed { detail } => (
             "GitHub or Jira did not accept what it had to write there",
             detail.as_str(),
         ),
-        other => ("the run failed", other.as_str()),
+        StopReason::Completed
+        | StopReason::NoChange { .. }
+        | StopReason::Unfinished { .. }
+        | StopReason::ChecksFail { .. }
+        | StopReason::TurnLimit { .. }
+        | StopReason::Stuck(_)
+        | StopReason::BudgetSpent { .. }
+        | StopReason::PriceUnknown { .. }
+        | StopReason::NoPlan
+        | StopReason::Stopped { .. }
+        | StopReason::Rejected { .. }
+        | StopReason::GivenUp { .. }
+        | StopReason::RevisionLimit { .. }
+        | StopReason::ModelRefused
+        | StopReason::ContextTooLong
+        | StopReason::SetupFailed { .. }
+        | StopReason::ReportRefused(_)
+        | StopReason::UnsupportedJob
+        | StopReason::JournalUnreadable
+        | StopReason::JournalLost
+        | StopReason::Superseded
+        | StopReason::Withdrawn { .. } => ("the run failed", reason.as_str()),
     };
     vec![
         format!("The {job} run pauses: {what} ({}).", format_code(detail)),

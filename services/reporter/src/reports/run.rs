@@ -1,7 +1,7 @@
 //! Reports of a run: its start, progress and end, the decisions that it waits for, and its rehearsal.
 
 use domain::{
-    Job, OutboundReceipt, OutboundRequest, PushProposal, RehearsedEffects, StopReason,
+    Job, OutboundReceipt, OutboundRequest, PushProposal, RehearsedEffects, StopClass, StopReason,
     report::{
         EffortForecast, PlanProposed, ProgressUpdate, QuestionAsked, RehearsalRequest, RetryScheduled,
         RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkStarted,
@@ -139,10 +139,16 @@ impl ReportKind for RunStopped {
     }
 
     fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
-        Some(match &self.reason {
-            StopReason::Stopped { .. } | StopReason::Rejected { .. } => WorkEnd::Stopped,
-            StopReason::Completed => WorkEnd::Done,
-            _ => WorkEnd::Failed,
+        let is_by_person = matches!(
+            self.reason,
+            StopReason::Stopped { .. } | StopReason::Rejected { .. }
+        );
+        Some(match self.reason.class() {
+            StopClass::Completed => WorkEnd::Done,
+            StopClass::Settled if is_by_person => WorkEnd::Stopped,
+            StopClass::Settled | StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => {
+                WorkEnd::Failed
+            }
         })
     }
 

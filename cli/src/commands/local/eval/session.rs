@@ -300,7 +300,25 @@ fn describe_infrastructure_failure(reason: &StopReason) -> Option<String> {
         | StopReason::ReportFailed { detail } => detail.as_str(),
         StopReason::SetupFailed { .. } => "the setup commands failed",
         StopReason::JournalLost | StopReason::JournalUnreadable | StopReason::PriceUnknown { .. } => "",
-        _ => return None,
+        StopReason::Completed
+        | StopReason::NoChange { .. }
+        | StopReason::Unfinished { .. }
+        | StopReason::ChecksFail { .. }
+        | StopReason::TurnLimit { .. }
+        | StopReason::Stuck(_)
+        | StopReason::BudgetSpent { .. }
+        | StopReason::SharedBudgetSpent(_)
+        | StopReason::NoPlan
+        | StopReason::Stopped { .. }
+        | StopReason::Rejected { .. }
+        | StopReason::GivenUp { .. }
+        | StopReason::RevisionLimit { .. }
+        | StopReason::ModelRefused
+        | StopReason::ContextTooLong
+        | StopReason::ReportRefused(_)
+        | StopReason::UnsupportedJob
+        | StopReason::Superseded
+        | StopReason::Withdrawn { .. } => return None,
     };
     let name = reason.as_str();
     Some(if detail.is_empty() {
