@@ -13,6 +13,10 @@ impl RequestProperties for BranchPush {
         Some(&self.repository)
     }
 
+    fn push(&self) -> Option<&BranchPush> {
+        Some(self)
+    }
+
     fn summary(&self) -> String {
         format!("push {} at {}", self.branch, self.head.short())
     }
@@ -32,6 +36,10 @@ pub struct WorkDelivered {
 impl RequestProperties for WorkDelivered {
     fn repository(&self) -> Option<&RepositoryName> {
         Some(&self.push.repository)
+    }
+
+    fn push(&self) -> Option<&BranchPush> {
+        Some(&self.push)
     }
 
     fn summary(&self) -> String {
@@ -197,6 +205,10 @@ impl RequestProperties for PushProposal {
 
     fn asks_about(&self) -> Option<&CommitId> {
         Some(&self.push.head)
+    }
+
+    fn push(&self) -> Option<&BranchPush> {
+        Some(&self.push)
     }
 
     fn summary(&self) -> String {

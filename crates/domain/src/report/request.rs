@@ -1,5 +1,6 @@
 //! Common properties of all requests to the reporter.
 
+use super::BranchPush;
 use crate::{CommitId, RepositoryName};
 
 /// Properties that each request to the reporter provides.
@@ -11,6 +12,11 @@ pub(super) trait RequestProperties {
 
     /// The commit or plan that a person is asked to decide about.
     fn asks_about(&self) -> Option<&CommitId> {
+        None
+    }
+
+    /// The push that it contains, with the pack of the commits.
+    fn push(&self) -> Option<&BranchPush> {
         None
     }
 

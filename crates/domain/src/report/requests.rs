@@ -166,6 +166,11 @@ impl OutboundAction {
         self.as_request().asks_about()
     }
 
+    /// The push that it contains, with the pack of the commits.
+    pub fn push(&self) -> Option<&BranchPush> {
+        self.as_request().push()
+    }
+
     /// Returns true when its outcome is the result of a tool call of the model.
     pub fn answers_call(&self) -> bool {
         self.as_request().answers_call()
@@ -195,5 +200,23 @@ impl RequestProperties for RehearsalRequest {
 
     fn summary(&self) -> String {
         format!("tell what {} would write, and write nothing", self.job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{OutboundRequest, record_format::decode_stored_record};
+
+    #[test]
+    fn stored_request_with_pack_has_push() {
+        let lines = include_str!("../../tests/stored/v1/report.jsonl").lines();
+        for line in lines {
+            let OutboundRequest { request, .. } = decode_stored_record(line.as_bytes()).unwrap();
+            let stored = serde_json::to_value(&request).unwrap();
+            let push = request
+                .push()
+                .map(|push| serde_json::to_value(&push.pack).unwrap());
+            assert_eq!(push.as_ref(), stored.get("pack"), "{line}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Packs in the object store that a run still needs.
 
-use domain::{ObjectRef, OutboundAction, OutboundOutcome};
+use domain::{ObjectRef, OutboundOutcome};
 
 use super::PlannerRunState;
 use super::state::ReportState;
@@ -41,9 +41,31 @@ fn unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
         report.outcome,
         Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_))
     );
-    match &report.request {
-        OutboundAction::PushBranch(push) if is_open => Some(push.pack.clone()),
-        OutboundAction::DecisionNeeded(proposal) if is_open => Some(proposal.push.pack.clone()),
-        _ => None,
+    let push = report.request.push().filter(|_| is_open);
+    push.map(|push| push.pack.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{OutboundRequest, record_format::decode_stored_record};
+
+    use super::*;
+
+    #[test]
+    fn open_request_keeps_its_pack() {
+        let lines = include_str!("../../../../../crates/domain/tests/stored/v1/report.jsonl").lines();
+        for line in lines {
+            let OutboundRequest { id, at, request, .. } = decode_stored_record(line.as_bytes()).unwrap();
+            let stored = serde_json::to_value(&request).unwrap();
+            let report = ReportState {
+                id,
+                request,
+                at,
+                outcome: None,
+                is_void: false,
+            };
+            let pack = unpushed_pack(&report).map(|pack| serde_json::to_value(pack).unwrap());
+            assert_eq!(pack.as_ref(), stored.get("pack"), "{line}");
+        }
     }
 }
