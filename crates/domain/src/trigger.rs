@@ -105,6 +105,15 @@ pub enum TriggerReason {
 }
 
 impl TriggerReason {
+    /// Returns the requested job; `None` for other events.
+    pub fn job_request(&self) -> Option<&JobRequest> {
+        if let Self::JobRequested(request) = self {
+            Some(request)
+        } else {
+            None
+        }
+    }
+
     /// Returns the job of the run that the event opens; `None` when it opens none.
     pub fn job(&self) -> Option<Job> {
         match self {

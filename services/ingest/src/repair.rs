@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use domain::{
     ChecksConclusion, ChecksSummary, CiRules, FailedCheck, FailureClass, Job, JobRequest, JobSubject,
-    OutboundOutcome, OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, SuspectChanges,
-    TicketBackground, TicketKey, Trigger, TriggerReason, fingerprint_failure,
+    OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, SuspectChanges, TicketBackground, TicketKey,
+    Trigger, TriggerReason, fingerprint_failure,
 };
 
 use crate::{
@@ -75,15 +75,14 @@ pub(crate) fn find_suspects(
     let PullRequestRef {
         repository, number, ..
     } = &checks.pull_request;
-    let passed = |trigger: &Trigger| match &trigger.reason {
-        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier))
-            if earlier.conclusion == ChecksConclusion::Success
-                && earlier.pull_request == checks.pull_request
-                && earlier.head != checks.head =>
-        {
-            Some(earlier.head.clone())
-        }
-        _ => None,
+    let passed = |trigger: &Trigger| {
+        let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier)) = &trigger.reason else {
+            return None;
+        };
+        let has_passed = earlier.conclusion == ChecksConclusion::Success
+            && earlier.pull_request == checks.pull_request
+            && earlier.head != checks.head;
+        has_passed.then(|| earlier.head.clone())
     };
     if let Some(green) = history.iter().rev().find_map(passed) {
         let files = facts.changed_since(repository, &green, &checks.head)?;
@@ -107,13 +106,13 @@ fn is_all_not_ours(checks: &ChecksSummary) -> bool {
 
 /// True when the failed jobs of this commit were rerun before.
 fn has_run_again(checks: &ChecksSummary, history: &[Trigger]) -> bool {
-    history.iter().any(|trigger| match &trigger.reason {
-        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier)) => {
-            earlier.pull_request == checks.pull_request
-                && earlier.head == checks.head
-                && !earlier.rerun.is_empty()
-        }
-        _ => false,
+    history.iter().any(|trigger| {
+        let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier)) = &trigger.reason else {
+            return false;
+        };
+        earlier.pull_request == checks.pull_request
+            && earlier.head == checks.head
+            && !earlier.rerun.is_empty()
     })
 }
 
@@ -134,10 +133,8 @@ pub(crate) fn find_last_request(history: &[Trigger]) -> Option<&JobRequest> {
 }
 
 fn find_implement_request(trigger: &Trigger) -> Option<&JobRequest> {
-    match &trigger.reason {
-        TriggerReason::JobRequested(request) if request.job == Job::Implement => Some(&**request),
-        _ => None,
-    }
+    let request = trigger.reason.job_request();
+    request.filter(|request| request.job == Job::Implement)
 }
 
 fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
@@ -185,12 +182,9 @@ fn list_repairs<'a>(
     history: &'a [Trigger],
     ours: &'a PullRequestRef,
 ) -> impl Iterator<Item = RequestedRepair<'a>> {
-    let about = |trigger: &'a Trigger| match &trigger.reason {
-        TriggerReason::JobRequested(request) => match &request.about {
-            JobSubject::Checks(checks) if checks.pull_request == *ours => Some(&**checks),
-            _ => None,
-        },
-        _ => None,
+    let about = |trigger: &'a Trigger| {
+        let checks = trigger.reason.job_request()?.about.checks();
+        checks.filter(|checks| checks.pull_request == *ours)
     };
     let numbered = history.iter().zip(1..);
     numbered.filter_map(move |(trigger, next)| {
@@ -203,19 +197,17 @@ fn list_repairs<'a>(
 
 /// True when another author made the first push to the pull request.
 fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
-    let by_others = history.iter().find_map(|trigger| match &trigger.reason {
-        TriggerReason::PullRequest(PullRequestEvent::PushedByOthers(pushed))
-            if pushed.pull_request == *ours =>
-        {
-            Some(true)
+    let by_others = history.iter().find_map(|trigger| {
+        if let TriggerReason::PullRequest(PullRequestEvent::PushedByOthers(pushed)) = &trigger.reason {
+            return (pushed.pull_request == *ours).then_some(true);
         }
-        TriggerReason::ReportSettled(settled) => match &settled.outcome {
-            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, .. }) if *branch == ours.branch => {
-                Some(false)
-            }
-            _ => None,
-        },
-        _ => None,
+        let TriggerReason::ReportSettled(settled) = &trigger.reason else {
+            return None;
+        };
+        let OutboundReceipt::Pushed { branch, .. } = settled.outcome.receipt()? else {
+            return None;
+        };
+        (*branch == ours.branch).then_some(false)
     });
     by_others == Some(true)
 }

@@ -1,9 +1,7 @@
 //! Difference of a pull request since our last review: its current patches against those that the trigger of that
 //! review contains.
 
-use domain::{
-    CommitId, Job, JobSubject, PullRequestFile, ReviewedChange, SinceReview, Trigger, TriggerReason,
-};
+use domain::{CommitId, Job, PullRequestFile, ReviewedChange, SinceReview, Trigger};
 
 // Limit of compared line pairs. The table of the longest common subsequence takes four bytes for each.
 const MOST_PAIRS: usize = 4_000_000;
@@ -23,13 +21,8 @@ pub(crate) fn find_changes_since(
 }
 
 fn reviewed_change(trigger: &Trigger) -> Option<&ReviewedChange> {
-    match &trigger.reason {
-        TriggerReason::JobRequested(request) if request.job == Job::Review => match &request.about {
-            JobSubject::Change(change) => Some(change),
-            _ => None,
-        },
-        _ => None,
-    }
+    let request = trigger.reason.job_request()?;
+    request.about.change().filter(|_| request.job == Job::Review)
 }
 
 /// Changed files since the review, each with the lines that were added or removed since.

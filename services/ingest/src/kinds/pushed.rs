@@ -90,9 +90,9 @@ impl EventKind for PushEvent {
         }
         // Listings lag behind pushes. A head on which our later work is based is not a push of
         // another author.
-        let is_earlier = |trigger: &Trigger| match &trigger.reason {
-            TriggerReason::JobRequested(request) => request.about.base() == Some(&self.head),
-            _ => false,
+        let is_earlier = |trigger: &Trigger| {
+            let request = trigger.reason.job_request();
+            request.is_some_and(|request| request.about.base() == Some(&self.head))
         };
         let opened = facts.record(&self.repository, &ours.number)?.as_ref();
         if opened.is_some_and(|record| record.head.as_ref() == Some(&self.head))

@@ -189,10 +189,7 @@ fn find_round_limit(
     history: &[Trigger],
     rules: &RepositoryRules,
 ) -> Option<&'static str> {
-    let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
-        TriggerReason::JobRequested(request) => request.about.round(),
-        _ => None,
-    });
+    let rounds = list_rounds(history);
     let of_program = |earlier: &&ReviewRound| {
         earlier.by_program
             && earlier.pull_request == round.pull_request
@@ -279,6 +276,12 @@ fn truncate_hunk(whole: &str) -> String {
     lines.join("\n")
 }
 
+/// Reviews that jobs of the ticket were asked to address, oldest first.
+fn list_rounds(history: &[Trigger]) -> impl Iterator<Item = &ReviewRound> {
+    let requests = history.iter().filter_map(|trigger| trigger.reason.job_request());
+    requests.filter_map(|request| request.about.round())
+}
+
 /// Leaves threads to people after the allowed number of rounds, with one notice per thread. `None` when nothing else is
 /// requested.
 fn leave_worn_threads(
@@ -287,10 +290,7 @@ fn leave_worn_threads(
     rules: &RepositoryRules,
 ) -> Option<ReviewRound> {
     let earlier = || {
-        let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
-            TriggerReason::JobRequested(request) => request.about.round(),
-            _ => None,
-        });
+        let rounds = list_rounds(history);
         rounds.filter(|earlier| earlier.pull_request == round.pull_request && earlier.id != round.id)
     };
     let most = rules.review.max_rounds;

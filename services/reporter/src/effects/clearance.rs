@@ -252,10 +252,7 @@ impl<'a> TicketRecords<'a> {
     /// Returns the reviews that runs of the ticket were asked to work on.
     async fn rounds(&self) -> Result<impl Iterator<Item = &ReviewRound>, EffectError> {
         let triggers = self.triggers().await?.iter();
-        Ok(triggers.filter_map(|(_, trigger)| match &trigger.reason {
-            TriggerReason::JobRequested(request) => request.about.round(),
-            _ => None,
-        }))
+        Ok(triggers.filter_map(|(_, trigger)| trigger.reason.job_request()?.about.round()))
     }
 
     async fn check_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<(), EffectError> {
@@ -272,10 +269,7 @@ impl<'a> TicketRecords<'a> {
             .triggers()
             .await?
             .iter()
-            .filter_map(|(_, trigger)| match &trigger.reason {
-                TriggerReason::JobRequested(request) => request.about.change(),
-                _ => None,
-            });
+            .filter_map(|(_, trigger)| trigger.reason.job_request()?.about.change());
         let is_it = |change: &ReviewedChange| {
             change.pull_request.repository == *repository && change.pull_request.number == number
         };

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
-use domain::{CommitId, PullRequestRef, ReviewRound, ReviewThread, TriggerReason};
+use domain::{CommitId, PullRequestRef, ReviewRound, ReviewThread};
 use git::BareRepository;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
@@ -88,10 +88,7 @@ impl ResolveThread {
         let rounds = read
             .iter()
             .filter_map(|(_, trigger)| trigger.as_ref().ok())
-            .filter_map(|trigger| match &trigger.reason {
-                TriggerReason::JobRequested(request) => request.about.round(),
-                _ => None,
-            });
+            .filter_map(|trigger| trigger.reason.job_request()?.about.round());
         // The newest round, because a thread may be part of several reviews.
         let Some((round, thread)) = rounds
             .filter_map(|round| Some((round, self.thread_in(round)?)))
