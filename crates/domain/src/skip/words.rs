@@ -119,10 +119,22 @@ impl SkipReason {
 
     /// Returns true when the same request can succeed after the cause is removed.
     pub const fn can_be_retried(&self) -> bool {
-        !matches!(
-            self,
-            Self::UnclearDecision { .. } | Self::NoIssues | Self::MayNotAsk { .. } | Self::ChecksWait { .. }
-        )
+        match self {
+            Self::UnclearDecision { .. }
+            | Self::NoIssues
+            | Self::MayNotAsk { .. }
+            | Self::ChecksWait { .. } => false,
+            Self::NotAllowed { .. }
+            | Self::NoWritePermission { .. }
+            | Self::Bot { .. }
+            | Self::Phrase { .. }
+            | Self::Label { .. }
+            | Self::PullRequestExists { .. }
+            | Self::StatusLeft { .. }
+            | Self::TextChanged { .. }
+            | Self::UnclearRepository { .. }
+            | Self::Unreadable => true,
+        }
     }
 }
 

@@ -252,18 +252,18 @@ impl ReportKind for ReactionRequest {
 impl ReportKind for SkipReason {
     /// An unauthorized request is answered where it was made, and the status comment stays unchanged.
     fn heard(&self) -> NoticePlace {
-        match self {
-            Self::MayNotAsk { .. } => NoticePlace::Apart,
-            _ => NoticePlace::InStatus,
+        if let Self::MayNotAsk { .. } = self {
+            NoticePlace::Apart
+        } else {
+            NoticePlace::InStatus
         }
     }
 
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
-        match self {
-            Self::MayNotAsk { on: Some(ours), .. } => {
-                CommentThread::GitHub(ours.repository.clone(), ours.number)
-            }
-            _ => CommentThread::of(ticket),
+        if let Self::MayNotAsk { on: Some(ours), .. } = self {
+            CommentThread::GitHub(ours.repository.clone(), ours.number)
+        } else {
+            CommentThread::of(ticket)
         }
     }
 
