@@ -171,9 +171,10 @@ impl FolderCheckRunner {
 
 impl FolderCheckResult {
     fn with(self, other: Self) -> Self {
-        let (outcome, reason) = match self.outcome {
-            CheckOutcome::Green => (other.outcome, other.reason),
-            _ => (self.outcome, self.reason),
+        let (outcome, reason) = if self.outcome == CheckOutcome::Green {
+            (other.outcome, other.reason)
+        } else {
+            (self.outcome, self.reason)
         };
         Self {
             outcome,

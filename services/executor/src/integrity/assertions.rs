@@ -65,7 +65,16 @@ pub(super) fn empty_assertion(language: SourceLanguage, line: &str) -> Option<&'
                     .captures(line)
                     .is_some_and(|sides| is_same(&sides[1], &sides[2]))
         }
-        _ => false,
+        SourceLanguage::Go
+        | SourceLanguage::Rust
+        | SourceLanguage::Jvm
+        | SourceLanguage::Php
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp
+        | SourceLanguage::Sql
+        | SourceLanguage::Shell
+        | SourceLanguage::Yaml
+        | SourceLanguage::Other => false,
     };
     let is_same_twice = CALLED_EQUAL.first(line).is_some_and(|arguments| {
         let arguments = split_arguments(arguments);

@@ -452,7 +452,13 @@ fn is_collected(path: &str) -> bool {
             name.ends_with("_spec.rb") || name.ends_with("_test.rb") || name.starts_with("test_")
         }
         SourceLanguage::Php => name.ends_with("Test.php"),
-        _ => true,
+        SourceLanguage::Rust
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp
+        | SourceLanguage::Sql
+        | SourceLanguage::Shell
+        | SourceLanguage::Yaml
+        | SourceLanguage::Other => true,
     }
 }
 

@@ -28,7 +28,16 @@ pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
         SourceLanguage::Script => mark_blocks(&lines, &SCRIPT_TESTS, &mut marked),
         SourceLanguage::Python => mark_examples(&lines, &PYTHON_EXAMPLE, &mut marked),
         SourceLanguage::Other if path.ends_with(".ex") => mark_examples(&lines, &ELIXIR_EXAMPLE, &mut marked),
-        _ => {}
+        SourceLanguage::Go
+        | SourceLanguage::Jvm
+        | SourceLanguage::Ruby
+        | SourceLanguage::Php
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp
+        | SourceLanguage::Sql
+        | SourceLanguage::Shell
+        | SourceLanguage::Yaml
+        | SourceLanguage::Other => {}
     }
     marked
 }

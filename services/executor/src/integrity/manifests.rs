@@ -164,7 +164,10 @@ fn flatten_json(path: &str, value: &serde_json::Value, values: &mut ManifestValu
             }
         }
         serde_json::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
-        value => drop(values.insert(path.to_owned(), value.to_string())),
+        serde_json::Value::Array(_)
+        | serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_) => drop(values.insert(path.to_owned(), value.to_string())),
     }
 }
 
@@ -181,7 +184,11 @@ fn flatten_toml(path: &str, value: &toml::Value, values: &mut ManifestValues) {
             }
         }
         toml::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
-        value => drop(values.insert(path.to_owned(), value.to_string())),
+        toml::Value::Array(_)
+        | toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_) => drop(values.insert(path.to_owned(), value.to_string())),
     }
 }
 

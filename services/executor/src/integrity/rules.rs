@@ -39,12 +39,16 @@ fn check_changed_file(file: &ChangedFile) -> Vec<ChangeFinding> {
         )),
         FilePurpose::Lock => found.push(report_whole_file(file, "lockfile_changed", "pinned versions")),
         FilePurpose::Ci => found.extend(jobs_gone(file, &changed.removed)),
-        // Manifests that can be parsed are compared as documents in `manifests`.
-        _ if manifests::is_parsed(file) => {}
-        _ if MANIFEST.is_match(&file.path) => {
-            found.extend(check_settings_lines(file, &changed.added, &changed.removed))
+        FilePurpose::Test
+        | FilePurpose::Expected
+        | FilePurpose::Generated
+        | FilePurpose::Docs
+        | FilePurpose::Product => {
+            // Manifests that can be parsed are compared as documents in `manifests`.
+            if !manifests::is_parsed(file) && MANIFEST.is_match(&file.path) {
+                found.extend(check_settings_lines(file, &changed.added, &changed.removed));
+            }
         }
-        _ => {}
     }
     found
 }

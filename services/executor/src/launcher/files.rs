@@ -54,7 +54,18 @@ impl WorkspaceFiles {
             FileTask::BeginCheck => self.begin(place, beside),
             FileTask::EnterCheck => self.entered(),
             FileTask::EndCheck => self.end(),
-            _ => return None,
+            FileTask::Open
+            | FileTask::Stat
+            | FileTask::List { .. }
+            | FileTask::ReadLink
+            | FileTask::WriteLink { .. }
+            | FileTask::Create { .. }
+            | FileTask::Replace
+            | FileTask::FinishReplace
+            | FileTask::Remove
+            | FileTask::RemoveEmptyFolders
+            | FileTask::MakeFolder
+            | FileTask::ShowFolders => return None,
         };
         Some(done.map_or_else(|error| refuse_task(&error), |()| RunnerAnswer::Done))
     }

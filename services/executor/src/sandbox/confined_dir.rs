@@ -110,7 +110,12 @@ impl ConfinedDir {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => stat.st_mode & 0o777,
                 FileType::Symlink => return Err(Errno::LOOP.into()),
-                _ => return Err(Errno::ISDIR.into()),
+                FileType::Directory
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => return Err(Errno::ISDIR.into()),
             },
             Err(Errno::NOENT) => 0o644,
             Err(error) => return Err(error.into()),

@@ -151,7 +151,9 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
         Value::Object(object) => Ok(object),
         Value::Null => Ok(Map::new()),
         Value::String(inner) if inner.trim_start().starts_with('{') => parse_object(&inner),
-        _ => Err("The input must be a JSON object. Call the tool again with one.".to_owned()),
+        Value::String(_) | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err("The input must be a JSON object. Call the tool again with one.".to_owned())
+        }
     }
 }
 
@@ -208,7 +210,7 @@ fn parse_integer(value: &Value) -> Option<i64> {
             let text = text.trim();
             text.strip_suffix(".0").unwrap_or(text).parse().ok()
         }
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

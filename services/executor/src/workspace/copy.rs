@@ -125,7 +125,11 @@ impl<'a> FolderCopy<'a> {
                 }
                 FileType::RegularFile => self.file(from, to, name, &path, is_noted)?,
                 FileType::Symlink => self.link(from, to, name, &path, is_noted)?,
-                _ => {}
+                FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => {}
             }
         }
         Ok(())

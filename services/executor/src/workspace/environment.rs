@@ -166,8 +166,13 @@ impl EnvironmentCopy<'_> {
         match met.kind {
             FileType::Symlink => Ok(to.write_link(&path, &from.read_link(&path)?)?),
             FileType::RegularFile => Ok(copy_file(from, to, &path, met.executable)?),
+            FileType::Directory => Ok(()),
             // Pipes and sockets are useless without the process that created them.
-            _ => Ok(()),
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Ok(()),
         }
     }
 

@@ -244,12 +244,13 @@ impl Workspace {
             return Err(self.limits.refusal(&largest));
         }
         let most = usize::try_from(self.limits.pack_bytes).unwrap_or(usize::MAX);
-        repository
-            .pack(new, &self.base, most)
-            .map_err(|error| match error {
-                git::Error::BadPack(_) => self.limits.refusal(&largest),
-                other => other.into(),
-            })
+        repository.pack(new, &self.base, most).map_err(|error| {
+            if let git::Error::BadPack(_) = error {
+                self.limits.refusal(&largest)
+            } else {
+                error.into()
+            }
+        })
     }
 
     /// Refuses a commit that no snapshot could contain. Later commits cannot make its pack smaller.
