@@ -113,12 +113,10 @@ impl EventRouter {
     /// True when the Jira ticket itself is deleted. A missing part of an existing ticket is an error that needs a dead
     /// letter.
     async fn is_gone(&self, ticket: Option<&TicketKey>, failure: &EventFailure) -> bool {
-        match (ticket, failure) {
-            (Some(ticket @ TicketKey::Jira { .. }), EventFailure::Unknown(_)) => {
-                matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
-            }
-            _ => false,
-        }
+        let (Some(ticket @ TicketKey::Jira { .. }), EventFailure::Unknown(_)) = (ticket, failure) else {
+            return false;
+        };
+        matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
     }
 
     /// Gives up a finding: logs an error and publishes a dead letter.

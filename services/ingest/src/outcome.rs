@@ -47,12 +47,11 @@ impl EventOutcome {
 
     /// True when the checks of a head have ended for good. Rerun jobs will end again.
     pub(crate) fn is_settled(&self) -> bool {
-        let runs_again = |trigger: &Trigger| match &trigger.reason {
-            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => !checks.rerun.is_empty(),
-            _ => false,
-        };
         match self {
-            Self::Appended { trigger, .. } => !runs_again(trigger),
+            Self::Appended { trigger, .. } => !matches!(
+                &trigger.reason,
+                TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) if !checks.rerun.is_empty()
+            ),
             Self::Known(_) => true,
             Self::NoChecks | Self::NothingFailed | Self::Nothing(_) => false,
         }

@@ -149,12 +149,13 @@ impl EventRouter {
             && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
         {
             // A job that a question may start gets the same background as a direct request.
-            let job = match &mut job.about {
-                JobSubject::Question(question) => match &mut question.work {
-                    Some(work) => work,
-                    None => return follows,
-                },
-                _ => job,
+            let job = if let JobSubject::Question(question) = &mut job.about {
+                let Some(work) = &mut question.work else {
+                    return follows;
+                };
+                work
+            } else {
+                job
             };
             // The decision has set the requester; the background must not overwrite it.
             let requester = job.background.requester.take();
@@ -162,7 +163,18 @@ impl EventRouter {
             job.background = match job.job {
                 Job::Implement => self.background(&follows.ticket, issue, &job.repository).await,
                 Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
-                _ => return follows,
+                Job::Triage
+                | Job::Answer
+                | Job::Discuss
+                | Job::FixCi
+                | Job::AddressReview
+                | Job::Review
+                | Job::MarkReady
+                | Job::Finish
+                | Job::BackToDraft
+                | Job::Reopen
+                | Job::Rehearse
+                | Job::Remind => return follows,
             };
             job.background.requester = requester;
         }

@@ -166,12 +166,12 @@ fn parse_comment_id(job: Job, given: Option<Value>) -> Result<Option<String>, Ap
             "the job {job} takes no context.comment_id"
         )));
     }
-    let Some(id) = id else {
+    if id.is_none() {
         return Err(build_problem(
             "context.comment_id must be a number, its digits, or an id of GraphQL".to_owned(),
         ));
-    };
-    Ok(Some(id))
+    }
+    Ok(id)
 }
 
 /// Task of a job that has one.

@@ -85,10 +85,9 @@ pub(super) async fn retry_dead_letter(
         (what, _) => return Err(refuse_letter_retry(what)),
     };
     let outcome = order_maintenance(&router.queue, &by, task).await?;
-    match outcome {
-        // Another caller deleted the letter meanwhile. The record was handed over all the same.
-        MaintenanceOutcome::Missing if what != RecordKind::Report => {}
-        outcome => check_maintenance_outcome(outcome, || refuse_letter_retry(what))?,
+    // Another caller may have deleted the letter meanwhile. The record was handed over all the same.
+    if outcome != MaintenanceOutcome::Missing || what == RecordKind::Report {
+        check_maintenance_outcome(outcome, || refuse_letter_retry(what))?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }

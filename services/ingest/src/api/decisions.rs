@@ -140,7 +140,20 @@ pub(super) async fn would_retry(
                     reason.words(&TextMarkup::PLAIN)
                 )
             }
-            _ => format!("go on with {} where it waits", retry.ticket),
+            TriggerReason::ChecksCompleted(_)
+            | TriggerReason::HeadMoved { .. }
+            | TriggerReason::PullRequestMerged { .. }
+            | TriggerReason::MergedElsewhere { .. }
+            | TriggerReason::PullRequestClosed { .. }
+            | TriggerReason::PullRequestReopened { .. }
+            | TriggerReason::ReviewAwaited { .. }
+            | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::StopRequested { .. }
+            | TriggerReason::RetryRequested
+            | TriggerReason::Decided(_)
+            | TriggerReason::ReportSettled(_)
+            | TriggerReason::CostAsked { .. }
+            | TriggerReason::NewsArrived(_) => format!("go on with {} where it waits", retry.ticket),
         }),
         Err(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
     }

@@ -173,9 +173,9 @@ fn describe_planned_job(follows: &NewTrigger) -> Result<JobPlanned, ApiProblem> 
     let TriggerReason::JobRequested(job) = &follows.reason else {
         return Err(ApiProblem::Internal("no job follows".to_owned()));
     };
-    let pull_request = match &job.about {
-        JobSubject::Change(change) => Some(&change.pull_request),
-        about => about.pull_request().map(|(ours, _)| ours),
+    let pull_request = match job.about.change() {
+        Some(change) => Some(&change.pull_request),
+        None => job.about.pull_request().map(|(ours, _)| ours),
     };
     Ok(JobPlanned {
         ticket: follows.ticket.to_string(),
@@ -202,10 +202,11 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
 /// Job of a folder's ticket; a skip rule is a conflict.
 fn decide_folder_job(text: TextBody, rules: &RepositoryRules) -> Result<TriggerReason, ApiProblem> {
     let invalid = |problem: domain::RulesProblem| ApiProblem::Unprocessable(problem.to_string());
-    match job_request::decide_in_folder(text.summary, text.description, rules).map_err(invalid)? {
-        TriggerReason::Skipped(reason) => Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN))),
-        reason => Ok(reason),
+    let decided = job_request::decide_in_folder(text.summary, text.description, rules).map_err(invalid)?;
+    if let TriggerReason::Skipped(reason) = decided {
+        return Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN)));
     }
+    Ok(decided)
 }
 
 fn request_key(headers: &HeaderMap) -> Result<TriggerKey, ApiProblem> {

@@ -301,14 +301,13 @@ async fn read_pull_request_view(
 /// Text with which a folder's ticket was last started.
 async fn read_folder_view(router: &EventRouter, ticket: &TicketKey) -> Result<TicketTextView, ApiProblem> {
     let triggers = router.queue.triggers().read_each_after(ticket, 0).await?;
-    let texts = triggers
-        .into_iter()
-        .rev()
-        .filter_map(|(_, trigger)| match trigger.ok()?.reason {
-            TriggerReason::JobRequested(job) => Some(job.text),
-            _ => None,
-        });
-    let text = texts.into_iter().next();
+    let mut triggers = triggers.into_iter().rev();
+    let text = triggers.find_map(|(_, trigger)| {
+        let TriggerReason::JobRequested(job) = trigger.ok()?.reason else {
+            return None;
+        };
+        Some(job.text)
+    });
     let text = text.ok_or_else(|| ApiProblem::NotFound(format!("nothing is known of {ticket}")))?;
     Ok(build_text_view(ticket, text))
 }

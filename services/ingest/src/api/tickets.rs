@@ -47,9 +47,11 @@ pub(super) async fn show_ticket(
         .iter()
         .rev()
         .filter_map(|(_, trigger)| trigger.as_ref().ok())
-        .find_map(|trigger| match &trigger.reason {
-            TriggerReason::Skipped(reason) => Some(reason.words(&TextMarkup::PLAIN)),
-            _ => None,
+        .find_map(|trigger| {
+            let TriggerReason::Skipped(reason) = &trigger.reason else {
+                return None;
+            };
+            Some(reason.words(&TextMarkup::PLAIN))
         });
     let known: Vec<_> = triggers
         .iter()

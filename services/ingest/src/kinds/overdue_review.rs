@@ -92,11 +92,11 @@ fn list_reminder_times<'a>(
     ours: &'a PullRequestRef,
     since: Timestamp,
 ) -> impl Iterator<Item = Timestamp> + 'a {
-    let of_ours = move |trigger: &&Trigger| match &trigger.reason {
-        TriggerReason::PullRequest(PullRequestEvent::ReviewAwaited(awaited)) => {
-            awaited.pull_request == *ours && trigger.at >= since
-        }
-        _ => false,
+    let of_ours = move |trigger: &&Trigger| {
+        let TriggerReason::PullRequest(PullRequestEvent::ReviewAwaited(awaited)) = &trigger.reason else {
+            return false;
+        };
+        awaited.pull_request == *ours && trigger.at >= since
     };
     history.iter().filter(of_ours).map(|trigger| trigger.at)
 }

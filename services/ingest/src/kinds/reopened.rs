@@ -94,13 +94,13 @@ impl EventKind for ReopenEvent {
 /// Number of closes and reopenings of a pull request in the ticket's log. Neither a webhook nor a listing has an id of
 /// the event, so the count identifies it.
 fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
-    let is = |trigger: &Trigger, wanted: bool| match &trigger.reason {
-        TriggerReason::PullRequest(PullRequestEvent::Closed(end)) => wanted && end.pull_request.is_same(ours),
-        TriggerReason::PullRequest(PullRequestEvent::Reopened(again)) => {
-            !wanted && again.pull_request.is_same(ours)
+    let (mut closed, mut reopened) = (0, 0);
+    for trigger in history {
+        if let TriggerReason::PullRequest(PullRequestEvent::Closed(end)) = &trigger.reason {
+            closed += usize::from(end.pull_request.is_same(ours));
+        } else if let TriggerReason::PullRequest(PullRequestEvent::Reopened(again)) = &trigger.reason {
+            reopened += usize::from(again.pull_request.is_same(ours));
         }
-        _ => false,
-    };
-    let count = |wanted| history.iter().filter(|trigger| is(trigger, wanted)).count();
-    (count(true), count(false))
+    }
+    (closed, reopened)
 }

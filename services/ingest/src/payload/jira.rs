@@ -194,6 +194,6 @@ pub(crate) fn convert_to_markdown(text: &Value) -> Option<String> {
     match text {
         Value::String(text) => Some(jira::wiki::to_markdown(text)),
         document @ Value::Object(_) => Some(jira::adf::to_markdown(document)),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
 }
