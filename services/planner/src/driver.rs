@@ -166,33 +166,38 @@ impl RunDriver {
             repository: request.repository.clone(),
             fence,
         };
+        let workspace = || {
+            let open = state.open_workspace();
+            open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
+        };
         let act = async {
-            match (action, state.open_workspace()) {
-                (RunAction::OpenWorkspace { id }, _) => self.open(&caller, state, id).await,
-                (RunAction::AskModel { id }, _) => Ok(self.ask(state, id).await.into()),
-                (RunAction::SumUp { id }, _) => {
+            match action {
+                RunAction::OpenWorkspace { id } => self.open(&caller, state, id).await,
+                RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
+                RunAction::SumUp { id } => {
                     let fact = self.sum_up(state, id).await;
                     telemetry::count_context_step(&fact);
                     Ok(fact.into())
                 }
-                (RunAction::CallTool { id, call, at }, Some(info)) => {
-                    self.call_tool(&caller, state, info, id, call, at).await
+                RunAction::CallTool { id, call, at } => {
+                    self.call_tool(&caller, state, workspace()?, id, call, at).await
                 }
-                (RunAction::FindCode, Some(info)) => self.find_code(&caller, state, info, request).await,
-                (RunAction::FindChecks, Some(info)) => self.find_checks(&caller, state, info, request).await,
-                (RunAction::RunCheck { id, check }, Some(info)) => {
-                    self.run_check(&caller, state, info, (id, check)).await
+                RunAction::FindCode => self.find_code(&caller, state, workspace()?, request).await,
+                RunAction::FindChecks => self.find_checks(&caller, state, workspace()?, request).await,
+                RunAction::RunCheck { id, check } => {
+                    self.run_check(&caller, state, workspace()?, (id, check)).await
                 }
-                (RunAction::InspectChange, Some(info)) => {
-                    self.inspect_change(&caller, state, info, request).await
-                }
-                (RunAction::TakeSnapshot, Some(info)) => {
-                    self.snapshot(&caller, state, info, kept_elsewhere).await
-                }
-                (RunAction::GoBack { snapshot }, Some(info)) => {
-                    self.go_back(&caller, state, info, snapshot).await
-                }
-                _ => Err(self.impossible(state, "an action needs the open workspace")),
+                RunAction::InspectChange => self.inspect_change(&caller, state, workspace()?, request).await,
+                RunAction::TakeSnapshot => self.snapshot(&caller, state, workspace()?, kept_elsewhere).await,
+                RunAction::GoBack { snapshot } => self.go_back(&caller, state, workspace()?, snapshot).await,
+                RunAction::Record(_)
+                | RunAction::SetLimits
+                | RunAction::Forecast
+                | RunAction::SendReport { .. }
+                | RunAction::Answer { .. }
+                | RunAction::ScheduleRetry { .. }
+                | RunAction::Wait
+                | RunAction::Rest => Err(self.impossible(state, "an action needs the open workspace")),
             }
         };
         let keep_alive = async {

@@ -57,7 +57,7 @@ fn close_objects(schema: &Value) -> Value {
             Value::Object(out)
         }
         Value::Array(items) => Value::Array(items.iter().map(close_objects).collect()),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
@@ -71,7 +71,7 @@ fn requires_all(schema: &Value) -> bool {
     here && match schema {
         Value::Object(fields) => fields.values().all(requires_all),
         Value::Array(items) => items.iter().all(requires_all),
-        _ => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 

@@ -54,7 +54,21 @@ async fn list_executor_tools(
     let tools = answer
         .map_err(|status| match status.code() {
             Code::Unavailable | Code::Unknown => "cannot be reached".to_owned(),
-            code => format!("refused: {code:?}"),
+            code @ (Code::Ok
+            | Code::Cancelled
+            | Code::InvalidArgument
+            | Code::DeadlineExceeded
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::DataLoss
+            | Code::Unauthenticated) => format!("refused: {code:?}"),
         })?
         .into_inner()
         .tools;

@@ -176,12 +176,14 @@ impl AttemptFailure {
                 }
             }
         };
-        let limit = match self {
-            Self::Final(ProviderRefusal {
-                cause: RefusalCause::AboveRateLimit { limit, .. },
-                ..
-            }) => Some(*limit),
-            _ => None,
+        let limit = if let Self::Final(ProviderRefusal {
+            cause: RefusalCause::AboveRateLimit { limit, .. },
+            ..
+        }) = self
+        {
+            Some(*limit)
+        } else {
+            None
         };
         ModelError {
             words: asked.without_secrets(&words),

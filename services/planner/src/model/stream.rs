@@ -314,6 +314,6 @@ pub(super) fn parse_count(value: &Value) -> Option<u64> {
             .as_u64()
             .or_else(|| number.as_f64().map(|count| count as u64)),
         Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }

@@ -47,9 +47,10 @@ impl CallFragment {
         let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
         Self {
             index: parse_index(&call["index"]),
-            id: match &call["id"] {
-                Value::Number(number) => number.to_string(),
-                other => text(other),
+            id: if let Value::Number(number) = &call["id"] {
+                number.to_string()
+            } else {
+                text(&call["id"])
             },
             name: text(&function["name"]),
             arguments: match &function["arguments"] {
@@ -58,7 +59,9 @@ impl CallFragment {
                 Value::String(text) => FragmentArguments::Text(text.clone()),
                 // Some servers open a call with `{}` before the real arguments.
                 Value::Object(fields) if fields.is_empty() => FragmentArguments::None,
-                whole => FragmentArguments::Whole(whole.clone()),
+                whole @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    FragmentArguments::Whole(whole.clone())
+                }
             },
             extra: call["extra_content"].clone(),
         }
@@ -81,7 +84,7 @@ fn parse_index(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64(),
         Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

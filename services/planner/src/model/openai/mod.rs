@@ -236,13 +236,13 @@ fn original_calls<'a>(ask: &ModelRequest<'_>, blocks: &'a [ReplyBlock]) -> &'a [
 /// Converts a call, in its original form if that is known: a normalized form differs from the text in the
 /// provider's cache.
 fn build_tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
-    let arguments = match &call.input {
-        input if original["arguments"].is_string() && input.is_object() => {
-            original["arguments"].as_str().unwrap_or_default().to_owned()
-        }
+    let arguments = if original["arguments"].is_string() && call.input.is_object() {
+        original["arguments"].as_str().unwrap_or_default().to_owned()
+    } else if let Value::String(text) = &call.input {
         // Some servers parse the arguments of earlier calls and fail on invalid JSON.
-        Value::String(text) => json!({ "invalid": text }).to_string(),
-        input => input.to_string(),
+        json!({ "invalid": text }).to_string()
+    } else {
+        call.input.to_string()
     };
     let function = json!({ "name": wire_name(&call.name), "arguments": arguments });
     let mut wire = json!({ "id": id, "type": "function", "function": function });

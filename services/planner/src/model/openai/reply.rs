@@ -81,11 +81,12 @@ impl ReplyCollector for ChatCollector {
             broken: self.calls.broken(),
             text: !text.trim().is_empty(),
         };
-        let stop = match self.reasons.stop(held)? {
-            domain::ReplyStop::EndTurn | domain::ReplyStop::ToolUse if self.refused => {
-                domain::ReplyStop::Refusal
-            }
-            stop => stop,
+        let reason = self.reasons.stop(held)?;
+        let has_ended = matches!(reason, domain::ReplyStop::EndTurn | domain::ReplyStop::ToolUse);
+        let stop = if self.refused && has_ended {
+            domain::ReplyStop::Refusal
+        } else {
+            reason
         };
         let mut blocks = Vec::new();
         blocks.extend(self.reasoning.block());
@@ -135,7 +136,7 @@ impl ChatCollector {
                     .filter_map(|part| part["text"].as_str());
                 self.text.extend(texts);
             }
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
         }
         self.reasoning.take(delta)?;
         self.refused |= delta["refusal"]
@@ -144,7 +145,7 @@ impl ChatCollector {
         match &delta["tool_calls"] {
             Value::Array(calls) => calls.iter().try_for_each(|call| self.calls.take(call))?,
             call @ Value::Object(_) => self.calls.take(call)?,
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
         // The legacy form before parallel calls.
         if delta["function_call"].is_object() {

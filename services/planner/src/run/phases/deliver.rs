@@ -109,16 +109,16 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
     let on_a_pull_request = state
         .request()
         .is_some_and(|request| request.about.pull_request().is_some());
-    match refusal {
-        OutboundRefusal::BranchMoved { head, .. } if on_a_pull_request => {
-            let begins_again = head.as_ref().and_then(|head| state.moved_to(head));
-            begins_again.map_or_else(
-                || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
-                |fact| RunAction::Record(fact).into(),
-            )
-        }
-        _ => go_back_to_work(state, ReturnReason::Refused(refusal.clone())),
+    if let OutboundRefusal::BranchMoved { head, .. } = refusal
+        && on_a_pull_request
+    {
+        let begins_again = head.as_ref().and_then(|head| state.moved_to(head));
+        return begins_again.map_or_else(
+            || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
+            |fact| RunAction::Record(fact).into(),
+        );
     }
+    go_back_to_work(state, ReturnReason::Refused(refusal.clone()))
 }
 
 fn request_pull_request(state: &PlannerRunState, request: &JobRequest) -> RunStep {
@@ -178,10 +178,10 @@ fn free_branch_name(state: &PlannerRunState, own: &str) -> String {
 /// Returns the reason that the remote refused a new branch of this name.
 fn name_refusal<'a>(state: &'a PlannerRunState, name: &str) -> Option<&'a OutboundRefusal> {
     state.reports.iter().find_map(|report| {
-        let push = match &report.request {
-            OutboundAction::PushBranch(push) => push,
-            OutboundAction::WorkDelivered(delivered) => &delivered.push,
-            _ => return None,
+        let (OutboundAction::PushBranch(push)
+        | OutboundAction::WorkDelivered(report::WorkDelivered { push, .. })) = &report.request
+        else {
+            return None;
         };
         match &report.outcome {
             Some(OutboundOutcome::Refused(refusal))

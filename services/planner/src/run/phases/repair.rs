@@ -24,9 +24,9 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         return RunStep::Over;
     }
     let repairs = request.rules.repairs();
-    match run_repairs(state, &repairs) {
-        RunStep::Over => {}
-        step => return step,
+    let step = run_repairs(state, &repairs);
+    if !matches!(step, RunStep::Over) {
+        return step;
     }
     let kept = state.work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {

@@ -39,7 +39,16 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
                 .map(|said| said.summary.clone())
                 .unwrap_or_default(),
         }),
-        _ => RunAction::Record(Fact::Returned { why }).into(),
+        ReturnReason::Refused(_)
+        | ReturnReason::Feedback { .. }
+        | ReturnReason::Unkept { .. }
+        | ReturnReason::NothingChanged
+        | ReturnReason::Red { .. }
+        | ReturnReason::OutOfScope { .. }
+        | ReturnReason::Weakened { .. }
+        | ReturnReason::Questioned { .. }
+        | ReturnReason::Replan { .. }
+        | ReturnReason::Reviewed { .. } => RunAction::Record(Fact::Returned { why }).into(),
     }
 }
 

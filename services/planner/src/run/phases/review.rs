@@ -106,8 +106,10 @@ fn conclude_review(state: &PlannerRunState, request: &JobRequest, review: &Chang
 
 /// Returns the objections of earlier reviews that returned the change.
 fn earlier_objections(state: &PlannerRunState) -> impl Iterator<Item = &[ReviewObjection]> {
-    state.returns.iter().filter_map(|known| match &known.why {
-        ReturnReason::Reviewed { objections } => Some(objections.as_slice()),
-        _ => None,
+    state.returns.iter().filter_map(|known| {
+        let ReturnReason::Reviewed { objections } = &known.why else {
+            return None;
+        };
+        Some(objections.as_slice())
     })
 }

@@ -321,9 +321,10 @@ impl<'a> CheckCommand<'a> {
         let head = self.result(TreeKind::Head, 0)?;
         let (tests, ..) = self.settled();
         // Tests that are silenced while the check passes are a finding instead.
-        let lost = match head.outcome {
-            CheckOutcome::Green => LostTests::default(),
-            _ => self.lost(),
+        let lost = if head.outcome == CheckOutcome::Green {
+            LostTests::default()
+        } else {
+            self.lost()
         };
         (!tests.is_empty() || !lost.is_empty()).then(|| RedCheck {
             command: self.found.command.clone(),
