@@ -116,14 +116,14 @@ impl EffectError {
 
     /// Classifies the failure of a push.
     pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
-        match error {
-            git::Error::LeaseStale(_) => Self::Refused(OutboundRefusal::BranchMoved {
+        if let git::Error::LeaseStale(_) = error {
+            return Self::Refused(OutboundRefusal::BranchMoved {
                 branch: branch.to_owned(),
                 // git does not say where the branch is now. `check_then_push` reads it from the remote.
                 head: None,
-            }),
-            other => other.into(),
+            });
         }
+        error.into()
     }
 }
 

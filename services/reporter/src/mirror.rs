@@ -208,10 +208,12 @@ impl RepositoryMirrors {
             let (mirror, push) = (Arc::clone(mirror), push.clone());
             let branch = push.branch.clone();
             let pushed = run_blocking(move || Ok::<_, git::Error>(place.push(&mirror, &push))).await?;
-            return pushed.map_err(|error| match error {
+            return pushed.map_err(|error| {
                 // A folder has no temporary failures of a remote service: a retry would fail, too.
-                git::Error::Failed(_) => EffectError::Failed(domain::cause::format_error_chain(&error)),
-                error => EffectError::of_push(error, &branch),
+                if let git::Error::Failed(_) = error {
+                    return EffectError::Failed(domain::cause::format_error_chain(&error));
+                }
+                EffectError::of_push(error, &branch)
             });
         }
         let remote = self.fetches.github.push_remote(&push.repository);

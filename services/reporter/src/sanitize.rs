@@ -51,16 +51,18 @@ fn sanitize_once(text: &str) -> String {
     // A backslash or an entity splits text into several events, but readers see one text.
     for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, options).into_offset_iter()) {
         // Parts without an event, such as link targets, are in the text for bots, too.
-        let silent_to = match &event {
-            Event::End(_) => range.end,
-            _ => range.start,
+        let silent_to = if let Event::End(_) = &event {
+            range.end
+        } else {
+            range.start
         };
         if dropped.is_none() {
             guard_silent(&mut output, text, read_to, silent_to);
         }
-        read_to = read_to.max(match &event {
-            Event::Start(_) => range.start,
-            _ => range.end,
+        read_to = read_to.max(if let Event::Start(_) = &event {
+            range.start
+        } else {
+            range.end
         });
         match (event, dropped.as_mut()) {
             (Event::End(end), Some(open)) if end == open.end => {

@@ -149,12 +149,13 @@ fn build_problem(kind: ProblemKind, message: String, gave_up: &GaveUp) -> CallPr
 
 /// Builds the problem of a Jira step. Wrong credentials have a kind that callers can distinguish.
 fn jira_problem(kind: ProblemKind, key: &str, message: String, gave_up: &GaveUp) -> CallProblem {
-    let (kind, message) = match &gave_up.trouble {
-        EffectError::Credentials { .. } => (
+    let (kind, message) = if let EffectError::Credentials { .. } = gave_up.trouble {
+        (
             ProblemKind::JiraAuthenticationFailed,
             "Jira refused the credentials of [jira_writer]".to_owned(),
-        ),
-        _ => (kind, message),
+        )
+    } else {
+        (kind, message)
     };
     build_problem(kind, message, gave_up).about_issue(key)
 }

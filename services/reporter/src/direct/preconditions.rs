@@ -235,11 +235,11 @@ fn unknown_issue(key: &str) -> CallProblem {
 }
 
 fn unread_issue(key: &str, gave_up: &GaveUp) -> CallProblem {
-    match &gave_up.trouble {
-        EffectError::Missing(_) | EffectError::Denied { .. } => unknown_issue(key),
-        trouble => {
-            let message = format!("Could not read {key} at Jira: {trouble}");
-            jira_problem(ProblemKind::JiraLinkFailed, key, message, gave_up)
-        }
+    let trouble = &gave_up.trouble;
+    // Jira hides issues that the account cannot read, so both failures mean the same to the caller.
+    if let EffectError::Missing(_) | EffectError::Denied { .. } = trouble {
+        return unknown_issue(key);
     }
+    let message = format!("Could not read {key} at Jira: {trouble}");
+    jira_problem(ProblemKind::JiraLinkFailed, key, message, gave_up)
 }

@@ -62,10 +62,10 @@ async fn find_pinned_work(
 
 /// Builds the trigger. Its key follows from the comment's key, so that the work starts once.
 fn work_of(opener: Trigger) -> Option<Trigger> {
-    let work = match opener.reason {
-        TriggerReason::JobRequested(request) => work_in(*request)?,
-        _ => return None,
+    let TriggerReason::JobRequested(request) = opener.reason else {
+        return None;
     };
+    let work = work_in(*request)?;
     // The opener's other fields stay, so that the work keeps its rules and its requester.
     Some(Trigger {
         key: TriggerKey::new(format!("work:{}", opener.key.as_str())),
@@ -77,10 +77,10 @@ fn work_of(opener: Trigger) -> Option<Trigger> {
 }
 
 fn work_in(request: JobRequest) -> Option<Box<JobRequest>> {
-    match request.about {
-        JobSubject::Question(question) => question.work,
-        _ => None,
-    }
+    let JobSubject::Question(question) = request.about else {
+        return None;
+    };
+    question.work
 }
 
 #[cfg(test)]

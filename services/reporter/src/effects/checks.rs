@@ -99,14 +99,14 @@ fn of_another_commit() -> RerunResult {
 
 /// Converts a permanent refusal into a result.
 fn convert_refusal(run: u64, error: github::Error) -> Result<RerunResult, EffectError> {
-    match error {
-        github::Error::Forbidden { .. } | github::Error::NotFound { .. } | github::Error::Rejected { .. } => {
-            let detail = format_error_chain(&error);
-            tracing::warn!(run, error = %detail, "failed jobs do not run again");
-            Ok(RerunResult::Refused { detail })
-        }
-        error => Err(error.into()),
+    if let github::Error::Forbidden { .. } | github::Error::NotFound { .. } | github::Error::Rejected { .. } =
+        error
+    {
+        let detail = format_error_chain(&error);
+        tracing::warn!(run, error = %detail, "failed jobs do not run again");
+        return Ok(RerunResult::Refused { detail });
     }
+    Err(error.into())
 }
 
 /// Check run `Journeyman` with the rounds of work on the pull request.

@@ -164,22 +164,22 @@ impl IntoResponse for GateRefusal {
             Self::Busy | Self::Unavailable(_) | Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         let text = format!("{self}\n");
-        match self {
-            Self::NotReady(_) => (status, [(header::RETRY_AFTER, "5")], text).into_response(),
-            _ => (status, text).into_response(),
+        if let Self::NotReady(_) = self {
+            (status, [(header::RETRY_AFTER, "5")], text).into_response()
+        } else {
+            (status, text).into_response()
         }
     }
 }
 
 impl From<EffectError> for GateRefusal {
     fn from(trouble: EffectError) -> Self {
-        match trouble {
-            EffectError::Missing(_) => Self::NotFound,
-            other => {
-                tracing::warn!(error = %format_error_chain(&other), "mirror not fetched");
-                Self::Unavailable(format_error_chain(&other))
-            }
+        if let EffectError::Missing(_) = trouble {
+            return Self::NotFound;
         }
+        let detail = format_error_chain(&trouble);
+        tracing::warn!(error = %detail, "mirror not fetched");
+        Self::Unavailable(detail)
     }
 }
 

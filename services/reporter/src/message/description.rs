@@ -210,9 +210,10 @@ fn not_run(rows: &[CheckRow]) -> Option<String> {
         .iter()
         .filter(|row| !row.reason.is_empty() || row.setup_hint.is_some());
     let told = rows.map(|row| {
-        let what = match row.head {
-            CheckOutcome::Inert => "cannot be run here",
-            other => describe_outcome(other),
+        let what = if row.head == CheckOutcome::Inert {
+            "cannot be run here"
+        } else {
+            describe_outcome(row.head)
         };
         let why = row
             .setup_hint

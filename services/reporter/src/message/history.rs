@@ -79,11 +79,12 @@ fn describe_subject(rounds: &WorkRounds, links: &RoundsLinks<'_>) -> String {
         .map(|number| linked(&format!("#{number}"), Some(&rounds.url)));
     let pull_request = pull_request.map_or_else(String::new, |name| format!(" ({name})"));
     let issue = match links.ticket {
-        TicketKey::GitHub { repository, number } if repository == links.repository => rounds
-            .url
-            .rsplit_once("/pull/")
-            .map(|(home, _)| format!("{home}/issues/{number}")),
-        _ => None,
+        TicketKey::GitHub { repository, number } => {
+            let home = rounds.url.rsplit_once("/pull/").map(|(home, _)| home);
+            home.filter(|_| repository == links.repository)
+                .map(|home| format!("{home}/issues/{number}"))
+        }
+        TicketKey::Jira { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => None,
     };
     let url = links.ticket_url.or(issue.as_deref());
     format!("{pull_request} for {}", linked(&links.ticket.short(), url))
@@ -120,7 +121,15 @@ fn began_with(round: &WorkRound) -> String {
         Job::AddressReview => by("a review"),
         Job::BackToDraft => by("a push"),
         Job::Reopen => by("the pull request was opened again"),
-        _ => "the ticket".to_owned(),
+        Job::Implement
+        | Job::Triage
+        | Job::Answer
+        | Job::Discuss
+        | Job::Review
+        | Job::MarkReady
+        | Job::Finish
+        | Job::Rehearse
+        | Job::Remind => "the ticket".to_owned(),
     };
     match (round.is_reset, round.begun.is_command) {
         (true, _) => by("asked for once more"),

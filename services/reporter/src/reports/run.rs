@@ -45,9 +45,10 @@ impl ReportKind for WorkStarted {
     }
 
     fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {
-        match self.job {
-            Job::Implement if !self.begun.is_again => FinishedWork::nothing(),
-            _ => FinishedWork::default(),
+        if self.job == Job::Implement && !self.begun.is_again {
+            FinishedWork::nothing()
+        } else {
+            FinishedWork::default()
         }
     }
 
