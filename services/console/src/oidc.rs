@@ -288,10 +288,13 @@ impl OidcProvider {
             .map_err(|error| LoginRefusal::Provider(error.to_string()))?
             .request_async(&self.http)
             .await
-            .map_err(|error| match error {
+            .map_err(|error| {
                 // An error response is the provider's decision. Other errors mean that it was not reached.
-                RequestTokenError::ServerResponse(said) => LoginRefusal::Token(said.to_string()),
-                other => LoginRefusal::Provider(other.to_string()),
+                if let RequestTokenError::ServerResponse(said) = error {
+                    LoginRefusal::Token(said.to_string())
+                } else {
+                    LoginRefusal::Provider(error.to_string())
+                }
             })?;
         drop(call);
         // The standard does not require a nonce in a refreshed token.

@@ -33,9 +33,10 @@ pub(crate) enum PageProblem {
 
 impl From<api::Error> for PageProblem {
     fn from(error: api::Error) -> Self {
-        match error {
-            api::Error::UnknownToken => Self::Ended,
-            error => Self::Api(error),
+        if let api::Error::UnknownToken = error {
+            Self::Ended
+        } else {
+            Self::Api(error)
         }
     }
 }
@@ -54,7 +55,14 @@ pub(crate) fn describe_api_error(error: &api::Error) -> (StatusCode, String) {
             format!("Your token may not do this: {}", make_visible(&error.to_string())),
         ),
         api::Error::Refused { status, .. } => (*status, make_visible(&error.to_string())),
-        error => (StatusCode::BAD_GATEWAY, make_visible(&error.to_string())),
+        api::Error::Client(_)
+        | api::Error::Unreachable { .. }
+        | api::Error::UnknownToken
+        | api::Error::Needless(_)
+        | api::Error::NotUnderstood(_)
+        | api::Error::Lost(_)
+        | api::Error::BrokenOff
+        | api::Error::Events(_) => (StatusCode::BAD_GATEWAY, make_visible(&error.to_string())),
     }
 }
 

@@ -125,12 +125,17 @@ impl From<&JournalEntry> for EntryView {
             tone,
             head,
             more,
-            turn: match &entry.fact {
-                // Summaries have no turn, so only this fact begins one.
-                Fact::ModelRequested { turn, .. } => Some(*turn),
-                _ => None,
-            },
+            turn: begun_turn(&entry.fact),
         }
+    }
+}
+
+/// Returns the turn that a fact begins. Summaries have no turn, so only a model request begins one.
+const fn begun_turn(fact: &Fact) -> Option<u32> {
+    if let Fact::ModelRequested { turn, .. } = fact {
+        Some(*turn)
+    } else {
+        None
     }
 }
 

@@ -95,10 +95,18 @@ pub(super) fn render_check_result(run: &CompletedCheck) -> TimelineLine {
     });
     let words = format!("{tree}: {}{tests} ({})", run.outcome.as_str(), run.command);
     // Only the complete change is judged. The base and partial trees are expected to fail.
-    let tone = match (&run.outcome, &run.tree_kind) {
-        (CheckOutcome::Green, TreeKind::Head) => Tone::Good,
-        (CheckOutcome::Red, TreeKind::Head) => Tone::Bad,
-        _ => Tone::Plain,
+    let tone = match &run.tree_kind {
+        TreeKind::Head => match run.outcome {
+            CheckOutcome::Green => Tone::Good,
+            CheckOutcome::Red => Tone::Bad,
+            CheckOutcome::Inert | CheckOutcome::Timeout | CheckOutcome::Infra | CheckOutcome::NoTests => {
+                Tone::Plain
+            }
+        },
+        TreeKind::Base
+        | TreeKind::BaseWith { .. }
+        | TreeKind::HeadWithout { .. }
+        | TreeKind::HeadWithBase { .. } => Tone::Plain,
     };
     TimelineLine::new(Who::Executor, words)
         .more(&run.output_tail)

@@ -88,12 +88,15 @@ pub(super) async fn submit_decision(
 
 /// Finds the proposed plan with this id. The newest proposal is searched first.
 fn find_proposed_plan(journal: &[JournalEntry], asked: &CommitId) -> Option<Box<ChangePlan>> {
-    journal.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::ReportRequested {
+    journal.iter().rev().find_map(|entry| {
+        let Fact::ReportRequested {
             request: OutboundAction::PlanProposed(proposed),
             ..
-        } if proposed.id == *asked => Some(proposed.plan.clone()),
-        _ => None,
+        } = &entry.fact
+        else {
+            return None;
+        };
+        (proposed.id == *asked).then(|| proposed.plan.clone())
     })
 }
 
@@ -139,9 +142,11 @@ fn render_decision_forms(run: &str, head: &CommitId, about: &DecisionSubject) ->
 
 /// Renders the page of a run that has no open question, with its last decision.
 pub(super) fn render_past_decision(run: &str, journal: &[JournalEntry], refused: Option<&str>) -> Markup {
-    let last = journal.iter().rev().find_map(|entry| match &entry.fact {
-        Fact::Decided { decision, by } => Some((by, decision.verdict, entry.at)),
-        _ => None,
+    let last = journal.iter().rev().find_map(|entry| {
+        let Fact::Decided { decision, by } = &entry.fact else {
+            return None;
+        };
+        Some((by, decision.verdict, entry.at))
     });
     html! {
         @if let Some(refused) = refused { div.box.problem role="alert" { p { (make_visible(refused)) } } }

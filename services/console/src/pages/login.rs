@@ -54,12 +54,13 @@ pub(super) async fn begin_token_login(
     let client = api::Client::new(&state.api, token).map_err(PageProblem::Api)?;
     // The smallest request that every role may make.
     if let Err(refused) = client.is_stopped().await {
-        let (status, words) = match &refused {
-            api::Error::UnknownToken => (
+        let (status, words) = if let api::Error::UnknownToken = refused {
+            (
                 StatusCode::UNAUTHORIZED,
                 "The API does not know this token.".to_owned(),
-            ),
-            other => describe_api_error(other),
+            )
+        } else {
+            describe_api_error(&refused)
         };
         return Ok(build_login_page(&state, &brought.next, Some(&words)).with(status));
     }

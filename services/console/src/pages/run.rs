@@ -217,19 +217,19 @@ pub(super) fn render_link(url: &str) -> Markup {
 
 /// Renders the last reported changes of the run and its last evidence.
 pub(super) fn render_changes(journal: &[JournalEntry]) -> Markup {
-    let outputs = journal.iter().rev().filter_map(|entry| match &entry.fact {
-        Fact::PhaseFinished { output } => Some(output),
-        _ => None,
-    });
     let mut handover = None;
     let mut proof = None;
-    for output in outputs {
-        match output {
-            PhaseOutput::Work {
-                exit: WorkExit::Finished(work) | WorkExit::CutShort { handover: work, .. },
-            } => handover = handover.or(Some(work)),
-            PhaseOutput::Prove { proof: shown } => proof = proof.or(Some(shown)),
-            _ => {}
+    for entry in journal.iter().rev() {
+        let Fact::PhaseFinished { output } = &entry.fact else {
+            continue;
+        };
+        if let PhaseOutput::Work {
+            exit: WorkExit::Finished(work) | WorkExit::CutShort { handover: work, .. },
+        } = output
+        {
+            handover = handover.or(Some(work));
+        } else if let PhaseOutput::Prove { proof: shown } = output {
+            proof = proof.or(Some(shown));
         }
     }
     html! {
