@@ -88,10 +88,8 @@ impl BackingServers {
 
 /// Adds the place of the installation instructions to the error of a missing program.
 fn add_install_remedy(error: servers::Error) -> anyhow::Error {
-    match error {
-        error @ servers::Error::NotFound { .. } => {
-            anyhow::anyhow!("{error}; docs/install.md says where it comes from")
-        }
-        error => error.into(),
+    if let servers::Error::NotFound { .. } = error {
+        return anyhow::anyhow!("{error}; docs/install.md says where it comes from");
     }
+    error.into()
 }

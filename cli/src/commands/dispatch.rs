@@ -293,12 +293,15 @@ pub(super) async fn follow_rehearsal(client: &Client, run: &RunId) -> anyhow::Re
 
 /// Effects of a rehearsed job; `None` for a real one.
 fn find_rehearsed_effects(journal: Vec<JournalEntry>) -> Option<Vec<RehearsedEffects>> {
-    journal.into_iter().find_map(|entry| match entry.fact {
-        Fact::ReportSettled {
+    journal.into_iter().find_map(|entry| {
+        let Fact::ReportSettled {
             outcome: OutboundOutcome::Done(OutboundReceipt::Rehearsed { would }),
             ..
-        } => Some(would),
-        _ => None,
+        } = entry.fact
+        else {
+            return None;
+        };
+        Some(would)
     })
 }
 

@@ -123,17 +123,19 @@ async fn find_follow_end(
     entry: JournalEntry,
     until: FollowLimit,
 ) -> anyhow::Result<Option<FollowOutcome>> {
-    match entry.fact {
-        Fact::RunFinished { reason } => Ok(Some(FollowOutcome::Over(reason))),
-        Fact::Parked { waits_for } if until == FollowLimit::Person && waits_for.is_for_person() => {
-            // During replay an old wait may already be over. Only the newest entry of the journal is the current
-            // state.
-            let known = client.run(run).await?.overview;
-            let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
-            Ok(is_last.then_some(FollowOutcome::Waits(waits_for)))
-        }
-        _ => Ok(None),
+    if let Fact::RunFinished { reason } = entry.fact {
+        return Ok(Some(FollowOutcome::Over(reason)));
     }
+    let Fact::Parked { waits_for } = entry.fact else {
+        return Ok(None);
+    };
+    if until != FollowLimit::Person || !waits_for.is_for_person() {
+        return Ok(None);
+    }
+    // During replay an old wait may already be over. Only the newest entry of the journal is the current state.
+    let known = client.run(run).await?.overview;
+    let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
+    Ok(is_last.then_some(FollowOutcome::Waits(waits_for)))
 }
 
 /// Prints one entry of a journal.

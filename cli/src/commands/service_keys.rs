@@ -84,6 +84,6 @@ pub(super) async fn run_command(_: Arguments) -> anyhow::Result<ExitCode> {
 fn name_key_holder(role: NatsRole) -> String {
     match role {
         NatsRole::Backup => "for `journeyman backup` and `journeyman restore`, in no service".to_owned(),
-        service => format!("{}-secrets", service.name()),
+        NatsRole::Ingest | NatsRole::Planner | NatsRole::Reporter => format!("{}-secrets", role.name()),
     }
 }

@@ -91,7 +91,16 @@ fn describe_trigger(trigger: &Trigger) -> String {
         TriggerReason::RetryRequested => format!("would go on with {ticket} where it waits"),
         TriggerReason::Decided(decision) => format!("would take a decision about run {}", decision.run),
         TriggerReason::CostAsked { .. } => format!("would tell what {ticket} cost"),
-        reason => match reason.job() {
+        TriggerReason::ChecksCompleted(_)
+        | TriggerReason::HeadMoved { .. }
+        | TriggerReason::PullRequestMerged { .. }
+        | TriggerReason::MergedElsewhere { .. }
+        | TriggerReason::PullRequestClosed { .. }
+        | TriggerReason::PullRequestReopened { .. }
+        | TriggerReason::ReviewAwaited { .. }
+        | TriggerReason::ReviewWithdrawn { .. }
+        | TriggerReason::ReportSettled(_)
+        | TriggerReason::NewsArrived(_) => match trigger.reason.job() {
             Some(job) => format!("would start {job} on {ticket}"),
             None => format!("would tell the runs of {ticket} what is new"),
         },

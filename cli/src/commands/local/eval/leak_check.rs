@@ -58,27 +58,23 @@ fn contains_window(text: &[&str], window: &[String]) -> bool {
 pub(super) fn find_leak(windows: &[LineWindow], journal: &[JournalEntry]) -> Option<String> {
     let mut unknown: BTreeSet<&LineWindow> = windows.iter().collect();
     for entry in journal {
-        match &entry.fact {
-            Fact::ModelReplied { reply, .. } => {
-                let mut texts = vec![reply.text()];
-                for call in reply.tool_calls() {
-                    collect_strings(&call.input, &mut texts);
-                }
-                let texts: Vec<_> = texts
-                    .iter()
-                    .map(|text| select_significant_lines(text.lines()))
-                    .collect();
-                // A window that the agent wrote first is its work, so a later tool result with it is not a
-                // leak.
-                unknown.retain(|window| !texts.iter().any(|text| contains_window(text, window)));
+        if let Fact::ModelReplied { reply, .. } = &entry.fact {
+            let mut texts = vec![reply.text()];
+            for call in reply.tool_calls() {
+                collect_strings(&call.input, &mut texts);
             }
-            Fact::ToolFinished { result, .. } => {
-                let text = select_significant_lines(result.content.lines());
-                if let Some(found) = unknown.iter().find(|window| contains_window(&text, window)) {
-                    return Some(found.join("\n"));
-                }
+            let texts: Vec<_> = texts
+                .iter()
+                .map(|text| select_significant_lines(text.lines()))
+                .collect();
+            // A window that the agent wrote first is its work, so a later tool result with it is not a
+            // leak.
+            unknown.retain(|window| !texts.iter().any(|text| contains_window(text, window)));
+        } else if let Fact::ToolFinished { result, .. } = &entry.fact {
+            let text = select_significant_lines(result.content.lines());
+            if let Some(found) = unknown.iter().find(|window| contains_window(&text, window)) {
+                return Some(found.join("\n"));
             }
-            _ => {}
         }
     }
     None
@@ -89,7 +85,7 @@ fn collect_strings(value: &serde_json::Value, found: &mut Vec<String>) {
         serde_json::Value::String(text) => found.push(text.clone()),
         serde_json::Value::Array(values) => values.iter().for_each(|value| collect_strings(value, found)),
         serde_json::Value::Object(fields) => fields.values().for_each(|value| collect_strings(value, found)),
-        _ => {}
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
     }
 }
 

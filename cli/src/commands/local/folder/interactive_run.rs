@@ -120,14 +120,7 @@ impl<'a> InteractiveVisit<'a> {
 
     /// Shows the current activity of the run, and its cost so far.
     fn show(&self, fact: &Fact) {
-        let doing = match fact {
-            Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => "the model",
-            Fact::ToolRequested { call, .. } => call.name.as_str(),
-            Fact::CheckRequested { check, .. } => check.command.as_str(),
-            Fact::WorkspaceRequested { .. } => "the workspace",
-            _ => return,
-        };
-        if let Some(progress) = &self.progress {
+        if let (Some(doing), Some(progress)) = (name_operation(fact), &self.progress) {
             let cost = timeline::format_dollars(self.came.replies.spend.cost_usd.micros());
             progress.now(&format!("{cost}  {doing}"));
         }
@@ -136,35 +129,37 @@ impl<'a> InteractiveVisit<'a> {
     fn note(&mut self, fact: Fact) {
         if let Some(charge) = fact.charge() {
             self.came.replies.add(charge.reply);
-        }
-        match fact {
-            Fact::ReportRequested { request, .. } => match request {
-                OutboundAction::QuestionAsked(report::QuestionAsked { questions }) => {
-                    self.asked = Some(UserQuestion::Questions(questions))
-                }
-                OutboundAction::DecisionNeeded(proposal) => {
-                    self.asked = Some(UserQuestion::Change(proposal.push.head));
-                }
-                OutboundAction::PlanProposed(report::PlanProposed { id, plan, .. }) => {
-                    self.asked = Some(UserQuestion::Plan(id, plan))
-                }
-                _ => {}
-            },
-            Fact::ReportSettled {
-                outcome: OutboundOutcome::Done(receipt),
-                ..
-            } => match receipt {
+        } else if let Fact::ReportRequested { request, .. } = fact {
+            self.note_request(request);
+        } else if let Fact::ReportSettled {
+            outcome: OutboundOutcome::Done(receipt),
+            ..
+        } = fact
+        {
+            match receipt {
                 OutboundReceipt::Pushed { branch, .. } => self.came.branch = Some(branch),
                 OutboundReceipt::PullRequestOpened(opened) => self.came.patch = Some(opened.url.into()),
                 OutboundReceipt::DecisionAsked { .. }
                 | OutboundReceipt::Told
                 | OutboundReceipt::Rehearsed { .. } => {}
-            },
-            Fact::PhaseFinished {
-                output: PhaseOutput::Prove { proof },
-            } => self.came.checks = proof.rows,
-            Fact::RunFinished { reason } => self.came.reason = Some(reason),
-            _ => {}
+            }
+        } else if let Fact::PhaseFinished {
+            output: PhaseOutput::Prove { proof },
+        } = fact
+        {
+            self.came.checks = proof.rows;
+        } else if let Fact::RunFinished { reason } = fact {
+            self.came.reason = Some(reason);
+        }
+    }
+
+    fn note_request(&mut self, request: OutboundAction) {
+        if let OutboundAction::QuestionAsked(report::QuestionAsked { questions }) = request {
+            self.asked = Some(UserQuestion::Questions(questions));
+        } else if let OutboundAction::DecisionNeeded(proposal) = request {
+            self.asked = Some(UserQuestion::Change(proposal.push.head));
+        } else if let OutboundAction::PlanProposed(report::PlanProposed { id, plan, .. }) = request {
+            self.asked = Some(UserQuestion::Plan(id, plan));
         }
     }
 
@@ -238,6 +233,51 @@ impl<'a> InteractiveVisit<'a> {
         let head = head.as_str();
         self.client.decide(&self.run, verdict, head, feedback).await?;
         Ok(true)
+    }
+}
+
+/// Names the operation that a fact starts; `None` when it starts none.
+fn name_operation(fact: &Fact) -> Option<&str> {
+    match fact {
+        Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => Some("the model"),
+        Fact::ToolRequested { call, .. } => Some(&call.name),
+        Fact::CheckRequested { check, .. } => Some(&check.command),
+        Fact::WorkspaceRequested { .. } => Some("the workspace"),
+        Fact::RunStarted { .. }
+        | Fact::TakenOver { .. }
+        | Fact::WorkspaceOpened { .. }
+        | Fact::WorkspaceFailed { .. }
+        | Fact::WorkspaceRestored { .. }
+        | Fact::WentBack { .. }
+        | Fact::LimitsSet { .. }
+        | Fact::ModelReplied { .. }
+        | Fact::ModelFailed { .. }
+        | Fact::BudgetRefused { .. }
+        | Fact::ToolFinished { .. }
+        | Fact::CodeFound { .. }
+        | Fact::EffortForecast { .. }
+        | Fact::ChecksFound { .. }
+        | Fact::CheckRan { .. }
+        | Fact::ChangeInspected { .. }
+        | Fact::PhaseFinished { .. }
+        | Fact::ContextCleared { .. }
+        | Fact::Summarized { .. }
+        | Fact::SummaryFailed { .. }
+        | Fact::ClassRaised { .. }
+        | Fact::Returned { .. }
+        | Fact::HeadMoved { .. }
+        | Fact::SnapshotTaken { .. }
+        | Fact::SnapshotFailed { .. }
+        | Fact::ReportRequested { .. }
+        | Fact::ReportSettled { .. }
+        | Fact::Parked { .. }
+        | Fact::RetryScheduled { .. }
+        | Fact::Retried { .. }
+        | Fact::Decided { .. }
+        | Fact::StopRequested { .. }
+        | Fact::NewsArrived { .. }
+        | Fact::Hinted { .. }
+        | Fact::RunFinished { .. } => None,
     }
 }
 

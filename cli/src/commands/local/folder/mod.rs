@@ -98,7 +98,20 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
         git::Error::Missing { .. } => anyhow::anyhow!(
             "the git repository of {place} has no commit: run `git add -A && git commit -m Start` there"
         ),
-        other => anyhow::anyhow!("{place} cannot be worked on: {}", format_error_chain(other)),
+        git::Error::LeaseStale(_)
+        | git::Error::Rejected(_)
+        | git::Error::Denied(_)
+        | git::Error::Unavailable(_)
+        | git::Error::BranchInTheWay { .. }
+        | git::Error::RefusedObject { .. }
+        | git::Error::RefusedHistory(_)
+        | git::Error::NotReady { .. }
+        | git::Error::Stalled(_)
+        | git::Error::TimedOut(_)
+        | git::Error::BadPack(_)
+        | git::Error::Failed(_) => {
+            anyhow::anyhow!("{place} cannot be worked on: {}", format_error_chain(error))
+        }
     }
 }
 
