@@ -215,7 +215,13 @@ fn inspect_path(
         git2::Delta::Added | git2::Delta::Copied => ChangeKind::Added,
         git2::Delta::Deleted => ChangeKind::Deleted,
         git2::Delta::Renamed => ChangeKind::Renamed,
-        _ => ChangeKind::Modified,
+        git2::Delta::Unmodified
+        | git2::Delta::Modified
+        | git2::Delta::Ignored
+        | git2::Delta::Untracked
+        | git2::Delta::Typechange
+        | git2::Delta::Unreadable
+        | git2::Delta::Conflicted => ChangeKind::Modified,
     };
     let (old, new) = (delta.old_file(), delta.new_file());
     let shown = if kind == ChangeKind::Deleted { &old } else { &new };

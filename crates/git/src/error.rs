@@ -103,12 +103,13 @@ impl Error {
 
 impl From<git2::Error> for Error {
     fn from(error: git2::Error) -> Self {
-        match error.code() {
-            git2::ErrorCode::NotFound => Self::Missing {
+        if error.code() == git2::ErrorCode::NotFound {
+            Self::Missing {
                 what: "an object".to_owned(),
                 source: Some(error),
-            },
-            _ => Self::Failed(error.into()),
+            }
+        } else {
+            Self::Failed(error.into())
         }
     }
 }

@@ -254,9 +254,10 @@ impl FolderRepository {
                 // A conflicting branch may have been created meanwhile; otherwise the repository refuses the
                 // name.
                 self.refuse_name_conflict(branch)?;
-                match error.code() {
-                    git2::ErrorCode::Locked => Err(Error::Unavailable(error.message().to_owned())),
-                    _ => Err(Error::Rejected(error.message().to_owned())),
+                if error.code() == git2::ErrorCode::Locked {
+                    Err(Error::Unavailable(error.message().to_owned()))
+                } else {
+                    Err(Error::Rejected(error.message().to_owned()))
                 }
             }
         }

@@ -88,11 +88,10 @@ pub(crate) fn check_objects(git_dir: &Path) -> Result<(), Error> {
 
 /// Records that the objects of a mirror were checked, for all branches together.
 pub(crate) fn forget_unchecked(git_dir: &Path) -> Result<(), Error> {
-    fs::remove_file(git_dir.join(UNCHECKED)).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    })?;
-    Ok(())
+    match fs::remove_file(git_dir.join(UNCHECKED)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn list_partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
