@@ -1,5 +1,8 @@
 //! The `journeyman` command: all services on one machine, and a client of the API.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod access;
 #[cfg(feature = "local")]
 pub mod account_settings;

@@ -2,6 +2,9 @@
 //!
 //! Programs that only call the API, such as the command line and the console, need no other crate.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod client;
 mod error;
 pub mod types;

@@ -1,5 +1,8 @@
 //! Common parts of every service's main: settings, rules, telemetry, health, TLS, signals and the run itself.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod clock;
 pub mod expiry;
 pub mod health;

@@ -82,6 +82,10 @@ fn parse_certificate(block: &Pem) -> Result<CertificateWithKey, Error> {
     })
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "certificates have other kinds of names"
+)]
 fn read_alternative_names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<String>) {
     let (mut hosts, mut identities) = (Vec::new(), Vec::new());
     let extension = certificate.subject_alternative_name().ok().flatten();

@@ -1,6 +1,9 @@
 //! Failpoints: named awaits that reach outside the process. The crash matrix ends a process directly before
 //! or after each. A build without debug assertions contains none.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod failpoint_future;
 mod point;
 mod sites;

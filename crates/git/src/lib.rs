@@ -1,6 +1,9 @@
 //! Trusted git: git2 for objects in bare repositories that only our services write, and the `git` command
 //! line for the network, with a cleared environment and a pinned configuration.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod ancestry;
 mod author;
 mod change;

@@ -6,6 +6,9 @@
 //! The crate does not use git, a network or an async runtime. The caller supplies files ([`ContentSource`]) and
 //! displays the results.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod attributes;
 mod caps;
 mod catalog;

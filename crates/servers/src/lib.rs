@@ -1,6 +1,9 @@
 //! Launchers of real NATS and Redis servers: each is found, started on a loopback port, awaited, and reaped
 //! on drop.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod cleanup;
 mod cluster;
 mod nats;

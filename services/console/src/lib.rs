@@ -4,6 +4,9 @@
 //! token speaks for them. Either way the API knows the person of each call, so the journal names who decided. A page
 //! is a pure function of the API's responses.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod assets;
 mod config;
 mod guard;

@@ -2,6 +2,9 @@
 //!
 //! It opens the hosts that a grant names. It holds the credentials of registries, so that no sandbox contains one.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod address;
 mod answer;
 mod config;

@@ -1,6 +1,9 @@
 //! Executor service: holds workspaces and runs tools in them, for planners with a grant. It holds no secret
 //! and has no access to queue, leases, trackers or forges.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod admission;
 mod calls;
 mod checks;

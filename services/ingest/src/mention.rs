@@ -9,6 +9,7 @@ const BY_ID: &str = "accountid:";
 
 /// True when a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, case-insensitive) or
 /// by `@accountid:ID`.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other Markdown mentions nobody")]
 pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
     // Parsing Markdown is the expensive part, and most comments contain no sign. The sign may also be a character
     // reference.

@@ -3,6 +3,9 @@
 //! It performs each effect once, however often the effect is requested. It serves repositories to executors through
 //! the git gate.
 
+// Tests may match on the one variant that they expect.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod board;
 mod bot_orders;
 mod cleared_text;

@@ -63,6 +63,10 @@ impl AdfBuilder {
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the parser has tags that ADF cannot express"
+    )]
     fn start(&mut self, tag: Tag<'_>) {
         let opened = match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block("paragraph", Value::Null),

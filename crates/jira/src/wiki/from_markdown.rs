@@ -124,6 +124,10 @@ impl WikiBuilder {
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the parser has tags that wiki markup cannot express"
+    )]
     fn start(&mut self, tag: Tag<'_>) -> OpenedMarkup {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block(""),

@@ -59,6 +59,10 @@ impl OmittedPaths {
 /// # Errors
 /// Returns an infrastructure failure that concerns more than this file. In that case the scan is not
 /// reliable.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the other kinds have the text of the system"
+)]
 pub(super) fn explain_unreadable(error: &io::Error) -> Result<Option<String>, WorkspaceError> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok(None),
@@ -82,6 +86,7 @@ pub(super) fn explain_walk_error(error: &ignore::Error, root: &Path) -> Option<(
     Some((path.unwrap_or(Path::new("")).to_owned(), why))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other errors have no path")]
 fn path_of(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
