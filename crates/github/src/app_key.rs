@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn token_is_replaced_when_clock_is_set_back() {
+    fn token_is_replaced_after_clock_step_back() {
         let key = parse_key(APP_PRIVATE_KEY).unwrap();
         key.token_at(NOW_S).unwrap();
         let earlier = key.token_at(NOW_S - 1).unwrap();

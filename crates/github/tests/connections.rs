@@ -86,7 +86,7 @@ fn build_failed_job() -> CommitCheck {
 }
 
 #[tokio::test]
-async fn log_of_enterprise_server_comes_from_other_host() {
+async fn enterprise_log_comes_from_other_host() {
     let text = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n1 failed\n";
     let (host, at_host) = start_recording_server(text.to_owned()).await;
     let redirect = format!(
