@@ -26,7 +26,7 @@ const ORIGIN: &str = "Journeyman-Origin";
 // Sequences that a list reads first: as many as one page has at most.
 const FIRST_WINDOW: u64 = 256;
 // Pages that a list reads at most.
-const MOST_PAGES: u32 = 64;
+const MOST_PAGES: u32 = 128;
 
 /// Description of a record that could not be handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ impl DeadLetters {
 
     /// The newest letters that match, with their sequences, newest last, at most `limit`.
     ///
-    /// It reads the letters from the newest backwards until it has enough, and at most 16,384 of them.
+    /// It reads the letters from the newest backwards until it has enough, and at most 32,768 of them.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -281,15 +281,15 @@ impl LetterWindow {
     /// too early has none: the window is smaller next time.
     fn take<'a>(&mut self, page: &'a [wire::StoredMessage]) -> &'a [wire::StoredMessage] {
         let (first, end) = (self.first(), self.end);
-        let width = end.saturating_sub(first);
         if page.last().is_some_and(|last| last.sequence + 1 < end) {
-            self.size = (width / 2).max(1);
+            self.size = (end.saturating_sub(first) / 2).max(1);
             return &[];
         }
         let inside = page.partition_point(|stored| stored.sequence < end);
         self.end = first;
-        // Deleted letters leave gaps in the sequence, and a gap must not cost one request per window.
-        if (inside as u64) * 2 < width {
+        // Deleted letters leave gaps in the sequence, and a gap must not cost one request per window. A page that
+        // reaches far beyond its window has room for a larger one.
+        if inside * 4 <= page.len() {
             self.size = self.size.saturating_mul(4);
         }
         page.get(..inside).unwrap_or_default()

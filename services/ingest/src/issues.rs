@@ -126,9 +126,10 @@ async fn poll_issue(
         .await?;
     let finding = describe_finding(repository, issue);
     let is_certain = memory.knows(&finding);
-    memory.settle(match is_certain {
-        true => describe_second_poll(&finding),
-        false => finding,
+    memory.settle(if is_certain {
+        describe_second_poll(&finding)
+    } else {
+        finding
     });
     Ok(IssuePollResult {
         news: count_new_triggers(&[given, text]),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use domain::{
     ChecksConclusion, ChecksSummary, CiRules, FailedCheck, FailureClass, Job, JobRequest, JobSubject,
-    OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, SuspectChanges, TicketBackground, TicketKey,
-    Trigger, TriggerReason, fingerprint_failure,
+    OutboundReceipt, PullRequestEvent, PullRequestRef, RepairEnd, SuspectChanges, TicketBackground,
+    TicketKey, Trigger, TriggerReason, fingerprint_failure,
 };
 
 use crate::{

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::StopAll;
-use queue::{FoundValue, KeyValueBucket, TypedTable};
+use queue::{KeyValueBucket, TypedTable};
 
 use super::{ApiProblem, ApiState, InstallationAdminProof, ViewerProof, decisions::respond_to_dry_run};
 
@@ -67,10 +67,7 @@ pub(super) async fn resume_planners(
     let Query(DryRun { dry_run }) = dry?;
     let table = open_table(&state)?;
     // An unreadable record stops the planners too, so it can be deleted as well.
-    let revision = table.find(StopAll::KEY).await?.map(|found| match found {
-        FoundValue::Value(_, revision) => revision,
-        FoundValue::Unreadable(unreadable) => unreadable.revision(),
-    });
+    let revision = table.find(StopAll::KEY).await?.map(|found| found.revision());
     if dry_run {
         let goes_on = revision.map(|_| "let every planner go on".to_owned());
         return Ok(respond_to_dry_run(goes_on));

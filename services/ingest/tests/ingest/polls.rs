@@ -118,48 +118,42 @@ async fn start_polling(forge: &FakeGitHub, defaults: &str) -> Harness {
     .await
 }
 
-fn count_requests(forge: &FakeGitHub, is_wanted: impl Fn(&RecordedRequest) -> bool) -> usize {
-    forge
-        .requests()
-        .iter()
-        .filter(|request| is_wanted(request))
-        .count()
-}
-
-/// Checks that a finding which fails in more rounds than one among readable findings may is read in the end.
-async fn check_outage_loses_nothing(
-    forge: FakeGitHub,
-    defaults: &str,
-    path: &'static str,
-    query: &'static str,
-) {
+/// Checks that a finding which fails in more rounds than one among readable findings may is read in the end. `query`
+/// is the part of the call that reads it.
+async fn check_outage_loses_nothing(forge: &FakeGitHub, defaults: &str, query: &str) {
     // Six rounds: more than the five of a finding that fails alone, fewer than the thirty of an outage. A refusal of
     // validation is not repeated within a round.
-    forge.fail_next(ServiceFault::new(path, 6, 422).with(query));
-    let h = start_polling(&forge, defaults).await;
-    let is_about = |request: &RecordedRequest| {
-        let body = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
-        request.path.contains(path) && body.contains(query)
-    };
-    let read = async || {
-        (count_requests(&forge, |request| is_about(request) && request.status == 200) > 0).then_some(())
-    };
+    forge.fail_next(ServiceFault::new("/graphql", 6, 422).with(query));
+    let h = start_polling(forge, defaults).await;
+    let count = |status: u16| count_calls(forge, query, |request| request.status == status);
+    let read = async || (count(200) > 0).then_some(());
     poll_until("the finding is read", DEADLINE, read)
         .await
         .expect("read");
-    let failed = count_requests(&forge, |request| is_about(request) && request.status == 422);
-    assert_eq!(failed, 6, "one for each round");
+    assert_eq!(count(422), 6, "one for each round");
     let (_, letters) = h.get("/v1/dead", VIEWER).await;
     assert_eq!(letters, json!([]));
     h.stop().await;
 }
 
+/// Number of GraphQL calls whose body contains a text.
+fn count_calls(forge: &FakeGitHub, text: &str, is_wanted: impl Fn(&RecordedRequest) -> bool) -> usize {
+    let requests = forge.requests();
+    let has_text = |request: &&RecordedRequest| {
+        let body = request.body.as_ref().map(ToString::to_string);
+        request.path.contains("/graphql") && body.is_some_and(|body| body.contains(text))
+    };
+    let calls = requests.iter().filter(has_text);
+    calls.filter(|request| is_wanted(request)).count()
+}
+
 #[tokio::test]
 async fn outage_longer_than_five_polls_loses_no_issue() {
     let forge = start_forge().await;
-    let number = forge.open_issue_as("acme/shop", "mia", "Broken cart", "");
-    assert_eq!(number.expect("issue"), 1);
-    check_outage_loses_nothing(forge, "issues: {labels: [agent]}\n", "/issues/1", "").await;
+    forge
+        .open_issue_as("acme/shop", "mia", "Broken cart", "")
+        .expect("issue");
+    check_outage_loses_nothing(&forge, "issues: {labels: [agent]}\n", "issue(number").await;
 }
 
 #[tokio::test]
@@ -167,33 +161,29 @@ async fn outage_longer_than_five_polls_loses_no_discussion() {
     let forge = start_forge().await;
     let started = forge.start_discussion("acme/shop", "mia", "Ideas", ("Rounding", "How?"));
     started.expect("discussion");
-    let query = "discussion(number";
-    check_outage_loses_nothing(forge, "discussions: {enabled: true}\n", "/graphql", query).await;
+    check_outage_loses_nothing(&forge, "discussions: {enabled: true}\n", "discussion(number").await;
 }
 
 #[tokio::test]
 async fn unreadable_issue_is_dead_lettered_once() {
     let forge = start_forge().await;
-    forge
-        .open_issue_as("acme/shop", "mia", "Broken", "")
-        .expect("issue");
-    forge.fail_next(build_unreadable_answer("/issues/1", 1_000));
+    let open = |title: &str| forge.open_issue_as("acme/shop", "mia", title, "").expect("issue");
+    let [broken, fine] = [1, 2].map(|number| format!("\"number\":{number}"));
+    assert_eq!(open("Broken"), 1);
+    let unreadable = ServiceFault::new("/graphql", 1_000, 200).with(&broken);
+    forge.fail_next(unreadable.page("application/json", "{\"data\": 7}"));
     let h = start_polling(&forge, "issues: {labels: [agent]}\n").await;
     h.dead(1).await;
-    let reads = |number: u64| {
-        let path = format!("/issues/{number}");
-        count_requests(&forge, |request| request.path.contains(&path))
-    };
-    let before = reads(1);
+    let reads = |number: &str| count_calls(&forge, number, |_| true);
+    let before = reads(&broken);
     // The change of another issue lists the unreadable one again.
-    forge
-        .open_issue_as("acme/shop", "mia", "Fine", "")
-        .expect("issue");
-    let polled = async || (reads(2) >= 2).then_some(());
+    assert_eq!(open("Fine"), 2);
+    // Each round reads an issue once, so the first of both rounds is over.
+    let polled = async || (reads(&fine) >= 2).then_some(());
     poll_until("polls of the other issue", DEADLINE, polled)
         .await
         .expect("polls");
-    assert_eq!(reads(1), before, "it is not read again");
+    assert_eq!(reads(&broken), before, "it is not read again");
     assert_eq!(h.dead(1).await.len(), 1);
     h.stop().await;
 }

@@ -1415,8 +1415,9 @@ async fn only_an_admin_stops_every_planner() {
 async fn unreadable_stop_record_can_be_removed() {
     let h = Harness::start(3_600).await;
     let control = h.queue.table::<domain::AnyRecord>(KeyValueBucket::Control);
-    let unreadable = control.put(domain::StopAll::KEY, &domain::AnyRecord::default(), None);
-    unreadable.await.expect("record");
+    let unreadable = domain::AnyRecord::default();
+    let stored = control.put(domain::StopAll::KEY, &unreadable, None).await;
+    stored.expect("record");
     let (status, _) = h.get("/v1/stop-all", VIEWER).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
     for _ in 0..2 {
