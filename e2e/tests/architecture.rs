@@ -440,15 +440,15 @@ fn tracker_texts_come_from_message_module() {
                 seen += 1;
             }
         }
-        for maker in ["Outgoing::without_credentials(", "Outgoing::by_the_model("] {
+        for maker in ["ClearedText::without_credentials(", "ClearedText::by_the_model("] {
             for (at, _) in text.match_indices(maker) {
                 let said = text[at + maker.len()..].trim_start_matches('&');
                 let known = [
                     "message::",
                     // It composes texts from `message`.
-                    "reports::comment(",
+                    "reports::render_comment(",
                     "text)",
-                    "body, Place::Body",
+                    "body, SecretPlace::Body",
                     "label.clone(), SecretPlace::Label",
                 ];
                 let is_known = known.iter().any(|known| said.starts_with(known));

@@ -91,13 +91,7 @@ fn describe_trigger(trigger: &Trigger) -> String {
         TriggerReason::RetryRequested => format!("would go on with {ticket} where it waits"),
         TriggerReason::Decided(decision) => format!("would take a decision about run {}", decision.run),
         TriggerReason::CostAsked { .. } => format!("would tell what {ticket} cost"),
-        TriggerReason::ChecksCompleted(_)
-        | TriggerReason::HeadMoved { .. }
-        | TriggerReason::PullRequestMerged { .. }
-        | TriggerReason::MergedElsewhere { .. }
-        | TriggerReason::PullRequestClosed { .. }
-        | TriggerReason::PullRequestReopened { .. }
-        | TriggerReason::ReviewAwaited { .. }
+        TriggerReason::PullRequest(_)
         | TriggerReason::ReviewWithdrawn { .. }
         | TriggerReason::ReportSettled(_)
         | TriggerReason::NewsArrived(_) => match trigger.reason.job() {

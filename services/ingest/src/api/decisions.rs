@@ -140,13 +140,7 @@ pub(super) async fn would_retry(
                     reason.words(&TextMarkup::PLAIN)
                 )
             }
-            TriggerReason::ChecksCompleted(_)
-            | TriggerReason::HeadMoved { .. }
-            | TriggerReason::PullRequestMerged { .. }
-            | TriggerReason::MergedElsewhere { .. }
-            | TriggerReason::PullRequestClosed { .. }
-            | TriggerReason::PullRequestReopened { .. }
-            | TriggerReason::ReviewAwaited { .. }
+            TriggerReason::PullRequest(_)
             | TriggerReason::ReviewWithdrawn { .. }
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested

@@ -1,7 +1,8 @@
 //! Push of another author to our branch with an open pull request.
 
 use domain::{
-    CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, Trigger, TriggerKey, TriggerReason,
+    CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, Trigger,
+    TriggerKey,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};

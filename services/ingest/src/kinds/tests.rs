@@ -1125,10 +1125,11 @@ fn same_number_elsewhere_is_another_pull_request() {
             key: TriggerKey::new("closed"),
             at: Timestamp::default(),
             actor: None,
-            reason: TriggerReason::PullRequestClosed {
+            reason: PullRequestEvent::Closed(PullRequestEnd {
                 pull_request: (*pull_request).clone(),
                 by: "grace".to_owned(),
-            },
+            })
+            .into(),
         });
         closed
             .map(|closed| closed.into_trigger(TriggerChannel::Webhook))
@@ -1153,11 +1154,12 @@ fn same_number_elsewhere_is_another_pull_request() {
         "the key counts its own closes"
     );
     let mut reopened = log(&[&ours.pull_request, &elsewhere]);
-    reopened[1].reason = TriggerReason::PullRequestReopened {
+    reopened[1].reason = PullRequestEvent::Reopened(PullRequestHead {
         pull_request: elsewhere.clone(),
         head: pull_request().head,
         by: "grace".to_owned(),
-    };
+    })
+    .into();
     assert_eq!(
         expect_trigger(&polled, &facts(reopened)).key,
         TriggerKey::new("reopened:acme/shop#7:1"),

@@ -1,7 +1,7 @@
 //! Reports of reviews: addressed ones, and our reviews of other authors.
 
 use domain::{
-    PullRequestRef, ReactionKind, ReactionSubject, ThreadDisposition, TicketKey,
+    PullRequestRef, ReactionKind, ReactionSubject, ThreadDisposition,
     report::{PullRequestReviewed, ReviewAddressed},
 };
 
