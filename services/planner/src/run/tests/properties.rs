@@ -19,7 +19,7 @@ use crate::prompts;
 use crate::run::{PlannerRunState, RunAction, decide_action, next_conversation};
 use crate::transcript::TranscriptMessage;
 
-fn any_reply() -> impl Strategy<Value = ModelReply> {
+pub(super) fn any_reply() -> impl Strategy<Value = ModelReply> {
     let call = prop_oneof![
         Just(("read_file", json!({}))),
         Just(("edit_file", json!({}))),
@@ -65,7 +65,7 @@ fn choose_request(kind: u8) -> JobRequest {
     JobRequest { job, about, ..asked }
 }
 
-fn whole_run(
+pub(super) fn whole_run(
     (replies, around): (Vec<ModelReply>, Vec<ModelReply>),
     refusals: u8,
     (gate, kind): (bool, u8),
