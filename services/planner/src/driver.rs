@@ -103,7 +103,7 @@ impl RunDriver {
             RunAction::Rest => Ok(StepOutcome::Over),
             RunAction::ScheduleRetry { reason } => {
                 let fact = self.retries.after(state, reason, bootstrap::read_wall_clock());
-                tracing::warn!(run = %state.run, fact = fact.name(), retries = state.retries, "run failed");
+                tracing::warn!(run = %state.run, fact = fact.name(), retries = state.lifecycle().retries(), "run failed");
                 Ok(fact.into())
             }
             RunAction::SetLimits => self.set_limits(state).await,
@@ -167,7 +167,7 @@ impl RunDriver {
             fence,
         };
         let workspace = || {
-            let open = state.open_workspace();
+            let open = state.source().open_workspace();
             open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
         };
         let act = async {
@@ -216,7 +216,7 @@ impl RunDriver {
     }
 
     fn impossible(&self, state: &PlannerRunState, problem: &'static str) -> TicketError {
-        let (run, position) = (state.run.clone(), state.position);
+        let (run, position) = (state.run.clone(), state.journal.position);
         TicketError::Illegal(IllegalFact {
             run,
             position,
@@ -414,7 +414,12 @@ impl RunDriver {
         kept_elsewhere: u64,
     ) -> Result<StepOutcome, TicketError> {
         let room = self.snapshots.room(state, kept_elsewhere);
-        let taken = match retry_call(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
+        let taken = match retry_call(|| {
+            self.executors
+                .snapshot(caller, info, state.journal.last_at, &room)
+        })
+        .await
+        {
             Ok(taken) => taken,
             // Waiting for room here would hold the run's slot until an operator adds some.
             Err(CallError::Store(error @ queue::Error::Full { .. })) => {
@@ -451,7 +456,7 @@ impl RunDriver {
     /// Closes the workspaces of a run and removes its entry from the slot queue. The slot maintenance
     /// closes what fails here.
     pub(crate) async fn close(&self, state: &PlannerRunState, fence: RunFence) {
-        if let (Some(request), true) = (state.request(), state.finished.is_some())
+        if let (Some(request), true) = (state.request(), state.lifecycle().finished().is_some())
             && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
         {
             tracing::debug!(
@@ -471,7 +476,7 @@ fn callers_of_workspaces(
     state: &PlannerRunState,
     fence: RunFence,
 ) -> impl Iterator<Item = (RunCaller, &ExecutorWorkspace)> {
-    state.open_workspaces().map(move |(repository, info)| {
+    state.source().open_workspaces().map(move |(repository, info)| {
         let caller = RunCaller {
             run: state.run.clone(),
             repository: repository.clone(),

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use queue::{ContentStore, ObjectUpload, StoredObject};
 
 use crate::config::SnapshotSettings;
-use crate::run::PlannerRunState;
+use crate::run::{PlannerRunState, list_packs, list_packs_beside_snapshot};
 
 const MIB: u64 = 1 << 20;
 // Runs whose packs this planner remembers; the packs of more runs are left to the collector.
@@ -61,7 +61,7 @@ impl SnapshotStore {
     /// Returns the room for the run's next snapshot. `kept_elsewhere`: bytes that other runs of the ticket
     /// keep.
     pub(crate) fn room(&self, state: &PlannerRunState, kept_elsewhere: u64) -> SnapshotRoom {
-        let kept = distinct_bytes(&state.packs_beside_snapshot());
+        let kept = distinct_bytes(&list_packs_beside_snapshot(state));
         let (max_bytes, refusal) = snapshot_room(self.settings, kept, kept_elsewhere);
         SnapshotRoom {
             objects: self.objects.clone(),
@@ -96,7 +96,7 @@ impl SnapshotStore {
         if !self.stored().contains_key(&state.run) {
             return;
         }
-        let needed: HashSet<String> = state.packs().into_iter().map(|pack| pack.sha256).collect();
+        let needed: HashSet<String> = list_packs(state).into_iter().map(|pack| pack.sha256).collect();
         let mut stored = self.stored();
         let Some(packs) = stored.get_mut(&state.run) else {
             return;

@@ -106,7 +106,7 @@ impl SharedBudgets {
             .unwrap_or_default();
         let limits_money = accounts.iter().any(|account| account.limit.cost_micros > 0);
         // An unpriced reply costs nothing in the accounts, so a limit in money could never be reached.
-        if let (true, Some(model)) = (limits_money, &state.spending.unpriced_model) {
+        if let (true, Some(model)) = (limits_money, &state.budget().spending().unpriced_model) {
             let model = model.clone();
             return Err(StopReason::PriceUnknown { model });
         }

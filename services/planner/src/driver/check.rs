@@ -158,7 +158,7 @@ fn collect_ticket_text(state: &PlannerRunState, request: &JobRequest) -> String 
         .comments
         .iter()
         .filter(|comment| comment.may_instruct);
-    let said = state.news.iter().map(|heard| {
+    let said = state.conversation().news().received().iter().map(|heard| {
         let TicketNews::Comment { comment, .. } = &heard.news;
         comment
     });
@@ -177,7 +177,11 @@ fn truncate_chars(text: &str, most: usize) -> &str {
 
 /// Query for code: the ticket's text, and the files that its triage expects to change.
 fn build_seed_query(state: &PlannerRunState, request: &JobRequest) -> String {
-    let expected = state.intake().flatten().map(|intake| intake.files.join("\n"));
+    let expected = state
+        .outputs()
+        .intake()
+        .flatten()
+        .map(|intake| intake.files.join("\n"));
     format!(
         "{}\n\n{}\n\n{}",
         request.text.summary,

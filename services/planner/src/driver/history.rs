@@ -27,7 +27,7 @@ impl RunDriver {
         let table = self.queue.table::<EffortHistory>(KeyValueBucket::History);
         let key = repository.to_string();
         match table.get(key.as_str()).await {
-            Ok(found) => found.and_then(|(history, _)| history.forecast(state.class())),
+            Ok(found) => found.and_then(|(history, _)| history.forecast(state.outputs().class())),
             Err(error) => {
                 tracing::warn!(run = %state.run, error = %format_error_chain(&error), "no forecast: the history is not read");
                 None
@@ -46,12 +46,12 @@ impl RunDriver {
         let Some(request) = state.request().filter(|request| request.job == Job::Implement) else {
             return;
         };
-        if !is_done || state.work().pull_request.is_none() {
+        if !is_done || state.source().work().pull_request.is_none() {
             return;
         }
         let past = PastRun {
             run: state.run.clone(),
-            class: state.class(),
+            class: state.outputs().class(),
             effort: effort_so_far(state),
         };
         if let Err(error) = self.add(&request.repository, past).await {

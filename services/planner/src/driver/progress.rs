@@ -14,9 +14,9 @@ pub(super) fn progress_of_run(state: &PlannerRunState) -> Option<JobProgress> {
     let job = state.request()?.job;
     Some(JobProgress {
         job,
-        phase: state.dialog().map(|dialog| dialog.phase),
+        phase: state.conversation().dialog().map(|dialog| dialog.phase),
         clone_percent: None,
-        cost: state.spending.models.known_cost(),
+        cost: state.budget().spending().models.known_cost(),
     })
 }
 
@@ -26,9 +26,9 @@ fn first_call_of_dialog<'a>(action: &'a RunAction, state: &PlannerRunState) -> O
     let RunAction::AskModel { id } = action else {
         return None;
     };
-    let first = state.dialog()?.turns.first()?;
+    let first = state.conversation().dialog()?.turns.first()?;
     let is_announced = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
-    (first.id == *id && state.last_report(is_announced).is_some()).then_some(id)
+    (first.id == *id && state.delivery().last_report(is_announced).is_some()).then_some(id)
 }
 
 impl RunDriver {

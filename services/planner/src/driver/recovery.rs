@@ -33,7 +33,7 @@ impl RunDriver {
             error = %format_error_chain(&error),
             "an executor call failed, opening the workspace again"
         );
-        let before = state.open_workspace();
+        let before = state.source().open_workspace();
         // Before the workspace is opened, so that the pool does not choose the silent executor again.
         if let Some(before) = before.filter(|_| !is_gone)
             && self.executors.leave_if_silent(&before.executor).await
@@ -45,7 +45,7 @@ impl RunDriver {
             );
         }
         let base = before.map(|info| info.base.clone());
-        let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {
+        let (Some(request), snapshot) = (state.request(), state.source().work().snapshot.clone()) else {
             return Err(self.impossible(state, "no request"));
         };
         // A run without a snapshot restarts from the base.

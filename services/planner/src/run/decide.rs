@@ -6,28 +6,30 @@ use domain::{CallId, ChangeProof, Fact, StopReason, WaitCondition};
 
 use super::jobs;
 use super::machine::conversation::{self, ConversationView};
-use super::machine::{PhaseDialog, PlannerRunState, RunAction, RunStep, park_run, request_report};
+use super::machine::{
+    PhaseDialog, PlannerRunState, RunAction, RunStep, park_run, report_end, request_report,
+};
 use super::phases;
 pub(crate) use retries::RetryPolicy;
 
 /// Returns the next action of a run. A journal that ends at any entry gives the action that was interrupted
 /// there.
 pub(crate) fn decide_action(state: &PlannerRunState) -> RunAction {
-    if state.finished.is_some() {
+    if state.lifecycle().finished().is_some() {
         return RunAction::Rest;
     }
     // Unsent reports first: the reporter must know what the next step may depend on.
-    if let Some(report) = state.unsent.first().and_then(|id| state.report(id)) {
+    if let Some(report) = state.delivery().first_unsent() {
         return RunAction::SendReport {
             id: report.id.clone(),
             request: report.request.clone(),
             at: report.at,
         };
     }
-    if let Some(reason) = state.closing() {
+    if let Some(reason) = state.delivery().closing() {
         return finish_run(reason.clone());
     }
-    if state.retry.is_some() && state.stop.is_none() {
+    if state.lifecycle().retry().is_some() && state.lifecycle().stop_requester().is_none() {
         return wait_for_retry(state);
     }
     match first_open_step(state) {
@@ -36,7 +38,7 @@ pub(crate) fn decide_action(state: &PlannerRunState) -> RunAction {
         RunStep::Close(reason) => RunAction::Record(close_run(state, reason)),
         RunStep::Finish(reason) => finish_run(reason),
         // A change with checks that are worse than before is delivered, but not completed.
-        RunStep::Over => match state.proof().and_then(ChangeProof::failure) {
+        RunStep::Over => match state.outputs().proof().and_then(ChangeProof::failure) {
             Some(reason) => RunAction::Record(close_run(state, reason)),
             None => finish_run(StopReason::Completed),
         },
@@ -45,8 +47,8 @@ pub(crate) fn decide_action(state: &PlannerRunState) -> RunAction {
 
 /// Returns the first step of the first phase that is not over.
 fn first_open_step(state: &PlannerRunState) -> RunStep {
-    if let Some(by) = &state.stop {
-        return RunStep::Close(StopReason::Stopped { by: by.clone() });
+    if let Some(by) = state.lifecycle().stop_requester() {
+        return RunStep::Close(StopReason::Stopped { by: by.to_owned() });
     }
     // A moved head comes before the phases, because it makes their results obsolete.
     if let Some(step) = phases::end_after_moves(state) {
@@ -66,7 +68,7 @@ fn finish_run(reason: StopReason) -> RunAction {
 /// Returns the first fact of a run's end. A job that notifies its requester reports the reason first.
 fn close_run(state: &PlannerRunState, reason: StopReason) -> Fact {
     if jobs::job_spec(state).is_awaited {
-        state.stopped(reason)
+        report_end(state, reason)
     } else {
         Fact::RunFinished { reason }
     }
@@ -74,7 +76,7 @@ fn close_run(state: &PlannerRunState, reason: StopReason) -> Fact {
 
 /// Notifies the requester of the retry once, then waits.
 fn wait_for_retry(state: &PlannerRunState) -> RunAction {
-    match &state.retry {
+    match state.lifecycle().retry() {
         Some(waiting) if jobs::job_spec(state).is_awaited && !waiting.told => {
             request_report(state, waiting.report(state.job()), None)
         }
@@ -84,7 +86,7 @@ fn wait_for_retry(state: &PlannerRunState) -> RunAction {
 
 /// Returns the content of the next model call; `None` without a conversation, or without its workspace.
 pub(crate) fn next_conversation(state: &PlannerRunState) -> Option<ConversationView<'_>> {
-    let dialog = jobs::phase_dialog(state, state.dialog()?.phase)?;
+    let dialog = jobs::phase_dialog(state, state.conversation().dialog()?.phase)?;
     conversation::view_conversation(state, dialog)
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn summary_conversation<'a>(
     id: &CallId,
 ) -> Option<ConversationView<'a>> {
     let pending = |known: &'a PhaseDialog| Some((known, known.room.pending.as_ref()?));
-    let mut all = state.dialogs.iter().filter_map(pending);
+    let mut all = state.conversation().dialogs().iter().filter_map(pending);
     let (known, pending) = all.find(|(_, pending)| pending.id == *id)?;
     conversation::view_for_summary(state, jobs::phase_dialog(state, known.phase)?, pending)
 }

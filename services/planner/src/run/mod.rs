@@ -20,6 +20,6 @@ pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
     ArgumentProblem, BudgetAllowance, CallAnswer, CallResult, ConversationItem, ConversationView, DialogSpec,
     IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, RunAction, TurnDigest, counted_length,
-    estimate_tokens, ticket_room_refusal,
+    estimate_tokens, list_packs, list_packs_beside_snapshot, ticket_room_refusal,
 };
 pub(crate) use phases::forecast::effort_so_far;

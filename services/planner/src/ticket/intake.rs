@@ -87,7 +87,11 @@ impl TicketSession<'_> {
             self.driver.close(&before, self.fence).await;
         }
         // A run that is ended from outside is not driven again, so its workspace is closed here.
-        if let Some(live) = self.runs.get(run).filter(|live| live.state.finished.is_some()) {
+        if let Some(live) = self
+            .runs
+            .get(run)
+            .filter(|live| live.state.lifecycle().finished().is_some())
+        {
             self.driver.close(&live.state, self.fence).await;
         }
         Ok(())

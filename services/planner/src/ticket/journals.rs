@@ -20,7 +20,7 @@ impl TicketSession<'_> {
             return Ok(false);
         };
         let last = entries.last().map_or(0, |(sequence, _)| *sequence);
-        let foreign = state.finished.is_none() && state.fence < self.fence;
+        let foreign = state.lifecycle().finished().is_none() && state.journal.fence < self.fence;
         let state = Arc::new(state);
         self.runs.insert(run.clone(), LoadedRun { state, last });
         // Fences the former planner: its next append fails by the journal's sequence.
@@ -61,7 +61,7 @@ impl TicketSession<'_> {
         let Some(live) = self.runs.get(run) else {
             return Err(TicketError::Lost);
         };
-        let entry = self.entry(live.state.position, fact);
+        let entry = self.entry(live.state.journal.position, fact);
         let sequence = self.write(run, live.last, &entry).await?;
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;

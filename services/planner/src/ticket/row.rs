@@ -80,16 +80,16 @@ fn add_run(row: &mut TicketRow, run: &RunId, state: &PlannerRunState, entries: &
         return;
     };
     row.open(asked, *started_at);
-    if let Some(branch) = state.branch() {
+    if let Some(branch) = state.source().branch() {
         row.set_branch(run, branch);
     }
     if let Some(summary) = row.run_mut(run) {
-        summary.turns = u32::try_from(state.turns()).unwrap_or(u32::MAX);
-        if let Some(waits_for) = state.parked {
+        summary.turns = u32::try_from(state.conversation().turn_count()).unwrap_or(u32::MAX);
+        if let Some(waits_for) = state.lifecycle().parked() {
             summary.status = RunStatus::Parked { waits_for };
         }
     }
-    if let Some(reason) = state.finished.clone() {
+    if let Some(reason) = state.lifecycle().finished().cloned() {
         let finished_at = entries.last().map_or(*started_at, |entry| entry.at);
         row.finish(run, reason, finished_at);
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{lanes::next_runs, outage, row, steps::RunningSteps};
 use crate::driver::{RunDriver, StepOutcome, TicketError};
-use crate::run::{PlannerRunState, RunAction, decide_action};
+use crate::run::{PlannerRunState, RunAction, decide_action, list_packs};
 use crate::snapshots::distinct_bytes;
 use crate::telemetry;
 
@@ -197,8 +197,10 @@ impl<'a> TicketSession<'a> {
         let others = self
             .runs
             .iter()
-            .filter(|(other, live)| *other != run && live.state.finished.is_none());
-        others.map(|(_, live)| distinct_bytes(&live.state.packs())).sum()
+            .filter(|(other, live)| *other != run && live.state.lifecycle().finished().is_none());
+        others
+            .map(|(_, live)| distinct_bytes(&list_packs(&live.state)))
+            .sum()
     }
 
     async fn activate(&mut self, run: &RunId) -> Result<(), TicketError> {
@@ -236,8 +238,10 @@ impl<'a> TicketSession<'a> {
 
     pub(super) fn mark(&mut self, run: &RunId, status: RunStatus) {
         let state = self.runs.get(run).map(|live| &live.state);
-        let turns = state.map_or(0, |state| u32::try_from(state.turns()).unwrap_or(u32::MAX));
-        if let Some(branch) = state.and_then(|state| state.branch()) {
+        let turns = state.map_or(0, |state| {
+            u32::try_from(state.conversation().turn_count()).unwrap_or(u32::MAX)
+        });
+        if let Some(branch) = state.and_then(|state| state.source().branch()) {
             self.row.set_branch(run, branch);
         }
         if let Some(summary) = self.row.run_mut(run) {
@@ -252,7 +256,10 @@ impl<'a> TicketSession<'a> {
         let Some(live) = self.runs.get(run) else {
             return Ok(());
         };
-        match (live.state.finished.clone(), live.state.parked) {
+        match (
+            live.state.lifecycle().finished().cloned(),
+            live.state.lifecycle().parked(),
+        ) {
             (Some(reason), _) => {
                 self.driver.close(&live.state, self.fence).await;
                 self.driver.snapshots.forget(run);

@@ -122,7 +122,7 @@ impl TicketSession<'_> {
         self.load(run).await?;
         let state = self.runs.get(run).map(|live| &live.state);
         Ok(state
-            .and_then(|state| state.retry.as_ref())
+            .and_then(|state| state.lifecycle().retry())
             .map(|retry| retry.due))
     }
 }

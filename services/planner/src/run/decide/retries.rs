@@ -31,8 +31,8 @@ impl RetryPolicy {
             .request()
             .and_then(|request| request.rules.agent.max_retries);
         let most = own.unwrap_or(self.most);
-        let attempt = state.retries + 1;
-        let is_unheard = matches!(reason, StopReason::ModelFailed { .. }) && !state.has_reply();
+        let attempt = state.lifecycle().retries() + 1;
+        let is_unheard = matches!(reason, StopReason::ModelFailed { .. }) && !has_reply(state);
         if attempt > most || (is_unheard && !self.waits_for_model) {
             return close_run(state, reason);
         }
@@ -64,6 +64,13 @@ impl RetryPolicy {
             // The jitter may exceed the limit, so the limit applies a second time.
             .min(self.longest_ms)
     }
+}
+
+/// Returns true if a model has replied in any conversation.
+fn has_reply(state: &PlannerRunState) -> bool {
+    let dialogs = state.conversation().dialogs().iter();
+    let mut turns = dialogs.flat_map(|dialog| &dialog.turns);
+    turns.any(|turn| turn.reply.is_some())
 }
 
 /// Returns the delay after the end of a budget's period, so that waiting runs do not resume together.

@@ -1,8 +1,8 @@
-//! Spending of a run, its limits, and the hints about them for the model.
+//! Limits of a run, and the hints about them for the model.
 
 use domain::{
-    BudgetScope, BudgetUnit, Dollars, Fact, JobRequest, JobSubject, JournalEntry, ModelHint, ModelReply,
-    ModelSpend, RunLimits, RunPhase, SharedBudget, SpendAmount, StopReason, TicketLimits, TokenUsage,
+    BudgetScope, BudgetUnit, Dollars, JobRequest, JobSubject, ModelHint, RunLimits, RunPhase, SharedBudget,
+    SpendAmount, StopReason, TicketLimits,
 };
 
 use super::{DialogSpec, DialogTurn, PlannerRunState, TurnCall};
@@ -16,49 +16,6 @@ const EXITS_ONLY_AT: u8 = 95;
 const MINUTE_MS: u64 = 60_000;
 // More turns do not repair failed checks: the failure is known from the start.
 const REPAIR_TURNS: u32 = 30;
-
-/// Spending of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RunSpending {
-    /// Cost and tokens of the models.
-    pub(crate) models: ModelSpend,
-    /// Model that replied although its price is unknown.
-    pub(crate) unpriced_model: Option<String>,
-    /// Milliseconds that the run was at work.
-    pub(crate) busy_ms: u64,
-}
-
-impl RunSpending {
-    pub(super) fn replied(&mut self, reply: &ModelReply) {
-        self.models.add(reply);
-        if reply.cost_micros.is_some() {
-            return;
-        }
-        let model = &reply.model;
-        self.unpriced_model = Some(if reply.usage == TokenUsage::default() {
-            format!("{model} (its replies count no tokens)")
-        } else {
-            model.clone()
-        });
-    }
-}
-
-impl PlannerRunState {
-    /// Counts the time up to an entry, unless the run waited for users, a slot or a planner.
-    pub(super) fn count_time(&mut self, entry: &JournalEntry) {
-        let waited = matches!(
-            entry.fact,
-            Fact::TakenOver { .. }
-                | Fact::WorkspaceOpened { .. }
-                | Fact::WorkspaceRestored { .. }
-                | Fact::WorkspaceFailed { .. }
-        );
-        if self.parked.is_none() && !waited {
-            let passed = entry.at.unix_ms().saturating_sub(self.last_at.unix_ms());
-            self.spending.busy_ms += u64::try_from(passed).unwrap_or(0);
-        }
-    }
-}
 
 /// Limits from the planner's settings.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +65,7 @@ fn smaller_limit<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
 
 /// Returns the maximum of turns of the work.
 pub(crate) fn turn_limit(state: &PlannerRunState, request: &JobRequest) -> u32 {
-    let turns = request.rules.agent.turns(state.class());
+    let turns = request.rules.agent.turns(state.outputs().class());
     match request.about {
         JobSubject::Checks(_) => turns.min(REPAIR_TURNS),
         JobSubject::Ticket
@@ -137,9 +94,10 @@ enum LimitScope {
 }
 
 fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Item = LimitMeasure> {
-    let limits = state.limits.clone().unwrap_or_default();
-    let ticket = state.ticket_limits.unwrap_or_default();
-    let spending = &state.spending;
+    let budget = state.budget();
+    let limits = budget.limits().cloned().unwrap_or_default();
+    let ticket = budget.ticket_limits().unwrap_or_default();
+    let spending = budget.spending();
     let SpendAmount { cost_micros, tokens } = spending.models.amount();
     // Phases up to the work share nine tenths; the phases after it must find a rest.
     let share = match phase {
@@ -192,12 +150,11 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
 
 /// Returns the model without a known price that replied, if money is limited for the run or its ticket.
 fn unpriced_model(state: &PlannerRunState) -> Option<&String> {
-    let limits = state.limits.as_ref()?;
-    let ticket = state.ticket_limits.and_then(|ticket| ticket.cost_usd);
-    limits
-        .cost_usd
-        .or(ticket)
-        .and(state.spending.unpriced_model.as_ref())
+    let budget = state.budget();
+    let limits = budget.limits()?;
+    let ticket = budget.ticket_limits().and_then(|ticket| ticket.cost_usd);
+    let unpriced = budget.spending().unpriced_model.as_ref();
+    limits.cost_usd.or(ticket).and(unpriced)
 }
 
 /// Returns the reason that a conversation must end: its share is spent, the price is unknown, or a shared
@@ -210,7 +167,7 @@ pub(crate) fn spent_reason(state: &PlannerRunState, phase: RunPhase) -> Option<S
     let spent = limit_measures(state, phase).find(|measure| measure.spent >= measure.own);
     spent
         .map(|measure| measure.reason(state, 0))
-        .or_else(|| state.refused().cloned())
+        .or_else(|| state.budget().refused(state.journal.last_at).cloned())
 }
 
 /// Returns the reason that the ticket's budget has no room for a call with this upper bound.
@@ -257,18 +214,10 @@ impl LimitMeasure {
     }
 }
 
-impl PlannerRunState {
-    /// Returns the reason that the last call was not made, unless the budget's period has ended since.
-    pub(crate) fn refused(&self) -> Option<&StopReason> {
-        let is_over = |reason: &&StopReason| reason.resets().is_some_and(|resets| resets <= self.last_at);
-        self.refused.as_ref().filter(|reason| !is_over(reason))
-    }
-}
-
 /// Returns the hint about limits that the model lacks; each part appears once.
 pub(super) fn budget_hint(state: &PlannerRunState, dialog: &DialogSpec) -> Option<ModelHint> {
     let turns = match dialog.phase {
-        RunPhase::Work => state.turns_of(dialog),
+        RunPhase::Work => dialog.turns(state),
         RunPhase::Intake
         | RunPhase::Plan
         | RunPhase::Review
@@ -336,7 +285,12 @@ pub(crate) fn is_late_call(state: &PlannerRunState, dialog: &DialogSpec, call: &
 
 /// Returns true if the model knew before its last turn that only the tools that end the work are accepted.
 pub(crate) fn has_exits_only(state: &PlannerRunState, phase: RunPhase) -> bool {
-    let last = state.dialogs.iter().rev().find(|dialog| dialog.phase == phase);
+    let last = state
+        .conversation()
+        .dialogs()
+        .iter()
+        .rev()
+        .find(|dialog| dialog.phase == phase);
     let turns = last.map_or(&[][..], |dialog| &dialog.turns);
     reported_percent(&turns[..turns.len().saturating_sub(1)]) >= EXITS_ONLY_AT
 }

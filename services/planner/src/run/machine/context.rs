@@ -3,8 +3,9 @@
 //! Old results are omitted in large, rare steps, because each step invalidates the provider's cache once.
 //! After that a summary replaces the first turns.
 
-use domain::{Fact, OutboundOutcome, RepetitionKind, ReplyBlock, StopReason, TurnRepetition};
+use domain::{Fact, RepetitionKind, StopReason, TurnRepetition};
 
+use super::state::{clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens};
 use super::{CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, TurnCall, TurnCallState};
 
 // Percent of the limit that the newest results may keep.
@@ -16,8 +17,6 @@ const WORTH: u64 = 30;
 // Percent of the limit that a conversation may have with a summary. Instructions and task stay; if they
 // alone fill the limit, the next summary would follow soon.
 const FITS: u64 = 75;
-// Bytes of ten tokens, an average of code and prose.
-const BYTES_OF_TEN: u64 = 32;
 // Turns between a failed summary and the next one.
 const REST: usize = 5;
 // Number of refusals in a row for length after which the conversation ends.
@@ -41,7 +40,7 @@ pub(super) enum ContextStep {
 
 /// Returns the next step that a conversation's length requires.
 pub(super) fn next_context_step(state: &PlannerRunState, spec: &DialogSpec) -> ContextStep {
-    let Some(dialog) = state.known(spec) else {
+    let Some(dialog) = spec.conversation(state) else {
         return ContextStep::Enough;
     };
     if dialog.room.pending.is_some() {
@@ -51,11 +50,14 @@ pub(super) fn next_context_step(state: &PlannerRunState, spec: &DialogSpec) -> C
         return step_after_refusal(state, dialog);
     }
     let limit = state
-        .limits
-        .as_ref()
+        .budget()
+        .limits()
         .and_then(|limits| limits.context_of(spec.role));
     // The shortened conversation is tried before it is shortened again.
-    let learned = state.learned_limit(dialog).filter(|_| dialog.room.overflows == 0);
+    let learned = state
+        .conversation()
+        .learned_limit(dialog)
+        .filter(|_| dialog.room.overflows == 0);
     let limits = [limit, learned];
     match limits.into_iter().flatten().min() {
         Some(limit) => step_at_limit(state, dialog, limit),
@@ -115,7 +117,10 @@ pub(crate) fn is_context_full(state: &PlannerRunState, spec: &DialogSpec) -> boo
 
 /// Returns the stop reason of a run whose conversation cannot be shortened.
 pub(crate) fn full_reason(state: &PlannerRunState) -> StopReason {
-    let refusal = state.dialog().and_then(|dialog| dialog.room.refusal.clone());
+    let refusal = state
+        .conversation()
+        .dialog()
+        .and_then(|dialog| dialog.room.refusal.clone());
     refusal.map_or(StopReason::ContextTooLong, |detail| StopReason::ModelFailed {
         detail,
     })
@@ -165,29 +170,9 @@ fn idle_since_summary(state: &PlannerRunState, dialog: &PhaseDialog) -> Option<u
     let last = dialog.room.summary.as_ref()?;
     let since = dialog.turns.get(last.made_after..)?;
     let changed = |call: &TurnCall| matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
-    let is_idle = !since.iter().flat_map(|turn| &turn.calls).any(changed) && state.settled < last.position;
+    let is_idle =
+        !since.iter().flat_map(|turn| &turn.calls).any(changed) && state.outputs().settled() < last.position;
     is_idle.then_some(since.len())
-}
-
-/// Returns the tokens of the next call: the provider's last count, plus added turns, minus omitted ones.
-/// Without a count the length is estimated.
-pub(super) fn conversation_length(dialog: &PhaseDialog, turns: &[DialogTurn]) -> u64 {
-    let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
-    let room = &dialog.room;
-    match last {
-        Some((turn, reply)) if reply.usage.input_tokens > 0 => {
-            // The provider counted before the calls of its last reply had results.
-            let counted = reply.usage.input_tokens + reply.usage.output_tokens + results_tokens(turn);
-            counted.saturating_sub(room.freed)
-        }
-        _ => {
-            let summary = room
-                .summary
-                .as_ref()
-                .map_or(0, |summary| estimate_tokens(summary.text.len()));
-            summary + first_turns_tokens(dialog, turns.len())
-        }
-    }
 }
 
 /// Returns the approximate tokens before the last turn, as far as the provider counted them.
@@ -195,7 +180,7 @@ pub(crate) fn counted_length(state: &PlannerRunState, spec: &DialogSpec) -> u64 
     let before = |dialog: &PhaseDialog| {
         conversation_length(dialog, &dialog.turns[..dialog.turns.len().saturating_sub(1)])
     };
-    state.known(spec).map_or(0, before)
+    spec.conversation(state).map_or(0, before)
 }
 
 /// Returns the number of last turns whose counted tokens fit; at least one.
@@ -206,69 +191,4 @@ fn count_kept_turns(turns: &[DialogTurn], room: u64, count: fn(&DialogTurn) -> u
         sum <= room
     });
     fits.count().max(1).min(turns.len())
-}
-
-/// Returns the tokens of the results that clearing this many turns omits.
-fn clearable_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
-    let from = dialog.room.cleared.max(dialog.room.first_shown());
-    dialog
-        .turns
-        .get(from..turns)
-        .unwrap_or_default()
-        .iter()
-        .map(results_tokens)
-        .sum()
-}
-
-/// Returns the tokens of the shown part of this many turns.
-fn first_turns_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
-    let from = dialog.room.first_shown();
-    let shown = dialog.turns.get(from..turns).unwrap_or_default();
-    let cleared = dialog.room.cleared.saturating_sub(from);
-    let each = shown
-        .iter()
-        .enumerate()
-        .map(|(place, turn)| match place < cleared {
-            true => reply_tokens(turn),
-            false => turn_tokens(turn),
-        });
-    each.sum()
-}
-
-fn turn_tokens(turn: &DialogTurn) -> u64 {
-    reply_tokens(turn) + results_tokens(turn)
-}
-
-fn reply_tokens(turn: &DialogTurn) -> u64 {
-    let blocks = turn.reply.iter().flat_map(|reply| &reply.blocks);
-    let bytes = blocks.map(|block| match block {
-        ReplyBlock::Text { text } => text.len(),
-        ReplyBlock::ToolCall(call) => call.name.len() + call.input.to_string().len(),
-        ReplyBlock::Opaque { value, .. } => value.to_string().len(),
-    });
-    estimate_tokens(bytes.sum())
-}
-
-fn results_tokens(turn: &DialogTurn) -> u64 {
-    estimate_tokens(turn.calls.iter().map(result_bytes).sum())
-}
-
-/// Returns the approximate number of tokens for a number of bytes.
-pub(crate) const fn estimate_tokens(bytes: usize) -> u64 {
-    bytes as u64 * 10 / BYTES_OF_TEN
-}
-
-// Approximate length of a rendered refusal in bytes; its text is not known here.
-const REFUSAL: usize = 500;
-
-const fn result_bytes(call: &TurnCall) -> usize {
-    match &call.state {
-        TurnCallState::Finished { result, .. } => match result {
-            CallResult::Ran(result) => result.content.len(),
-            CallResult::Settled(OutboundOutcome::Failed { detail }) => detail.len(),
-            CallResult::Settled(OutboundOutcome::Refused(_)) => REFUSAL,
-            CallResult::Settled(OutboundOutcome::Done(_)) => 0,
-        },
-        TurnCallState::Waiting | TurnCallState::Running { .. } => 0,
-    }
 }

@@ -5,7 +5,7 @@ use domain::{
     ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews,
 };
 
-use super::shortening::PendingSummary;
+use super::state::PendingSummary;
 use super::turn_digest::{TurnDigest, build_digest};
 use super::{
     ArgumentProblem, CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, ReceivedNews,
@@ -85,8 +85,8 @@ pub(crate) fn view_conversation<'a>(
     state: &'a PlannerRunState,
     dialog: &'static DialogSpec,
 ) -> Option<ConversationView<'a>> {
-    let items = state
-        .known(dialog)
+    let items = dialog
+        .conversation(state)
         .map(|known| conversation_items(state, dialog, known, known.turns.len()));
     view_with_items(state, dialog, items.unwrap_or_default())
 }
@@ -98,7 +98,7 @@ pub(crate) fn view_for_summary<'a>(
     dialog: &'static DialogSpec,
     pending: &PendingSummary,
 ) -> Option<ConversationView<'a>> {
-    let mut items = conversation_items(state, dialog, state.known(dialog)?, pending.turns);
+    let mut items = conversation_items(state, dialog, dialog.conversation(state)?, pending.turns);
     items.push(ConversationItem::SumUp);
     view_with_items(state, dialog, items)
 }
@@ -110,7 +110,7 @@ fn view_with_items<'a>(
 ) -> Option<ConversationView<'a>> {
     let request = state.request()?;
     let workspace = match dialog.has_workspace {
-        true => Some(state.open_workspace()?),
+        true => Some(state.source().open_workspace()?),
         false => None,
     };
     Some(ConversationView {
@@ -118,15 +118,12 @@ fn view_with_items<'a>(
         ticket: state.run.ticket(),
         request,
         workspace,
-        code: state
-            .code
-            .as_ref()
-            .map(|(seeds, note)| (seeds.as_slice(), note.as_str())),
-        intake: state.intake().flatten(),
-        plan: state.plan().flatten(),
-        change: state.diff().zip(state.proof()),
-        criteria: state.criteria(),
-        nonce: &state.nonce,
+        code: state.source().code(),
+        intake: state.outputs().intake().flatten(),
+        plan: state.outputs().plan().flatten(),
+        change: state.own_calls().diff().zip(state.outputs().proof()),
+        criteria: state.outputs().criteria(state.request()),
+        nonce: state.conversation().nonce(),
         items,
     })
 }
@@ -237,7 +234,7 @@ fn return_items<'a>(
     from: usize,
     next: Option<&DialogTurn>,
 ) -> impl Iterator<Item = ConversationItem<'a>> {
-    let (phase, all) = (dialog.phase, state.returns.iter());
+    let (phase, all) = (dialog.phase, state.outputs().returns().iter());
     let here =
         all.filter(move |known| known.why.phase() == phase && is_between(known.after_turns, from, next));
     here.map(|known| ConversationItem::Returned(&known.why))
@@ -249,10 +246,11 @@ fn news_item<'a>(
     next: Option<&DialogTurn>,
 ) -> Option<ConversationItem<'a>> {
     let here = |heard: &&ReceivedNews| is_between(heard.after_turns, from, next);
-    let said: Vec<&TicketNews> = state.shown_news().filter(here).map(|heard| &heard.news).collect();
+    let news = state.conversation().news();
+    let said: Vec<&TicketNews> = news.shown().filter(here).map(|heard| &heard.news).collect();
     // The note about omitted comments follows the last shown one, once.
-    let last_stranger = state.shown_news().filter(|heard| !heard.may_instruct()).last();
-    let is_full_of_strangers = state.is_full_of_strangers() && last_stranger.as_ref().is_some_and(here);
+    let last_stranger = news.shown().filter(|heard| !heard.may_instruct()).last();
+    let is_full_of_strangers = news.is_full_of_strangers() && last_stranger.as_ref().is_some_and(here);
     (!said.is_empty()).then_some(ConversationItem::News {
         said,
         is_full_of_strangers,

@@ -2,41 +2,31 @@
 
 use domain::{ObjectRef, OutboundOutcome};
 
-use super::PlannerRunState;
-use super::state::ReportState;
+use super::{PlannerRunState, ReportState};
 
-impl PlannerRunState {
-    /// Returns every pack that a later step may read: last snapshots, the best verified state, and unpushed
-    /// changes of reports.
-    pub(crate) fn packs(&self) -> Vec<ObjectRef> {
-        let last = self
-            .work()
-            .snapshot
-            .as_ref()
-            .map(|snapshot| snapshot.pack.clone());
-        let mut packs = self.packs_beside_snapshot();
-        packs.extend(last);
-        packs
-    }
+/// Returns every pack that a later step may read: last snapshots, the best verified state, and unpushed
+/// changes of reports.
+pub(crate) fn list_packs(state: &PlannerRunState) -> Vec<ObjectRef> {
+    let last = state.source().work().snapshot.as_ref();
+    let mut packs = list_packs_beside_snapshot(state);
+    packs.extend(last.map(|snapshot| snapshot.pack.clone()));
+    packs
+}
 
-    /// Returns the same without the last snapshot of the run's own repository, which the next one replaces.
-    pub(crate) fn packs_beside_snapshot(&self) -> Vec<ObjectRef> {
-        let own = self.request().map(|request| &request.repository);
-        let others = self
-            .works
-            .iter()
-            .filter(|(repository, _)| Some(*repository) != own);
-        let others = others.filter_map(|(_, work)| work.snapshot.as_ref());
-        let best = self.best.as_ref().map(|best| &best.snapshot);
-        let snapshots = others.chain(best).map(|snapshot| snapshot.pack.clone());
-        snapshots
-            .chain(self.reports.iter().filter_map(unpushed_pack))
-            .collect()
-    }
+/// Returns the same without the last snapshot of the run's own repository, which the next one replaces.
+pub(crate) fn list_packs_beside_snapshot(state: &PlannerRunState) -> Vec<ObjectRef> {
+    let others = state.source().other_works();
+    let others = others.filter_map(|work| work.snapshot.as_ref());
+    let snapshots = others.chain(state.verification().best());
+    let reports = state.delivery().reports().iter().filter_map(find_unpushed_pack);
+    snapshots
+        .map(|snapshot| snapshot.pack.clone())
+        .chain(reports)
+        .collect()
 }
 
 /// Returns the pack of a report that may still be performed. A failed one may return from the dead letters.
-fn unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
+fn find_unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
     let is_open = !matches!(
         report.outcome,
         Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_))
@@ -64,7 +54,7 @@ mod tests {
                 outcome: None,
                 is_void: false,
             };
-            let pack = unpushed_pack(&report).map(|pack| serde_json::to_value(pack).unwrap());
+            let pack = find_unpushed_pack(&report).map(|pack| serde_json::to_value(pack).unwrap());
             assert_eq!(pack.as_ref(), stored.get("pack"), "{line}");
         }
     }

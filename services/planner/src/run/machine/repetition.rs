@@ -42,8 +42,9 @@ pub(crate) fn final_repetition(state: &PlannerRunState, dialog: &DialogSpec) -> 
 
 /// Returns the turns of a conversation since the run returned to it.
 fn turns_since_return<'a>(state: &'a PlannerRunState, dialog: &DialogSpec) -> Vec<&'a DialogTurn> {
-    let since = state.returns.last().map_or(0, |returned| returned.after_turns);
-    let all = state.turns_of(dialog).iter();
+    let returned = state.outputs().returns().last();
+    let since = returned.map_or(0, |returned| returned.after_turns);
+    let all = dialog.turns(state).iter();
     all.filter(|turn| turn.after >= since).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use domain::{Job, JobRequest, ModelReply, ModelRole, RunPhase, StopReason};
 
-use super::{ArgumentProblem, PlannerRunState, RunAction, TurnCall};
+use super::{ArgumentProblem, DialogTurn, PhaseDialog, PlannerRunState, RunAction, TurnCall};
 
 /// Job: its phases, in order.
 pub(crate) struct JobSpec {
@@ -62,9 +62,19 @@ impl DialogSpec {
     /// Returns the number of the phase's conversation, from 0.
     pub(crate) fn round(&self, state: &PlannerRunState) -> u32 {
         match self.is_fresh_after_return {
-            true => u32::try_from(state.returns.len()).unwrap_or(u32::MAX),
+            true => u32::try_from(state.outputs().returns().len()).unwrap_or(u32::MAX),
             false => 0,
         }
+    }
+
+    /// Returns the conversation, once it has begun.
+    pub(crate) fn conversation<'a>(&self, state: &'a PlannerRunState) -> Option<&'a PhaseDialog> {
+        state.conversation().find_dialog(self.phase, self.round(state))
+    }
+
+    /// Returns the turns of the conversation.
+    pub(crate) fn turns<'a>(&self, state: &'a PlannerRunState) -> &'a [DialogTurn] {
+        self.conversation(state).map_or(&[], |known| &known.turns)
     }
 }
 
@@ -73,7 +83,7 @@ impl DialogSpec {
     pub(crate) fn theirs<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
         // The executor names its tools when it opens the workspace, so an executor of another release may
         // have others.
-        let open = state.open_workspace().filter(|_| self.has_workspace);
+        let open = state.source().open_workspace().filter(|_| self.has_workspace);
         let tools = open.into_iter().flat_map(|info| &info.tools);
         tools.map(|tool| tool.name.as_str())
     }

@@ -4,7 +4,7 @@
 
 use domain::{ReturnReason, TicketNews, ToolResult};
 
-use super::shortening::TurnSummary;
+use super::state::TurnSummary;
 use super::{CallResult, DialogSpec, DialogTurn, PlannerRunState, TurnCall, TurnCallState};
 
 // Newest commands that the digest lists.
@@ -41,8 +41,9 @@ pub(super) fn build_digest<'a>(
     let old = turns.get(..made.turns).unwrap_or_default();
     // Items before the first shown turn are not shown with it, so they belong to the digest.
     let until = turns.get(made.turns).map_or(0, |turn| turn.after);
-    let news = state.shown_news().filter(|heard| heard.after_turns <= until);
-    let returns = state.returns.iter();
+    let news = state.conversation().news().shown();
+    let news = news.filter(|heard| heard.after_turns <= until);
+    let returns = state.outputs().returns().iter();
     let returns = returns.filter(|known| known.why.phase() == spec.phase && known.after_turns <= until);
     let calls: Vec<_> = old
         .iter()

@@ -17,7 +17,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 pub(super) fn react_once(state: &PlannerRunState, reaction: ReactionKind) -> Option<RunStep> {
     let to = state.request()?.reactable(state.run.ticket())?;
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::React(known) if known.reaction == reaction);
-    if state.last_report(is_it).is_some() {
+    if state.delivery().last_report(is_it).is_some() {
         return None;
     }
     Some(

@@ -12,11 +12,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
     match state.request() {
-        Some(request) if state.last_report(is_it).is_none() => {
+        Some(request) if state.delivery().last_report(is_it).is_none() => {
             let started = OutboundAction::WorkStarted(report::WorkStarted {
                 job: request.job,
                 repository: request.repository.clone(),
-                begun: state.begun.clone(),
+                begun: state.lifecycle().begun().clone(),
             });
             request_report(state, started, None).into()
         }

@@ -26,7 +26,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match state.answer() {
+    match state.outputs().answer() {
         Some(Some(answer)) => report_answer(state, answer),
         Some(None) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
@@ -54,7 +54,7 @@ fn report_answer(state: &PlannerRunState, answer: &CitedAnswer) -> RunStep {
         return RunStep::Over;
     };
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::QuestionAnswered(_));
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         None => {
             let told = OutboundAction::QuestionAnswered(QuestionAnswered {
                 repository: request.repository.clone(),

@@ -17,19 +17,22 @@ pub(super) fn await_approval(
     revise: impl FnOnce(String, String) -> ReturnReason,
     refused: impl FnOnce(OutboundRefusal) -> RunStep,
 ) -> RunStep {
-    if state.approved.as_ref() == Some(id) {
+    if state.gate().is_approved(id) {
         return RunStep::Over;
     }
-    if let Some((decision, by)) = state.decision_about(id) {
-        let (by, feedback) = (by.clone(), decision.feedback.clone());
-        return match decision.verdict {
+    if let Some(known) = state.gate().decision_about(id) {
+        let (by, feedback) = (known.by.clone(), known.decision.feedback.clone());
+        return match known.decision.verdict {
             DecisionVerdict::Reject => RunStep::Close(StopReason::Rejected { by }),
             DecisionVerdict::Approve | DecisionVerdict::Revise => {
                 go_back_to_work(state, revise(by, feedback))
             }
         };
     }
-    let Some(asked) = state.last_report(|request| request.asks_about() == Some(id)) else {
+    let Some(asked) = state
+        .delivery()
+        .last_report(|request| request.asks_about() == Some(id))
+    else {
         return request_report(state, request(), None).into();
     };
     match &asked.outcome {

@@ -13,10 +13,10 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(plan)) = (state.request(), state.plan()) else {
+    let (Some(request), Some(plan)) = (state.request(), state.outputs().plan()) else {
         return RunStep::Over;
     };
-    if request.rules.agent.approval != ApprovalRule::Plan || state.is_at_work() {
+    if request.rules.agent.approval != ApprovalRule::Plan || state.conversation().is_at_work() {
         return RunStep::Over;
     }
     match plan.zip(plan_id(state)) {
@@ -27,7 +27,8 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 /// Returns the plan's id for a decision, which is unique within the run.
 fn plan_id(state: &PlannerRunState) -> Option<CommitId> {
-    let name = |part| hash_text(&format!("{} {} {part}", state.run, state.returns.len()));
+    let returns = state.outputs().returns().len();
+    let name = |part| hash_text(&format!("{} {returns} {part}", state.run));
     let text = format!("{:016x}{:016x}{:016x}", name(1), name(2), name(3));
     text[..40].parse().ok()
 }

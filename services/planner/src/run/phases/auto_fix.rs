@@ -21,7 +21,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match (state.request(), state.handover(), state.proof()) {
+    match (
+        state.request(),
+        state.outputs().handover(),
+        state.outputs().proof(),
+    ) {
         (Some(request), Some(_), None) => run_repairs(state, &request.rules.repairs()),
         _ => RunStep::Over,
     }
@@ -29,7 +33,8 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 /// Returns the next step of the fixes; over when each has run and its changes are stored.
 pub(super) fn run_repairs(state: &PlannerRunState, repairs: &[String]) -> RunStep {
-    if let Some(call) = state.own.iter().find(|call| is_repair(call) && call.is_open()) {
+    let mut known = state.own_calls().calls().iter();
+    if let Some(call) = known.find(|call| is_repair(call) && call.is_open()) {
         return match call.is_deadly() {
             true => answer_call(state, call, CallAnswer::LostTwice).into(),
             false => run_tool(state, call, true).into(),
@@ -48,7 +53,7 @@ pub(super) fn run_repairs(state: &PlannerRunState, repairs: &[String]) -> RunSte
             start_own_call(state, RUN_COMMAND, &input).into()
         }
         // The next proof must see the same files as a restored workspace.
-        None if state.work().dirty => RunAction::TakeSnapshot.into(),
+        None if state.source().work().dirty => RunAction::TakeSnapshot.into(),
         None => RunStep::Over,
     }
 }
@@ -81,7 +86,7 @@ fn is_repair(call: &TurnCall) -> bool {
 
 fn repair_calls<'a>(state: &'a PlannerRunState, command: &str) -> Vec<&'a TurnCall> {
     let is_it = |call: &&TurnCall| is_repair(call) && call.call.input["command"] == command;
-    state.own.iter().filter(is_it).collect()
+    state.own_calls().calls().iter().filter(is_it).collect()
 }
 
 fn has_succeeded(call: &TurnCall) -> bool {

@@ -18,21 +18,21 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
+    let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {
         return RunStep::Over;
     };
-    if let Some(reason) = state.cut_short().filter(|_| !request.about.is_ticket()) {
+    if let Some(reason) = state.outputs().cut_short().filter(|_| !request.about.is_ticket()) {
         // A draft of a new change helps users; half a repair on an existing branch does not.
         return RunStep::Close(reason.clone());
     }
-    if let Some(call) = state.open_own_call() {
+    if let Some(call) = state.own_calls().open() {
         return resume_call(state, call);
     }
     let ticket = state.run.ticket();
     let naming = ChangeNaming::new(&request.rules, ticket);
     let named = naming.of(handover, &request.text.kind);
-    let work = state.work();
-    if work.branch.is_none() && state.own(CREATE_BRANCH).is_none() {
+    let work = state.source().work();
+    if work.branch.is_none() && state.own_calls().find(CREATE_BRANCH).is_none() {
         return own_call_step(
             state,
             CREATE_BRANCH,
@@ -42,7 +42,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if let Some(refusal) = refusal_of_call(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
         return go_back_to_work(state, ReturnReason::Refused(refusal));
     }
-    if state.own(COMMIT_CHANGES).is_none() {
+    if state.own_calls().find(COMMIT_CHANGES).is_none() {
         let requester = request.background.requester.as_ref();
         let trailers = naming.trailers(&state.run, requester).join("\n");
         let message = format!(
@@ -89,7 +89,7 @@ fn own_call_step(state: &PlannerRunState, name: &str, input: &Value) -> RunStep 
 
 /// Returns the refusal of a planner's call.
 fn refusal_of_call(state: &PlannerRunState, name: &str) -> Option<OutboundRefusal> {
-    let result = state.own_result(name)?;
+    let result = state.own_calls().result(name)?;
     (result.status != ToolStatus::Ok).then(|| OutboundRefusal::Workspace {
         detail: result.content.clone(),
     })

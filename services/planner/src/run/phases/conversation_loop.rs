@@ -27,14 +27,14 @@ pub(super) enum ConversationProgress {
 
 /// Continues a conversation, from its first turn on.
 pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec) -> ConversationProgress {
-    if let Some(reason) = state.refused() {
+    if let Some(reason) = state.budget().refused(state.journal.last_at) {
         return ConversationProgress::Refused(reason.clone());
     }
     if is_context_full(state, dialog) {
         return ConversationProgress::Full;
     }
     let is_it = |known: &&PhaseDialog| (known.phase, known.round) == (dialog.phase, dialog.round(state));
-    let last = state.dialog().filter(is_it);
+    let last = state.conversation().dialog().filter(is_it);
     let (Some(turn), Some(request)) = (last.and_then(|known| known.turns.last()), state.request()) else {
         return ConversationProgress::Step(record_turn(state, dialog).into());
     };
@@ -54,7 +54,7 @@ pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec)
         return ConversationProgress::Step(call_step(state, request, dialog, call, reply.stop));
     }
     // Snapshot before the next model call: a lost workspace must not lose changes that the model has seen.
-    if dialog.has_workspace && state.work().dirty {
+    if dialog.has_workspace && state.source().work().dirty {
         return ConversationProgress::Step(RunAction::TakeSnapshot.into());
     }
     match reply.stop {
@@ -91,10 +91,11 @@ pub(super) fn await_submission<T>(
         ConversationProgress::Answered | ConversationProgress::Silent(_) => {}
     }
     // The last turn is from before the return, so its calls do not count.
-    if state.came_back_to(dialog.phase) {
+    let turn_count = state.conversation().turn_count();
+    if state.outputs().came_back_to(dialog.phase, turn_count) {
         return Err(record_turn(state, dialog).into());
     }
-    let turns = state.turns_of(dialog);
+    let turns = dialog.turns(state);
     let calls = turns.last().map_or(&[][..], |turn| &turn.calls);
     match taken(calls) {
         None if turns.len() < most_turns
@@ -141,7 +142,7 @@ fn call_step(
         let mut tools = info.tools.iter();
         tools.any(|tool| tool.name == call.call.name && !tool.read_only)
     };
-    if dialog.is_read_only && state.open_workspace().is_some_and(is_changing) {
+    if dialog.is_read_only && state.source().open_workspace().is_some_and(is_changing) {
         return answer_call(state, call, CallAnswer::ReadOnly).into();
     }
     if let Some(branch) = branch_to_keep(request, call) {

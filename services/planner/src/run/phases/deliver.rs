@@ -21,7 +21,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
+    let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {
         return RunStep::Over;
     };
     let ends_ticket = ends_ticket(state, request);
@@ -35,16 +35,17 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         };
     }
     // The push and the end of the ticket are one report, so nothing remains.
-    if ends_ticket && state.work().pushed.is_some() {
+    if ends_ticket && state.source().work().pushed.is_some() {
         return RunStep::Over;
     }
-    if state.work().pull_request.is_some() {
+    if state.source().work().pull_request.is_some() {
         return state
+            .outputs()
             .cut_short()
             .map_or(RunStep::Over, |reason| RunStep::Close(reason.clone()));
     }
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::OpenPullRequest(_));
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         Some(asked) => settled_step(state, asked),
         None => request_pull_request(state, request),
     }
@@ -52,7 +53,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 fn push_step(state: &PlannerRunState, wanted: BranchPush) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::PushBranch(push) if is_same_push(push, &wanted));
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         Some(asked) => settled_step(state, asked),
         None => request_report(state, OutboundAction::PushBranch(wanted), None).into(),
     }
@@ -69,9 +70,9 @@ fn ends_ticket(state: &PlannerRunState, request: &JobRequest) -> bool {
     request.job == Job::Implement
         && request.rules.agent.finish == FinishRule::Done
         && request.repository.local_folder().is_none()
-        && state.cut_short().is_none()
-        && state.proof().and_then(ChangeProof::failure).is_none()
-        && state.work().pull_request.is_none()
+        && state.outputs().cut_short().is_none()
+        && state.outputs().proof().and_then(ChangeProof::failure).is_none()
+        && state.source().work().pull_request.is_none()
 }
 
 fn deliver_step(
@@ -81,7 +82,7 @@ fn deliver_step(
     handover: &WorkHandover,
 ) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkDelivered(delivered) if is_same_push(&delivered.push, &wanted));
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         Some(asked) => settled_step(state, asked),
         None => {
             let description = Box::new(describe_change(state, request, handover));
@@ -122,7 +123,8 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
 }
 
 fn request_pull_request(state: &PlannerRunState, request: &JobRequest) -> RunStep {
-    let (Some((branch, _)), Some(handover)) = (&state.work().pushed, state.handover()) else {
+    let (Some((branch, _)), Some(handover)) = (&state.source().work().pushed, state.outputs().handover())
+    else {
         return go_back_to_work(state, ReturnReason::NothingChanged);
     };
     let naming = ChangeNaming::new(&request.rules, state.run.ticket());
@@ -140,7 +142,7 @@ fn request_pull_request(state: &PlannerRunState, request: &JobRequest) -> RunSte
 
 /// Returns the push that brings the stored commit to the remote; `None` without a commit.
 pub(super) fn wanted_push(state: &PlannerRunState, request: &JobRequest) -> Option<BranchPush> {
-    let work = state.work();
+    let work = state.source().work();
     let kept = work.snapshot.as_ref()?;
     let branch = free_branch_name(state, kept.branch.as_deref()?);
     let pushed = work.pushed.as_ref().filter(|(pushed, _)| *pushed == branch);
@@ -177,7 +179,7 @@ fn free_branch_name(state: &PlannerRunState, own: &str) -> String {
 
 /// Returns the reason that the remote refused a new branch of this name.
 fn name_refusal<'a>(state: &'a PlannerRunState, name: &str) -> Option<&'a OutboundRefusal> {
-    state.reports.iter().find_map(|report| {
+    state.delivery().reports().iter().find_map(|report| {
         let (OutboundAction::PushBranch(push)
         | OutboundAction::WorkDelivered(report::WorkDelivered { push, .. })) = &report.request
         else {

@@ -17,13 +17,13 @@ pub(super) fn describe_change(
     request: &JobRequest,
     handover: &WorkHandover,
 ) -> ChangeDescription {
-    let proof = state.proof();
-    let change = state.checks.report();
+    let proof = state.outputs().proof();
+    let change = state.verification().checks().report();
     // An executor of an earlier release names no files.
     let change = change.filter(|change| !change.changed.is_empty());
     ChangeDescription {
         handover: handover.clone(),
-        cut_short: state.cut_short().cloned(),
+        cut_short: state.outputs().cut_short().cloned(),
         kind: request.text.kind.clone(),
         ticket: request.text.summary.clone(),
         change: change
@@ -40,6 +40,7 @@ pub(super) fn describe_change(
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
         shown_by: proof.and_then(|proof| proof.shown_by),
         template: state
+            .source()
             .open_workspace()
             .map(|info| fill_template(&info.template, &handover.template))
             .unwrap_or_default(),
@@ -48,8 +49,8 @@ pub(super) fn describe_change(
             .unwrap_or_default(),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: open_objections(state),
-        went_back: state.went_back,
-        unreviewed: state.review().is_some_and(|review| !review.is_complete),
+        went_back: state.verification().went_back(),
+        unreviewed: state.outputs().review().is_some_and(|review| !review.is_complete),
     }
 }
 
@@ -80,7 +81,7 @@ fn untested_contracts(request: &JobRequest, changed: &[ChangedFileSize]) -> Vec<
 
 /// Returns the reviewer's open objections.
 fn open_objections(state: &PlannerRunState) -> Vec<String> {
-    let review = state.review().into_iter();
+    let review = state.outputs().review().into_iter();
     review
         .flat_map(ChangeReview::blocking)
         .map(ReviewObjection::in_a_line)

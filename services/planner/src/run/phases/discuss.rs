@@ -39,7 +39,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some((request, task)) = discussion_request(state) else {
         return RunStep::Over;
     };
-    match (state.issues(), state.answer()) {
+    match (state.outputs().issues(), state.outputs().answer()) {
         (Some(issues), _) => report_step(state, request_issues(request, issues)),
         (None, Some(Some(answer))) => report_step(state, discussion_answer(request, task, answer)),
         (None, Some(None)) => RunStep::Close(StopReason::NoChange {
@@ -102,7 +102,7 @@ fn report_step(state: &PlannerRunState, told: OutboundAction) -> RunStep {
             OutboundAction::Discussed(_) | OutboundAction::OpenIssues(_)
         )
     };
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         None => request_report(state, told, None).into(),
         Some(asked) => match &asked.outcome {
             Some(OutboundOutcome::Done(_)) => RunStep::Over,

@@ -14,11 +14,11 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         return RunStep::Over;
     };
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::EffortForecast(_));
-    match state.forecast {
+    match state.budget().forecast() {
         // A former release began the work without a forecast.
-        None if state.is_at_work() => RunStep::Over,
+        None if state.conversation().is_at_work() => RunStep::Over,
         None => RunAction::Forecast.into(),
-        Some(Some(forecast)) if state.last_report(is_it).is_none() => {
+        Some(Some(forecast)) if state.delivery().last_report(is_it).is_none() => {
             let repository = request.repository.clone();
             request_report(
                 state,
@@ -33,13 +33,13 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 /// Returns the effort of the run so far.
 pub(crate) fn effort_so_far(state: &PlannerRunState) -> RunEffort {
-    let change = state.checks.report();
+    let change = state.verification().checks().report();
     let lines = change.map(|change| u64::from(change.product_lines) + u64::from(change.test_lines));
-    let spent = state.spending.models;
+    let spent = state.budget().spending();
     RunEffort {
-        busy_ms: state.spending.busy_ms,
-        cost_micros: spent.known_cost().map(Dollars::micros),
-        tokens: spent.tokens,
+        busy_ms: spent.busy_ms,
+        cost_micros: spent.models.known_cost().map(Dollars::micros),
+        tokens: spent.models.tokens,
         lines: lines.unwrap_or_default(),
     }
 }

@@ -12,7 +12,7 @@ const MOST_BEGINNINGS: u32 = 3;
 /// Failed checks belong to a commit that is no longer the head: the checks of the new head decide. A branch
 /// that changes again and again is left to its authors.
 pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep> {
-    let request = state.request().filter(|_| state.moves > 0)?;
+    let request = state.request().filter(|_| state.lifecycle().moves() > 0)?;
     let (ours, head) = request.about.pull_request()?;
     if matches!(request.about, JobSubject::Checks(_)) {
         return Some(RunStep::Finish(StopReason::Superseded));
@@ -21,5 +21,6 @@ pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep
         branch: ours.branch.clone(),
         head: Some(head.clone()),
     };
-    (state.moves > MOST_BEGINNINGS).then(|| RunStep::Close(StopReason::ReportRefused(refusal())))
+    (state.lifecycle().moves() > MOST_BEGINNINGS)
+        .then(|| RunStep::Close(StopReason::ReportRefused(refusal())))
 }

@@ -15,14 +15,14 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(handover)) = (state.request(), state.handover()) else {
+    let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {
         return RunStep::Over;
     };
     let Some(wanted) = wanted_push(state, request) else {
         return RunStep::Over;
     };
     let is_pushed = wanted.expected.as_ref() == Some(&wanted.head);
-    let is_weak = state.proof().is_some_and(ChangeProof::is_blocked);
+    let is_weak = state.outputs().proof().is_some_and(ChangeProof::is_blocked);
     let is_free = request.rules.agent.approval != ApprovalRule::BeforePush && !is_weak;
     if is_free || is_pushed {
         return RunStep::Over;

@@ -30,11 +30,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state.request().is_some_and(|request| request.rules.agent.intake);
-    match state.intake() {
+    match state.outputs().intake() {
         Some(Some(intake)) => follow_decision(state, &intake.decision),
         Some(None) => RunStep::Over,
         // A former release began the work without a triage.
-        None if !is_wanted || state.is_at_work() => RunStep::Over,
+        None if !is_wanted || state.conversation().is_at_work() => RunStep::Over,
         None => request_intake(state),
     }
 }
@@ -46,7 +46,7 @@ fn request_intake(state: &PlannerRunState) -> RunStep {
         ConversationProgress::Full => return finish_phase(None),
         ConversationProgress::Answered | ConversationProgress::Silent(_) => {}
     }
-    let turns = state.turns_of(&DIALOG);
+    let turns = DIALOG.turns(state);
     let reply = turns.last().and_then(|turn| turn.reply.as_ref());
     match reply.map(|reply| read_reply(state, reply)) {
         Some(Ok(intake)) => finish_phase(Some(intake)),
@@ -90,7 +90,7 @@ fn decline_ticket(kind: GiveUp, reason: &str) -> RunStep {
 /// Posts the questions on the ticket and waits for an answer.
 fn ask_questions(state: &PlannerRunState, questions: &[TicketQuestion]) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::QuestionAsked(_));
-    let Some(asked) = state.last_report(is_it) else {
+    let Some(asked) = state.delivery().last_report(is_it) else {
         let questions = questions.to_vec();
         return request_report(
             state,
@@ -100,9 +100,11 @@ fn ask_questions(state: &PlannerRunState, questions: &[TicketQuestion]) -> RunSt
         .into();
     };
     // Only an answer after the triage's last turn belongs to the questions.
-    let looks = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after + 1);
+    let looks = DIALOG.turns(state).last().map_or(0, |turn| turn.after + 1);
     match &asked.outcome {
-        Some(OutboundOutcome::Done(_)) if state.has_answer_since(looks) => RunStep::Over,
+        Some(OutboundOutcome::Done(_)) if state.conversation().news().has_answer_since(looks) => {
+            RunStep::Over
+        }
         Some(OutboundOutcome::Done(_)) => park_run(state, WaitCondition::Answer).into(),
         // The work continues with the known facts.
         Some(OutboundOutcome::Refused(_)) => RunStep::Over,

@@ -15,7 +15,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let RunInput::Notice(_, request) = &state.input else {
         return RunStep::Over;
     };
-    match state.reports.first().map(|report| &report.outcome) {
+    match state.delivery().reports().first().map(|report| &report.outcome) {
         None => request_report(state, (**request).clone(), None).into(),
         Some(None) => park_run(state, WaitCondition::Report).into(),
         Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,

@@ -12,7 +12,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match &state.work().workspace {
+    match &state.source().work().workspace {
         PlannerWorkspaceState::Absent => RunAction::Record(Fact::WorkspaceRequested {
             id: state.next_id(),
             repository: None,

@@ -25,11 +25,11 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state
         .request()
         .is_some_and(|request| is_plan_wanted(state, request));
-    if !is_wanted || state.plan().is_some() || state.is_at_work() {
+    if !is_wanted || state.outputs().plan().is_some() || state.conversation().is_at_work() {
         return RunStep::Over;
     }
     // Each revision of the plan gets the same number of turns again.
-    let most_turns = MOST_TURNS * (1 + state.returns.len());
+    let most_turns = MOST_TURNS * (1 + state.outputs().returns().len());
     let plan = await_submission(state, &DIALOG, most_turns, |calls| {
         accepted_input(calls, &submit_plan::TOOL, submit_plan::parse_plan)
     });
@@ -40,7 +40,7 @@ fn is_plan_wanted(state: &PlannerRunState, request: &JobRequest) -> bool {
     match request.rules.agent.plan {
         _ if request.rules.agent.approval == ApprovalRule::Plan => true,
         PlanningRule::Never => false,
-        PlanningRule::Large => state.class() == WorkClass::Large,
+        PlanningRule::Large => state.outputs().class() == WorkClass::Large,
         PlanningRule::Always => true,
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match state.review_of_change() {
+    match state.outputs().review_of_change() {
         Some(Some(review)) => report_review(state, review),
         Some(None) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
@@ -56,7 +56,7 @@ fn report_review(state: &PlannerRunState, review: &ReviewOfChange) -> RunStep {
         return RunStep::Over;
     };
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::PullRequestReviewed(_));
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         None => {
             let told = OutboundAction::PullRequestReviewed(PullRequestReviewed {
                 pull_request: change.pull_request.clone(),

@@ -10,11 +10,12 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let expects = state
+        .outputs()
         .intake()
         .flatten()
         .is_some_and(|intake| !intake.files.is_empty());
     // The first search was at the start of the run; more than one further search brings nothing new.
-    match expects && state.lookups < 2 && !state.is_at_work() {
+    match expects && state.source().lookups() < 2 && !state.conversation().is_at_work() {
         true => RunAction::FindCode.into(),
         false => RunStep::Over,
     }

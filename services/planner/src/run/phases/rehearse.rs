@@ -29,7 +29,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     else {
         return RunStep::Over;
     };
-    match state.reports.first().map(|report| &report.outcome) {
+    match state.delivery().reports().first().map(|report| &report.outcome) {
         None => {
             let rehearse = RehearsalRequest {
                 job: rehearsal.job,

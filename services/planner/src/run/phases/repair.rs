@@ -20,7 +20,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {
         return RunStep::Over;
     };
-    if state.exit().is_some() || state.is_at_work() || !state.returns.is_empty() {
+    if state.outputs().exit().is_some()
+        || state.conversation().is_at_work()
+        || !state.outputs().returns().is_empty()
+    {
         return RunStep::Over;
     }
     let repairs = request.rules.repairs();
@@ -28,7 +31,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if !matches!(step, RunStep::Over) {
         return step;
     }
-    let kept = state.work().snapshot.as_ref();
+    let kept = state.source().work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {
         return RunStep::Over;
     }

@@ -21,7 +21,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
             OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
         )
     };
-    match state.last_report(is_it) {
+    match state.delivery().last_report(is_it) {
         None => request_report(state, wanted, None).into(),
         Some(asked) => match &asked.outcome {
             Some(OutboundOutcome::Done(_)) => RunStep::Over,
@@ -36,7 +36,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 }
 
 fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
-    let (request, handover) = (state.request()?, state.handover()?);
+    let (request, handover) = (state.request()?, state.outputs().handover()?);
     Some(match &request.about {
         JobSubject::Ticket
         | JobSubject::Question(_)
@@ -68,6 +68,6 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
 /// Returns the commit that the run pushed to the branch of the pull request; absent without a push.
 fn commit_of_push(state: &PlannerRunState) -> Option<CommitId> {
     let (ours, before) = state.request()?.about.pull_request()?;
-    let (branch, head) = state.work().pushed.as_ref()?;
+    let (branch, head) = state.source().work().pushed.as_ref()?;
     (*branch == ours.branch && head != before).then(|| head.clone())
 }

@@ -8,9 +8,10 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match state.better() {
-        Some(best) if state.handover().is_some() => RunAction::GoBack {
-            snapshot: best.snapshot.clone(),
+    let work = state.source().work();
+    match state.verification().better(state.outputs(), work) {
+        Some(best) if state.outputs().handover().is_some() => RunAction::GoBack {
+            snapshot: best.clone(),
         }
         .into(),
         _ => RunStep::Over,

@@ -16,7 +16,7 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
     if let (
         Some(reason),
         ReturnReason::Feedback { .. } | ReturnReason::Unkept { .. } | ReturnReason::NothingChanged,
-    ) = (state.cut_short(), &why)
+    ) = (state.outputs().cut_short(), &why)
     {
         return RunStep::Close(reason.clone());
     }
@@ -26,7 +26,7 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
                 revisions: u32::try_from(tried).unwrap_or(u32::MAX),
             })
         }
-        ReturnReason::Refused(refusal) if tried >= MOST_TRIES || state.cut_short().is_some() => {
+        ReturnReason::Refused(refusal) if tried >= MOST_TRIES || state.outputs().cut_short().is_some() => {
             RunStep::Close(StopReason::ReportRefused(refusal.clone()))
         }
         ReturnReason::Unkept { reason } if tried >= MOST_TRIES => RunStep::Close(StopReason::Unfinished {
@@ -35,6 +35,7 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
         }),
         ReturnReason::NothingChanged if tried >= MOST_TRIES => RunStep::Close(StopReason::NoChange {
             summary: state
+                .outputs()
                 .handover()
                 .map(|said| said.summary.clone())
                 .unwrap_or_default(),
@@ -54,12 +55,13 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
 
 /// Returns true if the model can still act on a return.
 pub(super) fn can_work(state: &PlannerRunState) -> bool {
-    state.cut_short().is_none() && !has_exits_only(state, RunPhase::Work)
+    state.outputs().cut_short().is_none() && !has_exits_only(state, RunPhase::Work)
 }
 
 /// Returns the number of returns for this kind of reason.
 pub(super) fn count_returns(state: &PlannerRunState, why: &ReturnReason) -> usize {
     // Each kind of reason has a limit independent of the others.
     let is_same = |known: &ReturnReason| std::mem::discriminant(known) == std::mem::discriminant(why);
-    state.returns.iter().filter(|known| is_same(&known.why)).count()
+    let returns = state.outputs().returns().iter();
+    returns.filter(|known| is_same(&known.why)).count()
 }

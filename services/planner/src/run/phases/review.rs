@@ -32,42 +32,49 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(_), None) = (state.request(), state.proof(), state.cut_short()) else {
+    let (Some(request), Some(_), None) = (
+        state.request(),
+        state.outputs().proof(),
+        state.outputs().cut_short(),
+    ) else {
         return RunStep::Over;
     };
     if !request.rules.agent.auto_review || is_small(state) || is_committed(state) {
         return RunStep::Over;
     }
-    match state.review() {
+    match state.outputs().review() {
         Some(review) => conclude_review(state, request, review),
         None => request_review(state),
     }
 }
 
 fn is_small(state: &PlannerRunState) -> bool {
-    let change = state.checks.report();
+    let change = state.verification().checks().report();
     let is_small = |change: &ChangeReport| {
         let lines = change.product_lines + change.test_lines;
         change.files <= 1 && lines <= SMALL_LINES && change.findings.is_empty()
     };
-    state.class() == WorkClass::Trivial && change.is_some_and(is_small)
+    state.outputs().class() == WorkClass::Trivial && change.is_some_and(is_small)
 }
 
 /// Returns true if a former release continued to the commit without a review.
 fn is_committed(state: &PlannerRunState) -> bool {
-    state.review().is_none() && state.own.iter().any(|call| call.call.name != DIFF)
+    let mut calls = state.own_calls().calls().iter();
+    state.outputs().review().is_none() && calls.any(|call| call.call.name != DIFF)
 }
 
 /// Fetches the change once, then requests the review.
 fn request_review(state: &PlannerRunState) -> RunStep {
-    match state.open_own_call() {
+    match state.own_calls().open() {
         Some(call) => return resume_call(state, call),
-        None if state.own(DIFF).is_none() => return start_own_call(state, DIFF, &json!({})).into(),
+        None if state.own_calls().find(DIFF).is_none() => {
+            return start_own_call(state, DIFF, &json!({})).into();
+        }
         None => {}
     }
-    let is_unpaid = state.turns_of(&DIALOG).is_empty() && spent_reason(state, DIALOG.phase).is_some();
+    let is_unpaid = DIALOG.turns(state).is_empty() && spent_reason(state, DIALOG.phase).is_some();
     // A change without budget for its review is delivered; the review is noted as incomplete.
-    if is_unpaid || state.refused().is_some() {
+    if is_unpaid || state.budget().refused(state.journal.last_at).is_some() {
         return finish_phase(Vec::new(), false);
     }
     let review = |calls: &[_]| accepted_input(calls, &submit_review::TOOL, submit_review::parse_objections);
@@ -106,7 +113,7 @@ fn conclude_review(state: &PlannerRunState, request: &JobRequest, review: &Chang
 
 /// Returns the objections of earlier reviews that returned the change.
 fn earlier_objections(state: &PlannerRunState) -> impl Iterator<Item = &[ReviewObjection]> {
-    state.returns.iter().filter_map(|known| {
+    state.outputs().returns().iter().filter_map(|known| {
         let ReturnReason::Reviewed { objections } = &known.why else {
             return None;
         };

@@ -9,7 +9,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match state.code {
+    match state.source().code() {
         None => RunAction::FindCode.into(),
         Some(_) => RunStep::Over,
     }

@@ -33,7 +33,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if let Some(request) = is_triaged(state).then(|| state.request()).flatten() {
         return open_parts(state, request);
     }
-    if state.turns() >= MOST_TURNS {
+    if state.conversation().turn_count() >= MOST_TURNS {
         let summary = words.chars().take(SUMMARY_CHARS).collect();
         return RunStep::Close(StopReason::NoChange { summary });
     }
@@ -44,7 +44,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 }
 
 fn is_triaged(state: &PlannerRunState) -> bool {
-    state.reports.iter().any(|report| {
+    state.delivery().reports().iter().any(|report| {
         matches!(report.request, OutboundAction::Triaged(_))
             && matches!(report.outcome, Some(OutboundOutcome::Done(_)))
     })
@@ -59,7 +59,10 @@ fn open_parts(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     if issues.is_empty() {
         return RunStep::Over;
     }
-    match state.last_report(|request| matches!(request, OutboundAction::OpenIssues(_))) {
+    match state
+        .delivery()
+        .last_report(|request| matches!(request, OutboundAction::OpenIssues(_)))
+    {
         None => {
             let open = OpenIssues {
                 repository: request.repository.clone(),
@@ -90,7 +93,7 @@ fn accepted_parts(state: &PlannerRunState, request: &JobRequest) -> Vec<PlannedI
         call.call.name == submit_triage::TOOL.name
             && matches!(result, CallResult::Settled(OutboundOutcome::Done(_)))
     };
-    let mut calls = state.turns_of(&DIALOG).iter().flat_map(|turn| &turn.calls);
+    let mut calls = DIALOG.turns(state).iter().flat_map(|turn| &turn.calls);
     let done = calls.find(is_done);
     let parsed = done.map(|call| submit_triage::parse_triage(&call.call.input, state.run.ticket(), request));
     parsed

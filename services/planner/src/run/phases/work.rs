@@ -36,7 +36,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    match state.exit() {
+    match state.outputs().exit() {
         Some(WorkExit::Finished(_) | WorkExit::CutShort { .. }) => return RunStep::Over,
         Some(WorkExit::GaveUp { kind, evidence }) => {
             return RunStep::Close(StopReason::GivenUp {
@@ -60,22 +60,32 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 
 /// Handles a turn with complete results: an exit ends the work, a question waits for its answer.
 fn follow_results(state: &PlannerRunState, request: &JobRequest) -> RunStep {
-    if state.came_back_to(RunPhase::Work) {
+    let turn_count = state.conversation().turn_count();
+    if state.outputs().came_back_to(RunPhase::Work, turn_count) {
         return start_next_turn(state, request);
     }
-    let calls = state.last_turn().map_or(&[][..], |turn| &turn.calls);
+    let calls = state
+        .conversation()
+        .last_turn()
+        .map_or(&[][..], |turn| &turn.calls);
     // A new comment may change the request, so it goes to the model before the exit counts.
-    let has_time = state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize;
+    let has_time = DIALOG.turns(state).len() < turn_limit(state, request) as usize;
     if let Some(exit) = exit_of_turn(calls)
-        && !(state.has_unread_news() && has_time)
+        && !(has_unread_news(state) && has_time)
     {
         let output = PhaseOutput::Work { exit };
         return RunAction::Record(Fact::PhaseFinished { output }).into();
     }
-    if calls.iter().any(is_question) && !state.has_answer_since(state.turns()) {
+    if calls.iter().any(is_question) && !has_unread_news(state) {
         return park_run(state, WaitCondition::Answer).into();
     }
     start_next_turn(state, request)
+}
+
+/// Returns true if an author who may instruct has commented since the last turn.
+fn has_unread_news(state: &PlannerRunState) -> bool {
+    let conversation = state.conversation();
+    conversation.news().has_answer_since(conversation.turn_count())
 }
 
 /// Returns the exit of a turn.
@@ -102,12 +112,12 @@ fn is_question(call: &TurnCall) -> bool {
 
 /// Handles a reply without a tool call and without an exit.
 fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) -> RunStep {
-    if state.has_unread_news() && state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize {
+    if has_unread_news(state) && DIALOG.turns(state).len() < turn_limit(state, request) as usize {
         return record_turn(state, &DIALOG).into();
     }
     let summary = words.chars().take(SUMMARY_CHARS).collect();
-    let kept = state.work().snapshot.as_ref();
-    let unsaved = state.work().unsaved();
+    let kept = state.source().work().snapshot.as_ref();
+    let unsaved = state.source().work().unsaved();
     // Models announce their next step, and some write their calls as text, so a text does not end the work.
     if count_reminders(state) < REMINDERS {
         return start_next_turn(state, request);
@@ -121,12 +131,7 @@ fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) ->
 /// Returns the last replies if they all reached the token limit without a call.
 fn truncated_repetition(state: &PlannerRunState) -> Option<TurnRepetition> {
     let is_truncated = |turn: &&DialogTurn| turn.calls.is_empty() && turn.stopped_with(ReplyStop::MaxTokens);
-    let turns = state
-        .turns_of(&DIALOG)
-        .iter()
-        .rev()
-        .take_while(is_truncated)
-        .count();
+    let turns = DIALOG.turns(state).iter().rev().take_while(is_truncated).count();
     (turns >= MOST_TRUNCATED).then(|| TurnRepetition {
         kind: RepetitionKind::Truncated,
         turns: u32::try_from(turns).unwrap_or(u32::MAX),
@@ -136,7 +141,7 @@ fn truncated_repetition(state: &PlannerRunState) -> Option<TurnRepetition> {
 
 /// Returns the number of earlier turns without a tool call, each of which got a reminder.
 fn count_reminders(state: &PlannerRunState) -> usize {
-    let all = state.turns_of(&DIALOG);
+    let all = DIALOG.turns(state);
     let earlier = &all[..all.len().saturating_sub(1)];
     earlier
         .iter()
@@ -146,7 +151,7 @@ fn count_reminders(state: &PlannerRunState) -> usize {
 
 fn start_next_turn(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     let limit = turn_limit(state, request);
-    let done = state.turns_of(&DIALOG).len();
+    let done = DIALOG.turns(state).len();
     // Before the hint about limits, which must name the limits of the final class.
     if done * 2 >= limit as usize
         && let Some(class) = larger_class(state, request)
@@ -169,14 +174,19 @@ fn start_next_turn(state: &PlannerRunState, request: &JobRequest) -> RunStep {
 /// Returns the larger class that the ticket turns out to have: trivial work does not take half of its
 /// turns, and normal work touches no more files than expected.
 fn larger_class(state: &PlannerRunState, request: &JobRequest) -> Option<WorkClass> {
-    let class = state.class();
+    let class = state.outputs().class();
     let larger = class.larger()?;
     let touched = state
+        .source()
         .work()
         .snapshot
         .as_ref()
         .map_or(0, |kept| kept.files_changed);
-    let expected = state.intake().flatten().map_or(0, |intake| intake.files.len());
+    let expected = state
+        .outputs()
+        .intake()
+        .flatten()
+        .map_or(0, |intake| intake.files.len());
     let is_larger = class == WorkClass::Trivial || touched as usize > expected.max(NORMAL_FILES);
     let agent = &request.rules.agent;
     (is_larger && agent.turns(larger) > agent.turns(class)).then_some(larger)
@@ -185,7 +195,7 @@ fn larger_class(state: &PlannerRunState, request: &JobRequest) -> Option<WorkCla
 /// Delivers the existing change as a draft. Without a change the run ends, or waits for a budget's next
 /// period.
 fn end_early(state: &PlannerRunState, request: &JobRequest, reason: StopReason) -> RunStep {
-    let kept = state.work().snapshot.as_ref();
+    let kept = state.source().work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {
         return postpone_run(reason);
     }

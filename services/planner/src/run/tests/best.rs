@@ -27,7 +27,7 @@ fn play_objection(turns: u32, asked: impl FnOnce(&mut domain::RepositoryRules)) 
     };
     play.checks.change.test_files = vec!["tests/test_cart.py".to_owned()];
     play.until(|action| matches!(action, RunAction::Record(Fact::Returned { .. })));
-    let best = play.state.work().snapshot.clone().unwrap();
+    let best = play.state.source().work().snapshot.clone().unwrap();
     play.kept = 'e';
     (play, best)
 }
@@ -57,7 +57,7 @@ fn worse_work_is_replaced_by_best_state() {
     play.checks.head = vec!["test_totals"];
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
-    let proof = play.state.proof().unwrap();
+    let proof = play.state.outputs().proof().unwrap();
     assert_eq!((proof.level, proof.rows[0].broken.len()), (EvidenceLevel::E3, 0));
     let said = drive_to_description(&mut play);
     assert!(said.went_back);
@@ -71,7 +71,10 @@ fn limit_after_proof_keeps_best_state() {
     play.checks.head = vec!["test_totals"];
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), Some(&best));
-    assert_eq!(play.state.cut_short(), Some(&StopReason::TurnLimit { turns: 4 }));
+    assert_eq!(
+        play.state.outputs().cut_short(),
+        Some(&StopReason::TurnLimit { turns: 4 })
+    );
     let said = drive_to_description(&mut play);
     assert_eq!(
         said.handover.title, "Correct the totals",
@@ -101,7 +104,10 @@ fn feedback_outweighs_earlier_best_state() {
     play.kept = 'f';
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(went_back_to(&play), None);
-    assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
+    assert_eq!(
+        play.state.outputs().proof().unwrap().rows[0].broken,
+        ["test_totals"]
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn limit_tokens(tokens: u64) -> RunLimits {
 
 /// Returns each reported percentage of the limits, with the number of turns before it.
 fn list_budget_hints(play: &Play) -> Vec<(u8, usize)> {
-    let turns = &play.state.dialog().unwrap().turns;
+    let turns = &play.state.conversation().dialog().unwrap().turns;
     let hints = turns.iter().enumerate().flat_map(|(at, turn)| {
         let parts = turn.hints.iter().filter_map(|hint| match hint {
             ModelHint::Budget { used, .. } => Some(*used),
@@ -101,13 +101,13 @@ fn budget_hints_precede_draft_at_limit() {
     );
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(list_budget_hints(&play), [(50, 6), (80, 9)]);
-    assert_eq!(play.state.turns(), 10);
+    assert_eq!(play.state.conversation().turn_count(), 10);
     let spent = StopReason::BudgetSpent {
         budget: BudgetUnit::Tokens,
         spent: 900,
         limit: 1_000,
     };
-    assert_eq!(play.state.cut_short(), Some(&spent));
+    assert_eq!(play.state.outputs().cut_short(), Some(&spent));
     play.pushed();
     play.drive();
     assert!(matches!(play.last_request(), OutboundAction::OpenPullRequest(_)));
@@ -142,7 +142,7 @@ fn nearly_spent_budget_allows_only_exits() {
     play.replies = [build_tool_reply(&[build_finish_call()])].into();
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
-        play.state.cut_short(),
+        play.state.outputs().cut_short(),
         None,
         "an end of the work is still accepted"
     );
@@ -158,14 +158,14 @@ fn unknown_price_ends_only_money_limited_work() {
     let mut play = build_limited_play(money, build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
-        play.state.cut_short(),
+        play.state.outputs().cut_short(),
         Some(&StopReason::PriceUnknown {
             model: "m (its replies count no tokens)".to_owned()
         })
     );
     let mut play = build_limited_play(limit_tokens(10), build_work_replies());
     play.drive();
-    assert_eq!(play.state.cut_short(), None);
+    assert_eq!(play.state.outputs().cut_short(), None);
 }
 
 #[test]
@@ -179,18 +179,18 @@ fn minutes_count_only_while_run_works() {
     );
     play.until_model_call();
     let waits = |play: &mut Play, fact: Fact, minutes: i64| {
-        let mut next = build_entry(play.state.position, fact);
-        next.at = domain::Timestamp::from_unix_ms(play.state.last_at.unix_ms() + minutes * 60_000);
+        let mut next = build_entry(play.state.journal.position, fact);
+        next.at = domain::Timestamp::from_unix_ms(play.state.journal.last_at.unix_ms() + minutes * 60_000);
         play.state.apply(&next).unwrap();
         play.entries.push(next);
     };
     play.model_fails(true);
     play.drive();
-    let before = play.state.spending.busy_ms;
+    let before = play.state.budget().spending().busy_ms;
     waits(&mut play, Fact::Retried { by: None }, 500);
-    let fence = play.state.fence;
+    let fence = play.state.journal.fence;
     waits(&mut play, Fact::TakenOver { fence }, 500);
-    assert_eq!(play.state.spending.busy_ms, before);
+    assert_eq!(play.state.budget().spending().busy_ms, before);
     let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let RunAction::CallTool { id, .. } = action else {
         panic!("{action:?}")
@@ -225,9 +225,10 @@ fn failed_checks_after_early_end_stay() {
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
-    assert!(play.state.returns.is_empty());
+    assert!(play.state.outputs().returns().is_empty());
     let broken = play
         .state
+        .outputs()
         .proof()
         .unwrap()
         .rows
@@ -245,7 +246,7 @@ fn triage_ends_with_spent_budget() {
         ..Play::implement(build_job_request(Job::Triage), replies)
     };
     assert_eq!(play.drive(), RunAction::Rest);
-    assert_eq!(play.state.turns(), 1);
+    assert_eq!(play.state.conversation().turn_count(), 1);
     assert!(matches!(play.reason(), StopReason::BudgetSpent { .. }));
 }
 
@@ -262,7 +263,7 @@ fn unpaid_review_is_omitted_and_reported() {
         ..Play::implement(asked, build_work_replies().map(paid))
     };
     assert_eq!(play.drive(), RunAction::Wait);
-    let review = play.state.review().map(|review| review.is_complete);
+    let review = play.state.outputs().review().map(|review| review.is_complete);
     assert_eq!(review, Some(false));
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();

@@ -137,7 +137,11 @@ fn talk_with(
 fn drive_on(play: &mut Play) {
     for _ in 0..1000 {
         match decide_action(&play.state) {
-            RunAction::AskModel { .. } if play.replies.is_empty() && play.state.is_at_work() => return,
+            RunAction::AskModel { .. }
+                if play.replies.is_empty() && play.state.conversation().is_at_work() =>
+            {
+                return;
+            }
             RunAction::Wait | RunAction::Rest => return,
             action => play.perform(action),
         }
@@ -299,7 +303,7 @@ fn summary_request_repeats_sent_conversation() {
                     .0;
             }
             action => {
-                if matches!(action, RunAction::AskModel { .. }) && play.state.is_at_work() {
+                if matches!(action, RunAction::AskModel { .. }) && play.state.conversation().is_at_work() {
                     sent.push(play.transcript());
                 }
                 play.perform(action);
@@ -324,8 +328,8 @@ fn second_summary_without_change_ends_stuck() {
     turns.extend((0..12).map(|at| long_words(2_500, &[build_read_call(at)])));
     let play = play_talk(turns);
     assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
-    let Some(StopReason::Stuck(repetition)) = play.state.cut_short() else {
-        panic!("{:?}", play.state.cut_short())
+    let Some(StopReason::Stuck(repetition)) = play.state.outputs().cut_short() else {
+        panic!("{:?}", play.state.outputs().cut_short())
     };
     assert_eq!(repetition.kind, RepetitionKind::Summaries);
 }
@@ -374,7 +378,7 @@ fn run_with_changes_continues_after_summaries() {
     );
     play.replies.push_back(build_tool_reply(&[build_finish_call()]));
     play.drive();
-    assert!(play.state.exit().is_some() && play.state.cut_short().is_none());
+    assert!(play.state.outputs().exit().is_some() && play.state.outputs().cut_short().is_none());
 }
 
 #[test]
@@ -401,7 +405,7 @@ fn useless_summary_costs_only_tokens() {
             }],
         );
         assert_eq!(list_shortenings(&play), ["summary_requested", "summarized"]);
-        assert_eq!(play.state.spending.models.tokens, 7);
+        assert_eq!(play.state.budget().spending().models.tokens, 7);
         assert_eq!(
             play.transcript()
                 .messages
@@ -420,10 +424,14 @@ fn third_length_refusal_ends_with_draft() {
     turns.extend((0..3).map(|at| build_tool_reply(&[build_read_call(at)])));
     let mut play = play_talk(turns);
     play.limits.context = None;
-    let before = play.state.turns();
+    let before = play.state.conversation().turn_count();
     overflow_context(&mut play);
     assert_eq!(list_shortenings(&play), ["context_cleared"]);
-    assert_eq!(play.state.turns(), before, "the failed turn leaves no trace");
+    assert_eq!(
+        play.state.conversation().turn_count(),
+        before,
+        "the failed turn leaves no trace"
+    );
     assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     overflow_context(&mut play);
     assert_eq!(
@@ -432,7 +440,10 @@ fn third_length_refusal_ends_with_draft() {
     );
     assert_paired(&play.transcript());
     overflow_context(&mut play);
-    assert_eq!(play.state.cut_short(), Some(&StopReason::ContextTooLong));
+    assert_eq!(
+        play.state.outputs().cut_short(),
+        Some(&StopReason::ContextTooLong)
+    );
 }
 
 #[test]
@@ -517,7 +528,7 @@ proptest! {
         let mut chars = 0;
         for _ in 0..2000 {
             match decide_action(&play.state) {
-                RunAction::AskModel { id } if play.state.dialog().unwrap().phase == RunPhase::Work => {
+                RunAction::AskModel { id } if play.state.conversation().dialog().unwrap().phase == RunPhase::Work => {
                     let folded = PlannerRunState::fold(&play.state.run, &play.entries).unwrap().unwrap();
                     let again = prompts::render_conversation(&crate::run::next_conversation(&folded).unwrap()).unwrap().0;
                     let now = play.transcript();
@@ -600,7 +611,7 @@ fn oversized_rate_limit_request_is_shortened_once() {
     assert_eq!(list_shortenings(&play), ["context_cleared"]);
     assert!(matches!(decide_action(&play.state), RunAction::AskModel { .. }));
     fail(&mut play);
-    let reason = match play.state.cut_short() {
+    let reason = match play.state.outputs().cut_short() {
         Some(reason) => reason,
         None => play.reason(),
     };

@@ -90,7 +90,7 @@ fn contract_change_runs_end_to_end_checks() {
             role: FileRole::Product,
         }];
         assert_eq!(play.drive(), RunAction::Wait);
-        let rows = play.state.proof().unwrap().rows.iter();
+        let rows = play.state.outputs().proof().unwrap().rows.iter();
         rows.map(|row| row.command.clone()).collect::<Vec<_>>()
     };
     assert_eq!(commands("api/shop.proto", &[]), ["pytest", "make e2e"]);

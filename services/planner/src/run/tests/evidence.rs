@@ -31,11 +31,11 @@ fn prove_change(bench: Bench) -> Play {
 }
 
 fn read_check_row(play: &Play) -> &CheckRow {
-    &play.state.proof().unwrap().rows[0]
+    &play.state.outputs().proof().unwrap().rows[0]
 }
 
 fn list_findings(play: &Play) -> Vec<(&str, FindingSeverity)> {
-    let found = play.state.proof().unwrap().findings.iter();
+    let found = play.state.outputs().proof().unwrap().findings.iter();
     found
         .map(|finding| (finding.kind.as_str(), finding.severity))
         .collect()
@@ -73,7 +73,7 @@ fn head_that_does_not_load_is_worse() {
     });
     bench.outcome = |check| (check.tree == TreeKind::Head).then_some(CheckOutcome::Red);
     let mut play = prove_change(bench);
-    assert_eq!(play.state.turns(), 8, "three returns");
+    assert_eq!(play.state.conversation().turn_count(), 8, "three returns");
     assert_eq!(
         (
             read_check_row(&play).missing_count,
@@ -141,7 +141,7 @@ fn silenced_test_goes_back_then_blocks() {
         TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),
     }));
-    assert_eq!(play.state.turns(), 4, "one return");
+    assert_eq!(play.state.conversation().turn_count(), 4, "one return");
     assert_eq!(list_findings(&play), [("test_silenced", FindingSeverity::Block)]);
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
     assert!(matches!(play.last_request(), OutboundAction::DecisionNeeded(_)));
@@ -163,7 +163,7 @@ fn weakened_test_blocks_whatever_passes() {
         _ => (&ALL, &[]),
     }));
     assert_eq!(list_findings(&play), [("test_weakened", FindingSeverity::Block)]);
-    let finding = &play.state.proof().unwrap().findings[0];
+    let finding = &play.state.outputs().proof().unwrap().findings[0];
     assert!(
         finding.words.contains(ALL[0]) && finding.path == "tests/test_cart.py",
         "{finding:?}"
@@ -202,8 +202,11 @@ fn changed_expectation_of_behavior_is_flagged() {
         [("behavior_changed", FindingSeverity::Flag)]
     );
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
-    assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::ChangedTests));
-    assert_eq!(play.state.turns(), 2, "nothing goes back");
+    assert_eq!(
+        play.state.outputs().proof().unwrap().shown_by,
+        Some(ShownBy::ChangedTests)
+    );
+    assert_eq!(play.state.conversation().turn_count(), 2, "nothing goes back");
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn weakened_test_named_by_ticket_is_flag() {
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(list_findings(&play), [("test_weakened", FindingSeverity::Flag)]);
-    let finding = &play.state.proof().unwrap().findings[0];
+    let finding = &play.state.outputs().proof().unwrap().findings[0];
     assert_eq!(finding.ticket_words, "Let test_total accept both forms");
 }
 
@@ -273,7 +276,10 @@ fn existing_test_outranks_changed_test() {
         _ => (&ALL, &[]),
     }));
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
-    assert_eq!(play.state.proof().unwrap().shown_by, Some(ShownBy::OwnTests));
+    assert_eq!(
+        play.state.outputs().proof().unwrap().shown_by,
+        Some(ShownBy::OwnTests)
+    );
 }
 
 fn build_hunk(path: &str, is_test: bool) -> ChangeHunk {
@@ -366,5 +372,5 @@ fn flagged_change_does_not_go_back() {
         words: "an example of the ticket".to_owned(),
         ticket_words: String::new(),
     }];
-    assert_eq!(prove_change(bench).state.turns(), 2);
+    assert_eq!(prove_change(bench).state.conversation().turn_count(), 2);
 }

@@ -6,7 +6,7 @@ use super::play::{Play, build_job_request, build_work_replies};
 use crate::run::RunAction;
 
 fn count_forecasts(play: &Play) -> usize {
-    let asked = play.state.reports.iter();
+    let asked = play.state.delivery().reports().iter();
     asked
         .filter(|report| matches!(report.request, OutboundAction::EffortForecast(_)))
         .count()
@@ -28,7 +28,10 @@ fn forecast_is_posted_once_before_work() {
     let mut play = Play::implement(build_job_request(Job::Implement), build_work_replies());
     play.forecast = Some(forecast);
     play.until_model_call();
-    assert_eq!((count_forecasts(&play), play.state.turns()), (1, 1));
+    assert_eq!(
+        (count_forecasts(&play), play.state.conversation().turn_count()),
+        (1, 1)
+    );
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(count_forecasts(&play), 1);
 }
@@ -37,5 +40,8 @@ fn forecast_is_posted_once_before_work() {
 fn forecast_without_history_is_omitted() {
     let mut play = Play::implement(build_job_request(Job::Implement), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!((count_forecasts(&play), play.state.forecast), (0, Some(None)));
+    assert_eq!(
+        (count_forecasts(&play), play.state.budget().forecast()),
+        (0, Some(None))
+    );
 }

@@ -62,7 +62,8 @@ fn revised_change_requests_new_decision() {
     confirm_shown_change(&mut play);
     let gates = play
         .state
-        .reports
+        .delivery()
+        .reports()
         .iter()
         .filter(|report| matches!(report.request, OutboundAction::DecisionNeeded(_)));
     assert_eq!(gates.count(), 2);
@@ -70,7 +71,7 @@ fn revised_change_requests_new_decision() {
 
 /// Returns the commits in the decision requests.
 fn asked_about(play: &Play) -> Vec<CommitId> {
-    let reports = play.state.reports.iter();
+    let reports = play.state.delivery().reports().iter();
     reports
         .filter_map(|report| match &report.request {
             OutboundAction::DecisionNeeded(asked) => Some(asked.push.head.clone()),

@@ -20,7 +20,7 @@ fn run_leads_from_ticket_to_pull_request() {
     let mut play = Play::with(build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
-        &play.state.reports[0].request,
+        &play.state.delivery().reports()[0].request,
         OutboundAction::WorkStarted(_)
     ));
     let OutboundAction::PushBranch(push) = play.last_request() else {
@@ -192,7 +192,7 @@ fn end_without_change_is_reported() {
         build_end_reply("Nothing to do."),
     ]);
     assert_eq!(play.drive(), RunAction::Rest);
-    assert_eq!(play.state.turns(), 3);
+    assert_eq!(play.state.conversation().turn_count(), 3);
     assert_eq!(
         play.reason(),
         &StopReason::NoChange {
@@ -211,7 +211,7 @@ fn change_without_exit_gets_two_reminders() {
         build_end_reply("c"),
     ]);
     assert_eq!(play.drive(), RunAction::Rest);
-    assert_eq!(play.state.turns(), 4);
+    assert_eq!(play.state.conversation().turn_count(), 4);
     assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
     let reminders = play.transcript().messages;
     let is_reminder = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(text) if text.contains("not handed over yet"));
@@ -241,7 +241,7 @@ fn finish_without_change_returns_then_ends() {
     assert!(
         matches!(play.reason(), StopReason::NoChange { summary } if summary == "Totals are right again.")
     );
-    assert_eq!(play.state.turns(), 4);
+    assert_eq!(play.state.conversation().turn_count(), 4);
 }
 
 #[test]
@@ -280,7 +280,11 @@ fn question_is_asked_once_and_awaits_instructor() {
     play.until_model_call();
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(play.last_result().content.contains("asked once"));
-    assert_eq!(play.state.turns(), 5, "words alone are reminded of twice");
+    assert_eq!(
+        play.state.conversation().turn_count(),
+        5,
+        "words alone are reminded of twice"
+    );
 }
 
 #[test]
@@ -291,7 +295,7 @@ fn turn_beyond_limit_is_never_requested() {
         let read = |line| build_tool_reply(&[("read_file", json!({"path": "a", "offset": line}))]);
         let mut play = Play::implement(asked, (0..70).map(read));
         assert_eq!(play.drive(), RunAction::Rest);
-        assert_eq!(play.state.turns(), limit);
+        assert_eq!(play.state.conversation().turn_count(), limit);
         assert!(matches!(play.reason(), StopReason::TurnLimit { turns } if *turns as usize == limit));
     }
 }
@@ -390,7 +394,7 @@ fn impossible_facts_are_refused() {
     let mut play = Play::with([build_end_reply("Nothing to do.")]);
     play.drive();
     let after_the_end = build_entry(
-        play.state.position,
+        play.state.journal.position,
         Fact::Parked {
             waits_for: WaitCondition::Report,
         },
@@ -433,7 +437,7 @@ fn impossible_facts_are_refused() {
 
 #[test]
 fn ticket_text_cannot_close_tag() {
-    let nonce = Play::with([]).state.nonce;
+    let nonce = Play::with([]).state.conversation().nonce().to_owned();
     let closing = |name: &str| format!("</{name}-{nonce}>");
     let all = [
         "ticket",
@@ -480,7 +484,7 @@ fn ticket_text_cannot_close_tag() {
         }],
     );
     assert_ne!(
-        other.unwrap().unwrap().nonce,
+        other.unwrap().unwrap().conversation().nonce(),
         nonce,
         "each run has a code of its own"
     );
@@ -505,25 +509,26 @@ fn run_separates_work_by_repository() {
         workspace: workspace.clone(),
         repository: site(),
     });
-    assert_eq!(play.state.open_workspaces().count(), 2);
-    assert_eq!(play.state.open_workspace(), Some(&build_workspace()));
+    assert_eq!(play.state.source().open_workspaces().count(), 2);
+    assert_eq!(play.state.source().open_workspace(), Some(&build_workspace()));
     play.append(Fact::WorkspaceRestored {
         workspace,
         snapshot: None,
         repository: site(),
     });
-    assert!(play.state.work().dirty, "the own workspace was not lost");
+    assert!(play.state.source().work().dirty, "the own workspace was not lost");
     let action = decide_action(&play.state);
     assert!(
         matches!(&action, RunAction::CallTool { call, .. } if call.name == "commit_changes"),
         "{action:?}"
     );
     play.perform(action);
-    assert_eq!(play.state.work().head, Some(build_commit_id('1')));
-    assert_eq!(play.state.works[&site().unwrap()].head, None);
+    assert_eq!(play.state.source().work().head, Some(build_commit_id('1')));
+    let mut others = play.state.source().other_works();
+    assert_eq!(others.next().map(|work| &work.head), Some(&None));
     let entries = &play.entries;
     let again = PlannerRunState::fold(&run_id(), entries).unwrap().unwrap();
-    assert_eq!(again.works.len(), 2);
+    assert_eq!(again.source().other_works().count(), 1);
 }
 
 #[test]
@@ -586,7 +591,7 @@ fn truncated_replies_without_calls_end_work() {
     let cut = || build_reply(ReplyStop::MaxTokens, "Let me think", &[]);
     let mut play = Play::with((0..9).map(|_| cut()));
     assert_eq!(play.drive(), RunAction::Rest);
-    assert_eq!(play.state.turns(), 3);
+    assert_eq!(play.state.conversation().turn_count(), 3);
     let StopReason::Stuck(repetition) = play.reason() else {
         panic!("{:?}", play.reason())
     };
@@ -635,7 +640,7 @@ fn conflicting_branch_gets_free_name() {
     for (refusal, is_flat) in refusals {
         let mut play = Play::with(build_work_replies());
         assert_eq!(play.drive(), RunAction::Wait);
-        let (turns, own) = (play.state.turns(), wanted_branch(&play));
+        let (turns, own) = (play.state.conversation().turn_count(), wanted_branch(&play));
         play.settle(OutboundOutcome::Refused(refusal(own.clone())));
         assert_eq!(play.drive(), RunAction::Wait);
         let expected = match is_flat {
@@ -663,7 +668,11 @@ fn conflicting_branch_gets_free_name() {
             "{:?}",
             play.last_request()
         );
-        assert_eq!(play.state.turns(), turns, "the model is not asked");
+        assert_eq!(
+            play.state.conversation().turn_count(),
+            turns,
+            "the model is not asked"
+        );
     }
 }
 

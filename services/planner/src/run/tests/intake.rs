@@ -65,7 +65,7 @@ fn work_prompt_has_intake_and_criteria() {
     assert_eq!(play.transcript().tools, []);
     assert_eq!(play.transcript().output.unwrap().name, "intake");
     play.drive();
-    let intake = play.state.intake().unwrap().unwrap();
+    let intake = play.state.outputs().intake().unwrap().unwrap();
     let quotes: Vec<_> = intake
         .criteria
         .iter()
@@ -80,7 +80,10 @@ fn work_prompt_has_intake_and_criteria() {
         ]
     );
     assert_eq!(intake.files, ["shop/cart.py"]);
-    assert_eq!((play.state.class(), play.state.lookups), (WorkClass::Trivial, 2));
+    assert_eq!(
+        (play.state.outputs().class(), play.state.source().lookups()),
+        (WorkClass::Trivial, 2)
+    );
     let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
@@ -126,8 +129,8 @@ fn second_unusable_intake_is_skipped() {
         );
         play.perform(decide_action(&play.state));
         play.until_model_call();
-        assert_eq!(play.state.intake(), Some(None));
-        assert_eq!(play.state.dialog().unwrap().phase, RunPhase::Work);
+        assert_eq!(play.state.outputs().intake(), Some(None));
+        assert_eq!(play.state.conversation().dialog().unwrap().phase, RunPhase::Work);
     }
 }
 
@@ -142,7 +145,7 @@ fn reply_with_tool_calls_is_unusable() {
     play.until_model_call();
     play.perform(decide_action(&play.state));
     play.until(|action| matches!(action, RunAction::AskModel { .. }));
-    assert_eq!(play.state.class(), WorkClass::Large);
+    assert_eq!(play.state.outputs().class(), WorkClass::Large);
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn intake_question_precedes_work_with_answer() {
     assert_eq!(play.drive(), RunAction::Wait, "a stranger answers nothing");
     play.append(build_comment_news(61, true));
     play.until_model_call();
-    assert_eq!(play.state.dialog().unwrap().phase, RunPhase::Work);
+    assert_eq!(play.state.conversation().dialog().unwrap().phase, RunPhase::Work);
     let transcript = play.transcript();
     assert!(last_words(&transcript).contains("They are net."));
 }
@@ -178,7 +181,7 @@ fn declined_ticket_ends_run_with_reason() {
     };
     assert_eq!(play.reason(), &reason);
     assert!(matches!(
-        play.state.intake().unwrap().unwrap().decision,
+        play.state.outputs().intake().unwrap().unwrap().decision,
         IntakeDecision::Decline { .. }
     ));
 }
@@ -205,7 +208,10 @@ fn intake_modules_follow_rules_with_reasons() {
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let shown = format!("{:?}", play.transcript().messages);
     assert!(shown.contains("Module cart: It has the total."), "{shown}");
-    assert_eq!(play.state.intake().unwrap().unwrap().modules[0].name, "cart");
+    assert_eq!(
+        play.state.outputs().intake().unwrap().unwrap().modules[0].name,
+        "cart"
+    );
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn duplicate_decline_requires_known_ticket() {
             [declined(kind, repeats), build_intake_reply(&json!({}))].into(),
         );
         play.drive();
-        match play.state.intake().unwrap().unwrap().decision.clone() {
+        match play.state.outputs().intake().unwrap().unwrap().decision.clone() {
             IntakeDecision::Decline { reason, .. } => Some(reason),
             IntakeDecision::Go | IntakeDecision::Ask { .. } => None,
         }
@@ -267,5 +273,5 @@ fn long_trivial_ticket_becomes_normal() {
     );
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::TurnLimit { turns: 60 });
-    assert_eq!(play.state.class(), WorkClass::Normal);
+    assert_eq!(play.state.outputs().class(), WorkClass::Normal);
 }

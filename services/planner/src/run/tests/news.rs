@@ -81,7 +81,13 @@ fn unread_comment_delays_finish_by_turn() {
     play.until_model_call();
     play.append(build_comment_news(60, "Mind the tax."));
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!((play.state.turns(), find_news_messages(&play).len()), (4, 1));
+    assert_eq!(
+        (
+            play.state.conversation().turn_count(),
+            find_news_messages(&play).len()
+        ),
+        (4, 1)
+    );
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
@@ -128,9 +134,12 @@ fn two_hundred_comments_of_stranger_prolong_nothing() {
         play.perform(decide_action(&play.state));
     }
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.turns(), 2);
+    assert_eq!(play.state.conversation().turn_count(), 2);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
-    assert_eq!(play.state.news.len(), MAX_STRANGER_COMMENTS);
+    assert_eq!(
+        play.state.conversation().news().received().len(),
+        MAX_STRANGER_COMMENTS
+    );
 }
 
 #[test]
@@ -184,7 +193,7 @@ fn comments_of_maintainer_prolong_within_limit() {
     }
     play.perform(decide_action(&play.state));
     play.until_model_call();
-    assert_eq!(play.state.turns(), 3);
+    assert_eq!(play.state.conversation().turn_count(), 3);
     let [(_, text)] = &find_news_messages(&play)[..] else {
         panic!("{:?}", find_news_messages(&play))
     };

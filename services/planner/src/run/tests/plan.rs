@@ -24,7 +24,7 @@ fn build_plan_play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Pla
 fn the_work_begins_with_the_plan() {
     let mut play = build_plan_play([build_plan_reply()]);
     play.drive();
-    assert_eq!(play.state.plan().unwrap().unwrap().steps.len(), 1);
+    assert_eq!(play.state.outputs().plan().unwrap().unwrap().steps.len(), 1);
     let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
@@ -52,9 +52,9 @@ fn nothing_is_changed_while_planning() {
 fn missing_plan_does_not_block_work() {
     let mut play = build_plan_play((0..20).map(|_| build_end_reply("Hm.")));
     play.drive();
-    assert_eq!(play.state.plan(), Some(None));
-    assert!(play.state.exit().is_some());
-    assert_eq!(play.state.turns(), 15 + 2);
+    assert_eq!(play.state.outputs().plan(), Some(None));
+    assert!(play.state.outputs().exit().is_some());
+    assert_eq!(play.state.conversation().turn_count(), 15 + 2);
 }
 
 fn play_to_decision() -> Play {
@@ -87,7 +87,7 @@ fn build_plan_decision(play: &Play, verdict: DecisionVerdict) -> Fact {
 #[test]
 fn required_plan_approval_precedes_work() {
     let mut play = play_to_decision();
-    assert_eq!(play.state.turns(), 1);
+    assert_eq!(play.state.conversation().turn_count(), 1);
     play.append(build_plan_decision(&play, DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(

@@ -236,7 +236,7 @@ impl Play {
         state: PlannerRunState,
         replies: Vec<ModelReply>,
     ) -> Self {
-        let head = state.work().head.as_ref();
+        let head = state.source().work().head.as_ref();
         let committed = head.map(|head| head.as_str().chars().next().unwrap());
         Self {
             entries,
@@ -268,7 +268,7 @@ impl Play {
     }
 
     pub(crate) fn append(&mut self, fact: Fact) {
-        let entry = build_entry(self.state.position, fact);
+        let entry = build_entry(self.state.journal.position, fact);
         self.state.apply(&entry).unwrap();
         self.entries.push(entry);
     }
@@ -385,7 +385,7 @@ impl Play {
     }
 
     fn reply(&mut self) -> ModelReply {
-        let phase = self.state.dialog().unwrap().phase;
+        let phase = self.state.conversation().dialog().unwrap().phase;
         let (queue, usual) = match phase {
             RunPhase::Work
             | RunPhase::Triage
@@ -463,7 +463,10 @@ impl Play {
     }
 
     pub(crate) fn is_parked_for(&self, what: &str) -> bool {
-        self.state.parked.is_some_and(|parked| parked.as_str() == what)
+        self.state
+            .lifecycle()
+            .parked()
+            .is_some_and(|parked| parked.as_str() == what)
     }
 
     pub(crate) fn model_fails(&mut self, transient: bool) {
@@ -519,7 +522,7 @@ impl Play {
 
     /// Settles the last report of the run.
     pub(crate) fn settle(&mut self, outcome: OutboundOutcome) {
-        let id = self.state.reports.last().unwrap().id.clone();
+        let id = self.state.delivery().reports().last().unwrap().id.clone();
         self.append(Fact::ReportSettled { id, outcome });
     }
 
@@ -548,7 +551,7 @@ impl Play {
     }
 
     pub(crate) fn last_request(&self) -> &OutboundAction {
-        &self.state.reports.last().unwrap().request
+        &self.state.delivery().reports().last().unwrap().request
     }
 
     pub(crate) fn last_result(&self) -> &ToolResult {
@@ -560,7 +563,7 @@ impl Play {
     }
 
     pub(crate) fn reason(&self) -> &StopReason {
-        self.state.finished.as_ref().unwrap()
+        self.state.lifecycle().finished().unwrap()
     }
 }
 

@@ -110,11 +110,11 @@ pub(super) fn whole_run(
 /// Settles what a waiting run waits for.
 fn settle_wait(play: &mut Play) {
     match (
-        play.state.parked.map(domain::WaitCondition::as_str),
+        play.state.lifecycle().parked().map(domain::WaitCondition::as_str),
         play.last_request(),
     ) {
         (Some("retry"), _) => play.retry(),
-        (Some("answer"), _) => play.append(build_answer(play.state.position)),
+        (Some("answer"), _) => play.append(build_answer(play.state.journal.position)),
         (_, OutboundAction::PushBranch(_)) => play.pushed(),
         (_, OutboundAction::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
         _ => play.opened(),
@@ -164,7 +164,12 @@ fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
         comment,
         pull_request: None,
     };
-    let open = play.state.reports.iter().find(|report| report.outcome.is_none());
+    let open = play
+        .state
+        .delivery()
+        .reports()
+        .iter()
+        .find(|report| report.outcome.is_none());
     let settled = open.map(|report| Fact::ReportSettled {
         id: report.id.clone(),
         outcome: OutboundOutcome::Done(match &report.request {
@@ -212,7 +217,7 @@ proptest! {
         for who in steps {
             let Some(planner) = &mut planners[who] else {
                 let state = PlannerRunState::fold(&run_id(), &history).unwrap().unwrap();
-                if state.finished.is_some() {
+                if state.lifecycle().finished().is_some() {
                     break;
                 }
                 let mut taker = Play::resumed(history.clone(), state, replies.clone());
@@ -275,13 +280,13 @@ proptest! {
             }
             match brought {
                 Some(fact) => {
-                    let entry = build_entry(play.state.position, fact);
+                    let entry = build_entry(play.state.journal.position, fact);
                     let applied = play.state.apply(&entry);
                     prop_assert!(applied.is_ok(), "{:?}", applied.err());
                     play.entries.push(entry);
                 }
                 None => {
-                    let sent = play.state.unsent.first().cloned();
+                    let sent = play.state.delivery().first_unsent().map(|report| report.id.clone());
                     sent.iter().for_each(|id| play.state.sent(id));
                 }
             }
@@ -303,10 +308,10 @@ proptest! {
                 continue;
             }
             let shown = render_messages(&state);
-            let dialog = state.dialog().unwrap();
+            let dialog = state.conversation().dialog().unwrap();
             let before = all.entry((dialog.phase, dialog.round)).or_default();
             let mut resumed = state.clone();
-            resumed.apply(&build_entry(state.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
+            resumed.apply(&build_entry(state.journal.position, Fact::TakenOver { fence: RunFence::new(1, 9, 1) })).unwrap();
             prop_assert_eq!(&render_messages(&resumed), &shown);
             prop_assert_eq!(&shown[..before.len()], &before[..]);
             *before = shown;
@@ -331,7 +336,7 @@ proptest! {
                 RunAction::Rest => return Ok(()),
                 RunAction::Wait => settle_wait(&mut play),
                 _ if is_there && losses.next().unwrap_or(false) => {
-                    let snapshot = play.state.work().snapshot.clone();
+                    let snapshot = play.state.source().work().snapshot.clone();
                     play.append(Fact::WorkspaceRestored { workspace: build_workspace(), snapshot, repository: None });
                 }
                 action => play.perform(action),
@@ -354,9 +359,9 @@ proptest! {
             let entries = whole.entries[..cut].to_vec();
             let state = PlannerRunState::fold(&run_id(), &entries).unwrap().unwrap();
             let mut resumed = Play::resumed(entries, state, Vec::new());
-            let at = resumed.state.position;
+            let at = resumed.state.journal.position;
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
-            if resumed.state.finished.is_none() {
+            if resumed.state.lifecycle().finished().is_none() {
                 resumed.append(taken_over);
                 // A requested step keeps its id; any other gets one after the takeover.
                 if let RunAction::CallTool { id, .. } | RunAction::AskModel { id } | RunAction::OpenWorkspace { id } = decide_action(&resumed.state) {

@@ -170,7 +170,7 @@ pub(crate) fn build_checked_play(bench: Bench) -> Play {
 
 /// Returns the level of evidence that the run reached.
 pub(crate) fn read_evidence_level(play: &Play) -> Option<EvidenceLevel> {
-    play.state.proof().map(|proof| proof.level)
+    play.state.outputs().proof().map(|proof| proof.level)
 }
 
 #[test]
@@ -221,11 +221,14 @@ fn new_failure_returns_three_times_then_reported() {
         ..Bench::default()
     });
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.turns(), 8, "four times the work");
+    assert_eq!(play.state.conversation().turn_count(), 8, "four times the work");
     let messages = play.transcript().messages;
     let told = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
     assert_eq!(messages.iter().filter(told).count(), 3, "{messages:?}");
-    assert_eq!(play.state.proof().unwrap().rows[0].broken, ["test_totals"]);
+    assert_eq!(
+        play.state.outputs().proof().unwrap().rows[0].broken,
+        ["test_totals"]
+    );
 }
 
 fn play_demonstration(prints: [&'static str; 2], bench: Bench) -> Play {
@@ -245,7 +248,7 @@ fn play_demonstration(prints: [&'static str; 2], bench: Bench) -> Play {
 fn new_command_output_is_evidence() {
     let play = play_demonstration(["total: 20.50\n", "cart\ntotal: 37.50\nbye\n"], Bench::default());
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E2));
-    let seen = &play.state.proof().unwrap().demonstrations[0];
+    let seen = &play.state.outputs().proof().unwrap().demonstrations[0];
     assert_eq!(
         (seen.before.as_str(), seen.after.as_str()),
         ("total: 20.50", "total: 37.50")
@@ -256,7 +259,10 @@ fn new_command_output_is_evidence() {
     ] {
         let play = play_demonstration(prints, Bench::default());
         assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E0), "{why}");
-        assert!(!play.state.proof().unwrap().demonstrations[0].is_shown, "{why}");
+        assert!(
+            !play.state.outputs().proof().unwrap().demonstrations[0].is_shown,
+            "{why}"
+        );
     }
 }
 
@@ -301,7 +307,7 @@ fn failure_on_base_is_not_blamed() {
     });
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
-        (play.state.turns(), read_evidence_level(&play)),
+        (play.state.conversation().turn_count(), read_evidence_level(&play)),
         (2, Some(EvidenceLevel::E1))
     );
 }
@@ -321,8 +327,12 @@ fn flaky_failure_is_named_without_blame() {
         ..Bench::default()
     });
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.turns(), 2, "nothing goes back to the model");
-    let row = &play.state.proof().unwrap().rows[0];
+    assert_eq!(
+        play.state.conversation().turn_count(),
+        2,
+        "nothing goes back to the model"
+    );
+    let row = &play.state.outputs().proof().unwrap().rows[0];
     assert_eq!(
         (row.broken.len(), row.flaky.as_slice()),
         (0, &["test_clock".to_owned()][..])
@@ -346,7 +356,10 @@ fn flaky_new_test_is_not_evidence() {
     let mut play = build_checked_play(bench(9_999));
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
-    assert_eq!(play.state.proof().unwrap().rows[0].flaky, ["test_empty_cart"]);
+    assert_eq!(
+        play.state.outputs().proof().unwrap().rows[0].flaky,
+        ["test_empty_cart"]
+    );
     let mut slow = build_checked_play(bench(10_000));
     assert_eq!(slow.drive(), RunAction::Wait);
     assert_eq!(
@@ -369,7 +382,7 @@ fn quick_infrastructure_failure_is_rerun_once() {
     let base = |bench| {
         let mut play = build_checked_play(bench);
         assert_eq!(play.drive(), RunAction::Wait);
-        let proof = play.state.proof().unwrap();
+        let proof = play.state.outputs().proof().unwrap();
         let runs = count_check_runs(&play, |check| check.tree == TreeKind::Base);
         (proof.rows[0].base, read_evidence_level(&play), runs)
     };
@@ -402,7 +415,7 @@ fn uncovered_product_parts_are_named() {
         let mut play = build_checked_play(bench);
         assert_eq!(play.drive(), RunAction::Wait);
         let taken_back = count_check_runs(&play, |check| matches!(check.tree, TreeKind::HeadWithout { .. }));
-        let proof = play.state.proof().unwrap();
+        let proof = play.state.outputs().proof().unwrap();
         let lines: Vec<u32> = proof.unnoticed.iter().map(|hunk| hunk.line).collect();
         (lines, taken_back)
     };
@@ -447,7 +460,7 @@ fn weakened_checks_return_once_then_need_approval() {
     }];
     let mut play = build_checked_play(bench);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.turns(), 4);
+    assert_eq!(play.state.conversation().turn_count(), 4);
     assert!(
         matches!(play.last_request(), OutboundAction::DecisionNeeded(_)),
         "no rule asks for it"

@@ -39,8 +39,14 @@ fn rehearsal_is_one_report_without_model() {
     }));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
-    assert_eq!((play.state.turns(), play.state.reports.len()), (0, 1));
-    assert!(play.state.open_workspace().is_none());
+    assert_eq!(
+        (
+            play.state.conversation().turn_count(),
+            play.state.delivery().reports().len()
+        ),
+        (0, 1)
+    );
+    assert!(play.state.source().open_workspace().is_none());
 }
 
 #[test]
@@ -83,5 +89,5 @@ fn a_rehearsal_that_fails_tells_nobody() {
         play.reason(),
         &StopReason::ReportRefused(OutboundRefusal::Outside { detail })
     );
-    assert_eq!(play.state.reports.len(), 1);
+    assert_eq!(play.state.delivery().reports().len(), 1);
 }

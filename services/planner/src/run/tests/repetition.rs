@@ -26,7 +26,11 @@ fn list_hints(play: &Play) -> Vec<&ModelHint> {
 }
 
 fn read_repetition(play: &Play) -> (RepetitionKind, u32) {
-    let reason = play.state.cut_short().or(play.state.finished.as_ref());
+    let reason = play
+        .state
+        .outputs()
+        .cut_short()
+        .or(play.state.lifecycle().finished());
     match reason {
         Some(StopReason::Stuck(repetition)) => (repetition.kind, repetition.turns),
         other => panic!("{other:?}"),
@@ -37,7 +41,7 @@ fn read_repetition(play: &Play) -> (RepetitionKind, u32) {
 fn equal_turns_bring_hint_then_end_work() {
     let mut play = Play::with(std::iter::repeat_with(|| build_tool_reply(&[build_read_call()])).take(9));
     play.until(|action| matches!(action, RunAction::Record(Fact::Hinted { .. })));
-    assert_eq!(play.state.turns(), 3);
+    assert_eq!(play.state.conversation().turn_count(), 3);
     play.until_model_call();
     let messages = play.transcript().messages;
     let [
@@ -54,7 +58,7 @@ fn equal_turns_bring_hint_then_end_work() {
     );
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(list_hints(&play).len(), 1);
-    assert_eq!(play.state.turns(), 5);
+    assert_eq!(play.state.conversation().turn_count(), 5);
     assert_eq!(read_repetition(&play), (RepetitionKind::Same, 5));
 }
 
@@ -95,7 +99,10 @@ fn call_with_any_difference_is_progress() {
         let mut play = Play::with(replies);
         play.drive();
         assert_eq!(list_hints(&play), Vec::<&ModelHint>::new());
-        assert!(!matches!(play.state.cut_short(), Some(StopReason::Stuck(_))));
+        assert!(!matches!(
+            play.state.outputs().cut_short(),
+            Some(StopReason::Stuck(_))
+        ));
     }
     let mut play = Play::with(std::iter::repeat_with(|| build_tool_reply(&[build_read_call()])).take(8));
     for round in 0..8_u8 {

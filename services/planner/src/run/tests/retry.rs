@@ -75,18 +75,24 @@ fn reply_and_user_reset_retry_count() {
         play.fail_once();
         play.append(Fact::Retried { by });
     }
-    assert_eq!(play.state.retries, 0);
+    assert_eq!(play.state.lifecycle().retries(), 0);
     play.fail_once();
     play.retry();
     play.until_model_call();
     play.perform(decide_action(&play.state));
-    assert_eq!((play.state.retries, play.state.turns()), (0, 1));
+    assert_eq!(
+        (
+            play.state.lifecycle().retries(),
+            play.state.conversation().turn_count()
+        ),
+        (0, 1)
+    );
 }
 
 #[test]
 fn resumption_is_reported_only_for_users() {
     let starts = |play: &Play| -> Vec<(Option<String>, bool)> {
-        let reports = play.state.reports.iter();
+        let reports = play.state.delivery().reports().iter();
         let started = reports.filter_map(|report| match &report.request {
             OutboundAction::WorkStarted(started) => Some(&started.begun),
             _ => None,
@@ -121,7 +127,7 @@ fn stop_ends_run_waiting_for_retry() {
 fn failed_push_retries_as_new_report() {
     let mut play = Play::with(build_work_replies());
     play.drive();
-    let first = play.state.reports.last().unwrap().id.clone();
+    let first = play.state.delivery().reports().last().unwrap().id.clone();
     play.settle(OutboundOutcome::Failed {
         detail: "502".to_owned(),
     });
@@ -130,9 +136,9 @@ fn failed_push_retries_as_new_report() {
     play.retry();
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
-    assert_ne!(play.state.reports.last().unwrap().id, first);
+    assert_ne!(play.state.delivery().reports().last().unwrap().id, first);
     play.pushed();
-    assert!(play.state.work().pushed.is_some());
+    assert!(play.state.source().work().pushed.is_some());
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn read_published_objections(play: &mut Play) -> Vec<String> {
 #[test]
 fn a_change_without_objections_is_delivered() {
     let mut play = play_reviews(1, [build_review_reply(&[])]);
-    assert!(play.state.review().unwrap().is_complete);
+    assert!(play.state.outputs().review().unwrap().is_complete);
     assert_eq!(read_published_objections(&mut play), [""; 0]);
 }
 
@@ -64,6 +64,7 @@ fn reviewer_sees_change_without_author_text() {
         let action = crate::run::decide_action(&play.state);
         let is_review = play
             .state
+            .conversation()
             .dialog()
             .is_some_and(|dialog| dialog.phase == RunPhase::Review);
         if matches!(action, RunAction::AskModel { .. }) && is_review {
@@ -95,7 +96,8 @@ fn objection_returns_work_before_fresh_review() {
     assert_eq!(count_reviewer_returns(&play), 1);
     let rounds: Vec<u32> = play
         .state
-        .dialogs
+        .conversation()
+        .dialogs()
         .iter()
         .filter(|dialog| dialog.phase == RunPhase::Review)
         .map(|dialog| dialog.round)
@@ -175,6 +177,6 @@ fn an_objection_to_another_file_is_refused() {
 fn endless_review_does_not_block_delivery() {
     let read = || build_tool_reply(&[("read_file", json!({"path": "a"}))]);
     let play = play_reviews(1, (0..9).map(|_| read()).chain([build_end_reply("Hm.")]));
-    assert!(!play.state.review().unwrap().is_complete);
+    assert!(!play.state.outputs().review().unwrap().is_complete);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }

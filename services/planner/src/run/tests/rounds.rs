@@ -145,7 +145,8 @@ fn repair_is_pushed_onto_failed_head() {
     to_the_end(&mut play);
     let push = play
         .state
-        .reports
+        .delivery()
+        .reports()
         .iter()
         .find_map(|report| match &report.request {
             OutboundAction::PushBranch(push) => Some(push.clone()),
@@ -171,7 +172,8 @@ fn repair_is_pushed_onto_failed_head() {
     assert!(
         !play
             .state
-            .reports
+            .delivery()
+            .reports()
             .iter()
             .any(|report| matches!(report.request, OutboundAction::OpenPullRequest(_)))
     );
@@ -184,7 +186,7 @@ fn automatic_fixes_need_no_model() {
     asked.rules.ci.auto_fix = vec!["make format".to_owned()];
     let mut play = Play::implement(asked, []);
     to_the_end(&mut play);
-    assert_eq!(play.state.turns(), 0);
+    assert_eq!(play.state.conversation().turn_count(), 0);
     let OutboundAction::ChecksRepaired(ChecksRepaired {
         strategy,
         summary,
@@ -222,7 +224,8 @@ fn half_a_repair_is_not_pushed() {
     assert!(
         !play
             .state
-            .reports
+            .delivery()
+            .reports()
             .iter()
             .any(|report| matches!(report.request, OutboundAction::PushBranch(_)))
     );
@@ -278,7 +281,7 @@ fn review_comments_each_need_one_reply() {
 
 /// Returns the report before the rocket: the requester first gets the reply, then the reaction.
 fn before_the_rocket(play: &Play) -> &OutboundAction {
-    let [.., told, last] = &play.state.reports[..] else {
+    let [.., told, last] = play.state.delivery().reports() else {
         panic!("too few reports")
     };
     assert!(
@@ -302,7 +305,8 @@ fn review_may_be_addressed_without_change() {
     assert!(
         !play
             .state
-            .reports
+            .delivery()
+            .reports()
             .iter()
             .any(|report| matches!(report.request, OutboundAction::PushBranch(_)))
     );
@@ -317,7 +321,7 @@ fn build_discussion_request(task: DiscussionTask) -> JobRequest {
 
 /// Returns the last report.
 fn told_last(play: &Play) -> &OutboundAction {
-    &play.state.reports.last().expect("a report").request
+    &play.state.delivery().reports().last().expect("a report").request
 }
 
 #[test]
@@ -348,7 +352,7 @@ fn discussion_tasks_yield_answers_or_issues() {
     let titles: Vec<&str> = opened.issues.iter().map(|issue| issue.title.as_str()).collect();
     assert_eq!(titles, ["A", "B"]);
     assert_eq!(
-        play.state.turns(),
+        play.state.conversation().turn_count(),
         2,
         "the first plan has more issues than the rules allow"
     );
@@ -390,7 +394,11 @@ fn answer_cites_only_read_text() {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Net.", 1));
-    assert_eq!(play.state.turns(), 3, "the first answer quotes what nobody read");
+    assert_eq!(
+        play.state.conversation().turn_count(),
+        3,
+        "the first answer quotes what nobody read"
+    );
 }
 
 #[test]
@@ -428,7 +436,7 @@ fn build_head_move(to: char, by: Option<&str>) -> Fact {
 }
 
 fn list_expected_heads(play: &Play) -> Vec<Option<domain::CommitId>> {
-    let asked = play.state.reports.iter();
+    let asked = play.state.delivery().reports().iter();
     asked
         .filter_map(|report| match &report.request {
             OutboundAction::PushBranch(push) => Some(push.expected.clone()),
@@ -449,13 +457,13 @@ fn foreign_push_restarts_review_work() {
         replies,
     );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
-    assert_eq!(play.state.turns(), 1);
+    assert_eq!(play.state.conversation().turn_count(), 1);
     play.append(build_head_move('c', Some("grace")));
     assert!(
-        play.state.open_workspace().is_none(),
+        play.state.source().open_workspace().is_none(),
         "it is opened on the new head"
     );
-    assert_eq!(play.state.turns(), 0);
+    assert_eq!(play.state.conversation().turn_count(), 0);
     assert!(
         !play.state.accepts(&build_head_move('c', Some("grace"))),
         "once for each head"
@@ -471,7 +479,7 @@ fn foreign_push_restarts_review_work() {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert!(pushed.is_some());
-    let told = play.state.reports.iter();
+    let told = play.state.delivery().reports().iter();
     let told = told.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
     assert_eq!(told.count(), 1, "it is the same work");
     assert_eq!(play.reason(), &StopReason::Completed);
@@ -562,11 +570,15 @@ fn foreign_push_ends_check_repair() {
         [build_tool_reply(&build_edit_calls())],
     );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
-    let told = play.state.reports.len();
+    let told = play.state.delivery().reports().len();
     play.append(build_head_move('c', Some("grace")));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Superseded);
-    assert_eq!(play.state.reports.len(), told, "the push was told by itself");
+    assert_eq!(
+        play.state.delivery().reports().len(),
+        told,
+        "the push was told by itself"
+    );
 }
 
 #[test]

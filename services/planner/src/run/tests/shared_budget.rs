@@ -47,7 +47,7 @@ fn build_priced_reply(number: u32, tokens: u64) -> ModelReply {
 }
 
 fn read_retry_time(play: &Play) -> Timestamp {
-    play.state.retry.as_ref().unwrap().due
+    play.state.lifecycle().retry().unwrap().due
 }
 
 #[test]
@@ -59,8 +59,12 @@ fn spent_shared_budget_delivers_named_draft() {
         [build_tool_reply(&build_edit_calls()), build_priced_reply(1, 5)],
     );
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.cut_short(), Some(&reason));
-    assert_eq!(play.state.turns(), 2, "the third call was not made");
+    assert_eq!(play.state.outputs().cut_short(), Some(&reason));
+    assert_eq!(
+        play.state.conversation().turn_count(),
+        2,
+        "the third call was not made"
+    );
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     play.drive();
@@ -74,7 +78,7 @@ fn unchanged_run_waits_for_budget_period() {
     let reason = of_repository(Some(RESETS));
     let mut play = build_refused_play(0, reason.clone(), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.parked, Some(WaitCondition::Retry));
+    assert_eq!(play.state.lifecycle().parked(), Some(WaitCondition::Retry));
     assert!(
         read_retry_time(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
@@ -84,7 +88,7 @@ fn unchanged_run_waits_for_budget_period() {
         panic!("{:?}", play.last_request())
     };
     assert_eq!(*told, reason);
-    assert_eq!(play.state.turns(), 0);
+    assert_eq!(play.state.conversation().turn_count(), 0);
     play.append(Fact::Retried { by: None });
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
@@ -112,7 +116,7 @@ fn intake_plan_and_triage_await_budget() {
             ..Play::implement(asked, build_work_replies())
         };
         assert_eq!(play.drive(), RunAction::Wait);
-        assert_eq!(play.state.parked, Some(WaitCondition::Retry));
+        assert_eq!(play.state.lifecycle().parked(), Some(WaitCondition::Retry));
         play.append(Fact::Retried { by: None });
         play.drive();
         assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
@@ -122,7 +126,7 @@ fn intake_plan_and_triage_await_budget() {
         ..Play::implement(build_job_request(Job::Triage), build_work_replies())
     };
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.parked, Some(WaitCondition::Retry));
+    assert_eq!(play.state.lifecycle().parked(), Some(WaitCondition::Retry));
 }
 
 #[test]
@@ -135,8 +139,11 @@ fn review_without_budget_room_is_omitted() {
         ..Play::implement(asked, build_work_replies())
     };
     assert_eq!(play.drive(), RunAction::Wait);
-    assert_eq!(play.state.review().map(|review| review.is_complete), Some(false));
-    assert_eq!(play.state.cut_short(), None);
+    assert_eq!(
+        play.state.outputs().review().map(|review| review.is_complete),
+        Some(false)
+    );
+    assert_eq!(play.state.outputs().cut_short(), None);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
 
@@ -144,12 +151,12 @@ fn review_without_budget_room_is_omitted() {
 fn budget_refusal_lasts_until_period_end() {
     let mut play = build_refused_play(0, of_repository(Some(RESETS)), build_work_replies());
     play.until(|action| matches!(action, RunAction::ScheduleRetry { .. }));
-    assert!(play.state.refused().is_some());
-    let fence = play.state.fence;
-    let mut later = build_entry(play.state.position, Fact::TakenOver { fence });
+    assert!(play.state.budget().refused(play.state.journal.last_at).is_some());
+    let fence = play.state.journal.fence;
+    let mut later = build_entry(play.state.journal.position, Fact::TakenOver { fence });
     later.at = Timestamp::from_unix_ms(RESETS);
     play.state.apply(&later).unwrap();
-    assert_eq!(play.state.refused(), None);
+    assert_eq!(play.state.budget().refused(play.state.journal.last_at), None);
     assert!(matches!(
         decide_action(&play.state),
         RunAction::Record(Fact::ModelRequested { .. })
@@ -197,6 +204,7 @@ fn ticket_budget_includes_other_runs_spending() {
     assert_eq!(play.drive(), RunAction::Wait);
     let hints = play
         .state
+        .conversation()
         .dialog()
         .unwrap()
         .turns
@@ -209,8 +217,8 @@ fn ticket_budget_includes_other_runs_spending() {
         })
         .collect();
     assert_eq!(told, [50, 80]);
-    let Some(StopReason::SharedBudgetSpent(budget)) = play.state.cut_short() else {
-        panic!("{:?}", play.state.cut_short())
+    let Some(StopReason::SharedBudgetSpent(budget)) = play.state.outputs().cut_short() else {
+        panic!("{:?}", play.state.outputs().cut_short())
     };
     assert_eq!(
         (budget.of, budget.spent, budget.limit),
@@ -249,7 +257,7 @@ fn unknown_price_ends_ticket_limited_work() {
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(
-        play.state.cut_short(),
+        play.state.outputs().cut_short(),
         Some(StopReason::PriceUnknown { .. })
     ));
 }

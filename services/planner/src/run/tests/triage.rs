@@ -83,17 +83,28 @@ fn failed_triage_posts_nothing() {
         play.retry();
     }
     assert_eq!(play.drive(), RunAction::Rest);
-    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.reports.is_empty());
+    assert!(
+        matches!(play.reason(), StopReason::ModelFailed { .. }) && play.state.delivery().reports().is_empty()
+    );
     let mut silent = Play::implement(
         build_job_request(Job::Triage),
         (0..9).map(|_| build_end_reply("Hm.")),
     );
     assert_eq!(silent.drive(), RunAction::Rest);
-    assert_eq!((silent.state.turns(), silent.state.reports.len()), (3, 0));
+    assert_eq!(
+        (
+            silent.state.conversation().turn_count(),
+            silent.state.delivery().reports().len()
+        ),
+        (3, 0)
+    );
     let mut stopped = build_triage_play();
     stopped.append(stop_requested());
     assert_eq!(stopped.drive(), RunAction::Rest);
-    assert!(matches!(stopped.reason(), StopReason::Stopped { .. }) && stopped.state.reports.is_empty());
+    assert!(
+        matches!(stopped.reason(), StopReason::Stopped { .. })
+            && stopped.state.delivery().reports().is_empty()
+    );
 }
 
 #[test]
@@ -155,12 +166,12 @@ fn triage_fields_follow_rules() {
     ] {
         let mut play = build_issue_play(rules.clone(), wrong.clone());
         play.drive();
-        let told = play.state.dialog().unwrap().turns[0].calls[0].clone();
+        let told = play.state.conversation().dialog().unwrap().turns[0].calls[0].clone();
         assert!(
             format!("{told:?}").contains(&said.replace('"', "\\\"")),
             "{wrong}: {told:?}"
         );
-        assert!(play.state.reports.is_empty(), "{wrong}");
+        assert!(play.state.delivery().reports().is_empty(), "{wrong}");
     }
 }
 
@@ -199,7 +210,13 @@ fn large_issue_is_split_after_triage() {
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Completed);
-    assert_eq!((play.state.turns(), play.state.reports.len()), (1, 2));
+    assert_eq!(
+        (
+            play.state.conversation().turn_count(),
+            play.state.delivery().reports().len()
+        ),
+        (1, 2)
+    );
 }
 
 #[test]
@@ -232,9 +249,12 @@ fn invalid_ticket_parts_are_refused() {
             play = again_with(play, shown);
         }
         play.drive();
-        let told = format!("{:?}", play.state.dialog().unwrap().turns[0].calls[0]);
+        let told = format!(
+            "{:?}",
+            play.state.conversation().dialog().unwrap().turns[0].calls[0]
+        );
         assert!(told.contains("2 to 2 entries"), "{input}: {told}");
-        assert!(play.state.reports.is_empty(), "{input}");
+        assert!(play.state.delivery().reports().is_empty(), "{input}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::transcript::TranscriptMessage;
 const REASON: &str = "the pack is larger than 256 MiB";
 
 fn replace_workspace(play: &mut Play) {
-    let snapshot = play.state.work().snapshot.clone();
+    let snapshot = play.state.source().work().snapshot.clone();
     play.append(Fact::WorkspaceRestored {
         workspace: build_workspace(),
         snapshot,
@@ -123,9 +123,9 @@ fn further_change_is_saved_then_pushed() {
     ]);
     fails_to_save(&mut play);
     assert_eq!(play.drive(), RunAction::Wait);
-    assert!(play.state.work().unkept.is_none());
+    assert!(play.state.source().work().unkept.is_none());
     play.pushed();
-    assert!(play.state.work().pushed.is_some());
+    assert!(play.state.source().work().pushed.is_some());
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn handle_call(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunS
 }
 
 fn has_asked(state: &PlannerRunState) -> bool {
-    let mut known = state.reports.iter().filter(|report| !report.is_void);
+    let mut known = state.delivery().reports().iter().filter(|report| !report.is_void);
     known.any(|report| matches!(report.request, OutboundAction::QuestionAsked(_)))
 }
 

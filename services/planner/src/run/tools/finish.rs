@@ -49,7 +49,8 @@ fn check_scope(rules: &CommitRules, handover: WorkHandover) -> Result<WorkHandov
 fn check_complete(state: &PlannerRunState, handover: WorkHandover) -> Result<WorkHandover, ArgumentProblem> {
     let has_row = |quote: &String| handover.criteria.iter().any(|row| is_about(&row.quote, quote));
     let missing: Vec<String> = state
-        .criteria()
+        .outputs()
+        .criteria(state.request())
         .into_iter()
         .filter(|quote| !has_row(quote))
         .collect();

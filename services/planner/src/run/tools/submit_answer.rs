@@ -79,7 +79,8 @@ fn truncate_citations(given: Vec<CodeCitation>, most: usize) -> Vec<CodeCitation
 
 /// Refuses a quotation that no tool result of the run contains.
 fn check_citations(state: &PlannerRunState, answered: CitedAnswer) -> Result<CitedAnswer, ArgumentProblem> {
-    let calls = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
+    let dialogs = state.conversation().dialogs().iter();
+    let calls = dialogs.flat_map(|dialog| &dialog.turns);
     // White space is collapsed on both sides, because models reformat what they quote.
     let results: Vec<String> = calls
         .flat_map(|turn| &turn.calls)

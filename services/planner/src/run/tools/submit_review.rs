@@ -17,7 +17,7 @@ pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
 
 /// Refuses an objection to a file outside of the change.
 fn handle_call(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunStep {
-    let change = state.diff().unwrap_or_default();
+    let change = state.own_calls().diff().unwrap_or_default();
     let parsed = parse_objections(&call.call.input).and_then(|objections| {
         let is_here = |objection: &ReviewObjection| change.contains(&objection.path);
         match objections.iter().all(is_here) {

@@ -38,7 +38,8 @@ pub(in crate::run) fn granted_modules(state: &PlannerRunState, request: &JobRequ
     if request.rules.modules.is_empty() {
         return Vec::new();
     }
-    let turns = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
+    let dialogs = state.conversation().dialogs().iter();
+    let turns = dialogs.flat_map(|dialog| &dialog.turns);
     let calls = turns.flat_map(|turn| &turn.calls);
     let wishes = calls.filter(|call| call.call.name == TOOL.name && is_accepted(call));
     let mut all: Vec<WidenedModule> = Vec::new();

@@ -10,7 +10,7 @@ use crate::run::machine::PlannerRunState;
 /// Returns true if the ticket reports a defect.
 fn is_bug(state: &PlannerRunState) -> bool {
     let said = state.request().map_or("", |request| request.text.kind.as_str());
-    match state.intake().flatten() {
+    match state.outputs().intake().flatten() {
         Some(intake) => intake.kind == TicketKind::Bug,
         None => said.eq_ignore_ascii_case("bug"),
     }
@@ -29,7 +29,7 @@ pub(super) fn size_doubts(state: &PlannerRunState, change: Option<&ChangeReport>
     }
     let lines = change.product_lines.saturating_add(change.test_lines);
     let [trivial, normal] = MOST_LINES;
-    let most = match state.class() {
+    let most = match state.outputs().class() {
         WorkClass::Trivial => trivial,
         WorkClass::Normal => normal,
         WorkClass::Large => u32::MAX,

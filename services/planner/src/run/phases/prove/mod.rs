@@ -13,8 +13,8 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckSpec, EvidenceLevel, FindingSeverity,
 };
 use domain::{
-    ChangeDoubt, ChangeProof, CheckRow, DemonstrationResult, Fact, OutOfScopeFile, PhaseOutput, RedCheck,
-    ReturnReason, ShownBy,
+    ChangeDoubt, ChangeProof, CheckRow, DemonstrationResult, Fact, JobSubject, OutOfScopeFile, PhaseOutput,
+    RedCheck, ReturnReason, ShownBy,
 };
 
 use self::command::CheckCommand;
@@ -31,13 +31,17 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 };
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
-    let Some(handover) = state.handover().filter(|_| state.proof().is_none()) else {
+    let Some(handover) = state
+        .outputs()
+        .handover()
+        .filter(|_| state.outputs().proof().is_none())
+    else {
         return RunStep::Over;
     };
-    if state.is_words_alone() {
+    if changes_words_alone(state) {
         return RunStep::Over;
     }
-    let checks = &state.checks;
+    let checks = state.verification().checks();
     let Some(candidates) = &checks.candidates else {
         return RunAction::FindChecks.into();
     };
@@ -94,6 +98,13 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         Some(HunkCoverage::Known(unnoticed)) => finish_proof(state, &commands, outside, unnoticed, findings),
         None => finish_proof(state, &commands, outside, Vec::new(), findings),
     }
+}
+
+/// Returns true if the work was to address a review and changed nothing.
+fn changes_words_alone(state: &PlannerRunState) -> bool {
+    let about = state.request().map(|request| &request.about);
+    let kept = state.source().work().snapshot.as_ref();
+    matches!(about, Some(JobSubject::Review(_))) && kept.is_none_or(|kept| kept.files_changed == 0)
 }
 
 fn request_check(state: &PlannerRunState, check: CheckSpec) -> RunStep {
@@ -200,7 +211,7 @@ fn finish_proof(
     unnoticed: Vec<ChangeHunk>,
     findings: Vec<ChangeFinding>,
 ) -> RunStep {
-    let change = state.checks.report();
+    let change = state.verification().checks().report();
     let row = |command: &CheckCommand<'_>| {
         let parts = change.map_or_else(Vec::new, |change| {
             command.shown_by_parts(product_numbers(change).into_iter())
@@ -208,9 +219,9 @@ fn finish_proof(
         command.row(parts)
     };
     let rows: Vec<CheckRow> = commands.iter().filter_map(row).collect();
-    let handover = state.handover();
-    let demonstrations =
-        handover.map(|handover| demonstrations::demonstration_results(&state.checks, handover));
+    let handover = state.outputs().handover();
+    let demonstrations = handover
+        .map(|handover| demonstrations::demonstration_results(state.verification().checks(), handover));
     let demonstrations = demonstrations.unwrap_or_default();
     let level = evidence_level(&rows, &demonstrations, &findings);
     let doubt = doubts::cover_doubt(state, level, &rows, &unnoticed, change);

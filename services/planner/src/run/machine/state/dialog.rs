@@ -1,10 +1,11 @@
 //! Conversation with the model: its turns, and the tool calls of each.
 
 use domain::{
-    CallId, ModelHint, ModelReply, OutboundId, OutboundOutcome, ReplyStop, RepositoryName, RunPhase,
-    Timestamp, ToolCall, ToolResult,
+    CallId, ModelHint, ModelReply, OutboundAction, OutboundId, OutboundOutcome, ReplyStop, RepositoryName,
+    RunPhase, Timestamp, ToolCall, ToolResult,
 };
 
+use super::legality::{ApplyResult, require_legal};
 use super::shortening::ShortenedContext;
 
 /// Turns of one conversation, which has a separate transcript.
@@ -32,7 +33,30 @@ pub(crate) struct DialogTurn {
     pub(crate) hints: Vec<ModelHint>,
 }
 
+impl PhaseDialog {
+    pub(super) fn new(phase: RunPhase, round: u32) -> Self {
+        Self {
+            phase,
+            round,
+            turns: Vec::new(),
+            room: ShortenedContext::default(),
+        }
+    }
+}
+
 impl DialogTurn {
+    pub(super) const fn new(id: CallId, after: usize) -> Self {
+        Self {
+            id,
+            after,
+            reply: None,
+            failed: None,
+            calls: Vec::new(),
+            unkept: None,
+            hints: Vec::new(),
+        }
+    }
+
     /// Returns true if the reply stopped for this reason.
     pub(crate) fn stopped_with(&self, stop: ReplyStop) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.stop == stop)
@@ -92,6 +116,71 @@ impl TurnCall {
 
     pub(crate) const fn is_open(&self) -> bool {
         !matches!(self.state, TurnCallState::Finished { .. })
+    }
+}
+
+impl TurnCall {
+    /// Starts the waiting call under an id.
+    pub(super) fn start(
+        &mut self,
+        id: &CallId,
+        repository: Option<&RepositoryName>,
+        at: Timestamp,
+    ) -> ApplyResult {
+        require_legal(matches!(self.state, TurnCallState::Waiting), "it runs already")?;
+        self.repository = repository.cloned();
+        self.state = TurnCallState::Running { id: id.clone(), at };
+        Ok(())
+    }
+
+    /// Finishes the running call with the result of its tool.
+    pub(super) fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> ApplyResult {
+        let running = matches!(&self.state, TurnCallState::Running { id: asked, .. } if asked == id);
+        require_legal(running, "this call does not run")?;
+        self.finish(CallResult::Ran(result.clone()), position);
+        Ok(())
+    }
+
+    /// Notes the report that performs the call.
+    pub(super) fn report_requested(&mut self, id: &OutboundId, request: &OutboundAction) -> ApplyResult {
+        require_legal(request.answers_call(), "such a report answers no tool call")?;
+        self.report = Some(id.clone());
+        Ok(())
+    }
+
+    /// Finishes the call with the outcome of its report.
+    pub(super) fn report_settled(&mut self, id: &OutboundId, outcome: &OutboundOutcome, position: u64) {
+        // A failed report is retried later; only its final outcome is useful for the model.
+        let is_final = !matches!(outcome, OutboundOutcome::Failed { .. });
+        if is_final && self.report.as_ref() == Some(id) {
+            self.finish(CallResult::Settled(outcome.clone()), position);
+        }
+    }
+
+    /// Forgets a void report, so that the call requests it again.
+    pub(super) fn forget_report(&mut self, void: &[OutboundId]) {
+        self.report = self.report.take().filter(|id| !void.contains(id));
+    }
+
+    /// Voids the call after its workspace was lost, unless its result is from before this position.
+    pub(super) fn workspace_lost(&mut self, since: u64) {
+        let void = match &self.state {
+            TurnCallState::Finished { position, .. } => *position > since,
+            TurnCallState::Running { .. } => true,
+            TurnCallState::Waiting => false,
+        };
+        // Only a running call can have caused the loss; a finished one is merely void.
+        if matches!(self.state, TurnCallState::Running { .. }) {
+            self.losses += 1;
+        }
+        // A report is performed outside of the workspace.
+        if void && self.report.is_none() {
+            self.state = TurnCallState::Waiting;
+        }
+    }
+
+    fn finish(&mut self, result: CallResult, position: u64) {
+        self.state = TurnCallState::Finished { result, position };
     }
 }
 

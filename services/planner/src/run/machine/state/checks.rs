@@ -1,9 +1,9 @@
 //! Checks of a change, as far as they are known.
 
+use domain::CallId;
 use domain::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck, TreeKind};
-use domain::{CallId, Fact};
 
-use super::transitions::{ApplyResult, require_legal};
+use super::legality::{ApplyResult, require_legal};
 
 /// Checks of a run, by command and tree.
 #[derive(Clone, Debug, Default)]
@@ -47,33 +47,34 @@ impl RunChecks {
         self.runs.retain(|check| check.spec.tree == TreeKind::Base);
     }
 
-    pub(super) fn apply(&mut self, fact: &Fact) -> ApplyResult {
-        match fact {
-            Fact::ChecksFound { candidates } => {
-                require_legal(self.candidates.is_none(), "checks were found already")?;
-                self.candidates = Some(candidates.clone());
-            }
-            Fact::CheckRequested { id, check } => {
-                require_legal(self.open().is_none(), "a check is under way")?;
-                self.runs.push(CheckRecord {
-                    id: id.clone(),
-                    spec: check.clone(),
-                    run: None,
-                });
-            }
-            Fact::CheckRan { id, run } => {
-                let open = self.runs.iter_mut().find(|check| check.run.is_none());
-                let open = open
-                    .filter(|check| check.id == *id)
-                    .ok_or("this check does not run")?;
-                open.run = Some((**run).clone());
-            }
-            Fact::ChangeInspected { report } => {
-                require_legal(self.change.is_none(), "the change was looked at already")?;
-                self.change = Some(report.as_deref().cloned());
-            }
-            _ => return Err("it is not about checks"),
-        }
+    pub(super) fn found(&mut self, candidates: &[CheckCandidate]) -> ApplyResult {
+        require_legal(self.candidates.is_none(), "checks were found already")?;
+        self.candidates = Some(candidates.to_vec());
+        Ok(())
+    }
+
+    pub(super) fn requested(&mut self, id: &CallId, check: &CheckSpec) -> ApplyResult {
+        require_legal(self.open().is_none(), "a check is under way")?;
+        self.runs.push(CheckRecord {
+            id: id.clone(),
+            spec: check.clone(),
+            run: None,
+        });
+        Ok(())
+    }
+
+    pub(super) fn completed(&mut self, id: &CallId, run: &CompletedCheck) -> ApplyResult {
+        let open = self.runs.iter_mut().find(|check| check.run.is_none());
+        let open = open
+            .filter(|check| check.id == *id)
+            .ok_or("this check does not run")?;
+        open.run = Some(run.clone());
+        Ok(())
+    }
+
+    pub(super) fn change_inspected(&mut self, report: Option<&ChangeReport>) -> ApplyResult {
+        require_legal(self.change.is_none(), "the change was looked at already")?;
+        self.change = Some(report.cloned());
         Ok(())
     }
 }

@@ -1,18 +1,59 @@
 //! Outputs of phases, as later phases read them.
 
 use domain::{
-    ChangePlan, ChangeProof, ChangeReview, CitedAnswer, JobSubject, PhaseOutput, ReviewOfChange, StopReason,
-    TicketIntake, WorkClass, WorkExit, WorkHandover, acceptance_criteria,
+    ChangePlan, ChangeProof, ChangeReview, CitedAnswer, JobRequest, PhaseOutput, PlannedIssue, ReturnReason,
+    ReviewOfChange, RunPhase, StopReason, TicketIntake, WorkClass, WorkExit, WorkHandover,
+    acceptance_criteria,
 };
 
-use domain::PlannedIssue;
+use super::legality::{ApplyResult, require_legal};
 
-use super::PlannerRunState;
+/// Valid outputs of phases, and the returns that made earlier ones void.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutputState {
+    /// Valid outputs, in order.
+    outputs: Vec<PhaseOutput>,
+    /// Position of the last output.
+    settled: u64,
+    returns: Vec<ReturnRecord>,
+    /// Size class that the ticket turned out to have.
+    raised: Option<WorkClass>,
+}
 
-/// Tool of the executor that returns the change.
-pub(crate) const DIFF: &str = "diff";
+/// Return to the work.
+#[derive(Clone, Debug)]
+pub(crate) struct ReturnRecord {
+    /// Number of turns before it.
+    pub(crate) after_turns: usize,
+    pub(crate) why: ReturnReason,
+}
 
-impl PlannerRunState {
+impl OutputState {
+    /// Restarts the work. The size class is of the ticket, so it stays.
+    pub(super) fn reset(&mut self) {
+        *self = Self {
+            raised: self.raised.take(),
+            ..Self::default()
+        };
+    }
+
+    /// Returns the position of the last output.
+    pub(crate) const fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// Returns the returns to the work, in order.
+    pub(crate) fn returns(&self) -> &[ReturnRecord] {
+        &self.returns
+    }
+
+    /// Returns true if the run returned to a conversation after its last turn, so the outcome of that turn
+    /// no longer applies. `turns`: the turns of the run so far.
+    pub(crate) fn came_back_to(&self, phase: RunPhase, turns: usize) -> bool {
+        let last = self.returns.last();
+        last.is_some_and(|returned| returned.why.phase() == phase && returned.after_turns >= turns)
+    }
+
     /// Returns the newest output of a kind.
     fn output<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<T>) -> Option<T> {
         self.outputs.iter().rev().find_map(of)
@@ -106,23 +147,9 @@ impl PlannerRunState {
         })
     }
 
-    /// Change as text, once it is fetched for its review.
-    pub(crate) fn diff(&self) -> Option<&str> {
-        self.own_result(DIFF).map(|diff| diff.content.as_str())
-    }
-
-    /// Returns true if the work was to address a review and changed nothing.
-    pub(crate) fn is_words_alone(&self) -> bool {
-        let is_review = self
-            .request()
-            .is_some_and(|request| matches!(request.about, JobSubject::Review(_)));
-        let kept = self.work().snapshot.as_ref();
-        is_review && kept.is_none_or(|kept| kept.files_changed == 0)
-    }
-
     /// Returns the acceptance criteria: those of the triage, else those that the ticket lists.
-    pub(crate) fn criteria(&self) -> Vec<String> {
-        match (self.intake().flatten(), self.request()) {
+    pub(crate) fn criteria(&self, request: Option<&JobRequest>) -> Vec<String> {
+        match (self.intake().flatten(), request) {
             (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
             // The ticket of a foreign pull request is part of its background.
             (None, Some(request)) if request.about.change().is_some() => request.background.criteria(),
@@ -131,4 +158,57 @@ impl PlannerRunState {
             (None, None) => Vec::new(),
         }
     }
+
+    pub(super) fn phase_finished(&mut self, output: &PhaseOutput, position: u64) {
+        self.settled = position;
+        self.outputs.push(output.clone());
+    }
+
+    pub(super) fn class_raised(&mut self, class: WorkClass) -> ApplyResult {
+        require_legal(class > self.class(), "the class is no larger")?;
+        self.raised = Some(class);
+        Ok(())
+    }
+
+    /// Returns to the work: its later outputs are void.
+    pub(super) fn returned(&mut self, why: &ReturnReason, after_turns: usize) {
+        self.outputs.retain(|output| output.outlasts(why));
+        self.returns.push(ReturnRecord {
+            after_turns,
+            why: why.clone(),
+        });
+    }
+
+    /// Returns the outputs of the phases from the work on.
+    pub(super) fn of_change(&self) -> Vec<PhaseOutput> {
+        let all = self.outputs.iter();
+        all.filter(|output| is_change_output(output)).cloned().collect()
+    }
+
+    /// Replaces the outputs of the phases from the work on by those of an earlier state.
+    pub(super) fn went_back(&mut self, earlier: Vec<PhaseOutput>, position: u64) {
+        // The reason that the work ended early still holds, although its change is replaced.
+        let ended_early = self.cut_short().cloned();
+        self.outputs.retain(|output| !is_change_output(output));
+        self.outputs
+            .extend(earlier.into_iter().map(|output| match (output, &ended_early) {
+                (
+                    PhaseOutput::Work {
+                        exit: WorkExit::Finished(handover) | WorkExit::CutShort { handover, .. },
+                    },
+                    Some(reason),
+                ) => PhaseOutput::Work {
+                    exit: WorkExit::CutShort {
+                        reason: Box::new(reason.clone()),
+                        handover,
+                    },
+                },
+                (output, _) => output,
+            }));
+        self.settled = position;
+    }
+}
+
+fn is_change_output(output: &PhaseOutput) -> bool {
+    !output.outlasts(&ReturnReason::NothingChanged)
 }

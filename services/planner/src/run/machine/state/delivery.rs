@@ -1,0 +1,154 @@
+//! Reports that a run requests, and their outcomes.
+
+use domain::{OutboundAction, OutboundId, OutboundOutcome, RepositoryName, StopReason, Timestamp, report};
+
+use super::legality::{ApplyResult, require_legal};
+
+/// Reports of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeliveryState {
+    reports: Vec<ReportState>,
+    /// Reports that the reporter's log may lack; sending one twice is harmless.
+    unsent: Vec<OutboundId>,
+}
+
+/// Report of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportState {
+    pub(crate) id: OutboundId,
+    pub(crate) request: OutboundAction,
+    pub(crate) at: Timestamp,
+    pub(crate) outcome: Option<OutboundOutcome>,
+    /// True for a failed report that a retry requests again.
+    pub(crate) is_void: bool,
+}
+
+impl DeliveryState {
+    /// Restarts the work. The reports stay, because the ticket shows them. A decision about the obsolete
+    /// change must not count.
+    pub(super) fn reset(&mut self) {
+        let mut reports = std::mem::take(&mut self.reports);
+        for report in &mut reports {
+            report.is_void |= report.request.asks_about().is_some();
+        }
+        *self = Self {
+            reports,
+            unsent: std::mem::take(&mut self.unsent),
+        };
+    }
+
+    /// Returns all reports, in order.
+    pub(crate) fn reports(&self) -> &[ReportState] {
+        &self.reports
+    }
+
+    /// Returns the report with this id.
+    pub(crate) fn report(&self, id: &OutboundId) -> Option<&ReportState> {
+        self.reports.iter().find(|report| report.id == *id)
+    }
+
+    /// Returns the last valid report of a kind.
+    pub(crate) fn last_report(&self, is_it: impl Fn(&OutboundAction) -> bool) -> Option<&ReportState> {
+        let mut latest = self.reports.iter().rev();
+        // A void report is requested again, so it must not be found.
+        latest.find(|report| !report.is_void && is_it(&report.request))
+    }
+
+    /// Returns the first report that the reporter's log may lack.
+    pub(crate) fn first_unsent(&self) -> Option<&ReportState> {
+        self.report(self.unsent.first()?)
+    }
+
+    /// Returns the reason that the run ends, once its report is requested.
+    pub(crate) fn closing(&self) -> Option<&StopReason> {
+        self.reports.iter().find_map(|report| match &report.request {
+            OutboundAction::RunStopped(report::RunStopped { reason, .. }) => Some(reason),
+            _ => None,
+        })
+    }
+
+    /// Returns true if a push has no outcome yet.
+    pub(crate) fn has_open_push(&self) -> bool {
+        self.reports
+            .iter()
+            .any(|report| report.outcome.is_none() && matches!(report.request, OutboundAction::PushBranch(_)))
+    }
+
+    /// Notes that a report is in the reporter's log.
+    pub(super) fn sent(&mut self, id: &OutboundId) {
+        self.unsent.retain(|unsent| unsent != id);
+    }
+
+    /// Notes that every report is in the reporter's log: a run parks only after that.
+    pub(super) fn all_sent(&mut self) {
+        self.unsent.clear();
+    }
+
+    pub(super) fn requested(
+        &mut self,
+        id: &OutboundId,
+        request: &OutboundAction,
+        at: Timestamp,
+    ) -> ApplyResult {
+        require_legal(self.report(id).is_none(), "this report was requested already")?;
+        self.unsent.push(id.clone());
+        self.reports.push(ReportState {
+            id: id.clone(),
+            request: request.clone(),
+            at,
+            outcome: None,
+            is_void: false,
+        });
+        Ok(())
+    }
+
+    /// Records the outcome of a report, and returns the repository of its push.
+    pub(super) fn settled(
+        &mut self,
+        id: &OutboundId,
+        outcome: &OutboundOutcome,
+    ) -> Result<Option<RepositoryName>, &'static str> {
+        self.sent(id);
+        let mut reports = self.reports.iter_mut();
+        let report = reports
+            .find(|report| report.id == *id)
+            .ok_or("this report is not of the run")?;
+        require_legal(report.outcome.is_none(), "it was settled already")?;
+        report.outcome = Some(outcome.clone());
+        Ok(match &report.request {
+            OutboundAction::PushBranch(push) => Some(push.repository.clone()),
+            OutboundAction::WorkDelivered(delivered) => Some(delivered.push.repository.clone()),
+            _ => None,
+        })
+    }
+
+    /// Voids refused reports about the change: the next handover brings a new description, so they are
+    /// requested again.
+    pub(super) fn returned(&mut self) {
+        for report in &mut self.reports {
+            let is_refused = matches!(report.outcome, Some(OutboundOutcome::Refused(_)));
+            report.is_void |= is_refused
+                && matches!(
+                    report.request,
+                    OutboundAction::OpenPullRequest(_) | OutboundAction::WorkDelivered(_)
+                );
+        }
+    }
+
+    /// Voids failed reports, so that they are requested again under new ids, and returns all void ones.
+    /// `by_person`: the ticket reports that a user resumed the work.
+    pub(super) fn retried(&mut self, by_person: bool) -> Vec<OutboundId> {
+        for report in &mut self.reports {
+            let has_failed = matches!(report.outcome, Some(OutboundOutcome::Failed { .. }));
+            let is_said_anew = by_person && matches!(report.request, OutboundAction::WorkStarted(_));
+            report.is_void |= has_failed || is_said_anew;
+        }
+        let void = self.reports.iter().filter(|report| report.is_void);
+        void.map(|report| report.id.clone()).collect()
+    }
+
+    /// Forgets the report of a notice, so that the retry requests it under a new id.
+    pub(super) fn forget_reports(&mut self) {
+        *self = Self::default();
+    }
+}

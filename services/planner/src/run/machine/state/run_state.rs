@@ -1,0 +1,188 @@
+//! Sum of the parts of a run's state.
+
+use domain::{CallId, Fact, Job, JobRequest, OutboundId, RunFence, RunId, TicketNews, Timestamp};
+
+use super::super::RunInput;
+use super::budget::BudgetState;
+use super::conversation::ConversationState;
+use super::delivery::DeliveryState;
+use super::dialog::TurnCall;
+use super::gate::GateState;
+use super::lifecycle::LifecycleState;
+use super::outputs::OutputState;
+use super::own_calls::OwnCallState;
+use super::source::SourceState;
+use super::verification::VerificationState;
+
+/// State of a run, folded from its journal.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannerRunState {
+    pub(crate) run: RunId,
+    pub(crate) input: RunInput,
+    pub(crate) journal: JournalEnd,
+    pub(super) source: SourceState,
+    pub(super) conversation: ConversationState,
+    pub(super) own_calls: OwnCallState,
+    pub(super) outputs: OutputState,
+    pub(super) verification: VerificationState,
+    pub(super) gate: GateState,
+    pub(super) delivery: DeliveryState,
+    pub(super) budget: BudgetState,
+    pub(super) lifecycle: LifecycleState,
+}
+
+/// End of a run's journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalEnd {
+    /// Position of the next entry.
+    pub(crate) position: u64,
+    /// Fence of the last entry.
+    pub(crate) fence: RunFence,
+    /// Time of the last entry.
+    pub(crate) last_at: Timestamp,
+}
+
+impl PlannerRunState {
+    /// Returns the id of the next request.
+    pub(crate) fn next_id(&self) -> CallId {
+        // From run and position, so a repeated request has the same id and its effect happens once.
+        self.run.call(self.journal.position)
+    }
+
+    /// Returns the job of the run.
+    pub(crate) fn job(&self) -> Job {
+        match &self.input {
+            RunInput::Request(request) => request.job,
+            RunInput::Notice(job, _) => *job,
+        }
+    }
+
+    /// Returns the request of the run; `None` for a notice.
+    pub(crate) fn request(&self) -> Option<&JobRequest> {
+        match &self.input {
+            RunInput::Request(request) => Some(request),
+            RunInput::Notice(..) => None,
+        }
+    }
+
+    /// Returns the work in repositories, and the code that may match the ticket.
+    pub(crate) const fn source(&self) -> &SourceState {
+        &self.source
+    }
+
+    /// Returns the conversations with the model, and the comments that they read.
+    pub(crate) const fn conversation(&self) -> &ConversationState {
+        &self.conversation
+    }
+
+    /// Returns the planner's own tool calls since the last output.
+    pub(crate) const fn own_calls(&self) -> &OwnCallState {
+        &self.own_calls
+    }
+
+    /// Returns the outputs of phases.
+    pub(crate) const fn outputs(&self) -> &OutputState {
+        &self.outputs
+    }
+
+    /// Returns the checks of the change, and its best verified state.
+    pub(crate) const fn verification(&self) -> &VerificationState {
+        &self.verification
+    }
+
+    /// Returns the decisions of people.
+    pub(crate) const fn gate(&self) -> &GateState {
+        &self.gate
+    }
+
+    /// Returns the reports.
+    pub(crate) const fn delivery(&self) -> &DeliveryState {
+        &self.delivery
+    }
+
+    /// Returns the limits and the spending.
+    pub(crate) const fn budget(&self) -> &BudgetState {
+        &self.budget
+    }
+
+    /// Returns the beginning, the waits and the end.
+    pub(crate) const fn lifecycle(&self) -> &LifecycleState {
+        &self.lifecycle
+    }
+
+    /// Returns the first call without a result, of the last turn or of the planner.
+    pub(crate) fn open_call(&self) -> Option<&TurnCall> {
+        self.conversation.open_call().or_else(|| self.own_calls.open())
+    }
+
+    /// Notes that a report is in the reporter's log.
+    pub(crate) fn sent(&mut self, id: &OutboundId) {
+        self.delivery.sent(id);
+    }
+
+    /// Returns true if a fact from outside is new and relevant; a repeated one is not.
+    pub(crate) fn accepts(&self, fact: &Fact) -> bool {
+        if self.lifecycle.finished().is_some() {
+            return false;
+        }
+        match fact {
+            Fact::ReportSettled { id, .. } => {
+                let report = self.delivery.report(id);
+                report.is_some_and(|report| report.outcome.is_none())
+            }
+            Fact::StopRequested { .. } => {
+                let is_ending =
+                    self.lifecycle.stop_requester().is_some() || self.delivery.closing().is_some();
+                // A notice cannot be stopped: it is one report of an event that has happened.
+                !is_ending && self.request().is_some()
+            }
+            Fact::Retried { .. } => self.lifecycle.retry().is_some(),
+            Fact::Decided { decision, .. } => self.gate.asks_about(&self.delivery) == Some(&decision.head),
+            Fact::RunFinished { .. } => true,
+            Fact::HeadMoved { head, .. } => self.begins_again_at(head),
+            Fact::NewsArrived { sequence, news, .. } => {
+                let TicketNews::Comment { comment, .. } = news;
+                let has_room = comment.may_instruct || !self.conversation.news().is_full_of_strangers();
+                self.is_first_report_of(*sequence) && has_room
+            }
+            Fact::RunStarted { .. }
+            | Fact::TakenOver { .. }
+            | Fact::WorkspaceRequested { .. }
+            | Fact::WorkspaceOpened { .. }
+            | Fact::WorkspaceFailed { .. }
+            | Fact::WorkspaceRestored { .. }
+            | Fact::LimitsSet { .. }
+            | Fact::ModelRequested { .. }
+            | Fact::ModelReplied { .. }
+            | Fact::ModelFailed { .. }
+            | Fact::BudgetRefused { .. }
+            | Fact::ToolRequested { .. }
+            | Fact::ToolFinished { .. }
+            | Fact::WentBack { .. }
+            | Fact::CodeFound { .. }
+            | Fact::EffortForecast { .. }
+            | Fact::ChecksFound { .. }
+            | Fact::CheckRequested { .. }
+            | Fact::CheckRan { .. }
+            | Fact::ChangeInspected { .. }
+            | Fact::PhaseFinished { .. }
+            | Fact::ContextCleared { .. }
+            | Fact::SummaryRequested { .. }
+            | Fact::Summarized { .. }
+            | Fact::SummaryFailed { .. }
+            | Fact::ClassRaised { .. }
+            | Fact::Returned { .. }
+            | Fact::SnapshotTaken { .. }
+            | Fact::SnapshotFailed { .. }
+            | Fact::ReportRequested { .. }
+            | Fact::RetryScheduled { .. }
+            | Fact::Hinted { .. }
+            | Fact::Parked { .. } => false,
+        }
+    }
+
+    /// Returns true if the news of this trigger is new and the run can read news.
+    pub(super) fn is_first_report_of(&self, sequence: u64) -> bool {
+        self.request().is_some() && !self.conversation.news().is_known(sequence)
+    }
+}

@@ -1,0 +1,132 @@
+//! Verification of a change: its checks, and its best verified state. If later work makes the change worse,
+//! the run delivers that state.
+
+use domain::{ChangeProof, CheckRow, PhaseOutput, ReturnReason, WorkspaceSnapshot};
+
+use super::checks::RunChecks;
+use super::outputs::OutputState;
+use super::work::RepositoryWork;
+
+/// Checks of a change, and its best verified state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VerificationState {
+    checks: RunChecks,
+    /// Best verified state since users last changed their request.
+    best: Option<BestState>,
+    /// True if the run delivers the best state because the work ended worse.
+    went_back: bool,
+}
+
+/// Verified state of a change.
+#[derive(Clone, Debug)]
+struct BestState {
+    snapshot: WorkspaceSnapshot,
+    /// Outputs of the phases from the work on.
+    outputs: Vec<PhaseOutput>,
+    checks: RunChecks,
+}
+
+impl BestState {
+    fn proof(&self) -> Option<&ChangeProof> {
+        self.outputs.iter().find_map(|output| match output {
+            PhaseOutput::Prove { proof } => Some(&**proof),
+            _ => None,
+        })
+    }
+}
+
+impl VerificationState {
+    /// Restarts the work: nothing is verified of a change on another head.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns the checks of the change.
+    pub(crate) const fn checks(&self) -> &RunChecks {
+        &self.checks
+    }
+
+    /// Returns the snapshot of the best verified state.
+    pub(crate) fn best(&self) -> Option<&WorkspaceSnapshot> {
+        self.best.as_ref().map(|best| &best.snapshot)
+    }
+
+    /// Returns the snapshot of the best verified state if the current one is verified as worse.
+    pub(crate) fn better(&self, outputs: &OutputState, work: &RepositoryWork) -> Option<&WorkspaceSnapshot> {
+        let best = self.best.as_ref()?;
+        let is_worse = is_worse_proof(outputs.proof()?, best.proof()?);
+        (is_worse && work.snapshot.as_ref() != Some(&best.snapshot)).then_some(&best.snapshot)
+    }
+
+    /// Returns true if the run delivers the best state because the work ended worse.
+    pub(crate) const fn went_back(&self) -> bool {
+        self.went_back
+    }
+
+    pub(super) const fn checks_mut(&mut self) -> &mut RunChecks {
+        &mut self.checks
+    }
+
+    /// Keeps the current state after a proof or a review, unless the kept one is better.
+    pub(super) fn phase_finished(
+        &mut self,
+        output: &PhaseOutput,
+        outputs: &OutputState,
+        work: &RepositoryWork,
+    ) {
+        if !matches!(output, PhaseOutput::Prove { .. } | PhaseOutput::Review { .. }) || work.dirty {
+            return;
+        }
+        let (Some(proof), Some(snapshot)) = (outputs.proof(), &work.snapshot) else {
+            return;
+        };
+        let kept = self.best.as_ref().and_then(BestState::proof);
+        if kept.is_some_and(|kept| is_worse_proof(proof, kept)) {
+            return;
+        }
+        self.best = Some(BestState {
+            snapshot: snapshot.clone(),
+            outputs: outputs.of_change(),
+            checks: self.checks.clone(),
+        });
+    }
+
+    /// Forgets the results for the change, because the run returns to the work.
+    pub(super) fn returned(&mut self, why: &ReturnReason) {
+        if matches!(why, ReturnReason::Feedback { .. } | ReturnReason::Replan { .. }) {
+            // The request of users has changed, so the best state of the old request does not count.
+            self.best = None;
+        }
+        // The next work is judged again, even if an earlier one was replaced by the best state.
+        self.went_back = false;
+        self.checks.forget_change();
+    }
+
+    /// Resets the checks to the best state, which the workspace has again, and returns its outputs.
+    pub(super) fn restore_best(
+        &mut self,
+        snapshot: &WorkspaceSnapshot,
+        outputs: &OutputState,
+        work: &RepositoryWork,
+    ) -> Result<Vec<PhaseOutput>, &'static str> {
+        let is_best = self.better(outputs, work) == Some(snapshot);
+        let best = self.best.as_ref().filter(|_| is_best);
+        let best = best.ok_or("it is not the best state")?;
+        self.checks = best.checks.clone();
+        self.went_back = true;
+        Ok(best.outputs.clone())
+    }
+}
+
+/// Returns true if one proof is worse than another: first it needs a person, then checks fail, then its
+/// level is lower.
+fn is_worse_proof(one: &ChangeProof, other: &ChangeProof) -> bool {
+    let worth = |proof: &ChangeProof| {
+        (
+            !proof.is_blocked(),
+            !proof.rows.iter().any(CheckRow::is_worse),
+            proof.level,
+        )
+    };
+    worth(one) < worth(other)
+}
