@@ -6,7 +6,7 @@ use domain::{CommitId, Fact, JournalEntry, TriggerReason};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::play::{build_commit_id, build_entry, build_tool_reply, run_id};
+use super::play::{build_commit_id, build_entry, build_finish_call, build_tool_reply, run_id};
 use super::properties::{any_reply, whole_run};
 use super::rounds::finish_review;
 use crate::run::PlannerRunState;
@@ -111,11 +111,16 @@ fn kept_fields_exist_in_state() {
 #[test]
 fn restart_at_every_entry_leaves_new_run() {
     for kind in [2, 3] {
-        let replies = ["edit_file", "commit_changes", "read_file"]
-            .map(|tool| build_tool_reply(&[(tool, serde_json::json!({}))]))
-            .into_iter()
-            .chain([build_tool_reply(&[finish_review()])]);
-        let whole = whole_run((replies.collect(), Vec::new()), 1, (true, kind), 1);
+        let mut replies = vec![
+            build_tool_reply(&[("edit_file", serde_json::json!({}))]),
+            build_tool_reply(&[("commit_changes", serde_json::json!({}))]),
+        ];
+        // The handover of a review has replies, and only that one; each job refuses the other handover.
+        for _ in 0..3 {
+            replies.push(build_tool_reply(&[build_finish_call()]));
+            replies.push(build_tool_reply(&[finish_review()]));
+        }
+        let whole = whole_run((replies, Vec::new()), 1, (true, kind), 1);
         let cuts = 1..=whole.entries.len();
         let legal = cuts.filter(|cut| restart_run(&whole.entries[..*cut])).count();
         assert!(legal > 20, "{kind}: {legal}");
