@@ -6,7 +6,7 @@ mod forms;
 mod jobs;
 #[allow(
     clippy::wildcard_enum_match_arm,
-    reason = "each transition selects the facts of one part"
+    reason = "the parts look up single variants of outputs and reports"
 )]
 mod machine;
 mod phases;
