@@ -125,8 +125,12 @@ fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Resp
         .into_iter()
         .filter(|issue| matches_query(desk, &query, issue))
         .collect();
-    // Without an order, and among equal hits, the newest ticket is first.
-    found.sort_by_key(|issue| Reverse(issue.id));
+    // Jira documents no order of equal hits. The id decides here, in the direction of the first term.
+    if query.order.first().is_some_and(|first| first.is_ascending) {
+        found.sort_by_key(|issue| issue.id);
+    } else {
+        found.sort_by_key(|issue| Reverse(issue.id));
+    }
     for order in query.order.iter().rev() {
         found.sort_by(|left, right| {
             let compared = compare_by_field(order.field, left, right);
