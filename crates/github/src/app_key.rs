@@ -21,8 +21,8 @@ use crate::Error;
 // on either side tolerates a clock that is ahead of GitHub's.
 const BACKDATED_S: i64 = 60;
 const LIFETIME_S: i64 = 9 * 60;
-// The rest of the lifetime tolerates a clock that is behind GitHub's.
-const REUSED_S: i64 = 5 * 60;
+// A token serves a burst of calls. The rest of its lifetime tolerates a clock that is behind GitHub's.
+const REUSED_S: i64 = 60;
 
 /// Key of an App with the last token that it signed.
 pub(crate) struct AppKey {
