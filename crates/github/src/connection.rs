@@ -44,7 +44,13 @@ impl ApiConnection {
             detail: format!("{api_url} is not a URL"),
         };
         // reqwest would report an invalid URL only with the first request.
-        Url::parse(base_url).map_err(|_| rejected())?;
+        let url = Url::parse(base_url).map_err(|_| rejected())?;
+        // reqwest would send them as a second header beside the token.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Error::Rejected {
+                detail: "the URL of the API contains a user name or a password; remove them".to_owned(),
+            });
+        }
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .http1_only()
@@ -176,6 +182,16 @@ mod tests {
             .build()
             .unwrap();
         assert_eq!(request.url().as_str(), "https://ghe.example/api/graphql");
+    }
+
+    #[test]
+    fn api_url_with_credentials_is_rejected() {
+        for url in ["https://ada:secret@ghe.example", "https://:secret@ghe.example"] {
+            let Err(error) = ApiConnection::anonymous(url) else {
+                panic!("{url}");
+            };
+            assert!(!format!("{error:?}").contains("secret"), "{error:?}");
+        }
     }
 
     #[test]
