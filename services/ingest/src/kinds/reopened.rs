@@ -66,7 +66,8 @@ impl EventKind for ReopenEvent {
             return Ok(EventVerdict::nothing("not a pull request of ours"));
         };
         let (ticket, ours) = (&record.ticket, &record.pull_request);
-        let (ends, again) = count_ends(facts.history(ticket)?, ours);
+        let history = facts.history(ticket)?;
+        let (ends, again) = count_ends(history, ours);
         // The record is updated shortly after the log, so the log counts too.
         if record.status != PullRequestStatus::Closed && ends <= again {
             return Ok(EventVerdict::nothing("no closed pull request"));
@@ -75,10 +76,18 @@ impl EventKind for ReopenEvent {
         if is_closed(now) {
             return Ok(EventVerdict::nothing("the pull request is closed again"));
         }
+        let prefix = format!("reopened:{}#{}:", self.repository, self.number);
+        // Earlier releases also counted pull requests of the same number in other repositories, so a number may
+        // be taken.
+        let number = if ends > again {
+            ends.max(find_last_number(history, &prefix) + 1)
+        } else {
+            ends
+        };
         let by = self.by.as_deref().unwrap_or("somebody");
         Ok(EventVerdict::from(NewTrigger {
             ticket: ticket.clone(),
-            key: TriggerKey::new(format!("reopened:{}#{}:{ends}", self.repository, self.number)),
+            key: TriggerKey::new(format!("{prefix}{number}")),
             at: now.updated_at.unwrap_or(facts.now),
             actor: self.by.clone(),
             reason: PullRequestEvent::Reopened(PullRequestHead {
@@ -103,4 +112,13 @@ fn count_ends(history: &[Trigger], ours: &PullRequestRef) -> (usize, usize) {
         }
     }
     (closed, reopened)
+}
+
+/// Highest number among the stored keys of the reopenings; 0 without one.
+fn find_last_number(history: &[Trigger], prefix: &str) -> usize {
+    let numbers = history.iter().filter_map(|trigger| {
+        let number = trigger.key.as_str().strip_prefix(prefix)?;
+        number.parse().ok()
+    });
+    numbers.max().unwrap_or_default()
 }

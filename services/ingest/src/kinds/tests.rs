@@ -1165,6 +1165,19 @@ fn same_number_elsewhere_is_another_pull_request() {
         TriggerKey::new("reopened:acme/shop#7:1"),
         "the other one is open again, not this one"
     );
+    let mut taken = log(&[&ours.pull_request, &ours.pull_request, &ours.pull_request]);
+    taken[1].key = TriggerKey::new("reopened:acme/shop#7:2");
+    taken[1].reason = PullRequestEvent::Reopened(PullRequestHead {
+        pull_request: ours.pull_request.clone(),
+        head: pull_request().head,
+        by: "grace".to_owned(),
+    })
+    .into();
+    assert_eq!(
+        expect_trigger(&polled, &facts(taken)).key,
+        TriggerKey::new("reopened:acme/shop#7:3"),
+        "an earlier release counted the closes of both"
+    );
 }
 
 #[test]
