@@ -28,6 +28,8 @@ pub(super) async fn list_dead_letters(
     State(state): State<ApiState>,
 ) -> Result<Json<Vec<DeadView>>, ApiProblem> {
     let letters = state.router()?.queue.dead_letters();
+    // A token with few visible letters makes ingest read many, so the read waits for its turn.
+    let _permit = state.reads.begin(&caller.name).await?;
     // The limit counts letters in the caller's scope, otherwise newer letters of others would hide them.
     let visible = letters.list_matching(LISTED, |letter| is_letter_visible(&caller, letter));
     Ok(Json(visible.await?.into_iter().map(build_letter_view).collect()))
