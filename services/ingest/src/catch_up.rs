@@ -100,12 +100,18 @@ impl EventRouter {
                 failure,
                 ..
             } = failed;
+            let is_passing = failure.may_pass();
             if self.is_gone(ticket.as_ref(), &failure).await {
                 tracing::info!(finding, "deleted before it was read; there is nothing to do");
             } else {
                 self.give_up(&finding, ticket, &failure).await?;
             }
-            memory.abandon(finding);
+            // A finding that failed for a passing reason is read again when it is listed again.
+            if is_passing {
+                memory.settle(finding);
+            } else {
+                memory.abandon(finding);
+            }
         }
         Ok(failures.waits_from)
     }

@@ -109,7 +109,10 @@ impl EventRouter {
                     memory.settle(finding);
                 }
                 // A rate limit applies to all deliveries, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(limit) if limit.is_limit() => {
+                    self.settle_round(round, memory).await?;
+                    return Err(limit);
+                }
                 Err(failure) => round.add_failure(FailedFinding {
                     finding,
                     ticket: None,

@@ -40,7 +40,10 @@ pub(crate) async fn poll_discussions(
                 memory.settle(finding);
             }
             // A rate limit applies to all discussions, so the rest of the round would fail too.
-            Err(limit) if limit.is_limit() => return Err(limit),
+            Err(limit) if limit.is_limit() => {
+                router.settle_round(round, memory).await?;
+                return Err(limit);
+            }
             Err(failure) => round.add_failure(FailedFinding {
                 finding,
                 ticket: Some(build_discussion_key(repository, stub)),

@@ -52,7 +52,10 @@ impl ChangedIssues {
                     is_whole &= is_certain;
                 }
                 // A rate limit applies to all issues, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(limit) if limit.is_limit() => {
+                    router.settle_round(round, memory).await?;
+                    return Err(limit);
+                }
                 Err(failure) => round.add_failure(FailedFinding {
                     finding,
                     ticket: Some(build_issue_key(repository, issue)),

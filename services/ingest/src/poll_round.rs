@@ -61,8 +61,14 @@ impl PollRound {
 
     /// True when the service itself probably fails. A permanent failure is the fault of its finding.
     pub(crate) fn is_outage(&self) -> bool {
-        let passing = self.failed.iter().filter(|failed| failed.failure.may_pass());
-        !self.has_read && passing.count() >= ENOUGH
+        let failing = |failed: &&FailedFinding| matches!(failed.failure, EventFailure::Later { .. });
+        !self.has_answer() && self.failed.iter().filter(failing).count() >= ENOUGH
+    }
+
+    /// True when the service answered for at least one finding. An early finding was read, too.
+    fn has_answer(&self) -> bool {
+        let is_early = |failed: &FailedFinding| matches!(failed.failure, EventFailure::Early(_));
+        self.has_read || self.failed.iter().any(is_early)
     }
 
     /// Number of events whose webhook was missed.
@@ -72,6 +78,7 @@ impl PollRound {
 
     /// Ends the round: counts each failure and divides the failed findings.
     pub(crate) fn settle(self, memory: &mut PollMemory) -> RoundFailures {
+        let has_answer = self.has_answer();
         let mut failures = RoundFailures {
             waits_from: self.postponed,
             ..RoundFailures::default()
@@ -80,7 +87,7 @@ impl PollRound {
             // An unsettled finding has not failed, so it is retried without a limit and not counted. Failures of all
             // findings at once point to an outage, so `is_hopeless` then allows more rounds.
             let is_retried = failed.failure.is_unsettled()
-                || failed.failure.may_pass() && !memory.is_hopeless(&failed.finding, self.has_read);
+                || failed.failure.may_pass() && !memory.is_hopeless(&failed.finding, has_answer);
             if is_retried {
                 failures.waits_from = Some(find_earlier(failures.waits_from, failed.at));
                 failures.retried.push(failed);
@@ -219,5 +226,16 @@ mod tests {
         assert!(round.is_outage());
         round.add_read(0);
         assert!(!round.is_outage(), "the service answers");
+    }
+
+    #[test]
+    fn early_finding_shows_service_answers() {
+        let early = || EventFailure::Early("no record yet".to_owned());
+        let mut round = PollRound::default();
+        for number in 0..9 {
+            round.add_failure(build_failed(&number.to_string(), 1, early()));
+        }
+        assert!(!round.is_outage());
+        assert_eq!(count_rounds(&early(), |_| {}), Some(5));
     }
 }

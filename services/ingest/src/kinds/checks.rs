@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
-    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestEvent, PullRequestRecord, PullRequestRef,
-    RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason,
+    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestEvent,
+    PullRequestRecord, PullRequestRef, RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason,
 };
 use github::{CommitCheck, WorkflowRunProgress};
 
