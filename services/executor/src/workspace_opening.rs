@@ -34,9 +34,10 @@ pub(crate) async fn open_workspace(
     spec: WorkspaceSpec,
     parts: Streaming<OpenWorkspaceRequest>,
 ) -> Result<OpenWorkspaceResponse, Status> {
-    registry.check_fence(&grant.run, fence)?;
-    // A repeated request must not create a second checkout for the run.
+    // A repeated request must not create a second checkout for the run. The lock also marks the ticket as in
+    // use, so that its fence is not forgotten meanwhile.
     let lock = registry.opening(&grant.run);
+    registry.check_fence(&grant.run, fence)?;
     let _one_at_a_time = lock.lock().await;
     let wanted = Arc::new(validate_spec(grant, &spec, &registry.trust)?);
     if let Some(used) = registry.of_run(&grant.run) {
