@@ -25,7 +25,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         // A draft of a new change helps users; half a repair on an existing branch does not.
         return RunStep::Close(reason.clone());
     }
-    if let Some(call) = state.own_calls().open() {
+    if let Some(call) = state.open_own_call() {
         return resume_call(state, call);
     }
     let ticket = state.run.ticket();

@@ -65,7 +65,7 @@ fn is_committed(state: &PlannerRunState) -> bool {
 
 /// Fetches the change once, then requests the review.
 fn request_review(state: &PlannerRunState) -> RunStep {
-    match state.own_calls().open() {
+    match state.open_own_call() {
         Some(call) => return resume_call(state, call),
         None if state.own_calls().find(DIFF).is_none() => {
             return start_own_call(state, DIFF, &json!({})).into();

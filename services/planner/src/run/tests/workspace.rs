@@ -1,9 +1,9 @@
-use domain::{Fact, StopReason, ToolStatus};
+use domain::{Fact, Job, RunPhase, StopReason, ToolStatus};
 use serde_json::json;
 
 use super::play::{
-    Play, build_edit_calls, build_end_reply, build_finish_call, build_tool_reply, build_work_replies,
-    build_workspace,
+    Play, build_edit_calls, build_end_reply, build_finish_call, build_job_request, build_review_reply,
+    build_tool_reply, build_work_replies, build_workspace,
 };
 use crate::run::{RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
@@ -64,6 +64,30 @@ fn twice_deadly_call_gets_error() {
     assert!(join_tool_results(&play).contains("stopped twice while this call ran"));
     // The other call of the reply was only voided, so it has run again.
     assert!(join_tool_results(&play).contains("read_file did it"));
+}
+
+/// The planner fetched the change for the reviewer, so the loss voids a call of each.
+#[test]
+fn lost_workspace_in_review_resumes_reviewer_first() {
+    let mut asked = build_job_request(Job::Implement);
+    asked.rules.agent.auto_review = true;
+    let mut play = Play::implement(asked, build_work_replies());
+    let review = vec![
+        build_tool_reply(&[("read_file", json!({ "path": "shop/cart.py" }))]),
+        build_review_reply(&[]),
+    ];
+    play.around.insert(RunPhase::Review, review.into());
+    play_until_call(&mut play, "read_file");
+    let dialog = play.state.conversation().dialog().unwrap();
+    assert_eq!(dialog.phase, RunPhase::Review);
+    replace_workspace(&mut play);
+    let next = play.until(|action| matches!(action, RunAction::CallTool { .. }));
+    assert!(
+        matches!(&next, RunAction::CallTool { call, .. } if call.name == "read_file"),
+        "{next:?}"
+    );
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(play.state.outputs().review().unwrap().is_complete);
 }
 
 #[test]

@@ -115,6 +115,15 @@ impl PlannerRunState {
         self.conversation.open_call().or_else(|| self.own_calls.open())
     }
 
+    /// Returns the planner's open call, unless a call of the conversation comes first.
+    pub(crate) fn open_own_call(&self) -> Option<&TurnCall> {
+        // A restored workspace makes calls of both wait again, and only the first open one may be requested.
+        match self.conversation.open_call() {
+            Some(_) => None,
+            None => self.own_calls.open(),
+        }
+    }
+
     /// Notes that a report is in the reporter's log.
     pub(crate) fn sent(&mut self, id: &OutboundId) {
         self.delivery.sent(id);
