@@ -10,6 +10,7 @@
 mod assets;
 mod config;
 mod guard;
+mod id_token;
 mod layout;
 mod login_seal;
 mod oidc;

@@ -1,31 +1,29 @@
 //! Login at an `OpenID` provider: the code flow with PKCE, a state and a nonce. The person's name and groups come
 //! from the ID token that the provider signed for this login.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use api::{ActingPerson, types::Role};
-use futures::future::BoxFuture;
-use openidconnect::{
-    AdditionalClaims, AsyncHttpClient, AuthenticationFlow, AuthorizationCode, ClientId, ClientSecret,
-    CsrfToken, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest,
-    HttpResponse, IdTokenFields, IssuerUrl, Nonce, NonceVerifier, OAuth2TokenResponse as _,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RefreshToken, RequestTokenError, Scope,
-    StandardErrorResponse, StandardTokenResponse,
-    core::{
-        CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
-        CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreProviderMetadata, CoreResponseType,
-        CoreRevocableToken, CoreRevocationErrorResponse, CoreTokenIntrospectionResponse, CoreTokenType,
-    },
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::cause::format_error_chain;
+use jsonwebtoken::jwk::Jwk;
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom as _, SystemRandom},
 };
-use secrecy::ExposeSecret;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit},
     time::Instant,
 };
+use url::{Url, form_urlencoded};
 
-use crate::config::OidcSettings;
+use crate::{
+    config::OidcSettings,
+    id_token::{ExpectedToken, IdTokenError},
+};
 
 /// Path to which the provider redirects browsers.
 pub(crate) const BACK: &str = "/login/oidc/back";
@@ -44,57 +42,11 @@ const MAX_CALLS: usize = 8;
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 // Largest response of the provider, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-// Accepted signatures of an ID token. All are asymmetric: a shared secret would let the console's own secret sign.
-const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
-    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
-    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
-    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha512,
-    CoreJwsSigningAlgorithm::RsaSsaPssSha256,
-    CoreJwsSigningAlgorithm::RsaSsaPssSha384,
-    CoreJwsSigningAlgorithm::RsaSsaPssSha512,
-    CoreJwsSigningAlgorithm::EcdsaP256Sha256,
-    CoreJwsSigningAlgorithm::EcdsaP384Sha384,
-    CoreJwsSigningAlgorithm::EdDsa,
-];
-
-/// Claims that the standard does not name, such as groups.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct ExtraClaims(#[serde(default)] Map<String, Value>);
-
-impl AdditionalClaims for ExtraClaims {}
-
-type OidcTokenResponse = StandardTokenResponse<
-    IdTokenFields<
-        ExtraClaims,
-        EmptyExtraTokenFields,
-        CoreGenderClaim,
-        CoreJweContentEncryptionAlgorithm,
-        CoreJwsSigningAlgorithm,
-    >,
-    CoreTokenType,
->;
-type OidcFlow = openidconnect::Client<
-    ExtraClaims,
-    CoreAuthDisplay,
-    CoreGenderClaim,
-    CoreJweContentEncryptionAlgorithm,
-    CoreJsonWebKey,
-    CoreAuthPrompt,
-    StandardErrorResponse<CoreErrorResponseType>,
-    OidcTokenResponse,
-    CoreTokenIntrospectionResponse,
-    CoreRevocableToken,
-    CoreRevocationErrorResponse,
-    EndpointSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointMaybeSet,
-    EndpointMaybeSet,
->;
+// Entropy of state, nonce and code verifier, in bytes. RFC 7636, section 4.1, recommends it for the verifier.
+const RANDOM_BYTES: usize = 32;
 
 /// Reason why a login fails.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LoginRefusal {
     /// The provider does not respond, or not by the standard.
     Provider(String),
@@ -127,15 +79,16 @@ pub(crate) struct KnownPerson {
     pub(crate) person: ActingPerson,
     pub(crate) identity: ProviderIdentity,
     /// Token for later requests of the person's role.
-    pub(crate) refresh: Option<RefreshToken>,
+    pub(crate) refresh: Option<SecretString>,
 }
 
 /// State of a login in progress.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct LoginInProgress {
-    state: CsrfToken,
-    nonce: Nonce,
-    verifier: PkceCodeVerifier,
+    state: String,
+    nonce: String,
+    /// Secret behind the code challenge (RFC 7636): the provider gives tokens to its owner alone.
+    verifier: String,
     /// Path to show after the login.
     pub(crate) next: String,
 }
@@ -143,43 +96,48 @@ pub(crate) struct LoginInProgress {
 /// Client of the provider, with its cached metadata.
 pub(crate) struct OidcProvider {
     settings: OidcSettings,
-    http: OidcHttpClient,
+    http: reqwest::Client,
     /// Metadata of the provider or the error of the fetch, with the time of the fetch.
-    read: Mutex<Option<(Instant, Result<CoreProviderMetadata, String>)>>,
+    read: Mutex<Option<(Instant, Result<ProviderMetadata, LoginRefusal>)>>,
     /// Permits for requests to the provider. Strangers with made-up codes cannot cause more of them.
     calls: Semaphore,
 }
 
-/// Adapter of our HTTP client for `openidconnect`.
-struct OidcHttpClient(reqwest::Client);
-
-impl<'c> AsyncHttpClient<'c> for OidcHttpClient {
-    type Error = OidcTransportError;
-    type Future = BoxFuture<'c, Result<HttpResponse, OidcTransportError>>;
-
-    fn call(&'c self, request: HttpRequest) -> Self::Future {
-        Box::pin(self.send(request))
-    }
+/// Addresses and keys that the provider publishes.
+#[derive(Clone)]
+struct ProviderMetadata {
+    authorization: Url,
+    token: Url,
+    keys: Arc<Vec<Jwk>>,
 }
 
-impl OidcHttpClient {
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, OidcTransportError> {
-        let request = reqwest::Request::try_from(request).map_err(OidcTransportError::Http)?;
-        let mut answer = self.0.execute(request).await.map_err(OidcTransportError::Http)?;
-        let mut built = axum::http::Response::builder().status(answer.status());
-        if let Some(headers) = built.headers_mut() {
-            *headers = answer.headers().clone();
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(OidcTransportError::Http)? {
-            // The limit applies to the received bytes, because Content-Length can be missing or wrong.
-            if body.len() + chunk.len() > MOST_BYTES {
-                return Err(OidcTransportError::TooLarge);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        built.body(body).map_err(OidcTransportError::Built)
-    }
+/// Discovery document (OpenID Connect Discovery, section 3): the fields that a login needs.
+#[derive(Deserialize)]
+struct DiscoveryDocument {
+    issuer: String,
+    authorization_endpoint: Url,
+    token_endpoint: Url,
+    jwks_uri: Url,
+}
+
+/// Published keys, of which some may be of kinds that are not known here.
+#[derive(Deserialize)]
+struct PublishedKeys {
+    keys: Vec<Value>,
+}
+
+/// Response of the token endpoint (RFC 6749, section 5.1).
+#[derive(Deserialize)]
+struct TokenAnswer {
+    id_token: Option<String>,
+    refresh_token: Option<SecretString>,
+}
+
+/// Error response of the token endpoint (RFC 6749, section 5.2).
+#[derive(Deserialize)]
+struct TokenRefusal {
+    error: String,
+    error_description: Option<String>,
 }
 
 impl OidcProvider {
@@ -189,7 +147,6 @@ impl OidcProvider {
             .redirect(reqwest::redirect::Policy::none())
             .timeout(CALL_LIMIT)
             .build()?;
-        let http = OidcHttpClient(http);
         Ok(Self {
             settings,
             http,
@@ -220,23 +177,28 @@ impl OidcProvider {
 
     /// Returns the address of the provider's login page, and the state to keep until the browser returns.
     pub(crate) async fn begin(&self, next: String) -> Result<(String, LoginInProgress), LoginRefusal> {
-        let flow = self.flow(COUNTS).await?;
-        let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
-        let asked = flow
-            .authorize_url(
-                AuthenticationFlow::<CoreResponseType>::AuthorizationCode,
-                CsrfToken::new_random,
-                Nonce::new_random,
-            )
-            .set_pkce_challenge(challenge);
-        let scopes = self.settings.scopes.iter().cloned().map(Scope::new);
-        let (url, state, nonce) = asked.add_scopes(scopes).url();
+        let mut url = self.metadata(COUNTS).await?.authorization;
         let begun = LoginInProgress {
-            state,
-            nonce,
-            verifier,
+            state: generate_secret()?,
+            nonce: generate_secret()?,
+            verifier: generate_secret()?,
             next,
         };
+        let mut scopes = vec!["openid"];
+        let additional = self.settings.scopes.iter().map(String::as_str);
+        scopes.extend(additional.filter(|scope| *scope != "openid"));
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.settings.client_id)
+            .append_pair("redirect_uri", &self.redirect_uri())
+            .append_pair("scope", &scopes.join(" "))
+            .append_pair("state", &begun.state)
+            .append_pair("nonce", &begun.nonce)
+            .append_pair(
+                "code_challenge",
+                &encode_base64url(digest(&SHA256, begun.verifier.as_bytes())),
+            )
+            .append_pair("code_challenge_method", "S256");
         Ok((url.into(), begun))
     }
 
@@ -248,25 +210,29 @@ impl OidcProvider {
         code: String,
     ) -> Result<KnownPerson, LoginRefusal> {
         // The state binds the callback to this browser's login (RFC 6749, section 10.12).
-        if begun.state.secret() != state {
+        if begun.state != state {
             return Err(LoginRefusal::Foreign);
         }
-        let flow = self.flow(COUNTS).await?;
-        // After `flow`, so that a login that waits for the metadata holds no permit.
-        let call = self.call().await?;
-        let answer = flow
-            .exchange_code(AuthorizationCode::new(code))
-            .map_err(|error| LoginRefusal::Provider(error.to_string()))?
-            .set_pkce_verifier(begun.verifier)
-            .request_async(&self.http)
+        let back = self.redirect_uri();
+        let grant = [
+            ("grant_type", "authorization_code"),
+            ("code", code.as_str()),
+            ("redirect_uri", back.as_str()),
+            ("code_verifier", begun.verifier.as_str()),
+        ];
+        // The code comes from the browser: its refusal says nothing of a person.
+        let answer = self
+            .request_tokens(&grant)
             .await
-            .map_err(|error| LoginRefusal::Provider(error.to_string()))?;
-        drop(call);
-        let claims = self.claims(&answer, &begun.nonce).await?;
+            .map_err(|refused| match refused {
+                LoginRefusal::Token(reason) => LoginRefusal::Provider(reason),
+                other => other,
+            })?;
+        let claims = self.claims(&answer, Some(&begun.nonce)).await?;
         Ok(KnownPerson {
             person: read_person(&self.settings, &claims)?,
             identity: read_identity(&claims)?,
-            refresh: answer.refresh_token().cloned(),
+            refresh: answer.refresh_token,
         })
     }
 
@@ -279,58 +245,86 @@ impl OidcProvider {
     pub(crate) async fn ask_again(
         &self,
         known: &ProviderIdentity,
-        refresh: &RefreshToken,
-    ) -> Result<(ActingPerson, Option<RefreshToken>), LoginRefusal> {
-        let flow = self.flow(COUNTS).await?;
-        let call = self.call().await?;
-        let answer = flow
-            .exchange_refresh_token(refresh)
-            .map_err(|error| LoginRefusal::Provider(error.to_string()))?
-            .request_async(&self.http)
-            .await
-            .map_err(|error| {
-                // An error response is the provider's decision. Other errors mean that it was not reached.
-                if let RequestTokenError::ServerResponse(said) = error {
-                    LoginRefusal::Token(said.to_string())
-                } else {
-                    LoginRefusal::Provider(error.to_string())
-                }
-            })?;
-        drop(call);
+        refresh: &SecretString,
+    ) -> Result<(ActingPerson, Option<SecretString>), LoginRefusal> {
+        let grant = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose_secret()),
+        ];
+        let answer = self.request_tokens(&grant).await?;
         // The standard does not require a nonce in a refreshed token.
-        let claims = self.claims(&answer, |_: Option<&Nonce>| Ok(())).await?;
+        let claims = self.claims(&answer, None).await?;
         // OpenID Connect Core, section 12.2, requires issuer and subject of the first ID token.
         if read_identity(&claims)? != *known {
             return Err(LoginRefusal::Token("it is for somebody else".to_owned()));
         }
-        Ok((
-            read_person(&self.settings, &claims)?,
-            answer.refresh_token().cloned(),
-        ))
+        Ok((read_person(&self.settings, &claims)?, answer.refresh_token))
+    }
+
+    /// Requests tokens for a grant, authenticated as RFC 6749, section 2.3.1, describes.
+    ///
+    /// # Errors
+    /// [`LoginRefusal::Token`] when the provider refuses the grant, [`LoginRefusal::Provider`] when it was not reached or
+    /// gave no decision.
+    async fn request_tokens(&self, grant: &[(&str, &str)]) -> Result<TokenAnswer, LoginRefusal> {
+        let endpoint = self.metadata(COUNTS).await?.token;
+        // After `metadata`, so that a login that waits for it holds no permit.
+        let _call = self.call().await?;
+        let request = self.http.post(endpoint).basic_auth(
+            encode_form_text(&self.settings.client_id),
+            Some(encode_form_text(self.settings.client_secret.expose_secret())),
+        );
+        let (status, body) = self.read_response(request.form(grant)).await?;
+        if status.is_success() {
+            return parse_body(&body);
+        }
+        match serde_json::from_slice(&body) {
+            // An overloaded or broken provider decides nothing about a person.
+            Ok(TokenRefusal {
+                error,
+                error_description,
+            }) if is_decision(status) => {
+                let description = error_description.map_or_else(String::new, |text| format!(": {text}"));
+                Err(LoginRefusal::Token(format!("{error}{description}")))
+            }
+            Ok(_) | Err(_) => Err(LoginRefusal::Provider(format!("it answers with status {status}"))),
+        }
+    }
+
+    /// Sends a request and returns the status and body of the response.
+    async fn read_response(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<(reqwest::StatusCode, Vec<u8>), LoginRefusal> {
+        let failed = |error: reqwest::Error| LoginRefusal::Provider(format_error_chain(&error.without_url()));
+        let mut response = request.send().await.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            // The limit applies to the received bytes, because Content-Length can be missing or wrong.
+            if body.len() + chunk.len() > MOST_BYTES {
+                let reason = format!("its answer has more than {MOST_BYTES} bytes");
+                return Err(LoginRefusal::Provider(reason));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((response.status(), body))
     }
 
     /// Returns the verified claims of a response. An unknown key may be new, so the provider's keys are fetched again
     /// then.
-    async fn claims(
-        &self,
-        answer: &OidcTokenResponse,
-        nonce: impl NonceVerifier + Clone,
-    ) -> Result<Value, LoginRefusal> {
-        let signed = answer
-            .extra_fields()
-            .id_token()
-            .ok_or_else(|| LoginRefusal::Provider("it gave no ID token".to_owned()))?;
-        let flow = self.flow(COUNTS).await?;
-        let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
-        let claims = match signed.claims(&verifier, nonce.clone()) {
-            Ok(claims) => serde_json::to_value(claims),
-            Err(_) => {
-                // `KEYS_COUNT` bounds how often forged tokens can cause this fetch.
-                let flow = self.flow(KEYS_COUNT).await?;
-                let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
-                let claims = signed.claims(&verifier, nonce);
-                serde_json::to_value(claims.map_err(|error| LoginRefusal::Token(error.to_string()))?)
-            }
+    async fn claims(&self, answer: &TokenAnswer, nonce: Option<&str>) -> Result<Value, LoginRefusal> {
+        let signed = answer.id_token.as_deref();
+        let signed = signed.ok_or_else(|| LoginRefusal::Provider("it gave no ID token".to_owned()))?;
+        let expected = ExpectedToken {
+            issuer: &self.settings.issuer,
+            client_id: &self.settings.client_id,
+            nonce,
+        };
+        let keys = self.metadata(COUNTS).await?.keys;
+        let claims = match expected.verify(signed, &keys) {
+            // `KEYS_COUNT` bounds how often forged tokens can cause this fetch.
+            Err(IdTokenError::UnknownKey) => expected.verify(signed, &self.metadata(KEYS_COUNT).await?.keys),
+            verified => verified,
         };
         claims.map_err(|error| LoginRefusal::Token(error.to_string()))
     }
@@ -343,46 +337,91 @@ impl OidcProvider {
     }
 
     /// Returns the provider's metadata with its keys, from the cache if it is younger than `counts`.
-    async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, LoginRefusal> {
+    async fn metadata(&self, counts: Duration) -> Result<ProviderMetadata, LoginRefusal> {
         let mut read = self.read.lock().await;
         if let Some((at, known)) = &*read {
             let counts = if known.is_ok() { counts } else { FAILURE_COUNTS };
             if at.elapsed() < counts {
-                return known.clone().map_err(LoginRefusal::Provider);
+                return known.clone();
             }
         }
         // The lock is held during the fetch: concurrent logins wait for one fetch instead of making their own.
-        let issuer = IssuerUrl::new(self.settings.issuer.clone())
-            .map_err(|error| LoginRefusal::Provider(error.to_string()))?;
-        let metadata = CoreProviderMetadata::discover_async(issuer, &self.http)
-            .await
-            .map_err(|error| error.to_string());
+        let metadata = self.fetch_metadata().await;
         *read = Some((Instant::now(), metadata.clone()));
-        metadata.map_err(LoginRefusal::Provider)
+        metadata
     }
 
-    async fn flow(&self, counts: Duration) -> Result<OidcFlow, LoginRefusal> {
-        let wrong = |error: String| LoginRefusal::Provider(error);
-        let metadata = self.metadata(counts).await?;
-        let secret = ClientSecret::new(self.settings.client_secret.expose_secret().to_owned());
-        let id = ClientId::new(self.settings.client_id.clone());
-        // Providers compare the address with the registered one as text, so a second slash would be
-        // another address.
-        let back = format!("{}{BACK}", self.settings.public_url.trim_end_matches('/'));
-        let back = RedirectUrl::new(back).map_err(|error| wrong(error.to_string()))?;
-        Ok(OidcFlow::from_provider_metadata(metadata, id, Some(secret)).set_redirect_uri(back))
+    async fn fetch_metadata(&self) -> Result<ProviderMetadata, LoginRefusal> {
+        let issuer = &self.settings.issuer;
+        let address = format!(
+            "{}/.well-known/openid-configuration",
+            issuer.trim_end_matches('/')
+        );
+        let document: DiscoveryDocument = self.fetch_json(self.http.get(address)).await?;
+        // Another issuer could be a provider that mixes up its customers (OpenID Connect Discovery, section 4.3).
+        if document.issuer != *issuer {
+            let reason = format!("it calls itself {:?} and not {issuer:?}", document.issuer);
+            return Err(LoginRefusal::Provider(reason));
+        }
+        let published: PublishedKeys = self.fetch_json(self.http.get(document.jwks_uri)).await?;
+        let keys = published.keys.into_iter().map(serde_json::from_value);
+        Ok(ProviderMetadata {
+            authorization: document.authorization_endpoint,
+            token: document.token_endpoint,
+            keys: Arc::new(keys.filter_map(Result::ok).collect()),
+        })
+    }
+
+    async fn fetch_json<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T, LoginRefusal> {
+        let (status, body) = self.read_response(request).await?;
+        if !status.is_success() {
+            return Err(LoginRefusal::Provider(format!("it answers with status {status}")));
+        }
+        parse_body(&body)
+    }
+
+    /// Address of the callback. Providers compare it with the registered one as text, so a second slash would be
+    /// another address.
+    fn redirect_uri(&self) -> String {
+        format!("{}{BACK}", self.settings.public_url.trim_end_matches('/'))
     }
 }
 
-/// Reason why a request to the provider has no response.
-#[derive(Debug, thiserror::Error)]
-enum OidcTransportError {
-    #[error("no answer")]
-    Http(#[source] reqwest::Error),
-    #[error("an answer of more than {MOST_BYTES} bytes")]
-    TooLarge,
-    #[error("no answer of HTTP")]
-    Built(#[source] axum::http::Error),
+/// Returns true if the status of an error response is the provider's decision about the grant.
+fn is_decision(status: reqwest::StatusCode) -> bool {
+    status.is_client_error() && status != reqwest::StatusCode::TOO_MANY_REQUESTS
+}
+
+fn parse_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, LoginRefusal> {
+    // The error of serde quotes values, and a body can have tokens.
+    serde_json::from_slice(body).map_err(|error| {
+        let reason = format!(
+            "its answer is not the JSON of the standard, at column {}",
+            error.column()
+        );
+        LoginRefusal::Provider(reason)
+    })
+}
+
+fn generate_secret() -> Result<String, LoginRefusal> {
+    let mut bytes = [0; RANDOM_BYTES];
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => Ok(encode_base64url(bytes)),
+        Err(_) => Err(LoginRefusal::Provider(
+            "the system gives no random numbers".to_owned(),
+        )),
+    }
+}
+
+fn encode_form_text(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+fn encode_base64url(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Reads the issuer and subject from the claims: the only stable identity of a person.

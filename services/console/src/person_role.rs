@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use api::Client;
-use openidconnect::RefreshToken;
+use secrecy::SecretString;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::oidc::{LoginRefusal, OidcProvider, ProviderIdentity};
@@ -27,13 +27,13 @@ pub(crate) struct PersonStanding {
 struct KnownRole {
     client: Client,
     /// Absent: the provider issued none, and the login is valid for an hour.
-    refresh: Option<RefreshToken>,
+    refresh: Option<SecretString>,
     confirmed: Instant,
     tried: Option<Instant>,
 }
 
 impl PersonStanding {
-    pub(crate) fn new(client: Client, identity: ProviderIdentity, refresh: Option<RefreshToken>) -> Self {
+    pub(crate) fn new(client: Client, identity: ProviderIdentity, refresh: Option<SecretString>) -> Self {
         let known = KnownRole {
             client,
             refresh,
