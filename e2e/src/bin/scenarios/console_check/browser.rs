@@ -4,12 +4,11 @@ use std::{process::Stdio, time::Duration};
 
 use anyhow::Context;
 use e2e::first_line;
-use fantoccini::{Client, ClientBuilder, wd::WebDriverCompatibleCommand};
-use hyper_util::client::legacy::connect::HttpConnector;
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+
+use crate::console_check::session::BrowserSession;
 
 const END_LIMIT: Duration = Duration::from_secs(20);
 
@@ -71,9 +70,8 @@ impl ChromiumDriver {
     }
 
     /// Opens a new browser with a temporary profile. Dropping the folder removes the profile.
-    pub(crate) async fn browser(&self, look: PageLook) -> anyhow::Result<(Client, TempDir)> {
+    pub(crate) async fn browser(&self, look: PageLook) -> anyhow::Result<(BrowserSession, TempDir)> {
         let profile = tempfile::tempdir()?;
-        let mut capabilities = serde_json::Map::new();
         let mut options = json!({"args": list_browser_arguments(look, &profile)});
         if look == PageLook::Narrow {
             let metrics = json!({"width": 390, "height": 844, "pixelRatio": 1});
@@ -83,13 +81,9 @@ impl ChromiumDriver {
         if look == PageLook::Plain {
             options["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
-        capabilities.insert("goog:chromeOptions".to_owned(), options);
-        capabilities.insert("goog:loggingPrefs".to_owned(), json!({"browser": "ALL"}));
-        let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities)
-            .connect(&self.url)
-            .await?;
-        Ok((client, profile))
+        let capabilities = json!({"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}});
+        let session = BrowserSession::open(&self.url, capabilities).await?;
+        Ok((session, profile))
     }
 }
 
@@ -114,30 +108,4 @@ fn list_browser_arguments(look: PageLook, profile: &TempDir) -> Vec<String> {
     let scheme = if look == PageLook::Dark { 0 } else { 1 };
     arguments.push(format!("--blink-settings=preferredColorScheme={scheme}"));
     arguments
-}
-
-/// Returns and clears the browser's console entries: script errors and violations of the content security
-/// policy.
-pub(crate) async fn read_complaints(client: &Client) -> anyhow::Result<Vec<String>> {
-    let logged = client.issue_cmd(ReadLog).await?;
-    let entries = logged.as_array().map_or(&[][..], Vec::as_slice);
-    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-    let severe = entries
-        .iter()
-        .filter(|entry| text(entry, "level") == "SEVERE" || text(entry, "source") == "security");
-    Ok(severe.map(|entry| text(entry, "message")).collect())
-}
-
-/// Log command of `ChromeDriver`, which the `WebDriver` standard lacks.
-#[derive(Debug)]
-struct ReadLog;
-
-impl WebDriverCompatibleCommand for ReadLog {
-    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
-        base.join(&format!("session/{}/se/log", session.unwrap_or_default()))
-    }
-
-    fn method_and_body(&self, _: &url::Url) -> (Method, Option<String>) {
-        (Method::POST, Some(json!({"type": "browser"}).to_string()))
-    }
 }

@@ -2,6 +2,7 @@
 //! an approval by click.
 
 mod browser;
+mod session;
 mod tour;
 
 use std::{path::PathBuf, process::ExitCode};

@@ -5,12 +5,16 @@ use std::path::Path;
 use anyhow::ensure;
 use domain::{RunId, StopReason, address::percent_encode};
 use e2e::{ConsoleProcess, TestWorld};
-use fantoccini::{Client, Locator};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::console_check::browser::{ChromiumDriver, PageLook, read_complaints};
-use crate::output::print_line;
+use crate::{
+    console_check::{
+        browser::{ChromiumDriver, PageLook},
+        session::{BrowserSession, Locator},
+    },
+    output::print_line,
+};
 
 /// Script that runs axe with the rules of WCAG 2.2 A and AA and its best practices.
 const AXE: &str = "const done = arguments[arguments.length - 1];
@@ -62,7 +66,7 @@ impl ConsoleTour<'_> {
             .other_looks(&[("approval", format!("{}/approval", path_of(&run)))])
             .await?;
         self.approve(&client, &run).await?;
-        problems += read_complaints(&client).await?.len();
+        problems += client.read_complaints().await?.len();
         self.too_late(&run).await?;
         for place in self.places(&run) {
             problems += self.look(&client, PageLook::Light, &place).await?;
@@ -102,10 +106,9 @@ impl ConsoleTour<'_> {
     }
 
     /// Clicks the approval and follows the run to its end on the next page.
-    async fn approve(&self, client: &Client, run: &RunId) -> anyhow::Result<()> {
+    async fn approve(&self, client: &BrowserSession, run: &RunId) -> anyhow::Result<()> {
         self.go(client, &format!("{}/approval", path_of(run))).await?;
-        let approve = Locator::Css("button[value=approve]");
-        client.find(approve).await?.click().await?;
+        client.click(Locator::Css("button[value=approve]")).await?;
         self.mark(client).await?;
         let status = Locator::XPath("//p[@role='status'][contains(., 'completed')]");
         self.shown(client, status).await?;
@@ -141,67 +144,69 @@ impl ConsoleTour<'_> {
         Ok(())
     }
 
-    async fn log_in(&self, client: &Client) -> anyhow::Result<()> {
+    async fn log_in(&self, client: &BrowserSession) -> anyhow::Result<()> {
         self.go(client, "/login").await?;
-        let field = client.find(Locator::Id("token")).await?;
-        field.send_keys(self.world.client.token().expose_secret()).await?;
-        client.find(Locator::Css("main button")).await?.click().await?;
+        let token = self.world.client.token();
+        client
+            .type_text(Locator::Css("#token"), token.expose_secret())
+            .await?;
+        client.click(Locator::Css("main button")).await?;
         self.shown(client, Locator::Css("header.site")).await?;
         Ok(())
     }
 
-    async fn go(&self, client: &Client, path: &str) -> anyhow::Result<()> {
-        Ok(client.goto(&format!("{}{path}", self.console.url)).await?)
+    async fn go(&self, client: &BrowserSession, path: &str) -> anyhow::Result<()> {
+        client.load(&format!("{}{path}", self.console.url)).await
     }
 
     /// Waits for an element. The error contains the page's text and the console entries.
-    async fn shown(&self, client: &Client, part: Locator<'_>) -> anyhow::Result<()> {
-        if let Err(missing) = client.wait().for_element(part).await {
-            let (url, text) = (client.current_url().await?, self.text(client).await?);
-            let complaints = read_complaints(client).await?;
+    async fn shown(&self, client: &BrowserSession, part: Locator<'_>) -> anyhow::Result<()> {
+        if let Err(missing) = client.wait_for(part).await {
+            let (url, text) = (client.url().await?, self.text(client).await?);
+            let complaints = client.read_complaints().await?;
             anyhow::bail!("{part:?} is not on {url} ({missing}): {complaints:#?}\n{text}");
         }
         Ok(())
     }
 
-    async fn text(&self, client: &Client) -> anyhow::Result<String> {
-        Ok(client.find(Locator::Css("main")).await?.text().await?)
+    async fn text(&self, client: &BrowserSession) -> anyhow::Result<String> {
+        client.text(Locator::Css("main")).await
     }
 
     /// Sets a mark in the page's window, which a reload would remove.
-    async fn mark(&self, client: &Client) -> anyhow::Result<()> {
-        self.shown(client, Locator::Id("timeline")).await?;
-        client.execute("window.marked = true;", Vec::new()).await?;
+    async fn mark(&self, client: &BrowserSession) -> anyhow::Result<()> {
+        self.shown(client, Locator::Css("#timeline")).await?;
+        client.execute("window.marked = true;").await?;
         Ok(())
     }
 
-    async fn is_marked(&self, client: &Client) -> anyhow::Result<bool> {
-        Ok(client
-            .execute("return window.marked === true;", Vec::new())
-            .await?
-            == Value::Bool(true))
+    async fn is_marked(&self, client: &BrowserSession) -> anyhow::Result<bool> {
+        let marked = client.execute("return window.marked === true;").await?;
+        Ok(marked == Value::Bool(true))
     }
 
     /// Loads a page, runs axe, and saves a screenshot in the light window.
-    async fn look(&self, client: &Client, look: PageLook, (name, path): &PagePlace) -> anyhow::Result<usize> {
+    async fn look(
+        &self,
+        client: &BrowserSession,
+        look: PageLook,
+        (name, path): &PagePlace,
+    ) -> anyhow::Result<usize> {
         self.go(client, path).await?;
-        client.wait().for_element(Locator::Css("main h1")).await?;
+        client.wait_for(Locator::Css("main h1")).await?;
         if look == PageLook::Dark {
-            let dark = client.execute(
-                "return matchMedia('(prefers-color-scheme: dark)').matches;",
-                Vec::new(),
-            );
+            let dark = client.execute("return matchMedia('(prefers-color-scheme: dark)').matches;");
             ensure!(dark.await? == Value::Bool(true), "the browser is not dark");
         }
-        let mut problems = read_complaints(client).await?;
-        if client.execute(TOO_WIDE, Vec::new()).await? == Value::Bool(true) {
+        let mut problems = client.read_complaints().await?;
+        if client.execute(TOO_WIDE).await? == Value::Bool(true) {
             problems.push("it is wider than the window".to_owned());
         }
-        client.execute(self.axe, Vec::new()).await?;
-        let found = client.execute_async(AXE, Vec::new()).await?;
+        client.execute(self.axe).await?;
+        let found = client.execute_async(AXE).await?;
         problems.extend(found.as_array().into_iter().flatten().map(Value::to_string));
         // Entries that axe itself caused are discarded.
-        read_complaints(client).await?;
+        client.read_complaints().await?;
         if look == PageLook::Light {
             std::fs::write(
                 self.screenshots.join(format!("{name}.png")),
