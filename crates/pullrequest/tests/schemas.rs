@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+use boon::{Compiler, Schemas};
 use pullrequest::{
     BranchHeads, CallProblem, DryRunAnswer, ObservedIssue, ObservedState, ProblemKind, ProtocolAnswer,
     parse_github_request, parse_request, plan_writes,
@@ -43,14 +44,15 @@ fn list_violations(schema: &str, value: &Value) -> Vec<String> {
 fn complaints_of_any(schema: &str, value: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
-    let validator = jsonschema::draft7::options()
-        .should_validate_formats(true)
-        .build(&schema)
-        .unwrap();
-    validator
-        .iter_errors(value)
-        .map(|error| error.to_string())
-        .collect()
+    let mut compiler = Compiler::new();
+    compiler.enable_format_assertions();
+    compiler.add_resource("schema.json", schema).unwrap();
+    let mut schemas = Schemas::new();
+    let compiled = compiler.compile("schema.json", &mut schemas).unwrap();
+    match schemas.validate(value, compiled) {
+        Ok(()) => Vec::new(),
+        Err(error) => vec![error.to_string()],
+    }
 }
 
 fn full_input() -> Value {
