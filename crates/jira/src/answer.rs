@@ -56,9 +56,8 @@ pub(crate) async fn read_bounded_body(mut response: Response, write: bool) -> Re
     {
         // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(Error::Malformed {
-                detail: format!("more than {} MiB", MAX_ANSWER_BYTES >> 20),
-            });
+            let detail = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
+            return Err(classify_unreadable(write, detail));
         }
         body.extend_from_slice(&chunk);
     }
@@ -81,15 +80,15 @@ pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: b
 }
 
 /// Parses a body; an empty one (204) counts as null.
-pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
+pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8], name: &str, write: bool) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
     read_json(body).map_err(|error| match error {
-        json::Error::TooDeep => Error::TooDeep {
+        json::Error::TooDeep if !write => Error::TooDeep {
             what: format!("the answer to {name}"),
         },
-        json::Error::Unreadable(_) => Error::Malformed {
-            detail: format!("{name}, {error}"),
-        },
+        json::Error::TooDeep | json::Error::Unreadable(_) => {
+            classify_unreadable(write, format!("{name}, {error}"))
+        }
     })
 }
 
@@ -168,6 +167,16 @@ const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) 
     }
 }
 
+/// Error of an answer that cannot be read. A repeated read gives the same answer, whereas a write may have been
+/// done.
+fn classify_unreadable(write: bool, detail: String) -> Error {
+    if write {
+        classify_lost(write, detail, None)
+    } else {
+        Error::Malformed { detail }
+    }
+}
+
 /// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
 pub(crate) fn classify_failure(error: reqwest::Error, write: bool) -> Error {
     if error.is_builder() {
@@ -220,7 +229,7 @@ mod tests {
                 };
                 let comments = [comment("null", &deep), comment(&deep, "1")].join(",");
                 let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
-                let page: WirePage<WireComment> = parse_body(page.as_bytes(), "GET x").unwrap();
+                let page: WirePage<WireComment> = parse_body(page.as_bytes(), "GET x", false).unwrap();
                 let us = TrackerAccount {
                     is_bot: false,
                     id: "us".to_owned(),
@@ -277,18 +286,19 @@ mod tests {
     fn deep_value_is_refused_as_too_deep() {
         for text in [nest_arrays(400), nest_arrays(2000), nest_arrays(1_000_000)] {
             let refused =
-                on_a_small_stack(move || parse_body::<Value>(text.as_bytes(), "GET x").unwrap_err());
+                on_a_small_stack(move || parse_body::<Value>(text.as_bytes(), "GET x", false).unwrap_err());
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
         }
         let id = format!(r#"{{"id": {}}}"#, nest_arrays(400));
-        let refused = on_a_small_stack(move || parse_body::<wire::WireId>(id.as_bytes(), "GET x").err());
+        let refused =
+            on_a_small_stack(move || parse_body::<wire::WireId>(id.as_bytes(), "GET x", false).err());
         assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
     }
 
     #[test]
     fn deep_answer_of_wrong_shape_is_malformed() {
         let body = format!(r#"{{"deep": {}, "values": 1}}"#, nest_arrays(400));
-        let refused = parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
+        let refused = parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x", false).err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
     }
 }

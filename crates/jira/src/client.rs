@@ -418,7 +418,7 @@ impl JiraClient {
         let body = json::replace_broken_characters(&body);
         if status.is_success() {
             answer::check_origin(&headers.content_type, &body, name, write)?;
-            return parse_body(&body, name);
+            return parse_body(&body, name, write);
         }
         let refused = answer::classify_refusal(name, status, &headers, &answer::parse_message(&body), write);
         if let Error::RateLimited { retry_after } = refused

@@ -3,8 +3,12 @@
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use domain::{TicketKey, Timestamp};
-use jira::{Error, JiraDialect, JiraReader, JiraWriter, Settings};
+use jira::{CommentAudience, Error, JiraDialect, JiraReader, JiraWriter, Settings};
 use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault, jira as stand_in};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 // Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 9] = [
@@ -190,6 +194,72 @@ async fn jira_write_answered_by_page_is_unknown() {
         .await
         .unwrap_err();
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
+}
+
+/// Answers each request with these bytes and closes the connection.
+async fn start_answering_server(answer: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(&answer).await;
+        }
+    });
+    url
+}
+
+/// Builds an answer with a body of `length` bytes, of which `body` is sent.
+fn build_answer(status: &str, content_type: &str, length: usize, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// Every way in which the answer to a write is lost after Jira received the request.
+#[tokio::test]
+async fn lost_answer_to_jira_write_is_unknown() {
+    let json = |body: &str| build_answer("201 Created", "application/json", body.len(), body);
+    let deep = format!("{{\"id\": {}{}}}", "[".repeat(400), "]".repeat(400));
+    let large = format!("{{\"id\": \"1\", \"body\": \"{}\"}}", "x".repeat(16 << 20));
+    for (case, answer) in [
+        ("no answer", Vec::new()),
+        (
+            "a cut body",
+            build_answer("201 Created", "application/json", 100, "{\"id\": \"1\""),
+        ),
+        ("a body that is not JSON", json("{\"id\"")),
+        ("JSON of another shape", json("{\"id\": []}")),
+        ("an id that is nested too deeply", json(&deep)),
+        ("a body above the limit", json(&large)),
+        ("no body", json("")),
+        (
+            "another content type",
+            build_answer("201 Created", "text/html", 11, "{\"id\": \"1\"}"),
+        ),
+        (
+            "a server error",
+            build_answer("500 Internal Server Error", "application/json", 2, "{}"),
+        ),
+    ] {
+        let settings = Settings {
+            base_url: start_answering_server(answer).await,
+            api_token: "token".into(),
+            ..Settings::default()
+        };
+        let ticket = TicketKey::jira("ENG-1").unwrap();
+        // A comment for customers needs no read before the write.
+        let lost = JiraWriter::new(&settings)
+            .unwrap()
+            .comment_for(&ticket, "x", "", CommentAudience::Customers)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(lost, Error::Unknown { .. }) && lost.is_retryable(),
+            "{case}: {lost:?}"
+        );
+    }
 }
 
 #[tokio::test]
