@@ -137,8 +137,10 @@ impl GitHubWriter {
             .graphql(repository, AccessKind::Discuss, COMMENT, variables)
             .await?;
         let id = data["addDiscussionComment"]["comment"]["id"].as_str();
-        id.map(str::to_owned).ok_or_else(|| Error::Malformed {
+        // The comment exists, although its answer does not name it.
+        id.map(str::to_owned).ok_or_else(|| Error::Unknown {
             detail: "a comment in a discussion without an id".to_owned(),
+            source: None,
         })
     }
 

@@ -213,8 +213,10 @@ impl GitHubWriter {
         let body = json!({ "query": ADD, "variables": variables });
         let data = client.projects(GitHubCall::Post("/graphql", &body)).await?;
         let item = data["addProjectV2ItemById"]["item"]["id"].as_str();
-        let item = item.ok_or_else(|| Error::Malformed {
+        // The project contains the issue, although the answer does not name the item.
+        let item = item.ok_or_else(|| Error::Unknown {
             detail: "an item of a project without an id".to_owned(),
+            source: None,
         })?;
         Ok(ProjectItem {
             project: project.id.clone(),

@@ -28,6 +28,7 @@ const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 /// Successful answer, or a 304.
 pub(crate) struct GitHubAnswer {
     name: String,
+    is_of_write: bool,
     /// True when nothing changed since the `ETag` of the request; the body is then empty.
     pub(crate) is_unchanged: bool,
     pub(crate) etag: Option<ETag>,
@@ -50,12 +51,10 @@ impl GitHubAnswer {
 
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.body.is_empty() {
-            // Only a write can end here: an empty answer to a read was refused before. The write may have
-            // been done.
-            return Err(classify_lost(
+            // Only a write can end here: an empty answer to a read was refused before.
+            return Err(classify_unreadable(
                 true,
                 format!("{} was answered by an empty body", self.name),
-                None,
             ));
         }
         serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
@@ -64,7 +63,7 @@ impl GitHubAnswer {
     // serde quotes unexpected values, which may be confidential; the position suffices.
     fn malformed(&self, error: &serde_json::Error) -> Error {
         let detail = format!("{}, line {} column {}", self.name, error.line(), error.column());
-        Error::Malformed { detail }
+        classify_unreadable(self.is_of_write, detail)
     }
 
     /// Returns the `data` of a GraphQL answer, or the first of its errors.
@@ -225,6 +224,7 @@ async fn exchange_request(
         }
         Ok(GitHubAnswer {
             name: call.name(),
+            is_of_write: write,
             is_unchanged,
             etag: etag.map(ETag),
             link,
@@ -252,12 +252,7 @@ async fn read_bounded_body(mut response: Response, write: bool, limit: usize) ->
     {
         // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > limit {
-            let detail = format!("more than {limit} bytes");
-            // A write with such an answer may have been done.
-            return Err(match write {
-                true => classify_lost(write, detail, None),
-                false => Error::Malformed { detail },
-            });
+            return Err(classify_unreadable(write, format!("more than {limit} bytes")));
         }
         body.extend_from_slice(&chunk);
     }
@@ -391,6 +386,16 @@ const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) 
         Error::Unknown { detail, source }
     } else {
         Error::Unavailable { detail, source }
+    }
+}
+
+/// Error of an answer that cannot be read. A repeated read gives the same answer, whereas a write may have been
+/// done.
+fn classify_unreadable(write: bool, detail: String) -> Error {
+    if write {
+        classify_lost(write, detail, None)
+    } else {
+        Error::Malformed { detail }
     }
 }
 

@@ -159,6 +159,45 @@ async fn write_answered_by_bad_gateway_is_unknown() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
+/// Every way in which the answer to a write is lost after GitHub received the request.
+#[tokio::test]
+async fn lost_answer_to_github_write_is_unknown() {
+    let answer = |content_type: &str, length: usize, body: &str| {
+        format!(
+            "HTTP/1.1 201 Created\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+    };
+    let json = |body: &str| answer("application/json", body.len(), body);
+    let lost = [
+        ("a cut body", answer("application/json", 100, "{\"id\": 1")),
+        ("a body that is not JSON", json("{\"id\"")),
+        ("JSON of another shape", json("{\"errors\": 1, \"id\": []}")),
+        ("no body", json("")),
+        ("another content type", answer("text/html", 2, "{}")),
+    ];
+    for (case, answer) in lost {
+        let (url, count) = start_counting_server(answer.leak()).await;
+        let writer = GitHubWriter::new(&build_settings(url)).unwrap();
+        let rest = writer
+            .comment(&build_shop_name(), 7, "x")
+            .await
+            .map(drop)
+            .unwrap_err();
+        // GraphQL reports refusals in the body, so that its answers are read in another place.
+        let graphql = writer
+            .resolve_thread(&build_shop_name(), "T_1")
+            .await
+            .unwrap_err();
+        for error in [rest, graphql] {
+            assert!(
+                matches!(error, Error::Unknown { .. }) && error.is_retryable(),
+                "{case}: {error:?}"
+            );
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 2, "{case}: each is sent once");
+    }
+}
+
 #[tokio::test]
 async fn a_read_is_tried_three_times() {
     let (url, count) =

@@ -2,7 +2,10 @@
 
 use domain::{ReactionKind, ReactionSubject};
 use github::Error;
-use testkit::github::{ReactedObject, WRITER_LOGIN};
+use testkit::{
+    ServiceFault,
+    github::{ReactedObject, WRITER_LOGIN},
+};
 
 use crate::against_github::{Hub, build_shop_name, start_hub};
 
@@ -213,4 +216,20 @@ async fn repeated_reaction_is_added_once() {
     let refused = hub.writer.react(&missing, ReactionKind::Eyes).await.unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     hub.assert_clean();
+}
+
+#[tokio::test]
+async fn discussion_comment_without_id_is_unknown() {
+    let hub = start_hub().await;
+    let number = open_discussion(&hub, "General");
+    let fault = ServiceFault::new("/graphql", 1, 200).with("addDiscussionComment");
+    hub.hub
+        .fail_next(fault.after_effect().page("application/json", "{\"data\": {}}"));
+    let lost = hub
+        .writer
+        .comment_on_discussion(&build_shop_name(), number, None, "Once")
+        .await
+        .unwrap_err();
+    assert!(matches!(lost, Error::Unknown { .. }), "{lost:?}");
+    assert_eq!(hub.hub.discussion("acme/shop", number).unwrap().comments.len(), 1);
 }
