@@ -1,41 +1,18 @@
-//! Answers of Jira: body within its limit, or classification of the failure.
+//! Answers of Jira: body, or classification of the refusal.
 
 use std::time::Duration;
 
-use domain::{ErrorCause, json};
-use reqwest::{
-    Response, StatusCode,
-    header::{self, HeaderMap},
-};
+use domain::json;
+use reqwest::header::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use webclient::{RequestIntent, ServiceAnswer, ServiceRefusal};
 
-use crate::{Error, error::truncate_text, limits};
+use crate::{Error, error::truncate_text};
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 // Limit of 15 minutes: an administrator can set an interval of a day, which would block the account as long.
 const MAX_INTERVAL_S: u64 = 900;
-const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-
-/// Headers of an answer that determine the result of the request.
-pub(crate) struct AnswerHeaders {
-    pub(crate) content_type: String,
-    pub(crate) retry_after: Option<Duration>,
-    pub(crate) is_of_one_issue: bool,
-}
-
-impl AnswerHeaders {
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let content_type = headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
-        Self {
-            content_type: content_type.unwrap_or_default().to_owned(),
-            retry_after: parse_retry_after(headers),
-            is_of_one_issue: limits::is_of_one_issue(headers),
-        }
-    }
-}
 
 /// Time that an answer asks to wait. A Data Center may send 0 or no value; its next requests come with the
 /// next interval.
@@ -47,47 +24,26 @@ fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     asked.or_else(interval).map(Duration::from_secs)
 }
 
-pub(crate) async fn read_bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|error| classify_failure(error, write))?
-    {
-        // Checked for each chunk, because the header `content-length` may be missing or wrong.
-        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            let detail = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-            return Err(classify_unreadable(write, detail));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-/// Returns a temporary failure for a successful status whose body is not from Jira. An empty body (204) is
-/// valid for a write.
-pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: bool) -> Result<(), Error> {
-    if write && body.is_empty() {
-        return Ok(());
-    }
-    json::find_foreign_answer(content_type, body).map_or(Ok(()), |problem| {
-        Err(classify_lost(
-            write,
-            format!("{name} was answered by {problem}"),
-            None,
-        ))
-    })
+/// True when the refusal is for too many writes to one issue, which does not affect other issues.
+pub(crate) fn is_of_one_issue(headers: &HeaderMap) -> bool {
+    let reason = headers.get("ratelimit-reason");
+    let reason = reason.and_then(|reason| reason.to_str().ok());
+    reason.is_some_and(|reason| reason.contains("per-issue"))
 }
 
 /// Parses a body; an empty one (204) counts as null.
-pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8], name: &str, write: bool) -> Result<T, Error> {
+pub(crate) fn parse_body<T: DeserializeOwned>(
+    body: &[u8],
+    name: &str,
+    intent: RequestIntent,
+) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
     read_json(body).map_err(|error| match error {
-        json::Error::TooDeep if !write => Error::TooDeep {
+        json::Error::TooDeep if !intent.is_write() => Error::TooDeep {
             what: format!("the answer to {name}"),
         },
         json::Error::TooDeep | json::Error::Unreadable(_) => {
-            classify_unreadable(write, format!("{name}, {error}"))
+            intent.refuse_answer(format!("{name}, {error}")).into()
         }
     })
 }
@@ -109,7 +65,7 @@ fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
 }
 
 /// Jira's message: general messages first, then those about fields.
-pub(crate) fn parse_message(body: &[u8]) -> String {
+fn parse_message(body: &[u8]) -> String {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let general = value["errorMessages"].as_array().into_iter().flatten();
     let general = general.filter_map(Value::as_str).map(str::to_owned);
@@ -118,81 +74,35 @@ pub(crate) fn parse_message(body: &[u8]) -> String {
     truncate_text(&general.chain(fields).collect::<Vec<_>>().join("; "))
 }
 
-pub(crate) fn classify_refusal(
-    name: &str,
-    status: StatusCode,
-    headers: &AnswerHeaders,
-    message: &str,
-    write: bool,
-) -> Error {
-    let what = || format!("{name} answered {}", status.as_u16());
-    let detail = || {
-        if message.is_empty() {
-            what()
-        } else {
-            message.to_owned()
-        }
+/// Classifies an answer that is not a success.
+pub(crate) fn classify_refusal(name: &str, answer: &ServiceAnswer) -> Error {
+    let status = answer.status.as_u16();
+    // A login page or portal at the API's address redirects; nothing was done there.
+    if answer.status.is_redirection() {
+        let detail = format!("{name} answered {status} with a redirect");
+        return RequestIntent::Read.lose_answer(detail, None).into();
+    }
+    let message = parse_message(&answer.body);
+    let detail = if message.is_empty() {
+        format!("{name} answered {status}")
+    } else {
+        message
     };
-    match status.as_u16() {
-        // A login page or portal at the API's address redirects; nothing was done there.
-        300..=399 => classify_lost(false, format!("{} with a redirect", what()), None),
-        404 | 410 if json::is_page(&headers.content_type) => {
-            classify_lost(write, format!("{} with a page", what()), None)
-        }
-        401 => Error::Unauthorized {
+    match answer.refusal(name) {
+        ServiceRefusal::Unauthorized => Error::Unauthorized {
             check: "the account's address and API token, or its personal access token".to_owned(),
         },
-        403 => Error::Forbidden { detail: detail() },
-        404 | 410 => Error::NotFound {
+        ServiceRefusal::Forbidden => Error::Forbidden { detail },
+        ServiceRefusal::NotFound => Error::NotFound {
             what: name.to_owned(),
         },
-        409 => Error::Conflict { detail: detail() },
-        429 => Error::RateLimited {
-            retry_after: headers.retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
+        ServiceRefusal::Conflict => Error::Conflict { detail },
+        ServiceRefusal::RateLimited => Error::RateLimited {
+            retry_after: parse_retry_after(&answer.headers).unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
         },
-        // A 503 counts as not executed, also for a write; after any other server error the write may have
-        // been done.
-        503 => classify_lost(false, what(), None),
-        500.. => classify_lost(write, what(), None),
-        _ => Error::Rejected { detail: detail() },
+        ServiceRefusal::Failed(error) => error.into(),
+        ServiceRefusal::Rejected => Error::Rejected { detail },
     }
-}
-
-/// Error of an exchange without Jira's answer, or with a gateway's only: a write may have been done.
-const fn classify_lost(write: bool, detail: String, source: Option<ErrorCause>) -> Error {
-    if write {
-        Error::Unknown { detail, source }
-    } else {
-        Error::Unavailable { detail, source }
-    }
-}
-
-/// Error of an answer that cannot be read. A repeated read gives the same answer, whereas a write may have been
-/// done.
-fn classify_unreadable(write: bool, detail: String) -> Error {
-    if write {
-        classify_lost(write, detail, None)
-    } else {
-        Error::Malformed { detail }
-    }
-}
-
-/// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
-pub(crate) fn classify_failure(error: reqwest::Error, write: bool) -> Error {
-    if error.is_builder() {
-        return Error::Rejected {
-            detail: "the path is not a legal URL".to_owned(),
-        };
-    }
-    let (write, detail) = if error.is_connect() {
-        (false, "cannot connect")
-    } else if error.is_timeout() {
-        (write, "timed out")
-    } else {
-        (write, "the connection was lost")
-    };
-    // The URL is removed: its query contains the caller's text, e.g. JQL.
-    classify_lost(write, detail.to_owned(), Some(error.without_url().into()))
 }
 
 #[cfg(test)]
@@ -229,7 +139,8 @@ mod tests {
                 };
                 let comments = [comment("null", &deep), comment(&deep, "1")].join(",");
                 let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
-                let page: WirePage<WireComment> = parse_body(page.as_bytes(), "GET x", false).unwrap();
+                let page: WirePage<WireComment> =
+                    parse_body(page.as_bytes(), "GET x", RequestIntent::Read).unwrap();
                 let us = TrackerAccount {
                     is_bot: false,
                     id: "us".to_owned(),
@@ -285,20 +196,37 @@ mod tests {
     #[test]
     fn deep_value_is_refused_as_too_deep() {
         for text in [nest_arrays(400), nest_arrays(2000), nest_arrays(1_000_000)] {
-            let refused =
-                on_a_small_stack(move || parse_body::<Value>(text.as_bytes(), "GET x", false).unwrap_err());
+            let refused = on_a_small_stack(move || {
+                parse_body::<Value>(text.as_bytes(), "GET x", RequestIntent::Read).unwrap_err()
+            });
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
         }
         let id = format!(r#"{{"id": {}}}"#, nest_arrays(400));
-        let refused =
-            on_a_small_stack(move || parse_body::<wire::WireId>(id.as_bytes(), "GET x", false).err());
+        let refused = on_a_small_stack(move || {
+            parse_body::<wire::WireId>(id.as_bytes(), "GET x", RequestIntent::Read).err()
+        });
         assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
     }
 
     #[test]
     fn deep_answer_of_wrong_shape_is_malformed() {
         let body = format!(r#"{{"deep": {}, "values": 1}}"#, nest_arrays(400));
-        let refused = parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x", false).err();
+        let refused =
+            parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x", RequestIntent::Read).err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn issue_limit_differs_from_account_limit() {
+        for (reason, is_of_one) in [
+            ("jira-per-issue-on-write", true),
+            ("jira-quota-tenant-based", false),
+            ("jira-burst-based", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("ratelimit-reason", reason.parse().unwrap());
+            assert_eq!(is_of_one_issue(&headers), is_of_one, "{reason}");
+        }
+        assert!(!is_of_one_issue(&HeaderMap::new()));
     }
 }

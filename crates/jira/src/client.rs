@@ -1,15 +1,12 @@
-//! Client of one Jira: authentication, timeouts, retries of reads, and caches.
+//! Clients of Jira, one for each instance: authentication, pages, and caches.
 
-use std::{
-    collections::{BTreeMap, hash_map::RandomState},
-    fmt,
-    hash::BuildHasher,
-    sync::Arc,
-    time::Duration,
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use domain::{
+    InstanceName, TicketKey, Timestamp, TrackerAccount,
+    limits::{LimitClass, LimitGate, LimitObservation},
 };
-
-use domain::{TicketKey, Timestamp, TrackerAccount, cause::format_error_chain, json};
-use reqwest::RequestBuilder;
+use reqwest::{RequestBuilder, header::HeaderMap};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -17,13 +14,13 @@ use tokio::{
     sync::{Mutex, OnceCell},
     time::Instant,
 };
+use webclient::{GatedAccount, InstanceClients, RequestIntent};
 
 use crate::{
     AssigneeChange, Error, JiraComment, JiraDialect, Settings,
-    answer::{self, AnswerHeaders, classify_failure, parse_body, read_bounded_body},
+    answer::{classify_refusal, is_of_one_issue, parse_body},
     criteria::is_criteria_field,
     dialect::HistoryPath,
-    limits::JiraLimits,
     permissions::{PermissionComparison, RequiredJiraPermission},
     wire::{
         self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectOnly,
@@ -31,9 +28,9 @@ use crate::{
     },
 };
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
-const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+// Jira has one limit for all requests of an account.
+const RESOURCE: &str = "rest";
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 20;
 
@@ -69,7 +66,7 @@ struct JiraClientInner {
     dialect: JiraDialect,
     email: String,
     api_token: SecretString,
-    limits: JiraLimits,
+    account: GatedAccount,
     myself: OnceCell<TrackerAccount>,
     /// Service-project flag by project key.
     service_projects: Mutex<BTreeMap<String, bool>>,
@@ -88,24 +85,9 @@ impl fmt::Debug for JiraClient {
 }
 
 impl JiraClient {
-    pub(crate) fn new(settings: &Settings, limits: JiraLimits) -> Result<Self, Error> {
-        // An error means only that the process has a provider already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub(crate) fn new(settings: &Settings, account: GatedAccount) -> Result<Self, Error> {
         let base_url = settings.base_url.trim_end_matches('/').to_owned();
-        let rejected = || Error::Rejected {
-            detail: format!("{base_url} is not a URL"),
-        };
-        // reqwest would report an invalid URL only with the first request.
-        reqwest::Url::parse(&base_url).map_err(|_| rejected())?;
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TOTAL_TIMEOUT)
-            // Redirects lead to login pages and portals; `answer::classify_refusal` reports them as an
-            // outage.
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent("journeyman")
-            .build()
-            .map_err(|_| rejected())?;
+        let http = webclient::build_client(&base_url, HeaderMap::new())?;
         let site_url = match settings.site_url.trim_end_matches('/') {
             "" => base_url.clone(),
             site => site.to_owned(),
@@ -117,7 +99,7 @@ impl JiraClient {
             dialect: settings.deployment,
             email: settings.email.clone(),
             api_token: settings.api_token.clone(),
-            limits,
+            account,
             myself: OnceCell::new(),
             service_projects: Mutex::default(),
             names: Mutex::default(),
@@ -193,7 +175,7 @@ impl JiraClient {
             JiraMethod::Delete => (self.0.http.delete(url), "DELETE"),
         };
         let name = format!("{verb} {}", strip_query(path));
-        Box::pin(self.exchange(request, &name, true)).await
+        Box::pin(self.exchange(request, &name, RequestIntent::Write)).await
     }
 
     /// True when customers can read the comments of an issue: its project is a service project, or Jira omits
@@ -376,26 +358,17 @@ impl JiraClient {
         request: impl Fn() -> RequestBuilder,
         name: &str,
     ) -> Result<T, Error> {
-        let mut delays = RETRY_DELAYS_MS.into_iter();
-        loop {
-            let result = Box::pin(self.exchange(request(), name, false)).await;
-            match (&result, delays.next()) {
-                // Only outages are retried: Jira would refuse any other request again, and the wait of a
-                // rate limit exceeds these delays.
-                (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
-                    tracing::debug!(error = %format_error_chain(error), "jira read failed, trying again");
-                    tokio::time::sleep(with_jitter(delay)).await;
-                }
-                (Ok(_) | Err(_), _) => return result,
-            }
-        }
+        // Boxed: the exchange is too large to be part of every caller's future (lint `large_futures`).
+        let attempt = || Box::pin(self.exchange::<T>(request(), name, RequestIntent::Read));
+        let is_outage = |error: &Error| matches!(error, Error::Unavailable { .. });
+        webclient::retry_read("jira", is_outage, attempt).await
     }
 
     async fn exchange<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         name: &str,
-        write: bool,
+        intent: RequestIntent,
     ) -> Result<T, Error> {
         let token = self.0.api_token.expose_secret();
         let request = match (self.0.email.as_str(), token) {
@@ -406,26 +379,23 @@ impl JiraClient {
             (email, token) => request.basic_auth(email, Some(token)),
         };
         // Admission comes last before sending, so that a request that is held back has no effect.
-        self.0.limits.admit().await?;
-        let response = request
-            .send()
-            .await
-            .map_err(|error| classify_failure(error, write))?;
-        let status = response.status();
-        let headers = AnswerHeaders::read(response.headers());
-        let body = read_bounded_body(response, write).await?;
-        // Jira may cut a text within a surrogate pair; serde would then reject the whole answer.
-        let body = json::replace_broken_characters(&body);
-        if status.is_success() {
-            answer::check_origin(&headers.content_type, &body, name, write)?;
-            return parse_body(&body, name, write);
+        let admitted = self.0.account.admit(RESOURCE, None).await;
+        admitted.map_err(|retry_after| Error::HeldBack { retry_after })?;
+        let answer = webclient::exchange_request(request, intent, MAX_ANSWER_BYTES).await?;
+        answer.check_origin(name)?;
+        if answer.status.is_success() {
+            return parse_body(&answer.body, name, intent);
         }
-        let refused = answer::classify_refusal(name, status, &headers, &answer::parse_message(&body), write);
+        let refused = classify_refusal(name, &answer);
         if let Error::RateLimited { retry_after } = refused
             // The limit of one issue does not apply to the account's other requests.
-            && !headers.is_of_one_issue
+            && !is_of_one_issue(&answer.headers)
         {
-            self.0.limits.hear(retry_after).await;
+            let observed = LimitObservation {
+                refused: Some((LimitClass::Primary, retry_after)),
+                ..LimitObservation::default()
+            };
+            self.0.account.report(RESOURCE, None, observed).await;
         }
         Err(refused)
     }
@@ -436,8 +406,33 @@ fn strip_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
-fn with_jitter(ms: u64) -> Duration {
-    // Up to half of the delay more, from the random seed of a hasher, so that processes do not retry in
-    // step.
-    Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
+/// Clients by the instance that a ticket names.
+#[derive(Clone, Debug)]
+pub(crate) struct JiraClients(InstanceClients<JiraClient>);
+
+impl JiraClients {
+    pub(crate) fn new(
+        settings: Option<&Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
+        role: &str,
+        gate: Option<&Arc<dyn LimitGate>>,
+    ) -> Result<Self, Error> {
+        let build = |name: Option<&InstanceName>, settings: &Settings| {
+            JiraClient::new(settings, GatedAccount::new(gate, "jira", role, name))
+        };
+        InstanceClients::build("jira", settings, others, build).map(Self)
+    }
+
+    /// The default instance (`None`), if it is configured, and every named one.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
+        self.0.instances()
+    }
+
+    pub(crate) fn of(&self, key: &TicketKey) -> Result<&JiraClient, Error> {
+        self.on(key.instance())
+    }
+
+    pub(crate) fn on(&self, instance: Option<&InstanceName>) -> Result<&JiraClient, Error> {
+        Ok(self.0.find(instance)?)
+    }
 }

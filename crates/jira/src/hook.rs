@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use webclient::GatedAccount;
 
 use crate::{
     Error, JiraDialect, Settings,
     client::{JiraClient, JiraMethod},
-    limits::JiraLimits,
 };
 
 // Events that the endpoint `/webhooks/jira` handles.
@@ -88,7 +88,7 @@ pub async fn fetch_site(settings: &Settings) -> Result<JiraSite, Error> {
         api_token: String::new().into(),
         ..settings.clone()
     };
-    let client = JiraClient::new(&nobody, JiraLimits::default())?;
+    let client = JiraClient::new(&nobody, GatedAccount::default())?;
     // Both kinds have version 2 of this endpoint; the kind is not known yet.
     let server: WireServer = client.get("/rest/api/2/serverInfo").await?;
     if server.deployment_type.is_empty() && server.version_numbers.is_empty() {
@@ -163,7 +163,7 @@ pub async fn register_webhook(
         let call = format!("{call} {webhooks}");
         move |error| (call, error)
     };
-    let client = JiraClient::new(admin, JiraLimits::default()).map_err(to("GET"))?;
+    let client = JiraClient::new(admin, GatedAccount::default()).map_err(to("GET"))?;
     let known: Vec<WireHook> = client.get(webhooks).await.map_err(to("GET"))?;
     // The URL identifies the webhook, because its id is stored nowhere.
     let known = known.iter().find(|hook| hook.url == webhook.url);

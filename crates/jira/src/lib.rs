@@ -10,13 +10,11 @@
 pub mod adf;
 mod answer;
 mod client;
-mod clients;
 mod criteria;
 mod dialect;
 mod error;
 mod fields;
 pub mod hook;
-mod limits;
 mod model;
 pub mod permissions;
 mod reader;

@@ -10,7 +10,7 @@ use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGa
 use crate::{
     Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraIssue, Settings, StatusChange,
     TextEdit,
-    clients::JiraClients,
+    client::JiraClients,
     permissions::{self, PermissionComparison},
     wire::{
         self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireSearch, WireStub,

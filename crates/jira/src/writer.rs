@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Error, IssueStatus, JiraComment, JiraCommentId, Settings, WorkflowTransition,
-    client::JiraMethod,
-    clients::JiraClients,
+    client::{JiraClients, JiraMethod},
     permissions::{self, PermissionComparison},
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
