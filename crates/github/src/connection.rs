@@ -1,6 +1,6 @@
-//! Connection to one API: HTTP client, base URL, and the credentials of its requests.
+//! Connection to one API: base URL, credentials, and the requests that it builds.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
@@ -9,15 +9,67 @@ use http::{
 };
 use reqwest::{RequestBuilder, Url};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use webclient::{ExchangeError, RequestIntent};
 
-use crate::{Error, app_key::AppKey};
+use crate::{ETag, Error, app_key::AppKey};
 
-// Shorter than the limit of `transport` for the whole exchange, so that a host that does not answer is
-// reported as such: nothing was sent, and a write may be repeated.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 // GitHub answers a request without a version with its newest one.
 const API_VERSION: HeaderValue = HeaderValue::from_static("2022-11-28");
 const API_VERSION_NAME: HeaderName = HeaderName::from_static("x-github-api-version");
+
+/// One request, its path relative to the API's base.
+#[derive(Clone, Copy)]
+pub(crate) enum GitHubCall<'a> {
+    Get(&'a str),
+    /// A read that GitHub may answer with 304 while the `ETag` is still valid.
+    GetUnless(&'a str, &'a ETag),
+    /// A GraphQL query: a read, although it is sent as a POST with a body.
+    Query(&'a str, &'a Value),
+    Post(&'a str, &'a Value),
+    Patch(&'a str, &'a Value),
+    Delete(&'a str, Option<&'a Value>),
+}
+
+impl<'a> GitHubCall<'a> {
+    pub(crate) const fn intent(self) -> RequestIntent {
+        match self {
+            Self::Get(_) | Self::GetUnless(..) | Self::Query(..) => RequestIntent::Read,
+            Self::Post(..) | Self::Patch(..) | Self::Delete(..) => RequestIntent::Write,
+        }
+    }
+
+    pub(crate) const fn is_write(self) -> bool {
+        self.intent().is_write()
+    }
+
+    /// The rate-limit resource of the request. GitHub counts a separate primary limit for each resource.
+    pub(crate) fn resource(self) -> &'static str {
+        // Names of `x-ratelimit-resource`. Only the resources that this crate uses are listed.
+        match self.place().1 {
+            "/graphql" => "graphql",
+            path if path.starts_with("/search/") => "search",
+            _ => "core",
+        }
+    }
+
+    /// Method and path.
+    pub(crate) const fn place(self) -> (&'static str, &'a str) {
+        match self {
+            Self::Get(path) | Self::GetUnless(path, _) => ("GET", path),
+            Self::Query(path, _) | Self::Post(path, _) => ("POST", path),
+            Self::Patch(path, _) => ("PATCH", path),
+            Self::Delete(path, _) => ("DELETE", path),
+        }
+    }
+
+    /// Method and path, without the query.
+    pub(crate) fn name(self) -> String {
+        let (method, path) = self.place();
+        let path = path.split('?').next().unwrap_or_default();
+        format!("{method} {path}")
+    }
+}
 
 /// Connection pool with the base URL and credentials of requests; clones and derived ones share the pool.
 #[derive(Clone)]
@@ -37,34 +89,9 @@ enum RequestCredentials {
 impl ApiConnection {
     /// Builds a connection without credentials.
     pub(crate) fn anonymous(api_url: &str) -> Result<Self, Error> {
-        // An error means only that the process has a provider already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let base_url = api_url.trim_end_matches('/');
-        let rejected = || Error::Rejected {
-            detail: format!("{api_url} is not a URL"),
-        };
-        // reqwest would report an invalid URL only with the first request.
-        let url = Url::parse(base_url).map_err(|_| rejected())?;
-        // reqwest would send them as a second header beside the token.
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::Rejected {
-                detail: "the URL of the API contains a user name or a password; remove them".to_owned(),
-            });
-        }
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http1_only()
-            .no_proxy()
-            // Redirects are read by `transport`: a renamed repository, or a text at another host that must
-            // not receive the token.
-            .redirect(reqwest::redirect::Policy::none())
-            // A write is sent once; `transport` alone repeats reads.
-            .retry(reqwest::retry::never())
-            // GitHub refuses requests without a user agent.
-            .user_agent("journeyman")
-            .default_headers(HeaderMap::from_iter([(API_VERSION_NAME, API_VERSION)]))
-            .build()
-            .map_err(|_| rejected())?;
+        let headers = HeaderMap::from_iter([(API_VERSION_NAME, API_VERSION)]);
+        let http = webclient::build_client(base_url, headers)?;
         Ok(Self {
             http,
             base_url: base_url.into(),
@@ -98,8 +125,28 @@ impl ApiConnection {
         }
     }
 
+    /// Builds the request of a call, with the credentials.
+    pub(crate) fn build_request(&self, call: GitHubCall<'_>) -> Result<RequestBuilder, Error> {
+        Ok(match call {
+            GitHubCall::Get(path) => self.request(Method::GET, path)?,
+            GitHubCall::GetUnless(path, known) => {
+                let known = HeaderValue::from_str(&known.0).map_err(|_| Error::Rejected {
+                    detail: "the tag of an earlier answer is not a legal header".to_owned(),
+                })?;
+                self.request(Method::GET, path)?
+                    .header(header::IF_NONE_MATCH, known)
+            }
+            GitHubCall::Query(path, body) | GitHubCall::Post(path, body) => {
+                self.request(Method::POST, path)?.json(body)
+            }
+            GitHubCall::Patch(path, body) => self.request(Method::PATCH, path)?.json(body),
+            GitHubCall::Delete(path, Some(body)) => self.request(Method::DELETE, path)?.json(body),
+            GitHubCall::Delete(path, None) => self.request(Method::DELETE, path)?,
+        })
+    }
+
     /// Builds a request to a path below the base URL, with the credentials.
-    pub(crate) fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Error> {
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Error> {
         if path.parse::<PathAndQuery>().is_err() || has_dot_segment(path) {
             return Err(build_url_error());
         }
@@ -139,10 +186,8 @@ fn build_bearer_header(token: &str) -> Result<HeaderValue, InvalidHeaderValue> {
     Ok(header)
 }
 
-pub(crate) fn build_url_error() -> Error {
-    Error::Rejected {
-        detail: "the path is not a legal URL".to_owned(),
-    }
+fn build_url_error() -> Error {
+    ExchangeError::InvalidUrl.into()
 }
 
 /// True for a path with a segment `.` or `..`. A URL loses such segments when it is parsed, so that the request

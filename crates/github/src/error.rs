@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use domain::ErrorCause;
+use domain::{ErrorCause, cause::format_error_chain};
+use webclient::{ConnectionError, ExchangeError, UnknownInstance};
 
 /// Failure of a call to GitHub. Holds no token, and of the body only GitHub's message, truncated.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +114,35 @@ impl Error {
             Ok(found) => Ok(Some(found)),
             Err(Self::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl From<ExchangeError> for Error {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::InvalidUrl => Self::Rejected {
+                detail: error.to_string(),
+            },
+            ExchangeError::Unavailable { detail, source } => Self::Unavailable { detail, source },
+            ExchangeError::Unknown { detail, source } => Self::Unknown { detail, source },
+            ExchangeError::Malformed { detail } => Self::Malformed { detail },
+        }
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(error: ConnectionError) -> Self {
+        Self::Rejected {
+            detail: format_error_chain(&error),
+        }
+    }
+}
+
+impl From<UnknownInstance> for Error {
+    fn from(unknown: UnknownInstance) -> Self {
+        Self::UnknownInstance {
+            section: unknown.section,
         }
     }
 }

@@ -16,8 +16,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     Error,
-    call::GitHubCall,
-    connection::ApiConnection,
+    connection::{ApiConnection, GitHubCall},
     error::truncate_text,
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,

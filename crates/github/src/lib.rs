@@ -3,10 +3,8 @@
 
 mod app_key;
 mod blame;
-mod call;
 mod check_runs;
 mod client;
-mod clients;
 mod comments;
 mod connection;
 mod discussions;

@@ -4,11 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{
     InstanceName,
-    limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest, PrimaryQuota, WritePace},
+    limits::{LimitClass, LimitGate, LimitObservation, PrimaryQuota, WritePace},
 };
 use http::HeaderMap;
+use webclient::GatedAccount;
 
-use crate::{Error, Settings, call::GitHubCall, connection::ApiConnection};
+use crate::{
+    Error, Settings,
+    connection::{ApiConnection, GitHubCall},
+};
 
 /// Writes that github.com accepts before its secondary rate limit: 80 a minute, 500 an hour.
 pub const WRITES: WritePace = WritePace {
@@ -55,8 +59,7 @@ impl GatePolicy {
 /// Limits of one account; without a gate no request is held back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccountLimits {
-    gate: Option<Arc<dyn LimitGate>>,
-    account: Arc<str>,
+    account: GatedAccount,
     pace: Option<WritePace>,
 }
 
@@ -68,66 +71,51 @@ impl AccountLimits {
         instance: Option<&InstanceName>,
         settings: &Settings,
     ) -> Self {
-        let Some(gated) = gated else {
-            return Self::default();
-        };
-        let instance = instance.map_or("default", InstanceName::as_str);
         Self {
-            gate: Some(Arc::clone(&gated.gate)),
-            // Processes that share a gate use the same name, because GitHub counts the requests of an
-            // account whatever process sends them.
-            account: format!("github:{role}:{instance}").into(),
-            pace: Some(gated.pace(settings)),
+            account: GatedAccount::new(gated.map(|gated| &gated.gate), "github", role, instance),
+            pace: gated.map(|gated| gated.pace(settings)),
         }
     }
 
     /// Limits of one installation: GitHub counts each installation of an App separately.
     pub(crate) fn of_installation(&self, id: u64) -> Self {
         Self {
-            account: format!("{}:installation-{id}", self.account).into(),
-            ..self.clone()
+            account: self.account.part(&format!("installation-{id}")),
+            pace: self.pace,
         }
     }
 
     /// Limits of the account that the project token belongs to.
     pub(crate) fn of_projects(&self) -> Self {
         Self {
-            account: format!("{}:projects", self.account).into(),
-            ..self.clone()
+            account: self.account.part("projects"),
+            pace: self.pace,
         }
     }
 
     /// Limits without a rate of writes, for calls that create no content, such as requests for tokens.
     pub(crate) fn without_pace(&self) -> Self {
         Self {
+            account: self.account.clone(),
             pace: None,
-            ..self.clone()
         }
     }
 
-    fn knock(&self, call: GitHubCall<'_>) -> LimitedRequest<'_> {
-        LimitedRequest {
-            account: &self.account,
-            resource: call.resource(),
-            // Only requests that create content count for the secondary limit's pace.
-            pace: self.pace.filter(|_| call.is_write()),
-        }
+    /// Rate of writes that holds for a call. Only requests that create content count for the secondary limit.
+    fn pace_of(&self, call: GitHubCall<'_>) -> Option<WritePace> {
+        self.pace.filter(|_| call.is_write())
     }
 
     /// Returns [`Error::HeldBack`], before anything is sent, for a request that GitHub would refuse.
     pub(crate) async fn admit(&self, call: GitHubCall<'_>) -> Result<(), Error> {
-        let Some(gate) = &self.gate else { return Ok(()) };
-        let admitted = gate.admit(self.knock(call)).await;
+        let admitted = self.account.admit(call.resource(), self.pace_of(call)).await;
         admitted.map_err(|retry_after| Error::HeldBack { retry_after })
     }
 
     pub(crate) async fn hear(&self, call: GitHubCall<'_>, heard: LimitObservation) {
-        if let Some(gate) = &self.gate
-            // The gate may be a server, which an answer without limits need not reach.
-            && heard != LimitObservation::default()
-        {
-            gate.hear(self.knock(call), heard).await;
-        }
+        self.account
+            .report(call.resource(), self.pace_of(call), heard)
+            .await;
     }
 }
 

@@ -7,7 +7,7 @@ use domain::RepositoryName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Error, GitHubWriter, call::GitHubCall, client::GitHubClient, permissions::AccessKind};
+use crate::{Error, GitHubWriter, client::GitHubClient, connection::GitHubCall, permissions::AccessKind};
 
 // The first 50 fields, which is the most that GitHub permits in a project.
 const PROJECT: &str = "query($owner: String!, $number: Int!) { repositoryOwner(login: $owner) { __typename ... on ProjectV2Owner { \

@@ -7,8 +7,7 @@ use domain::{CommitId, InstanceName, RepositoryName, TicketKey, Timestamp};
 use crate::{
     AccountIdentity, CommitCheck, ETag, Error, GatePolicy, GitHubRepository, HookDelivery, PullRequest,
     PullRequestPoll, PullRequestRemark, RepositoryPermission, Settings,
-    client::percent_encode,
-    clients::GitHubClients,
+    client::{GitHubClients, percent_encode},
     permissions::AccessKind,
     wire::{
         WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus, WireDelivery, WireDeliveryDetail,

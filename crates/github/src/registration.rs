@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Error, Settings,
-    call::GitHubCall,
-    connection::ApiConnection,
+    connection::{ApiConnection, GitHubCall},
     limits::{AccountLimits, ApiCaller},
     permissions::{EVENTS, READER, RequiredAppPermission, WRITER},
     transport,

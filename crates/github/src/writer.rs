@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     AccountIdentity, Error, GatePolicy, GitHubComment, GitHubCommentId, GitHubRepository, GitRemote,
     PullRequest, Settings,
-    client::{GitHubMethod, encode_path},
-    clients::GitHubClients,
+    client::{GitHubClients, GitHubMethod, encode_path},
     permissions::AccessKind,
     wire::{WireGitHubComment, WirePullRequest, WireRef},
 };

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{GitHubClient, RepositoryRequest, RequestKind};
 use crate::{
     Error,
-    call::GitHubCall,
+    connection::GitHubCall,
     etag_cache::EtagCache,
     limits::ApiCaller,
     permissions::AccessKind,

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::GitHubClient;
 use crate::{
     Error,
-    call::GitHubCall,
-    connection::ApiConnection,
+    connection::{ApiConnection, GitHubCall},
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
     transport,

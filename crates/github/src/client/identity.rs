@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::GitHubClient;
-use crate::{Error, call::GitHubCall, installation_router::AccountCredentials, transport, wire::WireUser};
+use crate::{
+    Error, connection::GitHubCall, installation_router::AccountCredentials, transport, wire::WireUser,
+};
 
 /// Account that the credentials belong to, with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]

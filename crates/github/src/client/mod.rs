@@ -1,4 +1,4 @@
-//! Client of one GitHub instance: connection pool, identity, installations, and retries of reads.
+//! Clients of GitHub, one for each instance: identity, installations, and requests about repositories.
 
 mod conditional_reads;
 mod encoding;
@@ -7,22 +7,23 @@ mod identity;
 mod redirect;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex},
 };
 
-use domain::{RepositoryName, cause::format_error_chain};
+use domain::{InstanceName, RepositoryName, cause::format_error_chain};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use webclient::InstanceClients;
 
 pub(crate) use encoding::{encode_path, percent_encode};
 pub use identity::AccountIdentity;
 
 use crate::{
-    ETag, Error, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
-    call::GitHubCall,
-    connection::ApiConnection,
+    ETag, Error, GatePolicy, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
+    connection::{ApiConnection, GitHubCall},
     etag_cache::EtagCache,
     installation_router::{AccountCredentials, InstallationRouter, MAX_MOVES},
     limits::{AccountLimits, ApiCaller},
@@ -379,5 +380,37 @@ impl GitHubClient {
 
     pub(crate) async fn our_login(&self) -> Result<String, Error> {
         self.whoami().await.map(|us| us.login)
+    }
+}
+
+/// Clients by the instance that a repository names.
+#[derive(Clone, Debug)]
+pub(crate) struct GitHubClients(InstanceClients<GitHubClient>);
+
+impl GitHubClients {
+    pub(crate) fn new(
+        settings: Option<&Settings>,
+        others: &BTreeMap<InstanceName, Settings>,
+        role: &str,
+        gated: Option<&GatePolicy>,
+    ) -> Result<Self, Error> {
+        // Limits are counted per role and instance, as each has a separate account.
+        let build = |name: Option<&InstanceName>, settings: &Settings| {
+            GitHubClient::new(settings, AccountLimits::of(gated, role, name, settings))
+        };
+        InstanceClients::build("github", settings, others, build).map(Self)
+    }
+
+    pub(crate) fn of(&self, repository: &RepositoryName) -> Result<&GitHubClient, Error> {
+        self.on(repository.instance())
+    }
+
+    pub(crate) fn on(&self, instance: Option<&InstanceName>) -> Result<&GitHubClient, Error> {
+        Ok(self.0.find(instance)?)
+    }
+
+    /// The default instance (`None`), if it is configured, and every named one.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
+        self.0.instances()
     }
 }

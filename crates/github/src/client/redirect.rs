@@ -35,7 +35,7 @@ impl GitHubClient {
                         detail: "GitHub redirects to an address without TLS".to_owned(),
                     });
                 }
-                transport::fetch_tail(connection, target, keep).await
+                Box::pin(transport::fetch_tail(connection, target, keep)).await
             }
             Ok(_) => Err(Error::Malformed {
                 detail: format!("GET {path} led nowhere"),
