@@ -18,7 +18,6 @@ pub mod hook;
 mod model;
 pub mod permissions;
 mod reader;
-mod roles;
 mod screen;
 mod settings;
 mod triage;

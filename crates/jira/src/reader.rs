@@ -8,13 +8,13 @@ use std::{
 use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGate};
 
 use crate::{
-    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraIssue, Settings, StatusChange,
-    TextEdit,
+    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraIssue, RoleMembers, Settings,
+    StatusChange, TextEdit,
     client::JiraClients,
     permissions::{self, PermissionComparison},
     wire::{
-        self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireSearch, WireStub,
-        WireTypeStatuses,
+        self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireRole, WireSearch,
+        WireStub, WireTypeStatuses,
     },
 };
 
@@ -120,9 +120,7 @@ impl JiraReader {
         updated_since: Option<Timestamp>,
     ) -> Result<Vec<IssueHit>, Error> {
         let jql = wire::ready_jql(project, status, updated_since);
-        let (found, _) = self
-            .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
-            .await?;
+        let (found, _) = search_pages(self, &jql, &["updated", "status"], MAX_SEARCH_PAGES).await?;
         let stubs = found
             .into_iter()
             .map(|stub| stub.into_stub(self.instance.as_ref()));
@@ -139,9 +137,7 @@ impl JiraReader {
     /// [`Error::Rejected`] when the condition is not valid JQL, or the project does not exist.
     pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueHit>, Error> {
         let jql = wire::matching_jql(project, condition);
-        let (found, _) = self
-            .search(&jql, &["updated", "status"], MAX_SEARCH_PAGES)
-            .await?;
+        let (found, _) = search_pages(self, &jql, &["updated", "status"], MAX_SEARCH_PAGES).await?;
         let stubs = found
             .into_iter()
             .map(|stub| stub.into_stub(self.instance.as_ref()));
@@ -153,11 +149,10 @@ impl JiraReader {
     /// # Errors
     /// [`Error::Rejected`] when the condition is not valid JQL, or the account cannot see the issue.
     pub async fn matches(&self, key: &TicketKey, condition: &str) -> Result<bool, Error> {
-        let (found, _) = self
-            // The issue names its instance, which may differ from that of this reader.
-            .on(key.instance())
-            .search(&wire::match_jql(key, condition), &["updated", "status"], 1)
-            .await?;
+        // The issue names its instance, which may differ from that of this reader.
+        let reader = self.on(key.instance());
+        let jql = wire::match_jql(key, condition);
+        let (found, _) = search_pages(&reader, &jql, &["updated", "status"], 1).await?;
         Ok(!found.is_empty())
     }
 
@@ -168,13 +163,13 @@ impl JiraReader {
     /// [`Error::Rejected`] when the project does not exist.
     pub async fn changed_within(&self, project: &str, minutes: u64) -> Result<IssueChanges, Error> {
         let jql = wire::changed_jql(project, minutes);
-        let (found, is_complete) = self
-            .search(
-                &jql,
-                &["updated", "status", "created", "creator", "assignee"],
-                MAX_CHANGED_PAGES,
-            )
-            .await?;
+        let (found, is_complete) = search_pages(
+            self,
+            &jql,
+            &["updated", "status", "created", "creator", "assignee"],
+            MAX_CHANGED_PAGES,
+        )
+        .await?;
         let issues = found
             .into_iter()
             .map(|stub| stub.into_changed(self.instance.as_ref()));
@@ -194,7 +189,8 @@ impl JiraReader {
         if words.is_empty() {
             return Ok(Vec::new());
         }
-        self.outlined(
+        fetch_outlines(
+            self,
             &wire::similar_jql(project, words),
             &["summary", "status"],
             MAX_SIMILAR,
@@ -209,8 +205,7 @@ impl JiraReader {
     /// [`Error::Rejected`] when the project or status does not exist.
     pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<IssueOutline>, Error> {
         let fields = ["summary", "status"];
-        self.outlined(&wire::list_jql(project, status), &fields, MAX_SIMILAR)
-            .await
+        fetch_outlines(self, &wire::list_jql(project, status), &fields, MAX_SIMILAR).await
     }
 
     /// Reads these issues with their descriptions, in no order. Issues that our account cannot see are
@@ -223,16 +218,7 @@ impl JiraReader {
             return Ok(Vec::new());
         }
         let fields = ["summary", "status", "description"];
-        self.outlined(&wire::these_jql(keys), &fields, keys.len()).await
-    }
-
-    async fn outlined(&self, jql: &str, fields: &[&str], most: usize) -> Result<Vec<IssueOutline>, Error> {
-        let client = self.clients.on(self.instance.as_ref())?;
-        let (path, body) = client.dialect().search(jql, fields, most, None);
-        let found: WireSearch<WireOutlined> = client.query(&path, &body).await?;
-        let hits = found.issues.into_iter();
-        hits.map(|hit| hit.into_outlined(self.instance.as_ref(), client.dialect()))
-            .collect()
+        fetch_outlines(self, &wire::these_jql(keys), &fields, keys.len()).await
     }
 
     /// Lists comments that were created at or after an instant, oldest first; at most the latest 2,000.
@@ -252,27 +238,6 @@ impl JiraReader {
         let mut edits = self.clients.of(key)?.changes(key).await?.edits;
         edits.retain(|edit| edit.at >= since);
         Ok(edits)
-    }
-
-    /// Reads the hits of a search; the flag is true when the list is complete.
-    async fn search(&self, jql: &str, fields: &[&str], pages: usize) -> Result<(Vec<WireStub>, bool), Error> {
-        let client = self.clients.on(self.instance.as_ref())?;
-        let (mut hits, mut seen, mut next) = (Vec::new(), BTreeSet::new(), None);
-        for _ in 0..pages {
-            let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
-            let found: WireSearch<WireStub> = client.query(&path, &body).await?;
-            next = client.dialect().next(found.page());
-            // Pages of a Data Center overlap (see `JiraDialect::next`), so hits are counted once.
-            let new = found
-                .issues
-                .into_iter()
-                .filter(|hit| seen.insert(hit.key.clone()));
-            hits.extend(new);
-            if next.is_none() {
-                return Ok((hits, true));
-            }
-        }
-        Ok((hits, false))
     }
 
     /// Finds the latest move of an issue into a status; `None` when it never moved there.
@@ -359,4 +324,66 @@ impl JiraReader {
     pub async fn myself(&self) -> Result<TrackerAccount, Error> {
         self.clients.on(self.instance.as_ref())?.myself().await
     }
+
+    /// Reads the members of a role in a project; `None` when the project has no such role.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the project is missing, or our account is not its administrator: Jira shows
+    /// members to administrators only.
+    pub async fn role(&self, project: &str, name: &str) -> Result<Option<RoleMembers>, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let path = client
+            .dialect()
+            .path(&format!("project/{}/role", wire::percent_encode(project)));
+        let roles: BTreeMap<String, String> = client.get(&path).await?;
+        let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let id = found.and_then(|(_, link)| link.rsplit('/').next());
+        // The id comes from a link and goes into a path, so that only digits are accepted.
+        let Some(id) = id.filter(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_digit())) else {
+            return Ok(None);
+        };
+        let role: WireRole = client.get(&format!("{path}/{id}")).await?;
+        Ok(Some(role.into()))
+    }
+}
+
+/// Reads the first page of a search.
+async fn fetch_outlines(
+    reader: &JiraReader,
+    jql: &str,
+    fields: &[&str],
+    most: usize,
+) -> Result<Vec<IssueOutline>, Error> {
+    let client = reader.clients.on(reader.instance.as_ref())?;
+    let (path, body) = client.dialect().search(jql, fields, most, None);
+    let found: WireSearch<WireOutlined> = client.query(&path, &body).await?;
+    let hits = found.issues.into_iter();
+    hits.map(|hit| hit.into_outlined(reader.instance.as_ref(), client.dialect()))
+        .collect()
+}
+
+/// Reads the hits of a search; the flag is true when the list is complete.
+async fn search_pages(
+    reader: &JiraReader,
+    jql: &str,
+    fields: &[&str],
+    pages: usize,
+) -> Result<(Vec<WireStub>, bool), Error> {
+    let client = reader.clients.on(reader.instance.as_ref())?;
+    let (mut hits, mut seen, mut next) = (Vec::new(), BTreeSet::new(), None);
+    for _ in 0..pages {
+        let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
+        let found: WireSearch<WireStub> = client.query(&path, &body).await?;
+        next = client.dialect().next(found.page());
+        // Pages of a Data Center overlap (see `JiraDialect::next`), so hits are counted once.
+        let new = found
+            .issues
+            .into_iter()
+            .filter(|hit| seen.insert(hit.key.clone()));
+        hits.extend(new);
+        if next.is_none() {
+            return Ok((hits, true));
+        }
+    }
+    Ok((hits, false))
 }

@@ -28,7 +28,7 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::Rejected`] when the project has no such priority, or the issue's screen has no field for it.
     pub async fn set_priority(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
-        self.set_field(key, "priority", name).await
+        set_named_field(self, key, "priority", name).await
     }
 
     /// Sets the type of an issue, by its name.
@@ -36,17 +36,7 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::Rejected`] when the project has no such type, or the issue cannot get it without a move.
     pub async fn set_issue_type(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
-        self.set_field(key, "issuetype", name).await
-    }
-
-    async fn set_field(&self, key: &TicketKey, field: &str, name: &str) -> Result<(), Error> {
-        let body = json!({ "fields": { field: { "name": name } } });
-        let client = self.clients.of(key)?;
-        let path = client.issue_path(key)?;
-        client
-            .write(JiraMethod::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        set_named_field(self, key, "issuetype", name).await
     }
 
     /// Finds a link type by its name, regardless of case, and returns its spelling on the site.
@@ -78,4 +68,14 @@ impl JiraWriter {
             .await
             .map(|_: Value| ())
     }
+}
+
+async fn set_named_field(writer: &JiraWriter, key: &TicketKey, field: &str, name: &str) -> Result<(), Error> {
+    let body = json!({ "fields": { field: { "name": name } } });
+    let client = writer.clients.of(key)?;
+    let path = client.issue_path(key)?;
+    client
+        .write(JiraMethod::Put, &path, &body)
+        .await
+        .map(|_: Value| ())
 }

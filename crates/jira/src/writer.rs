@@ -255,7 +255,7 @@ impl JiraWriter {
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the account is not
     /// assignable.
     pub async fn assign(&self, key: &TicketKey, account: &str) -> Result<(), Error> {
-        self.give(key, Some(account)).await
+        set_assignee(self, key, Some(account)).await
     }
 
     /// Removes the assignee of the issue.
@@ -264,17 +264,7 @@ impl JiraWriter {
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the project requires an
     /// assignee.
     pub async fn unassign(&self, key: &TicketKey) -> Result<(), Error> {
-        self.give(key, None).await
-    }
-
-    async fn give(&self, key: &TicketKey, to: Option<&str>) -> Result<(), Error> {
-        let client = self.clients.of(key)?;
-        let path = format!("{}/assignee", client.issue_path(key)?);
-        let body = client.dialect().account(to);
-        client
-            .write(JiraMethod::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        set_assignee(self, key, None).await
     }
 
     /// Links the issue to an external page; the same `global_id` replaces the earlier link.
@@ -324,4 +314,14 @@ impl JiraWriter {
     pub async fn myself(&self) -> Result<TrackerAccount, Error> {
         self.clients.on(None)?.myself().await
     }
+}
+
+async fn set_assignee(writer: &JiraWriter, key: &TicketKey, to: Option<&str>) -> Result<(), Error> {
+    let client = writer.clients.of(key)?;
+    let path = format!("{}/assignee", client.issue_path(key)?);
+    let body = client.dialect().account(to);
+    client
+        .write(JiraMethod::Put, &path, &body)
+        .await
+        .map(|_: Value| ())
 }

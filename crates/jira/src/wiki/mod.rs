@@ -1,6 +1,5 @@
 //! Conversions between the wiki markup of Jira Data Center and Markdown.
 
-mod code;
 mod escape;
 mod from_markdown;
 mod inline;

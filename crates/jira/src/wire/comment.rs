@@ -4,10 +4,7 @@ use domain::{TrackerAccount, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{
-    account::WireAccount,
-    value::{parse_instant, text_or_number},
-};
+use super::{account::WireAccount, parse_instant, text_or_number};
 use crate::{Error, JiraComment, JiraCommentId, JiraDialect, adf};
 
 /// Key of the comment property that holds our marker.

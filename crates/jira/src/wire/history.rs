@@ -3,7 +3,7 @@
 use domain::{Timestamp, TrackerAccount};
 use serde::Deserialize;
 
-use super::{account::WireAccount, value::text_or_number};
+use super::{account::WireAccount, text_or_number};
 use crate::{AssigneeChange, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
 
 /// Changes of an issue, each kind oldest first.

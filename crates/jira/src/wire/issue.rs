@@ -7,11 +7,11 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
+    WireName,
     account::WireAccount,
     history::IssueHistory,
     linked_issue::{WireIssueLink, WireLinked},
     status::WireStatus,
-    value::WireName,
 };
 use crate::{Error, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria};
 

@@ -3,7 +3,7 @@
 use domain::{InstanceName, TicketKey};
 use serde::Deserialize;
 
-use super::{search::parse_key, value::WireName};
+use super::{WireName, search::parse_key};
 use crate::RelatedIssue;
 
 /// Link of an issue, with the other issue at one end.

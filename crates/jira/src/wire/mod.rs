@@ -1,5 +1,5 @@
 //! Jira's JSON, as far as this crate reads it, with conversions into the model; one file for each kind of
-//! answer.
+//! answer, and here what several answers have in common.
 
 mod account;
 mod comment;
@@ -7,24 +7,64 @@ mod history;
 mod issue;
 mod jql;
 mod linked_issue;
-mod permission;
-mod role;
 mod search;
 mod status;
 mod transition;
 mod triage;
-mod value;
 
-pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroups, WireMembers, WirePickedGroups};
+pub(crate) use account::{
+    WireAccount, WireAssigneeOnly, WireGroups, WireMembers, WirePermissions, WirePickedGroups, WireRole,
+};
 pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::percent_encode;
 pub(crate) use history::{IssueHistory, WireHistory, WireWithHistory};
 pub(crate) use issue::{WireIssue, WireProjectOnly};
 pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};
-pub(crate) use permission::WirePermissions;
-pub(crate) use role::WireRole;
 pub(crate) use search::{WireOutlined, WireSearch, WireStub};
 pub(crate) use status::{WireStatusOnly, WireTypeStatuses};
 pub(crate) use transition::WireTransitions;
 pub(crate) use triage::{WireLinkTypes, WireTriage};
-pub(crate) use value::{WireId, WirePage};
+
+use domain::Timestamp;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::{Error, error::truncate_text};
+
+/// Page of a list with the total number of entries.
+#[derive(Deserialize)]
+pub(crate) struct WirePage<T> {
+    #[serde(alias = "comments")]
+    pub(crate) values: Vec<T>,
+    #[serde(default)]
+    pub(crate) total: usize,
+}
+
+/// Id of a created resource.
+#[derive(Deserialize)]
+pub(crate) struct WireId {
+    #[serde(deserialize_with = "text_or_number")]
+    pub(crate) id: String,
+}
+
+#[derive(Deserialize)]
+struct WireName {
+    name: String,
+}
+
+fn parse_instant(text: &str) -> Result<Timestamp, Error> {
+    Timestamp::parse(text).ok_or_else(|| Error::Malformed {
+        detail: format!("time {}", truncate_text(text)),
+    })
+}
+
+/// Deserializes an id. Jira writes ids as strings in most answers and as numbers in some.
+fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(serde::de::Error::custom("an id must be a text or a number"))
+        }
+    }
+}

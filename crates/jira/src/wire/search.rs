@@ -4,10 +4,7 @@ use domain::{InstanceName, TicketKey, TrackerAccount};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    account::WireAccount,
-    value::{WireName, parse_instant},
-};
+use super::{WireName, account::WireAccount, parse_instant};
 use crate::{
     ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage, error::truncate_text,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{status::WireStatus, value::text_or_number};
+use super::{status::WireStatus, text_or_number};
 use crate::{JiraDialect, ScreenField, WorkflowTransition};
 
 #[derive(Deserialize)]

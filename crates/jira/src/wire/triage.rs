@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::value::WireName;
+use super::WireName;
 use crate::TriageFields;
 
 #[derive(Deserialize)]
