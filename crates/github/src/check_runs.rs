@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     Error, GitHubWriter,
     client::GitHubMethod,
-    model_runs::{CHECK_NAME, OURS},
+    model::{CHECK_NAME, OURS},
     permissions::AccessKind,
     wire::{WireCheckRun, WireCheckRuns},
 };

@@ -15,9 +15,7 @@ mod issue_types;
 mod issues;
 mod limits;
 mod model;
-mod model_discussions;
 mod model_issues;
-mod model_runs;
 mod new_issues;
 pub mod permissions;
 mod projects;
@@ -39,17 +37,16 @@ pub use error::Error;
 pub use issues::IssueListState;
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
-    CheckConclusion, CheckKind, CheckStatus, CommitCheck, ETag, GitHubComment, GitHubCommentId,
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
     GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestPoll, PullRequestRemark,
-    PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment, ReviewVerdict,
-    conclude_checks, is_key_mentioned,
+    PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment, ReviewVerdict, WorkflowRun,
+    WorkflowRunProgress, conclude_checks, is_key_mentioned, is_our_check_run, parse_run_id,
 };
-pub use model_discussions::{DiscussionComment, DiscussionStub, GitHubDiscussion};
 pub use model_issues::{
-    GitHubIssue, GitHubUser, IssueAttributes, IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent,
-    IssueWish, ListedIssue, PolledIssue, ReviewRequest,
+    DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,
+    IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue, PolledIssue,
+    ReviewRequest,
 };
-pub use model_runs::{CommitRun, WorkflowRun, WorkflowRunProgress, is_our_check_run, parse_run_id};
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue};
 pub use reader::GitHubReader;

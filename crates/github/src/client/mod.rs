@@ -1,10 +1,8 @@
 //! Clients of GitHub, one for each instance: identity, installations, and requests about repositories.
 
-mod conditional_reads;
-mod encoding;
 mod graphql;
 mod identity;
-mod redirect;
+mod reads;
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use webclient::InstanceClients;
 
-pub(crate) use encoding::{encode_path, percent_encode};
+pub(crate) use domain::address::percent_encode;
 pub use identity::AccountIdentity;
 
 use crate::{
@@ -413,4 +411,9 @@ impl GitHubClients {
     pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&InstanceName>> {
         self.0.instances()
     }
+}
+
+/// Percent-encodes the segments of a path and keeps the slashes between them.
+pub(crate) fn encode_path(path: &str) -> String {
+    path.split('/').map(percent_encode).collect::<Vec<_>>().join("/")
 }

@@ -1,7 +1,6 @@
 //! GitHub's JSON, as far as this crate reads it, with conversions into the model; one file for each kind of
 //! answer.
 
-mod branches;
 mod changed_files;
 mod checks;
 mod deliveries;
@@ -13,7 +12,6 @@ mod remarks;
 mod repository;
 mod runs;
 
-pub(crate) use branches::{WireBranch, WireBranchRule, WireRef};
 pub(crate) use changed_files::{WireCommit, WireComparison, WireFile, WireIssueEvent};
 #[cfg(test)]
 pub(crate) use checks::WireCommitStatus;
@@ -24,7 +22,7 @@ pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use people::{WireCollaboratorPermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireGitHubComment, WireLineComment, WireRemark, WireReview};
-pub(crate) use repository::WireRepository;
+pub(crate) use repository::{WireBranch, WireBranchRule, WireRef, WireRepository};
 pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;

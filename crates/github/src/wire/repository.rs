@@ -1,6 +1,6 @@
-//! JSON of a repository's description.
+//! JSON of repositories, their branches and protection.
 
-use domain::RepositoryName;
+use domain::{CommitId, RepositoryName};
 use serde::Deserialize;
 
 use crate::GitHubRepository;
@@ -26,5 +26,81 @@ impl From<WireRepository> for GitHubRepository {
             archived: wire.archived,
             url: wire.html_url,
         }
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireRef {
+    pub(crate) object: WireRefObject,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireRefObject {
+    pub(crate) sha: CommitId,
+}
+
+/// Branch with the part of its protection that every account with read access sees.
+#[derive(Deserialize)]
+pub(crate) struct WireBranch {
+    protection: Option<WireProtection>,
+}
+
+#[derive(Deserialize)]
+struct WireProtection {
+    required_status_checks: Option<WireRequiredChecks>,
+}
+
+#[derive(Deserialize)]
+struct WireRequiredChecks {
+    #[serde(default)]
+    contexts: Vec<String>,
+}
+
+impl WireBranch {
+    pub(crate) fn required(self) -> Vec<String> {
+        let checks = self
+            .protection
+            .and_then(|protection| protection.required_status_checks);
+        checks.map(|checks| checks.contexts).unwrap_or_default()
+    }
+}
+
+/// Rule of a ruleset; rules about other subjects than checks have other parameters.
+#[derive(Deserialize)]
+pub(crate) struct WireBranchRule {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    parameters: serde_json::Value,
+}
+
+impl WireBranchRule {
+    pub(crate) fn required(&self) -> Vec<String> {
+        let checks = self.parameters["required_status_checks"].as_array();
+        let named = checks
+            .into_iter()
+            .flatten()
+            .filter_map(|check| check["context"].as_str());
+        let is_about_checks = self.kind == "required_status_checks";
+        named.filter(|_| is_about_checks).map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_checks_parse_from_protection_and_rulesets() {
+        let branch = r#"{"name": "main", "protection": {"enabled": true,
+            "required_status_checks": {"enforcement_level": "everyone", "contexts": ["build"], "checks": []}}}"#;
+        let branch: WireBranch = serde_json::from_str(branch).unwrap();
+        assert_eq!(branch.required(), ["build"]);
+        let rules = r#"[{"type": "deletion"},
+            {"type": "required_status_checks", "parameters": {"strict_required_status_checks_policy": true,
+            "required_status_checks": [{"context": "test", "integration_id": 1}]}}]"#;
+        let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
+        let required: Vec<String> = rules.iter().flat_map(WireBranchRule::required).collect();
+        assert_eq!(required, ["test"]);
     }
 }
