@@ -1,12 +1,20 @@
-//! New comments of a whole repository.
+//! Comments on issues and pull requests, and reactions.
 
-use domain::{RepositoryName, Timestamp};
+use domain::{ReactionKind, ReactionSubject, RepositoryName, Timestamp};
+use serde_json::{Value, json};
 
-use crate::{Error, GitHubComment, GitHubReader, permissions::AccessKind, wire::WireGitHubComment};
+use crate::{
+    Error, GitHubComment, GitHubCommentId, GitHubReader,
+    client::{GitHubClients, GitHubMethod},
+    discussions::react_in_discussion,
+    permissions::AccessKind,
+    wire::WireGitHubComment,
+};
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 5;
+const MAX_COMMENT_PAGES: usize = 20;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.
 const STEP_MS: i64 = 5 * 60 * 1000;
 
@@ -59,5 +67,114 @@ impl GitHubReader {
             }
         }
         Ok((comments, false))
+    }
+}
+
+/// Writer of comments and reactions; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CommentWriter {
+    pub(crate) clients: GitHubClients,
+}
+
+impl CommentWriter {
+    /// Adds a comment to an issue or pull request and returns its id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no issue or pull request has that number.
+    pub async fn comment(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        body: &str,
+    ) -> Result<GitHubCommentId, Error> {
+        let path = format!("/issues/{number}/comments");
+        let made: WireGitHubComment = self
+            .clients
+            .of(repository)?
+            .write(repository, GitHubMethod::Post, &path, &json!({ "body": body }))
+            .await?;
+        Ok(GitHubCommentId(made.id))
+    }
+
+    /// Lists the comments of an issue or pull request, oldest first; at most 2,000.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no issue or pull request has that number.
+    pub async fn list_comments(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<GitHubComment>, Error> {
+        let us = self.clients.of(repository)?.our_login().await?;
+        let our_app = self.clients.of(repository)?.app_id();
+        let mut comments = Vec::new();
+        for page in 1..=MAX_COMMENT_PAGES {
+            let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
+            let found: Vec<WireGitHubComment> = self
+                .clients
+                .of(repository)?
+                .get(repository, AccessKind::Write, &path)
+                .await?;
+            let last = found.len() < PAGE;
+            comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
+            if last {
+                break;
+            }
+        }
+        Ok(comments)
+    }
+
+    /// Replaces the text of a comment.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the comment was deleted.
+    pub async fn update_comment(
+        &self,
+        repository: &RepositoryName,
+        comment: GitHubCommentId,
+        body: &str,
+    ) -> Result<(), Error> {
+        let path = format!("/issues/comments/{comment}");
+        let _: Value = self
+            .clients
+            .of(repository)?
+            .write(repository, GitHubMethod::Patch, &path, &json!({ "body": body }))
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes a comment of our account.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
+    /// wrote it.
+    pub async fn delete_comment(
+        &self,
+        repository: &RepositoryName,
+        comment: GitHubCommentId,
+    ) -> Result<(), Error> {
+        let path = format!("/issues/comments/{comment}");
+        self.clients.of(repository)?.delete(repository, &path).await
+    }
+
+    /// Adds a reaction to an issue or comment; a repeated call changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue or comment is missing.
+    pub async fn react(&self, to: &ReactionSubject, reaction: ReactionKind) -> Result<(), Error> {
+        let repository = to.repository();
+        let client = self.clients.of(repository)?;
+        let path = match to {
+            ReactionSubject::Discussion { number, comment, .. } => {
+                let comment = comment.as_deref();
+                return react_in_discussion(client, repository, *number, comment, reaction).await;
+            }
+            ReactionSubject::Issue { number, .. } => format!("/issues/{number}/reactions"),
+            ReactionSubject::Comment { id, .. } => format!("/issues/comments/{id}/reactions"),
+            ReactionSubject::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
+        };
+        let body = json!({ "content": reaction.as_str() });
+        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
+        Ok(())
     }
 }

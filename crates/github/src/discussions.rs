@@ -4,8 +4,8 @@ use domain::{ReactionKind, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    DiscussionStub, Error, GitHubDiscussion, GitHubReader, GitHubWriter,
-    client::GitHubClient,
+    DiscussionStub, Error, GitHubDiscussion, GitHubReader,
+    client::{GitHubClient, GitHubClients},
     permissions::AccessKind,
     wire::{WireDiscussionData, WireDiscussionRepository},
 };
@@ -69,6 +69,35 @@ async fn fetch_discussion(
     })
 }
 
+/// Adds a reaction to a discussion or to a comment in it; a repeated call changes nothing.
+pub(crate) async fn react_in_discussion(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    number: u64,
+    comment: Option<&str>,
+    reaction: ReactionKind,
+) -> Result<(), Error> {
+    let id = match comment {
+        Some(comment) => comment.to_owned(),
+        None => {
+            let found = fetch_discussion(client, AccessKind::Discuss, repository, number);
+            found.await?.node_id
+        }
+    };
+    let variables = json!({ "id": id, "content": reaction.as_str().to_uppercase() });
+    change_discussion(client, repository, REACT, variables).await
+}
+
+async fn change_discussion(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    mutation: &str,
+    variables: Value,
+) -> Result<(), Error> {
+    let done = client.graphql(repository, AccessKind::Discuss, mutation, variables);
+    done.await.map(drop)
+}
+
 impl GitHubReader {
     /// Reads a discussion with its latest 100 comments and the latest 50 replies to each.
     ///
@@ -98,7 +127,13 @@ impl GitHubReader {
     }
 }
 
-impl GitHubWriter {
+/// Writer of discussions; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct DiscussionWriter {
+    pub(crate) clients: GitHubClients,
+}
+
+impl DiscussionWriter {
     /// Reads a discussion in the same form as [`GitHubReader::discussion`].
     ///
     /// # Errors
@@ -155,7 +190,7 @@ impl GitHubWriter {
         body: &str,
     ) -> Result<(), Error> {
         let variables = json!({ "id": comment, "body": body });
-        self.change_discussion(repository, UPDATE, variables).await
+        change_discussion(self.clients.of(repository)?, repository, UPDATE, variables).await
     }
 
     /// Deletes one of our comments.
@@ -167,8 +202,13 @@ impl GitHubWriter {
         repository: &RepositoryName,
         comment: &str,
     ) -> Result<(), Error> {
-        self.change_discussion(repository, DELETE, json!({ "id": comment }))
-            .await
+        change_discussion(
+            self.clients.of(repository)?,
+            repository,
+            DELETE,
+            json!({ "id": comment }),
+        )
+        .await
     }
 
     /// Marks a comment as the answer; a marked comment stays marked.
@@ -176,8 +216,13 @@ impl GitHubWriter {
     /// # Errors
     /// [`Error::Rejected`] when the discussion's category has no answers, or the comment is a reply.
     pub async fn mark_answer(&self, repository: &RepositoryName, comment: &str) -> Result<(), Error> {
-        self.change_discussion(repository, ANSWER, json!({ "id": comment }))
-            .await
+        change_discussion(
+            self.clients.of(repository)?,
+            repository,
+            ANSWER,
+            json!({ "id": comment }),
+        )
+        .await
     }
 
     /// Closes a discussion as resolved, by its GraphQL id.
@@ -185,37 +230,12 @@ impl GitHubWriter {
     /// # Errors
     /// [`Error::NotFound`] when it is missing, [`Error::Rejected`] when it is closed already.
     pub async fn close_discussion(&self, repository: &RepositoryName, discussion: &str) -> Result<(), Error> {
-        self.change_discussion(repository, CLOSE, json!({ "id": discussion }))
-            .await
-    }
-
-    /// Adds a reaction to a discussion or to a comment in it; a repeated call changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the discussion or comment is missing.
-    pub(crate) async fn react_in_discussion(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        comment: Option<&str>,
-        reaction: ReactionKind,
-    ) -> Result<(), Error> {
-        let id = match comment {
-            Some(comment) => comment.to_owned(),
-            None => self.discussion(repository, number).await?.node_id,
-        };
-        let variables = json!({ "id": id, "content": reaction.as_str().to_uppercase() });
-        self.change_discussion(repository, REACT, variables).await
-    }
-
-    async fn change_discussion(
-        &self,
-        repository: &RepositoryName,
-        mutation: &str,
-        variables: Value,
-    ) -> Result<(), Error> {
-        let client = self.clients.of(repository)?;
-        let done = client.graphql(repository, AccessKind::Discuss, mutation, variables);
-        done.await.map(drop)
+        change_discussion(
+            self.clients.of(repository)?,
+            repository,
+            CLOSE,
+            json!({ "id": discussion }),
+        )
+        .await
     }
 }

@@ -1,11 +1,12 @@
-//! Issues: reading, listing, closing, assigning and reacting.
+//! Issues: reading, listing, closing, assigning, labels and types.
 
-use domain::{ReactionKind, ReactionSubject, RepositoryName};
+use domain::RepositoryName;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ETag, Error, GitHubIssue, GitHubReader, GitHubWriter, IssuePoll, ListedIssue,
-    client::{GitHubMethod, percent_encode},
+    ETag, Error, GitHubIssue, GitHubReader, IssuePoll, ListedIssue,
+    client::{GitHubClients, GitHubMethod, percent_encode},
     permissions::AccessKind,
     wire::{WireIssueData, WireIssueStub},
 };
@@ -25,6 +26,27 @@ const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     ... on AssignedEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } assignee { __typename ... on Actor { login } } } \
     ... on LabeledEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } label { name } } \
     ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
+
+/// State by which issues are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssueListState {
+    /// Issues that are not closed.
+    Open,
+    /// Issues that are closed, for any reason.
+    Closed,
+}
+
+#[derive(Deserialize)]
+struct WireTyped {
+    /// Absent for issues in repositories of users, which have no types.
+    #[serde(rename = "type", default)]
+    issue_type: Option<WireType>,
+}
+
+#[derive(Deserialize)]
+struct WireType {
+    name: String,
+}
 
 impl GitHubReader {
     /// Reads an issue with its history; of comments, edits and events the latest 100 each.
@@ -71,18 +93,7 @@ impl GitHubReader {
             },
         })
     }
-}
 
-/// State by which issues are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IssueListState {
-    /// Issues that are not closed.
-    Open,
-    /// Issues that are closed, for any reason.
-    Closed,
-}
-
-impl GitHubReader {
     /// Lists the issues of a repository, latest change first. GitHub lists 100 issues and pull requests
     /// together; the pull requests are removed.
     ///
@@ -104,7 +115,13 @@ impl GitHubReader {
     }
 }
 
-impl GitHubWriter {
+/// Writer of issues; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct IssueWriter {
+    pub(crate) clients: GitHubClients,
+}
+
+impl IssueWriter {
     /// Reads whether an issue is open.
     ///
     /// # Errors
@@ -131,29 +148,6 @@ impl GitHubWriter {
         let _: Value = client
             .write(repository, GitHubMethod::Patch, &path, &body)
             .await?;
-        Ok(())
-    }
-
-    /// Adds a reaction to an issue or comment; a repeated call changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the issue or comment is missing.
-    pub async fn react(&self, to: &ReactionSubject, reaction: ReactionKind) -> Result<(), Error> {
-        let repository = to.repository();
-        let client = self.clients.of(repository)?;
-        let path = match to {
-            ReactionSubject::Discussion { number, comment, .. } => {
-                let comment = comment.as_deref();
-                return self
-                    .react_in_discussion(repository, *number, comment, reaction)
-                    .await;
-            }
-            ReactionSubject::Issue { number, .. } => format!("/issues/{number}/reactions"),
-            ReactionSubject::Comment { id, .. } => format!("/issues/comments/{id}/reactions"),
-            ReactionSubject::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
-        };
-        let body = json!({ "content": reaction.as_str() });
-        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         Ok(())
     }
 
@@ -202,6 +196,30 @@ impl GitHubWriter {
         client.delete_with(repository, &path, &body).await
     }
 
+    /// Adds labels to an issue or pull request; its present labels stay.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no issue or pull request has that number.
+    pub async fn add_labels(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        labels: &[String],
+    ) -> Result<(), Error> {
+        let path = format!("/issues/{number}/labels");
+        let _: Value = self
+            .clients
+            .of(repository)?
+            .write(
+                repository,
+                GitHubMethod::Post,
+                &path,
+                &json!({ "labels": labels }),
+            )
+            .await?;
+        Ok(())
+    }
+
     /// Removes a label from an issue or pull request; a missing label is no error.
     ///
     /// # Errors
@@ -215,5 +233,46 @@ impl GitHubWriter {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/labels/{}", percent_encode(label));
         Error::none_if_missing(client.delete(repository, &path).await).map(drop)
+    }
+
+    /// Reads the type of an issue.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no issue has that number.
+    pub async fn issue_type(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Option<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let found: WireTyped = client.get(repository, AccessKind::Write, &path).await?;
+        Ok(found.issue_type.map(|known| known.name))
+    }
+
+    /// Sets the type of an issue and replaces the previous one.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no issue has that number, [`Error::Rejected`] when the organization has no
+    /// such type or the repository belongs to no organization.
+    pub async fn set_issue_type(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        name: &str,
+    ) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let body = json!({ "type": name });
+        let made: WireTyped = client
+            .write(repository, GitHubMethod::Patch, &path, &body)
+            .await?;
+        let is_set = made
+            .issue_type
+            .is_some_and(|known| known.name.eq_ignore_ascii_case(name));
+        // GitHub ignores the field without an error when the account has no push permission.
+        is_set.then_some(()).ok_or_else(|| Error::Rejected {
+            detail: "the issue keeps its type; only an account that may push sets it".to_owned(),
+        })
     }
 }

@@ -3,7 +3,7 @@
 
 mod app_key;
 mod blame;
-mod check_runs;
+mod checks;
 mod client;
 mod comments;
 mod connection;
@@ -11,7 +11,6 @@ mod discussions;
 mod error;
 mod etag_cache;
 mod installation_router;
-mod issue_types;
 mod issues;
 mod limits;
 mod model;
@@ -19,22 +18,22 @@ mod model_issues;
 mod new_issues;
 pub mod permissions;
 mod projects;
+mod pull_requests;
 mod reader;
 pub mod registration;
-mod required_checks;
-mod reruns;
 mod reviews;
-mod rounds;
 mod settings;
 mod transport;
 mod wire;
 mod writer;
 
 pub use blame::BlameLines;
-pub use check_runs::CheckRunText;
+pub use checks::{CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
+pub use comments::CommentWriter;
+pub use discussions::DiscussionWriter;
 pub use error::Error;
-pub use issues::IssueListState;
+pub use issues::{IssueListState, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
@@ -48,9 +47,10 @@ pub use model_issues::{
     ReviewRequest,
 };
 pub use new_issues::{NewIssue, OpenedIssue};
-pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue};
+pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue, ProjectWriter};
+pub use pull_requests::PullRequestWriter;
 pub use reader::GitHubReader;
-pub use reviews::{NewComment, NewReview};
+pub use reviews::{NewComment, NewReview, ReviewWriter};
 pub use settings::{Settings, deserialize_readers, deserialize_writers};
 pub use writer::GitHubWriter;
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Error, GitHubWriter,
+    Error, IssueWriter,
     client::{GitHubMethod, percent_encode},
     permissions::AccessKind,
 };
@@ -54,7 +54,7 @@ impl From<WireOpened> for OpenedIssue {
     }
 }
 
-impl GitHubWriter {
+impl IssueWriter {
     /// Opens an issue. A second call opens a second issue: call [`Self::find_our_issue`] first.
     ///
     /// # Errors

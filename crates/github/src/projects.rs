@@ -7,7 +7,12 @@ use domain::RepositoryName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Error, GitHubWriter, client::GitHubClient, connection::GitHubCall, permissions::AccessKind};
+use crate::{
+    Error,
+    client::{GitHubClient, GitHubClients},
+    connection::GitHubCall,
+    permissions::AccessKind,
+};
 
 // The first 50 fields, which is the most that GitHub permits in a project.
 const PROJECT: &str = "query($owner: String!, $number: Int!) { repositoryOwner(login: $owner) { __typename ... on ProjectV2Owner { \
@@ -147,7 +152,13 @@ impl From<WireField> for ProjectField {
     }
 }
 
-impl GitHubWriter {
+/// Writer of the fields of projects; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ProjectWriter {
+    pub(crate) clients: GitHubClients,
+}
+
+impl ProjectWriter {
     /// True when the settings have a project token for the repository's server.
     pub fn sees_projects(&self, repository: &RepositoryName) -> bool {
         self.clients

@@ -1,13 +1,15 @@
-//! Reviews of pull requests: changed files, requests and submission.
+//! Reviews of pull requests: changed files, requests, submission, threads and replies.
 
 use domain::{CommitId, PullRequestFile, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, GitHubReader, GitHubWriter, ReviewRequest,
-    client::{GitHubClient, GitHubMethod},
+    Error, GitHubCommentId, GitHubReader, PullRequestReview, ReviewLineComment, ReviewRequest,
+    client::{GitHubClient, GitHubClients, GitHubMethod},
     permissions::AccessKind,
-    wire::{WireCommit, WireComparison, WireFile, WireIssueEvent},
+    wire::{
+        WireCommit, WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WireReview,
+    },
 };
 
 // GitHub's maximum number of entries per page.
@@ -16,6 +18,13 @@ const PAGE: usize = 100;
 const MAX_COMMIT_PAGES: usize = 3;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;
+
+// The first 100 threads of reviews, each with its first comment.
+const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+    repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewThreads(first: 100) { nodes { \
+    id isResolved comments(first: 1) { nodes { databaseId } } } } } } }";
+const RESOLVE: &str =
+    "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id isResolved } } }";
 
 /// Review to submit. It never approves a pull request; approval is reserved for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +140,34 @@ impl GitHubReader {
         }
         Ok(requests)
     }
+
+    /// Lists the submitted reviews of a pull request, oldest first, with their comments on lines; the first
+    /// 100 of each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestReview>, Error> {
+        let client = self.clients.of(repository)?;
+        let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
+        let reviews: Vec<WireReview> = client
+            .get_again(repository, AccessKind::Look, &path("reviews"))
+            .await?;
+        // Comments on lines belong to reviews, so the second request is needless without one.
+        if reviews.is_empty() {
+            return Ok(Vec::new());
+        }
+        let comments: Vec<WireLineComment> = client
+            .get_again(repository, AccessKind::Look, &path("comments"))
+            .await?;
+        Ok(reviews
+            .into_iter()
+            .filter_map(|review| review.into_review(&comments))
+            .collect())
+    }
 }
 
 async fn changed_files(
@@ -152,7 +189,13 @@ async fn changed_files(
     Ok(files)
 }
 
-impl GitHubWriter {
+/// Writer of reviews, their threads and requests; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ReviewWriter {
+    pub(crate) clients: GitHubClients,
+}
+
+impl ReviewWriter {
     /// Lists the first 300 files that a pull request changes.
     ///
     /// # Errors
@@ -194,5 +237,116 @@ impl GitHubWriter {
         let client = self.clients.of(repository)?;
         let made: CreatedReview = client.write(repository, GitHubMethod::Post, &path, &body).await?;
         Ok(made.id)
+    }
+
+    /// Lists the first 100 submitted reviews of a pull request, oldest first, without their comments.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn reviews(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestReview>, Error> {
+        let path = format!("/pulls/{number}/reviews?per_page={PAGE}");
+        let client = self.clients.of(repository)?;
+        let found: Vec<WireReview> = client.get(repository, AccessKind::Write, &path).await?;
+        Ok(found
+            .into_iter()
+            .filter_map(|review| review.into_review(&[]))
+            .collect())
+    }
+
+    /// Requests reviews from users; present requests stay.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when one of them is the author or not a collaborator.
+    pub async fn request_reviewers(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        logins: &[String],
+    ) -> Result<(), Error> {
+        let path = format!("/pulls/{number}/requested_reviewers");
+        let client = self.clients.of(repository)?;
+        let body = json!({ "reviewers": logins });
+        let _: serde_json::Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
+        Ok(())
+    }
+
+    /// Lists the first 100 comments on lines of a pull request.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn line_comments(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<ReviewLineComment>, Error> {
+        let path = format!("/pulls/{number}/comments?per_page={PAGE}");
+        let client = self.clients.of(repository)?;
+        let found: Vec<WireLineComment> = client.get(repository, AccessKind::Write, &path).await?;
+        Ok(found.into_iter().map(ReviewLineComment::from).collect())
+    }
+
+    /// Replies to a review's comment on a line.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the comment is missing.
+    pub async fn reply(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        comment: u64,
+        body: &str,
+    ) -> Result<GitHubCommentId, Error> {
+        let path = format!("/pulls/{number}/comments/{comment}/replies");
+        let client = self.clients.of(repository)?;
+        let made: WireGitHubComment = client
+            .write(repository, GitHubMethod::Post, &path, &json!({ "body": body }))
+            .await?;
+        Ok(GitHubCommentId(made.id))
+    }
+
+    /// Finds the unresolved review thread that this comment began, by its GraphQL id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn open_thread(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        comment: u64,
+    ) -> Result<Option<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let variables = json!({ "number": number });
+        let data = client
+            .query(repository, AccessKind::Write, THREADS, variables)
+            .await?;
+        let threads = &data["repository"]["pullRequest"]["reviewThreads"]["nodes"];
+        let mut threads = threads.as_array().into_iter().flatten();
+        let is_it = |thread: &&Value| {
+            thread["comments"]["nodes"][0]["databaseId"].as_u64() == Some(comment)
+                && thread["isResolved"] == false
+        };
+        Ok(threads
+            .find(is_it)
+            .and_then(|thread| thread["id"].as_str())
+            .map(str::to_owned))
+    }
+
+    /// Resolves a review thread; a resolved one stays resolved.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when GitHub may have resolved it; otherwise any [`Error`].
+    pub async fn resolve_thread(&self, repository: &RepositoryName, thread: &str) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
+        let resolved = client.graphql(
+            repository,
+            AccessKind::MarkReady,
+            RESOLVE,
+            json!({ "id": thread }),
+        );
+        resolved.await.map(drop)
     }
 }

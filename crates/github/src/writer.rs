@@ -3,28 +3,27 @@
 use std::collections::BTreeMap;
 
 use domain::{CommitId, InstanceName, RepositoryName};
-use serde_json::{Value, json};
 
 use crate::{
-    AccountIdentity, Error, GatePolicy, GitHubComment, GitHubCommentId, GitHubRepository, GitRemote,
-    PullRequest, Settings,
-    client::{GitHubClients, GitHubMethod, encode_path},
+    AccountIdentity, CheckWriter, CommentWriter, DiscussionWriter, Error, GatePolicy, GitHubRepository,
+    GitRemote, IssueWriter, ProjectWriter, PullRequestWriter, ReviewWriter, Settings,
+    client::{GitHubClients, encode_path},
     permissions::AccessKind,
-    wire::{WireGitHubComment, WirePullRequest, WireRef},
+    wire::WireRef,
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
-const MAX_COMMENT_PAGES: usize = 20;
-
-const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
-    { pullRequest { id isDraft } } }";
-
-/// Writer of GitHub; cheap to clone. Reads are tried up to three times, writes once: after
-/// [`Error::Unknown`], read the state before the next write.
+/// Writer of GitHub, with one part for each subject; cheap to clone. Reads are tried up to three times, writes
+/// once: after [`Error::Unknown`], read the state before the next write.
 #[derive(Clone, Debug)]
 pub struct GitHubWriter {
     pub(crate) clients: GitHubClients,
+    pull_requests: PullRequestWriter,
+    reviews: ReviewWriter,
+    issues: IssueWriter,
+    comments: CommentWriter,
+    discussions: DiscussionWriter,
+    checks: CheckWriter,
+    projects: ProjectWriter,
 }
 
 impl GitHubWriter {
@@ -46,9 +45,7 @@ impl GitHubWriter {
         settings: Option<&Settings>,
         others: &BTreeMap<InstanceName, Settings>,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            clients: GitHubClients::new(settings, others, "writer", None)?,
-        })
+        GitHubClients::new(settings, others, "writer", None).map(Self::of)
     }
 
     /// Creates a writer that consults the gate before each request and reports the limits of each answer to
@@ -61,9 +58,69 @@ impl GitHubWriter {
         others: &BTreeMap<InstanceName, Settings>,
         gated: &GatePolicy,
     ) -> Result<Self, Error> {
-        Ok(Self {
-            clients: GitHubClients::new(settings, others, "writer", Some(gated))?,
-        })
+        GitHubClients::new(settings, others, "writer", Some(gated)).map(Self::of)
+    }
+
+    fn of(clients: GitHubClients) -> Self {
+        Self {
+            pull_requests: PullRequestWriter {
+                clients: clients.clone(),
+            },
+            reviews: ReviewWriter {
+                clients: clients.clone(),
+            },
+            issues: IssueWriter {
+                clients: clients.clone(),
+            },
+            comments: CommentWriter {
+                clients: clients.clone(),
+            },
+            discussions: DiscussionWriter {
+                clients: clients.clone(),
+            },
+            checks: CheckWriter {
+                clients: clients.clone(),
+            },
+            projects: ProjectWriter {
+                clients: clients.clone(),
+            },
+            clients,
+        }
+    }
+
+    /// Pull requests: opening, finding, and the draft state.
+    pub const fn pull_requests(&self) -> &PullRequestWriter {
+        &self.pull_requests
+    }
+
+    /// Reviews of pull requests, with their threads and requests.
+    pub const fn reviews(&self) -> &ReviewWriter {
+        &self.reviews
+    }
+
+    /// Issues, with their assignees, labels, types and sub-issues.
+    pub const fn issues(&self) -> &IssueWriter {
+        &self.issues
+    }
+
+    /// Comments on issues and pull requests, and reactions.
+    pub const fn comments(&self) -> &CommentWriter {
+        &self.comments
+    }
+
+    /// Discussions and the comments in them.
+    pub const fn discussions(&self) -> &DiscussionWriter {
+        &self.discussions
+    }
+
+    /// Check runs, reruns of jobs, and required checks.
+    pub const fn checks(&self) -> &CheckWriter {
+        &self.checks
+    }
+
+    /// Fields of projects.
+    pub const fn projects(&self) -> &ProjectWriter {
+        &self.projects
     }
 
     /// Returns the URL and token with which git fetches the repository.
@@ -99,32 +156,6 @@ impl GitHubWriter {
             .await
     }
 
-    /// Reads one pull request.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when no pull request has that number.
-    pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
-        self.clients
-            .of(repository)?
-            .pull_request(repository, AccessKind::Write, number)
-            .await
-    }
-
-    /// Finds the pull request from that branch of the repository: an open one first, otherwise the newest.
-    ///
-    /// # Errors
-    /// [`Error`] when GitHub cannot be read.
-    pub async fn find_pull_request_by_head(
-        &self,
-        repository: &RepositoryName,
-        branch: &str,
-    ) -> Result<Option<PullRequest>, Error> {
-        self.clients
-            .of(repository)?
-            .find_pull_request_by_head(repository, AccessKind::Write, branch)
-            .await
-    }
-
     /// Reads the commit at the head of a branch; `None` when the branch is missing.
     ///
     /// # Errors
@@ -144,180 +175,12 @@ impl GitHubWriter {
         Ok(found.map(|found| found.object.sha))
     }
 
-    /// Opens a pull request from a branch of the same repository.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] when a pull request for that branch is open already, [`Error::Rejected`] when
-    /// GitHub refuses it, e.g. without commits between the branches.
-    pub async fn create_pull_request(
-        &self,
-        repository: &RepositoryName,
-        head: &str,
-        base: &str,
-        title: &str,
-        body: &str,
-        draft: bool,
-    ) -> Result<PullRequest, Error> {
-        let body = json!({ "head": head, "base": base, "title": title, "body": body, "draft": draft });
-        let made: WirePullRequest = self
-            .clients
-            .of(repository)?
-            .write(repository, GitHubMethod::Post, "/pulls", &body)
-            .await?;
-        Ok(made.into())
-    }
-
-    /// Ends a pull request's draft state; `node_id` is [`PullRequest::node_id`]. A pull request that is not a
-    /// draft is no error.
-    ///
-    /// # Errors
-    /// [`Error::Rejected`] when GitHub refuses, e.g. because the pull request is closed.
-    pub async fn mark_ready(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        node_id: &str,
-    ) -> Result<(), Error> {
-        match self
-            .clients
-            .of(repository)?
-            .graphql(
-                repository,
-                AccessKind::MarkReady,
-                MARK_READY,
-                json!({ "id": node_id }),
-            )
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(Error::Rejected { detail }) => {
-                // GitHub also refuses a pull request that is ready already, which may be the result of an
-                // earlier call.
-                let now = self
-                    .clients
-                    .of(repository)?
-                    .pull_request(repository, AccessKind::Write, number)
-                    .await?;
-                if now.draft {
-                    Err(Error::Rejected { detail })
-                } else {
-                    Ok(())
-                }
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Adds a comment to an issue or pull request and returns its id.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when no issue or pull request has that number.
-    pub async fn comment(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        body: &str,
-    ) -> Result<GitHubCommentId, Error> {
-        let path = format!("/issues/{number}/comments");
-        let made: WireGitHubComment = self
-            .clients
-            .of(repository)?
-            .write(repository, GitHubMethod::Post, &path, &json!({ "body": body }))
-            .await?;
-        Ok(GitHubCommentId(made.id))
-    }
-
     /// Login of the account that writes at an instance.
     ///
     /// # Errors
     /// [`Error`] of the first call, which requests the login from GitHub.
     pub async fn login(&self, instance: Option<&InstanceName>) -> Result<String, Error> {
         self.clients.on(instance)?.our_login().await
-    }
-
-    /// Lists the comments of an issue or pull request, oldest first; at most 2,000.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when no issue or pull request has that number.
-    pub async fn list_comments(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-    ) -> Result<Vec<GitHubComment>, Error> {
-        let us = self.clients.of(repository)?.our_login().await?;
-        let our_app = self.clients.of(repository)?.app_id();
-        let mut comments = Vec::new();
-        for page in 1..=MAX_COMMENT_PAGES {
-            let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
-            let found: Vec<WireGitHubComment> = self
-                .clients
-                .of(repository)?
-                .get(repository, AccessKind::Write, &path)
-                .await?;
-            let last = found.len() < PAGE;
-            comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
-            if last {
-                break;
-            }
-        }
-        Ok(comments)
-    }
-
-    /// Replaces the text of a comment.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the comment was deleted.
-    pub async fn update_comment(
-        &self,
-        repository: &RepositoryName,
-        comment: GitHubCommentId,
-        body: &str,
-    ) -> Result<(), Error> {
-        let path = format!("/issues/comments/{comment}");
-        let _: Value = self
-            .clients
-            .of(repository)?
-            .write(repository, GitHubMethod::Patch, &path, &json!({ "body": body }))
-            .await?;
-        Ok(())
-    }
-
-    /// Deletes a comment of our account.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
-    /// wrote it.
-    pub async fn delete_comment(
-        &self,
-        repository: &RepositoryName,
-        comment: GitHubCommentId,
-    ) -> Result<(), Error> {
-        let path = format!("/issues/comments/{comment}");
-        self.clients.of(repository)?.delete(repository, &path).await
-    }
-
-    /// Adds labels to an issue or pull request; its present labels stay.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when no issue or pull request has that number.
-    pub async fn add_labels(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-        labels: &[String],
-    ) -> Result<(), Error> {
-        let path = format!("/issues/{number}/labels");
-        let _: Value = self
-            .clients
-            .of(repository)?
-            .write(
-                repository,
-                GitHubMethod::Post,
-                &path,
-                &json!({ "labels": labels }),
-            )
-            .await?;
-        Ok(())
     }
 
     /// Reads the identity and permissions of the default instance's credentials.

@@ -73,6 +73,7 @@ impl Hub {
     async fn draft(&self, branch: &str) -> github::PullRequest {
         self.branch(branch);
         self.writer
+            .pull_requests()
             .create_pull_request(&build_shop_name(), branch, "main", "ENG-1 Login", "Body", true)
             .await
             .unwrap()
@@ -110,6 +111,7 @@ async fn draft_is_opened_found_and_marked_ready() {
 
     let found = hub
         .writer
+        .pull_requests()
         .find_pull_request_by_head(&build_shop_name(), "feat/ENG-1-login")
         .await
         .unwrap()
@@ -117,6 +119,7 @@ async fn draft_is_opened_found_and_marked_ready() {
     assert_eq!(found.number, made.number);
     assert_eq!(
         hub.writer
+            .pull_requests()
             .find_pull_request_by_head(&build_shop_name(), "feat/ENG-1")
             .await
             .unwrap(),
@@ -124,6 +127,7 @@ async fn draft_is_opened_found_and_marked_ready() {
     );
 
     hub.writer
+        .pull_requests()
         .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
@@ -143,6 +147,7 @@ async fn second_pull_request_of_branch_conflicts() {
     hub.draft("feat/x").await;
     let again = hub
         .writer
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "feat/x", "main", "again", "", true)
         .await
         .unwrap_err();
@@ -157,12 +162,14 @@ async fn pull_request_is_found_after_lost_answer() {
         .fail_next(ServiceFault::new("/pulls", 1, 502).on("POST").after_effect());
     let lost = hub
         .writer
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await
         .unwrap_err();
     assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
     assert!(
         hub.writer
+            .pull_requests()
             .find_pull_request_by_head(&build_shop_name(), "feat/x")
             .await
             .unwrap()
@@ -178,16 +185,19 @@ async fn own_comments_are_distinguished_from_users() {
     hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
     let id = hub
         .writer
+        .comments()
         .comment(&build_shop_name(), number, "first")
         .await
         .unwrap();
     hub.writer
+        .comments()
         .update_comment(&build_shop_name(), id, "second")
         .await
         .unwrap();
 
     let comments = hub
         .writer
+        .comments()
         .list_comments(&build_shop_name(), number)
         .await
         .unwrap();
@@ -227,13 +237,19 @@ async fn only_own_comment_is_deleted() {
     let number = hub.draft("feat/x").await.number;
     let ours = hub
         .writer
+        .comments()
         .comment(&build_shop_name(), number, "first")
         .await
         .unwrap();
-    hub.writer.delete_comment(&build_shop_name(), ours).await.unwrap();
+    hub.writer
+        .comments()
+        .delete_comment(&build_shop_name(), ours)
+        .await
+        .unwrap();
     assert_eq!(hub.hub.comments("acme/shop", number), []);
     let again = hub
         .writer
+        .comments()
         .delete_comment(&build_shop_name(), ours)
         .await
         .unwrap_err();
@@ -242,6 +258,7 @@ async fn only_own_comment_is_deleted() {
     let theirs = hub.hub.comment_as("acme/shop", number, "mia", "Nice").unwrap();
     let theirs = hub
         .writer
+        .comments()
         .delete_comment(&build_shop_name(), github::GitHubCommentId(theirs))
         .await;
     assert!(
@@ -255,6 +272,7 @@ async fn labels_are_added() {
     let hub = start_hub().await;
     let number = hub.draft("feat/x").await.number;
     hub.writer
+        .issues()
         .add_labels(&build_shop_name(), number, &["journeyman".to_owned()])
         .await
         .unwrap();
@@ -331,6 +349,7 @@ async fn merged_pull_request_is_closed_with_merger() {
     let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     hub.writer
+        .pull_requests()
         .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
@@ -456,11 +475,13 @@ async fn revoked_token_is_replaced_at_next_call() {
     hub.hub.revoke_tokens();
     hub.reader.repository(&build_shop_name()).await.unwrap();
     hub.writer
+        .comments()
         .comment(&build_shop_name(), made.number, "once")
         .await
         .unwrap();
     hub.hub.revoke_tokens();
     hub.writer
+        .pull_requests()
         .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
@@ -476,6 +497,7 @@ async fn a_missing_permission_is_named() {
     hub.hub.set_app_permissions(stand_in::WRITER_APP_ID, &less);
     let opened = hub
         .writer
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await;
     let refused = opened.unwrap_err();
@@ -505,21 +527,25 @@ async fn renamed_repository_is_followed_by_all_calls() {
         let found = hub.reader.repository(&build_shop_name()).await.unwrap();
         assert_eq!(found.name.to_string(), "acme-inc/store");
         hub.writer
+            .comments()
             .comment(&build_shop_name(), before.number, "moved")
             .await
             .unwrap();
         assert_eq!(hub.hub.comments("acme-inc/store", before.number).len(), 1);
         let made = hub
             .writer
+            .pull_requests()
             .create_pull_request(&build_shop_name(), "feat/after", "main", "t", "", true)
             .await
             .unwrap();
         hub.writer
+            .pull_requests()
             .mark_ready(&build_shop_name(), made.number, &made.node_id)
             .await
             .unwrap();
         let known = hub
             .writer
+            .pull_requests()
             .find_pull_request_by_head(&build_shop_name(), "feat/after")
             .await;
         assert_eq!(known.unwrap().unwrap().number, made.number);
@@ -540,6 +566,7 @@ async fn new_writer_finds_pull_request_after_rename() {
     ] {
         let writer = GitHubWriter::new(&settings).unwrap();
         let found = writer
+            .pull_requests()
             .find_pull_request_by_head(&build_shop_name(), "feat/x")
             .await
             .unwrap();
@@ -553,6 +580,7 @@ async fn personal_token_replaces_app() {
     let writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     hub.branch("feat/x");
     writer
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "feat/x", "main", "t", "", true)
         .await
         .unwrap();
@@ -582,6 +610,7 @@ async fn refusals_are_told_apart() {
     let number = hub.draft("feat/x").await.number;
     let reader_as_writer = GitHubWriter::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let forbidden = reader_as_writer
+        .comments()
         .comment(&build_shop_name(), number, "x")
         .await
         .unwrap_err();
@@ -591,6 +620,7 @@ async fn refusals_are_told_apart() {
         .fail_next(ServiceFault::new("/comments", 1, 429).on("POST"));
     let limited = hub
         .writer
+        .comments()
         .comment(&build_shop_name(), number, "x")
         .await
         .unwrap_err();
@@ -789,11 +819,13 @@ async fn reviews_include_comments_and_accept_replies() {
     assert_eq!(texts, ["Why?", "Round it."]);
     let first = reviews[0].comments[0].id;
     hub.writer
+        .reviews()
         .reply(&build_shop_name(), made.number, first, "Because.")
         .await
         .unwrap();
     let said = hub
         .writer
+        .reviews()
         .line_comments(&build_shop_name(), made.number)
         .await
         .unwrap();
@@ -804,24 +836,29 @@ async fn reviews_include_comments_and_accept_replies() {
     assert_eq!(reply.body, "Because.");
     let lost = hub
         .writer
+        .reviews()
         .reply(&build_shop_name(), made.number, 1, "x")
         .await
         .unwrap_err();
     assert!(matches!(lost, Error::NotFound { .. }), "{lost}");
     let rita = ["rita".to_owned()];
     hub.writer
+        .reviews()
         .request_reviewers(&build_shop_name(), made.number, &rita)
         .await
         .unwrap();
     hub.writer
+        .pull_requests()
         .mark_ready(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     hub.writer
+        .pull_requests()
         .back_to_draft(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
     hub.writer
+        .pull_requests()
         .back_to_draft(&build_shop_name(), made.number, &made.node_id)
         .await
         .unwrap();
@@ -884,52 +921,70 @@ async fn opened_issue_becomes_sub_issue_once() {
         labels: vec!["planned".to_owned()],
     };
     let parent = writer
+        .issues()
         .create_issue(&build_shop_name(), &new("All", "m:1"))
         .await
         .unwrap();
     let part = writer
+        .issues()
         .create_issue(&build_shop_name(), &new("One", "m:2"))
         .await
         .unwrap();
     hub.hub
         .open_issue_as("acme/shop", "guest", "A copy", "m:2")
         .unwrap();
-    let found = writer.find_our_issue(&build_shop_name(), "m:2").await.unwrap();
+    let found = writer
+        .issues()
+        .find_our_issue(&build_shop_name(), "m:2")
+        .await
+        .unwrap();
     assert_eq!(
         found.as_ref(),
         Some(&part),
         "what others copied counts for nothing"
     );
     assert_eq!(
-        writer.find_our_issue(&build_shop_name(), "m:3").await.unwrap(),
+        writer
+            .issues()
+            .find_our_issue(&build_shop_name(), "m:3")
+            .await
+            .unwrap(),
         None
     );
 
     writer
+        .issues()
         .add_sub_issue(&build_shop_name(), parent.number, part.id)
         .await
         .unwrap();
     let parts = writer
+        .issues()
         .sub_issues(&build_shop_name(), parent.number)
         .await
         .unwrap();
     assert_eq!(parts, [part.number]);
     let circle = writer
+        .issues()
         .add_sub_issue(&build_shop_name(), part.number, parent.id)
         .await;
     assert!(matches!(circle, Err(Error::Rejected { .. })), "{circle:?}");
     let again = writer
+        .issues()
         .add_sub_issue(&build_shop_name(), parent.number, part.id)
         .await;
     assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
     assert_eq!(
         writer
+            .issues()
             .opened_issue(&build_shop_name(), part.number)
             .await
             .unwrap(),
         part
     );
-    let nowhere = writer.add_sub_issue(&build_shop_name(), 99, part.id).await;
+    let nowhere = writer
+        .issues()
+        .add_sub_issue(&build_shop_name(), 99, part.id)
+        .await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     hub.assert_clean();
 }
@@ -983,16 +1038,28 @@ async fn closing_and_unassigning_issue_is_idempotent() {
     hub.label_issue("acme/shop", number, "two words", "rita").unwrap();
     for _ in 0..2 {
         writer
+            .issues()
             .unassign(&build_shop_name(), number, "agent")
             .await
             .unwrap();
         writer
+            .issues()
             .remove_label(&build_shop_name(), number, "two words")
             .await
             .unwrap();
-        writer.close_issue(&build_shop_name(), number).await.unwrap();
+        writer
+            .issues()
+            .close_issue(&build_shop_name(), number)
+            .await
+            .unwrap();
     }
-    assert!(!writer.is_issue_open(&build_shop_name(), number).await.unwrap());
+    assert!(
+        !writer
+            .issues()
+            .is_issue_open(&build_shop_name(), number)
+            .await
+            .unwrap()
+    );
     let issue = hub.issue("acme/shop", number).unwrap();
     assert!(issue.assignees.is_empty() && issue.labels.is_empty());
     assert_eq!(issue.closed_as.as_deref(), Some("completed"));
@@ -1013,13 +1080,21 @@ async fn assigning_unassignable_account_returns_false() {
         ("agent", true),
     ] {
         assert_eq!(
-            writer.assign(&build_shop_name(), number, login).await.unwrap(),
+            writer
+                .issues()
+                .assign(&build_shop_name(), number, login)
+                .await
+                .unwrap(),
             can,
             "{login}"
         );
     }
     assert_eq!(
-        writer.assignees(&build_shop_name(), number).await.unwrap(),
+        writer
+            .issues()
+            .assignees(&build_shop_name(), number)
+            .await
+            .unwrap(),
         ["agent"]
     );
     assert!(hub.violations().is_empty(), "{:?}", hub.violations());
@@ -1080,9 +1155,10 @@ async fn own_check_run_is_updated_and_ignored() {
         summary: "| 1 |".to_owned(),
         passed,
     };
-    assert!(hub.writer.makes_check_runs(&build_shop_name()));
+    assert!(hub.writer.checks().makes_check_runs(&build_shop_name()));
     assert_eq!(
         hub.writer
+            .checks()
             .find_check_run(&build_shop_name(), &head)
             .await
             .unwrap(),
@@ -1090,17 +1166,20 @@ async fn own_check_run_is_updated_and_ignored() {
     );
     let made = hub
         .writer
+        .checks()
         .create_check_run(&build_shop_name(), &head, &text("1 round", false))
         .await
         .unwrap();
     assert_eq!(
         hub.writer
+            .checks()
             .find_check_run(&build_shop_name(), &head)
             .await
             .unwrap(),
         Some(made)
     );
     hub.writer
+        .checks()
         .update_check_run(&build_shop_name(), made, &text("2 rounds", true))
         .await
         .unwrap();
@@ -1118,6 +1197,7 @@ async fn own_check_run_is_updated_and_ignored() {
     );
     let unknown = hub
         .writer
+        .checks()
         .update_check_run(&build_shop_name(), 4_711, &text("3 rounds", true))
         .await;
     assert!(
@@ -1125,7 +1205,7 @@ async fn own_check_run_is_updated_and_ignored() {
         "{unknown:?}"
     );
     let by_token = GitHubWriter::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
-    assert!(!by_token.makes_check_runs(&build_shop_name()));
+    assert!(!by_token.checks().makes_check_runs(&build_shop_name()));
     hub.assert_clean();
 }
 
@@ -1133,22 +1213,37 @@ async fn own_check_run_is_updated_and_ignored() {
 async fn issue_type_requires_organization_type() {
     let Hub { hub, writer, .. } = start_hub().await;
     let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
-    assert_eq!(writer.issue_type(&build_shop_name(), number).await.unwrap(), None);
+    assert_eq!(
+        writer
+            .issues()
+            .issue_type(&build_shop_name(), number)
+            .await
+            .unwrap(),
+        None
+    );
     writer
+        .issues()
         .set_issue_type(&build_shop_name(), number, "Bug")
         .await
         .unwrap();
     assert_eq!(
         writer
+            .issues()
             .issue_type(&build_shop_name(), number)
             .await
             .unwrap()
             .as_deref(),
         Some("Bug")
     );
-    let unknown = writer.set_issue_type(&build_shop_name(), number, "Saga").await;
+    let unknown = writer
+        .issues()
+        .set_issue_type(&build_shop_name(), number, "Saga")
+        .await;
     assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
-    let nowhere = writer.set_issue_type(&build_shop_name(), 99, "Bug").await;
+    let nowhere = writer
+        .issues()
+        .set_issue_type(&build_shop_name(), 99, "Bug")
+        .await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     assert_eq!(hub.violations(), Vec::<String>::new());
 }
@@ -1164,8 +1259,8 @@ async fn project_item_is_added_once_with_fields() {
     ];
     hub.create_project("acme", 3, &fields);
     let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
-    assert!(!writer.sees_projects(&build_shop_name()));
-    let without = writer.project(&build_shop_name(), "acme", 3).await;
+    assert!(!writer.projects().sees_projects(&build_shop_name()));
+    let without = writer.projects().project(&build_shop_name(), "acme", 3).await;
     assert!(matches!(without, Err(Error::Unauthorized { .. })), "{without:?}");
 
     let settings = Settings {
@@ -1173,13 +1268,19 @@ async fn project_item_is_added_once_with_fields() {
         ..as_app(&hub, stand_in::WRITER_APP_ID)
     };
     let writer = GitHubWriter::new(&settings).unwrap();
-    assert!(writer.sees_projects(&build_shop_name()));
-    let project = writer.project(&build_shop_name(), "acme", 3).await.unwrap();
+    assert!(writer.projects().sees_projects(&build_shop_name()));
+    let project = writer
+        .projects()
+        .project(&build_shop_name(), "acme", 3)
+        .await
+        .unwrap();
     let item = writer
+        .projects()
         .put_into_project(&build_shop_name(), number, &project)
         .await
         .unwrap();
     let again = writer
+        .projects()
         .put_into_project(&build_shop_name(), number, &project)
         .await
         .unwrap();
@@ -1188,6 +1289,7 @@ async fn project_item_is_added_once_with_fields() {
         let field = project.field(name).unwrap();
         let value = field.value(text).unwrap();
         writer
+            .projects()
             .set_project_field(&build_shop_name(), &item, field, &value)
             .await
             .unwrap();
@@ -1199,10 +1301,13 @@ async fn project_item_is_added_once_with_fields() {
         assert_eq!(project.field(name).unwrap().value(text), None, "{name}");
     }
     for (owner, number) in [("acme", 4), ("nobody", 3)] {
-        let unknown = writer.project(&build_shop_name(), owner, number).await;
+        let unknown = writer.projects().project(&build_shop_name(), owner, number).await;
         assert!(matches!(unknown, Err(Error::NotFound { .. })), "{unknown:?}");
     }
-    let nowhere = writer.put_into_project(&build_shop_name(), 99, &project).await;
+    let nowhere = writer
+        .projects()
+        .put_into_project(&build_shop_name(), 99, &project)
+        .await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
     assert_eq!(hub.violations(), Vec::<String>::new());
 }
@@ -1217,6 +1322,7 @@ async fn unsuitable_token_sees_no_project() {
     };
     let refused = GitHubWriter::new(&settings)
         .unwrap()
+        .projects()
         .project(&build_shop_name(), "acme", 3)
         .await;
     assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
@@ -1237,6 +1343,7 @@ async fn required_checks_are_limited_by_reader_permissions() {
     hub.hub.require_checks("acme/shop", "main", &["test"]).unwrap();
     let may_see = hub
         .writer
+        .checks()
         .required_checks(&build_shop_name(), "main")
         .await
         .unwrap();

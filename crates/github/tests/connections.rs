@@ -122,6 +122,7 @@ async fn unconnected_github_write_is_unavailable() {
     drop(free);
     let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
+        .comments()
         .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
@@ -138,6 +139,7 @@ async fn unanswered_write_is_sent_once_and_unknown() {
     let (url, count) = start_counting_server("").await;
     let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
+        .comments()
         .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
@@ -152,6 +154,7 @@ async fn write_answered_by_bad_gateway_is_unknown() {
             .await;
     let failed = GitHubWriter::new(&build_settings(url))
         .unwrap()
+        .comments()
         .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
@@ -179,12 +182,14 @@ async fn lost_answer_to_github_write_is_unknown() {
         let (url, count) = start_counting_server(answer.leak()).await;
         let writer = GitHubWriter::new(&build_settings(url)).unwrap();
         let rest = writer
+            .comments()
             .comment(&build_shop_name(), 7, "x")
             .await
             .map(drop)
             .unwrap_err();
         // GraphQL reports refusals in the body, so that its answers are read in another place.
         let graphql = writer
+            .reviews()
             .resolve_thread(&build_shop_name(), "T_1")
             .await
             .unwrap_err();
@@ -242,6 +247,7 @@ async fn redirect_to_other_host_is_refused() {
     let (url, _) = start_counting_server(answer.leak()).await;
     let refused = GitHubWriter::new(&build_settings(url))
         .unwrap()
+        .comments()
         .comment(&build_shop_name(), 7, "x")
         .await
         .unwrap_err();
@@ -273,6 +279,7 @@ async fn a_refused_request_names_the_field() {
     .await;
     let refused = GitHubWriter::new(&build_settings(url))
         .unwrap()
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "x", "main", "t", "", true)
         .await
         .unwrap_err();
@@ -360,12 +367,20 @@ async fn limit_gate_admits_requests_and_receives_refusals() {
         let (url, count) = start_counting_server(answer).await;
         let notes = Arc::new(Notes::default());
         let writer = writer_behind(&notes, url);
-        let limited = writer.comment(&build_shop_name(), 7, "x").await.unwrap_err();
+        let limited = writer
+            .comments()
+            .comment(&build_shop_name(), 7, "x")
+            .await
+            .unwrap_err();
         assert!(
             matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 90),
             "{limited}"
         );
-        let held_back = writer.comment(&build_shop_name(), 7, "x").await.unwrap_err();
+        let held_back = writer
+            .comments()
+            .comment(&build_shop_name(), 7, "x")
+            .await
+            .unwrap_err();
         assert!(
             matches!(held_back, Error::HeldBack { retry_after } if retry_after.as_secs() == 90),
             "{held_back}"
@@ -398,6 +413,7 @@ async fn limit_gate_receives_quota_of_successful_answers() {
     let writer = writer_behind(&notes, url);
     assert!(
         writer
+            .pull_requests()
             .find_pull_request_by_head(&build_shop_name(), "x")
             .await
             .unwrap()

@@ -73,19 +73,19 @@ calls! {
     "review requests": |hub| hub.reader.review_requests(&build_shop_name(), PULL);
     "discussions": |hub| hub.reader.changed_discussions(&build_shop_name());
     "writer's repository": |hub| hub.writer.repository(&build_shop_name());
-    "writer's pull request": |hub| hub.writer.pull_request(&build_shop_name(), PULL);
-    "writer's by head": |hub| hub.writer.find_pull_request_by_head(&build_shop_name(), "fix/1");
+    "writer's pull request": |hub| hub.writer.pull_requests().pull_request(&build_shop_name(), PULL);
+    "writer's by head": |hub| hub.writer.pull_requests().find_pull_request_by_head(&build_shop_name(), "fix/1");
     "branch head": |hub| hub.writer.branch_head(&build_shop_name(), "main");
-    "comments": |hub| hub.writer.list_comments(&build_shop_name(), ISSUE);
+    "comments": |hub| hub.writer.comments().list_comments(&build_shop_name(), ISSUE);
     "login": |hub| hub.writer.login(None);
-    "issue open": |hub| hub.writer.is_issue_open(&build_shop_name(), ISSUE);
-    "assignees": |hub| hub.writer.assignees(&build_shop_name(), ISSUE);
-    "issue type": |hub| hub.writer.issue_type(&build_shop_name(), ISSUE);
-    "our issue": |hub| hub.writer.find_our_issue(&build_shop_name(), "x");
-    "opened issue": |hub| hub.writer.opened_issue(&build_shop_name(), ISSUE);
-    "sub issues": |hub| hub.writer.sub_issues(&build_shop_name(), ISSUE);
-    "line comments": |hub| hub.writer.line_comments(&build_shop_name(), PULL);
-    "check run": |hub| hub.writer.find_check_run(&build_shop_name(), &hub.head);
+    "issue open": |hub| hub.writer.issues().is_issue_open(&build_shop_name(), ISSUE);
+    "assignees": |hub| hub.writer.issues().assignees(&build_shop_name(), ISSUE);
+    "issue type": |hub| hub.writer.issues().issue_type(&build_shop_name(), ISSUE);
+    "our issue": |hub| hub.writer.issues().find_our_issue(&build_shop_name(), "x");
+    "opened issue": |hub| hub.writer.issues().opened_issue(&build_shop_name(), ISSUE);
+    "sub issues": |hub| hub.writer.issues().sub_issues(&build_shop_name(), ISSUE);
+    "line comments": |hub| hub.writer.reviews().line_comments(&build_shop_name(), PULL);
+    "check run": |hub| hub.writer.checks().find_check_run(&build_shop_name(), &hub.head);
 }
 
 fn build_shop_name() -> RepositoryName {
@@ -119,6 +119,7 @@ async fn start_hub() -> Hub {
     let reader = GitHubReader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
     let writer = GitHubWriter::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
     writer
+        .pull_requests()
         .create_pull_request(&build_shop_name(), "fix/1", "main", "ENG-1 Login", "Body", true)
         .await
         .unwrap();
@@ -214,6 +215,7 @@ async fn github_write_answered_by_page_is_unknown() {
     );
     let failed = hub
         .writer
+        .comments()
         .comment(&build_shop_name(), ISSUE, "x")
         .await
         .unwrap_err();

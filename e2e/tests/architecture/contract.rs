@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::{find_repository_root, production_lines, rust_files};
 
-/// Returns the calls of a client's file: account (`reader` or `writer`) and name.
+/// Returns the calls of a client's file: account (`reader` or `writer`, with the part of the writer) and name.
 fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
     let mut whose = None;
     let mut found = Vec::new();
@@ -12,8 +12,18 @@ fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
         match line.as_str() {
             "impl GitHubReader {" | "impl JiraReader {" => whose = Some("reader"),
             "impl GitHubWriter {" | "impl JiraWriter {" => whose = Some("writer"),
+            "impl PullRequestWriter {" => whose = Some("writer.pull_requests()"),
+            "impl ReviewWriter {" => whose = Some("writer.reviews()"),
+            "impl IssueWriter {" => whose = Some("writer.issues()"),
+            "impl CommentWriter {" => whose = Some("writer.comments()"),
+            "impl DiscussionWriter {" => whose = Some("writer.discussions()"),
+            "impl CheckWriter {" => whose = Some("writer.checks()"),
+            "impl ProjectWriter {" => whose = Some("writer.projects()"),
             "}" => whose = None,
-            _ => {}
+            line => assert!(
+                !(line.starts_with("impl ") && line.ends_with("Writer {")),
+                "a writer that no accessor of the list returns: {line}"
+            ),
         }
         let name = line.strip_prefix("    pub async fn ");
         let name = name.and_then(|line| line.split(['(', '<']).next());

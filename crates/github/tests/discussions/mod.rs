@@ -30,7 +30,11 @@ async fn discussion_is_read_with_threads() {
         .unwrap();
     let read = hub.reader.discussion(&build_shop_name(), number).await.unwrap();
     assert_eq!(
-        hub.writer.discussion(&build_shop_name(), number).await.unwrap(),
+        hub.writer
+            .discussions()
+            .discussion(&build_shop_name(), number)
+            .await
+            .unwrap(),
         read
     );
     assert_eq!(
@@ -62,18 +66,26 @@ async fn only_own_discussion_comments_are_changed() {
         .hub
         .discuss_as("acme/shop", number, "sam", "Up.", None)
         .unwrap();
-    let read = hub.writer.discussion(&build_shop_name(), number).await.unwrap();
+    let read = hub
+        .writer
+        .discussions()
+        .discussion(&build_shop_name(), number)
+        .await
+        .unwrap();
     let beside = read.comments[0].node_id.clone();
     let own = hub
         .writer
+        .discussions()
         .comment_on_discussion(&build_shop_name(), number, None, "A thread of our own")
         .await
         .unwrap();
     hub.writer
+        .discussions()
         .comment_on_discussion(&build_shop_name(), number, Some(&beside), "A reply")
         .await
         .unwrap();
     hub.writer
+        .discussions()
         .update_discussion_comment(&build_shop_name(), &own, "Other words")
         .await
         .unwrap();
@@ -86,16 +98,19 @@ async fn only_own_discussion_comments_are_changed() {
     assert_eq!(ours, [("Other words", None), ("A reply", Some(theirs))]);
 
     hub.writer
+        .discussions()
         .delete_discussion_comment(&build_shop_name(), &own)
         .await
         .unwrap();
     let again = hub
         .writer
+        .discussions()
         .delete_discussion_comment(&build_shop_name(), &own)
         .await;
     assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
     let gone = hub
         .writer
+        .discussions()
         .update_discussion_comment(&build_shop_name(), &own, "x")
         .await;
     assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
@@ -103,6 +118,7 @@ async fn only_own_discussion_comments_are_changed() {
     hub.assert_clean();
     let refused = hub
         .writer
+        .discussions()
         .delete_discussion_comment(&build_shop_name(), &beside)
         .await;
     assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
@@ -114,24 +130,36 @@ async fn answer_is_marked_in_answerable_category_only() {
     let (asked, talked) = (open_discussion(&hub, "Q&A"), open_discussion(&hub, "General"));
     let say = async |number| {
         hub.writer
+            .discussions()
             .comment_on_discussion(&build_shop_name(), number, None, "Up.")
             .await
             .unwrap()
     };
     let (answer, word) = (say(asked).await, say(talked).await);
     for _ in 0..2 {
-        hub.writer.mark_answer(&build_shop_name(), &answer).await.unwrap();
+        hub.writer
+            .discussions()
+            .mark_answer(&build_shop_name(), &answer)
+            .await
+            .unwrap();
     }
-    let read = hub.writer.discussion(&build_shop_name(), asked).await.unwrap();
+    let read = hub
+        .writer
+        .discussions()
+        .discussion(&build_shop_name(), asked)
+        .await
+        .unwrap();
     assert_eq!(read.answer, Some(answer));
     let refused = hub
         .writer
+        .discussions()
         .mark_answer(&build_shop_name(), &word)
         .await
         .unwrap_err();
     assert!(matches!(refused, Error::Rejected { .. }), "{refused}");
 
     hub.writer
+        .discussions()
         .close_discussion(&build_shop_name(), &read.node_id)
         .await
         .unwrap();
@@ -144,6 +172,7 @@ async fn answer_is_marked_in_answerable_category_only() {
     );
     let again = hub
         .writer
+        .discussions()
         .close_discussion(&build_shop_name(), &read.node_id)
         .await;
     assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
@@ -201,7 +230,7 @@ async fn repeated_reaction_is_added_once() {
         (in_discussion, ReactedObject::DiscussionComment(talk)),
     ] {
         for reaction in [ReactionKind::Eyes, ReactionKind::Eyes, ReactionKind::Rocket] {
-            hub.writer.react(&to, reaction).await.unwrap();
+            hub.writer.comments().react(&to, reaction).await.unwrap();
         }
         assert_eq!(
             hub.hub.reactions("acme/shop", shown),
@@ -213,7 +242,12 @@ async fn repeated_reaction_is_added_once() {
         repository: build_shop_name(),
         id: 1,
     };
-    let refused = hub.writer.react(&missing, ReactionKind::Eyes).await.unwrap_err();
+    let refused = hub
+        .writer
+        .comments()
+        .react(&missing, ReactionKind::Eyes)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
     hub.assert_clean();
 }
@@ -227,6 +261,7 @@ async fn discussion_comment_without_id_is_unknown() {
         .fail_next(fault.after_effect().page("application/json", "{\"data\": {}}"));
     let lost = hub
         .writer
+        .discussions()
         .comment_on_discussion(&build_shop_name(), number, None, "Once")
         .await
         .unwrap_err();

@@ -30,6 +30,7 @@ async fn pull_request_files_and_commits_are_listed() {
         .unwrap();
     assert_eq!(
         hub.writer
+            .reviews()
             .changed_files(&build_shop_name(), number)
             .await
             .unwrap(),
@@ -74,15 +75,22 @@ async fn review_is_submitted_with_all_comments() {
     };
     let elsewhere = hub
         .writer
+        .reviews()
         .submit_review(&build_shop_name(), number, &review(9))
         .await;
     assert!(matches!(elsewhere, Err(Error::Rejected { .. })), "{elsewhere:?}");
     let id = hub
         .writer
+        .reviews()
         .submit_review(&build_shop_name(), number, &review(1))
         .await
         .unwrap();
-    let reviews = hub.writer.reviews(&build_shop_name(), number).await.unwrap();
+    let reviews = hub
+        .writer
+        .reviews()
+        .reviews(&build_shop_name(), number)
+        .await
+        .unwrap();
     let ours: Vec<(u64, &str)> = reviews
         .iter()
         .map(|review| (review.id, review.author.as_str()))
@@ -132,6 +140,7 @@ async fn review_requests_are_read_and_threads_resolved() {
         .unwrap();
     let open = async || {
         hub.writer
+            .reviews()
             .open_thread(&build_shop_name(), made.number, comment)
             .await
             .unwrap()
@@ -139,6 +148,7 @@ async fn review_requests_are_read_and_threads_resolved() {
     let thread = open().await.unwrap();
     for _ in 0..2 {
         hub.writer
+            .reviews()
             .resolve_thread(&build_shop_name(), &thread)
             .await
             .unwrap();
@@ -147,12 +157,14 @@ async fn review_requests_are_read_and_threads_resolved() {
     assert_eq!(hub.hub.resolved("acme/shop", made.number).unwrap(), [comment]);
     let none = hub
         .writer
+        .reviews()
         .open_thread(&build_shop_name(), made.number, 1)
         .await
         .unwrap();
     assert_eq!(none, None);
     let missing = hub
         .writer
+        .reviews()
         .resolve_thread(&build_shop_name(), "PRRT_1")
         .await
         .unwrap_err();
@@ -165,6 +177,7 @@ async fn required_checks_come_from_branch_and_rulesets() {
     let hub = start_hub().await;
     let required = async |branch: &str| {
         hub.writer
+            .checks()
             .required_checks(&build_shop_name(), branch)
             .await
             .unwrap()
@@ -195,13 +208,20 @@ async fn rerun_of_failed_jobs_increments_attempt() {
     hub.hub.run_checks("acme/shop", head, &red).unwrap();
     let checks = hub.reader.checks(&build_shop_name(), &made.head).await.unwrap();
     let run = parse_run_id(&checks[0].url).unwrap();
-    let now = async || hub.writer.workflow_run(&build_shop_name(), run).await.unwrap();
+    let now = async || {
+        hub.writer
+            .checks()
+            .workflow_run(&build_shop_name(), run)
+            .await
+            .unwrap()
+    };
     let first = now().await;
     assert_eq!(
         (first.head, first.attempt, first.is_complete),
         (made.head.clone(), 1, true)
     );
     hub.writer
+        .checks()
         .rerun_failed_jobs(&build_shop_name(), run)
         .await
         .unwrap();
@@ -209,11 +229,17 @@ async fn rerun_of_failed_jobs_increments_attempt() {
     assert_eq!((second.attempt, second.is_complete), (2, false));
     let again = hub
         .writer
+        .checks()
         .rerun_failed_jobs(&build_shop_name(), run)
         .await
         .unwrap_err();
     assert!(matches!(again, Error::Forbidden { .. }), "{again}");
-    let missing = hub.writer.workflow_run(&build_shop_name(), 1).await.unwrap_err();
+    let missing = hub
+        .writer
+        .checks()
+        .workflow_run(&build_shop_name(), 1)
+        .await
+        .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
@@ -228,6 +254,7 @@ async fn accounts_have_logins_and_payloads_are_readable() {
     let made = hub.draft("feat/x").await;
     let read = hub
         .writer
+        .pull_requests()
         .pull_request(&build_shop_name(), made.number)
         .await
         .unwrap();
