@@ -127,7 +127,7 @@ impl ReportPerformer {
         let ticket = &asked.report.ticket;
         let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.receipts, event);
         let rounds = self.change_board(ticket, fence, noted).await?.rounds;
-        let can = |on: &ShownOn| self.outside.github.makes_check_runs(&on.repository);
+        let can = |on: &ShownOn| self.outside.github.checks().makes_check_runs(&on.repository);
         let Some(on) = rounds.shown_on(repository).filter(can) else {
             return Ok(SettledEffect {
                 receipts: EffectReceipts::default(),

@@ -188,9 +188,14 @@ impl PullRequestOpener {
         let repository = &ground.draft.repository;
         let marked = retry_call(ProblemKind::MarkReadyFailed.retries(), || async {
             // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
-            let now = self.github.pull_request(repository, open.number).await?;
+            let now = self
+                .github
+                .pull_requests()
+                .pull_request(repository, open.number)
+                .await?;
             Ok(self
                 .github
+                .pull_requests()
                 .mark_ready(repository, open.number, &now.node_id)
                 .await?)
         });

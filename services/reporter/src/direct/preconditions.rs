@@ -171,6 +171,7 @@ impl PullRequestOpener {
         let repository = &draft.repository;
         let found = self
             .github
+            .pull_requests()
             .find_pull_request_by_head(repository, &draft.branch)
             .await?;
         let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {

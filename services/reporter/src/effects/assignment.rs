@@ -35,9 +35,12 @@ impl OutboundEffect for AssignTicket {
     ) -> Result<Option<Self::Output>, EffectError> {
         let is_taken = match &self.ticket {
             TicketKey::Jira { .. } => outside.jira.assignee(&self.ticket).await?.is_some(),
-            TicketKey::GitHub { repository, number } => {
-                !outside.github.assignees(repository, *number).await?.is_empty()
-            }
+            TicketKey::GitHub { repository, number } => !outside
+                .github
+                .issues()
+                .assignees(repository, *number)
+                .await?
+                .is_empty(),
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => true,
         };
         Ok(is_taken.then_some(()))
@@ -61,7 +64,13 @@ impl OutboundEffect for AssignTicket {
                 None => false,
             },
             TicketKey::GitHub { repository, number } => match on_github(outside, repository, &rules).await? {
-                Some(login) => outside.github.assign(repository, *number, &login).await?,
+                Some(login) => {
+                    outside
+                        .github
+                        .issues()
+                        .assign(repository, *number, &login)
+                        .await?
+                }
                 None => false,
             },
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(()),
@@ -183,10 +192,10 @@ async fn give_back(
     let asking = Some(&issues.assignee).filter(|login| !login.is_empty());
     let also = given.as_ref().filter(|login| !issues.is_assignee(login));
     for login in asking.into_iter().chain(also) {
-        github.unassign(repository, number, login).await?;
+        github.issues().unassign(repository, number, login).await?;
     }
     for label in &issues.labels {
-        github.remove_label(repository, number, label).await?;
+        github.issues().remove_label(repository, number, label).await?;
     }
     Ok(())
 }

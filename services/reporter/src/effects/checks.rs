@@ -45,7 +45,11 @@ impl OutboundEffect for RerunChecks {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        let now = outside.github.pull_request(repository, *number).await?;
+        let now = outside
+            .github
+            .pull_requests()
+            .pull_request(repository, *number)
+            .await?;
         if now.head != self.head {
             return Ok(Some(of_another_commit()));
         }
@@ -67,7 +71,7 @@ impl RerunChecks {
     /// nothing.
     async fn again(&self, outside: &OutboundClients, run: u64) -> Result<RerunResult, EffectError> {
         let repository = &self.pull_request.repository;
-        let now = match outside.github.workflow_run(repository, run).await {
+        let now = match outside.github.checks().workflow_run(repository, run).await {
             Ok(now) => now,
             Err(error) => return convert_refusal(run, error),
         };
@@ -81,7 +85,7 @@ impl RerunChecks {
             (true, true) | (false, false) => return Ok(RerunResult::Before),
             (false, true) => {}
         }
-        match outside.github.rerun_failed_jobs(repository, run).await {
+        match outside.github.checks().rerun_failed_jobs(repository, run).await {
             Ok(()) => {
                 tracing::info!(%repository, run, "failed jobs run again");
                 Ok(RerunResult::Started)

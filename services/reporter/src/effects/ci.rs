@@ -84,10 +84,12 @@ async fn required_check(
 ) -> Result<Option<String>, EffectError> {
     let now = outside
         .github
+        .pull_requests()
         .pull_request(&draft.repository, draft.number)
         .await?;
     let read = outside
         .github
+        .checks()
         .required_checks(&draft.repository, &now.base_branch);
     match read.await {
         Ok(required) => Ok(required.into_iter().next()),

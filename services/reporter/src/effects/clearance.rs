@@ -155,7 +155,13 @@ impl<'a> TicketRecords<'a> {
             }
         }
         for number in numbers {
-            match self.outside.github.pull_request(repository, number).await {
+            match self
+                .outside
+                .github
+                .pull_requests()
+                .pull_request(repository, number)
+                .await
+            {
                 Ok(now) if now.head == *head => return Ok(true),
                 Ok(_) | Err(github::Error::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -245,7 +251,12 @@ impl<'a> TicketRecords<'a> {
         if is_pinned {
             return Ok(true);
         }
-        let listed = self.outside.github.line_comments(repository, *number).await?;
+        let listed = self
+            .outside
+            .github
+            .reviews()
+            .line_comments(repository, *number)
+            .await?;
         Ok(listed.iter().any(|one| one.id == comment))
     }
 

@@ -44,6 +44,7 @@ pub(super) async fn code_owners(
     };
     let files = outside
         .github
+        .reviews()
         .changed_files(&ours.repository, ours.number)
         .await?;
     let paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
@@ -60,6 +61,7 @@ pub(super) async fn find_line_authors(
 ) -> Result<Vec<String>, EffectError> {
     let files = outside
         .github
+        .reviews()
         .changed_files(&ours.repository, ours.number)
         .await?;
     let Some((base, lines)) = find_base_lines(outside, ours, now, files).await? else {

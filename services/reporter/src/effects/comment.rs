@@ -154,7 +154,7 @@ impl OutboundEffect for AddReaction {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
-        outside.github.react(&self.to, self.reaction).await?;
+        outside.github.comments().react(&self.to, self.reaction).await?;
         Ok(())
     }
 }

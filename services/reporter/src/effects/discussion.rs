@@ -110,7 +110,11 @@ impl OutboundEffect for LinkThreads {
         let Some(WrittenComment(summary)) = asked.receipts.last() else {
             return Ok(());
         };
-        let discussion = outside.github.discussion(&self.repository, self.number).await?;
+        let discussion = outside
+            .github
+            .discussions()
+            .discussion(&self.repository, self.number)
+            .await?;
         let link = |comment: &str| {
             let mut comments = discussion.comments.iter();
             let found = comments.find(|known| known.node_id == comment)?;
@@ -239,9 +243,17 @@ impl OutboundEffect for MarkAnswer {
         let Some(WrittenComment(comment)) = asked.receipts.last() else {
             return Ok(());
         };
-        let found = outside.github.discussion(&self.repository, self.number).await?;
+        let found = outside
+            .github
+            .discussions()
+            .discussion(&self.repository, self.number)
+            .await?;
         if found.is_answerable && found.answer.is_none() {
-            outside.github.mark_answer(&self.repository, comment).await?;
+            outside
+                .github
+                .discussions()
+                .mark_answer(&self.repository, comment)
+                .await?;
             tracing::info!(repository = %self.repository, number = self.number, "answer marked");
         }
         Ok(())
@@ -272,7 +284,11 @@ impl OutboundEffect for CloseDiscussion {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let found = outside.github.discussion(&self.repository, self.number).await?;
+        let found = outside
+            .github
+            .discussions()
+            .discussion(&self.repository, self.number)
+            .await?;
         Ok((!found.is_open).then_some(()))
     }
 
@@ -281,10 +297,15 @@ impl OutboundEffect for CloseDiscussion {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
-        let found = outside.github.discussion(&self.repository, self.number).await?;
+        let found = outside
+            .github
+            .discussions()
+            .discussion(&self.repository, self.number)
+            .await?;
         if found.is_open {
             outside
                 .github
+                .discussions()
                 .close_discussion(&self.repository, &found.node_id)
                 .await?;
             tracing::info!(repository = %self.repository, number = self.number, "discussion closed");

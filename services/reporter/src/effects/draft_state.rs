@@ -116,6 +116,7 @@ async fn is_handed_over(
     check_ours(outside, ticket, draft).await?;
     let found = outside
         .github
+        .pull_requests()
         .pull_request(&draft.repository, draft.number)
         .await?;
     // A closed pull request cannot be handed over.
@@ -169,6 +170,7 @@ async fn mark_if_unmoved(
 ) -> Result<(), EffectError> {
     let found = outside
         .github
+        .pull_requests()
         .pull_request(&draft.repository, draft.number)
         .await?;
     // A push between the checks and this call would make an unchecked commit ready.
@@ -179,7 +181,9 @@ async fn mark_if_unmoved(
         }));
     }
     let github = &outside.github;
-    let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);
+    let marked = github
+        .pull_requests()
+        .mark_ready(&draft.repository, draft.number, &found.node_id);
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
     Ok(())
@@ -212,7 +216,11 @@ impl OutboundEffect for BackToDraft {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        let now = outside.github.pull_request(repository, *number).await?;
+        let now = outside
+            .github
+            .pull_requests()
+            .pull_request(repository, *number)
+            .await?;
         let is_done = now.draft || now.state == PullRequestState::Closed;
         Ok(is_done.then_some(()))
     }
@@ -225,9 +233,14 @@ impl OutboundEffect for BackToDraft {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        let now = outside.github.pull_request(repository, *number).await?;
+        let now = outside
+            .github
+            .pull_requests()
+            .pull_request(repository, *number)
+            .await?;
         let converted = outside
             .github
+            .pull_requests()
             .back_to_draft(repository, *number, &now.node_id)
             .await;
         match converted {

@@ -95,7 +95,11 @@ impl CreateIssue {
         let Some(parent) = self.parent.filter(|_| is_first) else {
             return Ok(());
         };
-        let parts = outside.github.sub_issues(&self.repository, parent).await?;
+        let parts = outside
+            .github
+            .issues()
+            .sub_issues(&self.repository, parent)
+            .await?;
         match parts.is_empty() {
             true => Ok(()),
             false => Err(EffectError::Refused(OutboundRefusal::PartedAlready)),
@@ -155,7 +159,11 @@ impl OutboundEffect for AddSubIssue {
         let Some((parent, part)) = self.ends(asked.receipts) else {
             return Ok(None);
         };
-        let parts = outside.github.sub_issues(&self.repository, parent).await?;
+        let parts = outside
+            .github
+            .issues()
+            .sub_issues(&self.repository, parent)
+            .await?;
         Ok(parts.contains(&part.number).then_some(()))
     }
 
@@ -166,7 +174,10 @@ impl OutboundEffect for AddSubIssue {
     ) -> Result<Self::Output, EffectError> {
         if let Some((parent, part)) = self.ends(asked.receipts) {
             let github = &outside.github;
-            github.add_sub_issue(&self.repository, parent, part.id).await?;
+            github
+                .issues()
+                .add_sub_issue(&self.repository, parent, part.id)
+                .await?;
             tracing::info!(repository = %self.repository, parent, number = part.number, "issue is a part of another");
         }
         Ok(())

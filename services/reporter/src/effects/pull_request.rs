@@ -64,6 +64,7 @@ async fn find_open_pull_request(
     }
     let found = outside
         .github
+        .pull_requests()
         .find_pull_request_by_head(&draft.repository, &draft.branch)
         .await?;
     let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {

@@ -42,11 +42,15 @@ impl OutboundEffect for RequestReview {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        let reviews = outside.github.reviews(repository, *number).await?;
+        let reviews = outside.github.reviews().reviews(repository, *number).await?;
         let rules = asked
             .rules
             .map_or_else(PullRequestRules::default, |rules| rules.pull_request.clone());
-        let now = outside.github.pull_request(repository, *number).await?;
+        let now = outside
+            .github
+            .pull_requests()
+            .pull_request(repository, *number)
+            .await?;
         let mut waiting = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;
@@ -81,6 +85,7 @@ impl RequestReview {
         }
         match outside
             .github
+            .reviews()
             .request_reviewers(repository, *number, logins)
             .await
         {

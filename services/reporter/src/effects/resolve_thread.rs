@@ -68,8 +68,12 @@ impl OutboundEffect for ResolveThread {
             return Ok(());
         }
         let github = &outside.github;
-        if let Some(thread) = github.open_thread(repository, *number, self.comment).await? {
-            github.resolve_thread(repository, &thread).await?;
+        if let Some(thread) = github
+            .reviews()
+            .open_thread(repository, *number, self.comment)
+            .await?
+        {
+            github.reviews().resolve_thread(repository, &thread).await?;
             tracing::info!(%repository, number, "review thread resolved");
         }
         Ok(())

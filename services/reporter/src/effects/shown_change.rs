@@ -85,6 +85,7 @@ impl OutboundEffect for ShowFiles {
         };
         let files = outside
             .github
+            .reviews()
             .changed_files(&pull_request.repository, pull_request.number)
             .await?;
         Ok(ChangedFiles {

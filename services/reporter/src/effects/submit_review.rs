@@ -40,7 +40,7 @@ impl OutboundEffect for SubmitReview {
             repository, number, ..
         } = &self.0.pull_request;
         let us = outside.github.login(repository.instance()).await?;
-        let reviews = outside.github.reviews(repository, *number).await?;
+        let reviews = outside.github.reviews().reviews(repository, *number).await?;
         let is_it = |review: &github::PullRequestReview| {
             review.author.eq_ignore_ascii_case(&us) && read_marker(&review.body) == Some(asked.id)
         };
@@ -59,10 +59,14 @@ impl OutboundEffect for SubmitReview {
         let github = &outside.github;
         // GitHub refuses a judging review by the author of the pull request.
         let judges = self.0.review.is_blocking() && {
-            let author = github.pull_request(repository, *number).await?.author;
+            let author = github
+                .pull_requests()
+                .pull_request(repository, *number)
+                .await?
+                .author;
             !author.eq_ignore_ascii_case(&github.login(repository.instance()).await?)
         };
-        let now = github.pull_request(repository, *number).await?;
+        let now = github.pull_requests().pull_request(repository, *number).await?;
         if now.state != PullRequestState::Open {
             return Err(EffectError::Refused(OutboundRefusal::PullRequestOver {
                 number: *number,
@@ -70,12 +74,19 @@ impl OutboundEffect for SubmitReview {
         }
         let run = asked.report.run.as_ref();
         let with_comments = self.written((true, judges), asked.id, run);
-        match github.submit_review(repository, *number, &with_comments).await {
+        match github
+            .reviews()
+            .submit_review(repository, *number, &with_comments)
+            .await
+        {
             // A push removed a commented line in the meantime. The remarks become part of the review's text.
             Err(github::Error::Rejected { detail }) => {
                 tracing::info!(%repository, number, detail, "comments on lines are refused");
                 let as_text = self.written((false, judges), asked.id, run);
-                github.submit_review(repository, *number, &as_text).await?;
+                github
+                    .reviews()
+                    .submit_review(repository, *number, &as_text)
+                    .await?;
             }
             done => drop(done?),
         }

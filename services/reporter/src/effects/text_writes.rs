@@ -32,6 +32,7 @@ impl OutboundClients {
                 let body = append_marker(text, marker);
                 let github = &self.github;
                 github
+                    .reviews()
                     .reply(repository, *number, *comment, &body)
                     .await?
                     .to_string()
@@ -40,12 +41,17 @@ impl OutboundClients {
             CommentThread::Discussion(repository, number, beside) => {
                 let (github, body) = (&self.github, append_marker(text, marker));
                 github
+                    .discussions()
                     .comment_on_discussion(repository, *number, beside.as_deref(), &body)
                     .await?
             }
             CommentThread::GitHub(repository, number) => {
                 let body = append_marker(text, marker);
-                self.github.comment(repository, *number, &body).await?.to_string()
+                self.github
+                    .comments()
+                    .comment(repository, *number, &body)
+                    .await?
+                    .to_string()
             }
         })
     }
@@ -70,13 +76,18 @@ impl OutboundClients {
             CommentThread::Discussion(repository, ..) => {
                 let (github, body) = (&self.github, append_marker(text, marker));
                 Ok(github
+                    .discussions()
                     .update_discussion_comment(repository, comment, &body)
                     .await?)
             }
             CommentThread::GitHub(repository, _) => {
                 let body = append_marker(text, marker);
                 let comment = github_id(comment)?;
-                Ok(self.github.update_comment(repository, comment, &body).await?)
+                Ok(self
+                    .github
+                    .comments()
+                    .update_comment(repository, comment, &body)
+                    .await?)
             }
         }
     }
@@ -91,16 +102,25 @@ impl OutboundClients {
         let (repository, head) = (&on.repository, &on.head);
         let known = match on.check_run {
             Some(known) => Some(known),
-            None => self.github.find_check_run(repository, head).await?,
+            None => self.github.checks().find_check_run(repository, head).await?,
         };
         if let Some(known) = known {
-            match self.github.update_check_run(repository, known, &said).await {
+            match self
+                .github
+                .checks()
+                .update_check_run(repository, known, &said)
+                .await
+            {
                 // The check run of the record is gone, so a new one is created.
                 Err(github::Error::NotFound { .. }) => {}
                 updated => return Ok(updated.map(|()| known)?),
             }
         }
-        Ok(self.github.create_check_run(repository, head, &said).await?)
+        Ok(self
+            .github
+            .checks()
+            .create_check_run(repository, head, &said)
+            .await?)
     }
 
     /// Adds labels to a ticket.
@@ -110,7 +130,10 @@ impl OutboundClients {
             TicketKey::Jira { .. } => self.jira.add_labels(ticket, &labels).await?,
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Err(tracker_missing(ticket)),
             TicketKey::GitHub { repository, number } => {
-                self.github.add_labels(repository, *number, &labels).await?;
+                self.github
+                    .issues()
+                    .add_labels(repository, *number, &labels)
+                    .await?;
             }
         }
         Ok(())
@@ -128,6 +151,7 @@ pub(crate) async fn open_pull_request(
     let (repository, head, base) = (&draft.repository, &draft.branch, &draft.base_branch);
     let (title, body) = (title.as_str(), body.as_str());
     github
+        .pull_requests()
         .create_pull_request(repository, head, base, title, body, is_draft)
         .await
 }
@@ -168,7 +192,7 @@ pub(super) async fn open_issue(
         body: append_marker(text, marker),
         labels: Vec::new(),
     };
-    github.create_issue(repository, &issue).await
+    github.issues().create_issue(repository, &issue).await
 }
 
 /// Finds the issue of our account with this marker.
@@ -178,7 +202,7 @@ pub(super) async fn find_issue(
     marker: &str,
 ) -> Result<Option<github::OpenedIssue>, github::Error> {
     let ending = format!("{MARKER_START}{marker}{MARKER_END}");
-    github.find_our_issue(repository, &ending).await
+    github.issues().find_our_issue(repository, &ending).await
 }
 
 /// Returns the error for tickets of folders, which no tracker has.

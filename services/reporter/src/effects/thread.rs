@@ -71,7 +71,7 @@ impl OutboundClients {
             }
             CommentThread::Nowhere(_) => Ok(Vec::new()),
             CommentThread::GitHub(repository, number) => {
-                let comments = self.github.list_comments(repository, *number).await?;
+                let comments = self.github.comments().list_comments(repository, *number).await?;
                 Ok(comments
                     .iter()
                     .filter(|comment| comment.by_us)
@@ -94,7 +94,7 @@ impl OutboundClients {
         comment: u64,
     ) -> Result<Vec<OwnComment>, EffectError> {
         let us = self.github.login(repository.instance()).await?;
-        let said = self.github.line_comments(repository, number).await?;
+        let said = self.github.reviews().line_comments(repository, number).await?;
         let is_ours = |reply: &&github::ReviewLineComment| {
             reply.in_reply_to == Some(comment) && reply.author.eq_ignore_ascii_case(&us)
         };
@@ -114,7 +114,7 @@ impl OutboundClients {
         number: u64,
     ) -> Result<Vec<OwnComment>, EffectError> {
         let us = self.github.login(repository.instance()).await?;
-        let found = self.github.discussion(repository, number).await?;
+        let found = self.github.discussions().discussion(repository, number).await?;
         let by_us = |comment: &&github::DiscussionComment| {
             let author = comment.author.as_ref();
             author.is_some_and(|author| author.login.eq_ignore_ascii_case(&us))
@@ -143,12 +143,16 @@ impl OutboundClients {
             // Replies are never replaced, so they are not deleted.
             CommentThread::Review(..) | CommentThread::Nowhere(_) => Ok(()),
             CommentThread::Discussion(repository, ..) => {
-                let deleted = self.github.delete_discussion_comment(repository, comment).await;
+                let deleted = self
+                    .github
+                    .discussions()
+                    .delete_discussion_comment(repository, comment)
+                    .await;
                 deleted.map_err(EffectError::from)
             }
             CommentThread::GitHub(repository, _) => {
                 let comment = github_id(comment)?;
-                let deleted = self.github.delete_comment(repository, comment).await;
+                let deleted = self.github.comments().delete_comment(repository, comment).await;
                 deleted.map_err(EffectError::from)
             }
         };

@@ -211,6 +211,7 @@ impl OutboundEffect for CloseIssue {
     ) -> Result<Option<Self::Output>, EffectError> {
         let is_open = outside
             .github
+            .issues()
             .is_issue_open(&self.repository, self.number)
             .await?;
         Ok((!is_open).then(closed_result))
@@ -221,7 +222,11 @@ impl OutboundEffect for CloseIssue {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
-        outside.github.close_issue(&self.repository, self.number).await?;
+        outside
+            .github
+            .issues()
+            .close_issue(&self.repository, self.number)
+            .await?;
         tracing::info!(repository = %self.repository, number = self.number, "issue closed");
         Ok(closed_result())
     }

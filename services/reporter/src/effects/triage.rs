@@ -104,7 +104,10 @@ impl OutboundEffect for SetIssueType {
                     return Ok(vec![UnsetChoice { wish, why }]);
                 }
                 let github = &outside.github;
-                let set = github.set_issue_type(repository, *number, &self.name).await;
+                let set = github
+                    .issues()
+                    .set_issue_type(repository, *number, &self.name)
+                    .await;
                 set.map_err(EffectError::from)
             }
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(Vec::new()),
@@ -118,7 +121,7 @@ impl SetIssueType {
         Ok(match &self.ticket {
             TicketKey::Jira { .. } => Some(outside.jira.sorted(&self.ticket).await?.issue_type),
             TicketKey::GitHub { repository, number } => {
-                outside.github.issue_type(repository, *number).await?
+                outside.github.issues().issue_type(repository, *number).await?
             }
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => None,
         })
@@ -192,7 +195,11 @@ impl SetPriority {
         };
         let others = rules.priorities.iter().filter(|other| **other != self.name);
         for other in others.filter_map(|other| rules.label_of(other)) {
-            outside.github.remove_label(repository, *number, &other).await?;
+            outside
+                .github
+                .issues()
+                .remove_label(repository, *number, &other)
+                .await?;
         }
         let label = ClearedText::by_the_model(label.clone(), SecretPlace::Label)?;
         outside.label(&self.ticket, &[label]).await
@@ -235,7 +242,7 @@ impl OutboundEffect for SetProjectFields {
             owner: self.owner.clone(),
             number: self.project,
         };
-        if !outside.github.sees_projects(&self.repository) {
+        if !outside.github.projects().sees_projects(&self.repository) {
             let why = UnsetReason::NoToken;
             return Ok(vec![UnsetChoice { wish, why }]);
         }
@@ -251,8 +258,14 @@ impl OutboundEffect for SetProjectFields {
 impl SetProjectFields {
     async fn put(&self, outside: &OutboundClients) -> Result<(GitHubProject, ProjectItem), EffectError> {
         let (github, repository) = (&outside.github, &self.repository);
-        let project = github.project(repository, &self.owner, self.project).await?;
-        let item = github.put_into_project(repository, self.number, &project).await?;
+        let project = github
+            .projects()
+            .project(repository, &self.owner, self.project)
+            .await?;
+        let item = github
+            .projects()
+            .put_into_project(repository, self.number, &project)
+            .await?;
         Ok((project, item))
     }
 
@@ -280,7 +293,9 @@ impl SetProjectFields {
                 continue;
             };
             let github = &outside.github;
-            let set = github.set_project_field(&self.repository, item, field, &known);
+            let set = github
+                .projects()
+                .set_project_field(&self.repository, item, field, &known);
             let set = set.await.map_err(EffectError::from);
             left.extend(UnsetChoice::when_refused(set, wish)?);
         }

@@ -185,6 +185,7 @@ impl<'a> Stage<'a> {
         let repository = SHOP.parse().unwrap();
         let opened = self
             .writer
+            .pull_requests()
             .create_pull_request(&repository, branch, "main", branch, "Work.", is_draft)
             .await
             .unwrap();

@@ -56,17 +56,25 @@ async fn secondary_limit_of_github_stops_all_writers() {
     };
     let (first, second) = (writer().await, writer().await);
     let shop = "acme/shop".parse().unwrap();
-    second.comment(&shop, number, "before").await.unwrap();
+    second.comments().comment(&shop, number, "before").await.unwrap();
     forge.fail_next(ServiceFault::new("/comments", 1, 403).on("POST").retry_after(60));
-    let refused = first.comment(&shop, number, "refused").await.unwrap_err();
+    let refused = first
+        .comments()
+        .comment(&shop, number, "refused")
+        .await
+        .unwrap_err();
     assert!(matches!(refused, github::Error::RateLimited { .. }), "{refused}");
     let sent = forge.requests().len();
-    let held_back = second.comment(&shop, number, "held back").await.unwrap_err();
+    let held_back = second
+        .comments()
+        .comment(&shop, number, "held back")
+        .await
+        .unwrap_err();
     assert!(
         matches!(held_back, github::Error::HeldBack { retry_after } if retry_after.as_secs() > 30),
         "{held_back}"
     );
-    assert!(second.is_issue_open(&shop, number).await.is_err());
+    assert!(second.issues().is_issue_open(&shop, number).await.is_err());
     assert_eq!(forge.requests().len(), sent);
 }
 
