@@ -140,12 +140,14 @@ impl ChecksSummary {
         }
     }
 
-    /// Returns the consequence.
+    /// Returns the consequence: the single ranking of the conclusion, the repeated jobs and the reason not to
+    /// repair.
     pub const fn outcome(&self) -> ChecksOutcome {
         match self.conclusion {
             ChecksConclusion::Success => ChecksOutcome::Passed,
             ChecksConclusion::Absent => ChecksOutcome::Missing,
-            // Jobs that only need another run are repeated before anything is repaired.
+            // Jobs that only need another run are repeated before anything is repaired or left to people, so
+            // the reason not to repair does not count here.
             ChecksConclusion::Failure if !self.rerun.is_empty() => ChecksOutcome::Rerun,
             ChecksConclusion::Failure => ChecksOutcome::Failed,
         }

@@ -1,7 +1,7 @@
 //! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
-    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt,
+    ChecksConclusion, ChecksOutcome, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt,
     PullRequestEvent, PullRequestRef, PullRequestStatus, RepairEnd, ReviewRound, Timestamp, Trigger,
     TriggerReason,
 };
@@ -51,6 +51,21 @@ pub enum ChecksReaction {
     Rerun,
     /// People have to act.
     Left(RepairEnd),
+}
+
+impl ChecksReaction {
+    /// Returns the reaction to completed checks.
+    // The outcome alone ranks a repeated run above a reason not to repair, so pages show what the reporter does.
+    const fn of(checks: &ChecksSummary) -> Self {
+        match checks.outcome() {
+            ChecksOutcome::Passed | ChecksOutcome::Missing => Self::Nothing,
+            ChecksOutcome::Rerun => Self::Rerun,
+            ChecksOutcome::Failed => match checks.unrepaired {
+                Some(end) => Self::Left(end),
+                None => Self::Repair,
+            },
+        }
+    }
 }
 
 /// A review that requested changes or asked questions.
@@ -140,12 +155,7 @@ impl ObservedPullRequest {
             failed: checks.failed.clone(),
             page: checks.page.clone(),
             at,
-            follows: match (checks.conclusion, checks.unrepaired) {
-                (ChecksConclusion::Success | ChecksConclusion::Absent, _) => ChecksReaction::Nothing,
-                (ChecksConclusion::Failure, Some(end)) => ChecksReaction::Left(end),
-                (ChecksConclusion::Failure, None) if checks.rerun.is_empty() => ChecksReaction::Repair,
-                (ChecksConclusion::Failure, None) => ChecksReaction::Rerun,
-            },
+            follows: ChecksReaction::of(checks),
         });
     }
 
@@ -296,6 +306,55 @@ mod tests {
         let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         assert_eq!(standing.checks.unwrap().follows, ChecksReaction::Rerun);
         assert_eq!(standing.status, Some(PullRequestStatus::Merged));
+    }
+
+    #[test]
+    fn reaction_follows_outcome_of_checks() {
+        let ends = [
+            None,
+            Some(RepairEnd::Off),
+            Some(RepairEnd::NotOurs),
+            Some(RepairEnd::FailedAgain),
+            Some(RepairEnd::PerHead),
+            Some(RepairEnd::PerPullRequest),
+            Some(RepairEnd::Repeated),
+            Some(RepairEnd::Forgotten),
+        ];
+        let rows: [(ChecksConclusion, &[u64], ChecksOutcome); 6] = [
+            (ChecksConclusion::Success, &[], ChecksOutcome::Passed),
+            (ChecksConclusion::Success, &[9], ChecksOutcome::Passed),
+            (ChecksConclusion::Absent, &[], ChecksOutcome::Missing),
+            (ChecksConclusion::Absent, &[9], ChecksOutcome::Missing),
+            (ChecksConclusion::Failure, &[], ChecksOutcome::Failed),
+            (ChecksConclusion::Failure, &[9], ChecksOutcome::Rerun),
+        ];
+        for (conclusion, rerun, outcome) in rows {
+            for unrepaired in ends {
+                let checks = ChecksSummary {
+                    unrepaired,
+                    rerun: rerun.to_vec(),
+                    ..build_checks_summary("a", conclusion)
+                };
+                assert_eq!(
+                    checks.outcome(),
+                    outcome,
+                    "{conclusion:?} {unrepaired:?} {rerun:?}"
+                );
+                let triggers = [build_trigger(1, build_checks_reason(checks))];
+                let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
+                let reaction = match (outcome, unrepaired) {
+                    (ChecksOutcome::Passed | ChecksOutcome::Missing, _) => ChecksReaction::Nothing,
+                    (ChecksOutcome::Rerun, _) => ChecksReaction::Rerun,
+                    (ChecksOutcome::Failed, Some(end)) => ChecksReaction::Left(end),
+                    (ChecksOutcome::Failed, None) => ChecksReaction::Repair,
+                };
+                assert_eq!(
+                    standing.checks.unwrap().follows,
+                    reaction,
+                    "{conclusion:?} {unrepaired:?} {rerun:?}"
+                );
+            }
+        }
     }
 
     #[test]
