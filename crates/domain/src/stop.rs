@@ -269,17 +269,6 @@ pub enum GiveUp {
 }
 
 impl GiveUp {
-    /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
-        Self::SpecContradictsTests,
-        Self::CannotReproduce,
-        Self::AlreadyDone,
-        Self::OutOfScope,
-        Self::Blocked,
-        Self::TooLarge,
-        Self::Duplicate,
-    ];
-
     /// The name in tool calls and journals.
     pub const fn as_str(self) -> &'static str {
         match self {

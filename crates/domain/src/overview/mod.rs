@@ -197,11 +197,6 @@ impl RunOverview {
         }
     }
 
-    /// Returns true when the run does not continue until a person acts.
-    pub const fn waits_for_person(&self) -> bool {
-        matches!(self.status, RunStatus::Parked { waits_for } if waits_for.is_for_person())
-    }
-
     // All facts are listed, so that a new one has to be classified here.
     fn fold(&mut self, entry: &JournalEntry) {
         match &entry.fact {

@@ -70,13 +70,3 @@ pub enum CommitStyle {
     /// Any sentence without a prefix.
     Plain,
 }
-
-impl CommitStyle {
-    /// The name in the rules and for the model.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Conventional => "conventional",
-            Self::Plain => "plain",
-        }
-    }
-}

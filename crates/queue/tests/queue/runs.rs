@@ -67,7 +67,12 @@ async fn overview_of_run_follows_its_journal() {
     append_facts(&world, 2, vec![build_started_fact(2)]).await;
     take_in_all(&runs).await;
     let waits = runs.get(&build_run_id(1)).await.unwrap().unwrap();
-    assert!(waits.waits_for_person(), "{waits:?}");
+    assert_eq!(
+        waits.status,
+        RunStatus::Parked {
+            waits_for: WaitCondition::Answer
+        }
+    );
     assert_eq!(
         runs.get(&build_run_id(2)).await.unwrap().unwrap().status,
         RunStatus::Active
