@@ -28,7 +28,6 @@ mod failure;
 mod fence;
 mod glob;
 mod handover;
-mod hint;
 mod history;
 mod host;
 mod identity;
@@ -43,18 +42,14 @@ mod kind;
 mod lane;
 pub mod limits;
 mod link;
-mod live_output;
 mod maintenance;
 mod model;
 mod naming;
 mod news;
-mod object;
 mod observed_pull_request;
 mod origin;
 mod out_of_scope_file;
 mod overview;
-mod phase;
-mod plan;
 mod pools;
 mod pull_request_call;
 mod pull_request_event;
@@ -70,9 +65,7 @@ mod repository;
 mod review;
 mod row;
 mod rules;
-mod sandbox;
 mod scope;
-mod seed;
 mod setup_hint;
 mod size;
 mod skip;
@@ -111,10 +104,10 @@ pub use failure::{FailureClass, classify_failure, fingerprint_failure};
 pub use fence::{FenceStamp, ReporterFence, RunFence};
 pub use glob::is_path_covered;
 pub use handover::{
-    ChangeDescription, ChangeDoubt, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
-    DemonstrationResult, FileNote, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkExit, WorkHandover,
+    ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
+    DemonstrationResult, FileNote, PhaseOutput, PlanStep, PlannedIssue, RedCheck, ReturnReason, ShownBy,
+    WorkExit, WorkHandover,
 };
-pub use hint::{ModelHint, RepetitionKind, TurnRepetition};
 pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
 pub use host::HostPattern;
 pub use identity::service_identity;
@@ -131,18 +124,14 @@ pub use job_subject::{
 pub use kind::RecordKind;
 pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
-pub use live_output::LiveOutput;
 pub use maintenance::{MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
-pub use model::{ModelFault, ModelReply, ReplyBlock, ReplyStop, TokenUsage, ToolCall};
+pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
 pub use news::TicketNews;
-pub use object::ObjectRef;
 pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
 pub use origin::ServiceOrigin;
 pub use out_of_scope_file::OutOfScopeFile;
 pub use overview::{PendingDecision, RunOverview, TimeSpent};
-pub use phase::{ModelRole, RunPhase};
-pub use plan::{ChangePlan, PlanStep, PlannedIssue};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
@@ -171,9 +160,7 @@ pub use rules::{
     ReviewRules, RulesProblem, SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules,
     is_program_name,
 };
-pub use sandbox::SandboxLevel;
 pub use scope::{ChangeScope, ScopeInputs, WidenedModule};
-pub use seed::CodeSeed;
 pub use setup_hint::SetupHint;
 pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
 pub use skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup};
@@ -186,7 +173,7 @@ pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
 pub use ticket::{TicketComment, TicketKey, TicketText, TrackerAccount};
 pub use time::Timestamp;
-pub use tool::{ToolResult, ToolSpec, ToolStatus};
+pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{DecisionVerdict, GateDecision, Trigger, TriggerChannel, TriggerKey, TriggerReason};
 pub use wait_condition::WaitCondition;
-pub use workspace::{ExecutorWorkspace, WorkspaceSnapshot};
+pub use workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot};

@@ -1,8 +1,22 @@
-//! Workspace of a run on an executor, and snapshots of its changes.
+//! Workspace of a run on an executor: confinement of its commands, the code that a ticket may be about,
+//! snapshots of the changes and the objects that store them.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, ObjectRef, SandboxLevel, ToolSpec};
+use crate::{CommitId, ToolSpec};
+
+/// Confinement of commands on an executor, from weak to strong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SandboxLevel {
+    /// Only resource limits and a cleaned environment.
+    L0,
+    /// Landlock and seccomp under the executor's uid.
+    L1,
+    /// In addition, a separate uid or container.
+    L2,
+    /// microVM or gVisor from the pod's runtime class.
+    L3,
+}
 
 /// An open workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,4 +63,30 @@ pub struct WorkspaceSnapshot {
     /// Files and folders with possible changes that the snapshot omits, each with the reason; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
+}
+
+/// A body in the object store, named by its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// SHA-256 of the bytes, lower-case hexadecimal.
+    pub sha256: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+}
+
+/// Lines of a file with the reason why they may be relevant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeSeed {
+    /// Path relative to the root.
+    pub path: String,
+    /// First and last line, from 1; absent: the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u32, u32)>,
+    /// The best matching name or heading; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub symbol: String,
+    /// Score from 0 to 100, comparable only within one answer.
+    pub score: u32,
+    /// Reason for the match, for people.
+    pub reason: String,
 }
