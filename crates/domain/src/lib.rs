@@ -39,13 +39,11 @@ mod job;
 mod job_subject;
 pub mod json;
 mod kind;
-mod lane;
 pub mod limits;
 mod link;
 mod maintenance;
 mod model;
 mod naming;
-mod news;
 mod observed_pull_request;
 mod origin;
 mod out_of_scope_file;
@@ -53,9 +51,7 @@ mod overview;
 mod pools;
 mod pull_request_call;
 mod pull_request_event;
-mod pull_request_file;
 mod pull_request_review;
-mod question;
 mod reactable;
 pub mod record_format;
 mod refusal;
@@ -90,8 +86,8 @@ pub use background::{
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
 pub use change::{
-    BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRecord,
-    PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
+    BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestFile,
+    PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
 };
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
@@ -115,19 +111,17 @@ pub use ids::{CallId, OutboundId, RunId};
 pub use instance::InstanceName;
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
 pub use invalid_id::InvalidId;
-pub use job::{Job, JobAccess, JobInput, JobProfile, RequestPlace};
+pub use job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace};
 pub use job_subject::{
     AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
     JobRequest, JobSubject, LeftThreads, RehearsedJob, ReviewRound, ReviewThread, ThreadDisposition,
     ThreadRemark, ThreadReply,
 };
 pub use kind::RecordKind;
-pub use lane::Lane;
 pub use link::{is_readable_on_the_way, is_safe_link};
 pub use maintenance::{MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
-pub use news::TicketNews;
 pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
 pub use origin::ServiceOrigin;
 pub use out_of_scope_file::OutOfScopeFile;
@@ -137,11 +131,9 @@ pub use pools::{
 };
 pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
 pub use pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead};
-pub use pull_request_file::PullRequestFile;
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
 };
-pub use question::TicketQuestion;
 pub use reactable::{ReactionKind, ReactionSubject};
 pub use record_format::{AnyRecord, RecordError, StoredRecord};
 pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
@@ -171,9 +163,11 @@ pub use spend::{
 };
 pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
-pub use ticket::{TicketComment, TicketKey, TicketText, TrackerAccount};
+pub use ticket::{TicketComment, TicketKey, TicketQuestion, TicketText, TrackerAccount};
 pub use time::Timestamp;
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
-pub use trigger::{DecisionVerdict, GateDecision, Trigger, TriggerChannel, TriggerKey, TriggerReason};
+pub use trigger::{
+    DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+};
 pub use wait_condition::WaitCondition;
 pub use workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot};

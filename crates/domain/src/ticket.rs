@@ -1,4 +1,4 @@
-//! Tickets: their identities, texts and comments.
+//! Tickets: their identities, texts, comments and questions.
 
 use std::{fmt, str::FromStr};
 
@@ -257,4 +257,14 @@ pub struct TrackerAccount {
     pub display_name: String,
     /// True when it belongs to a program.
     pub is_bot: bool,
+}
+
+/// A question to the participants of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TicketQuestion {
+    /// Text of a single question.
+    pub text: String,
+    /// Suggested answers to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! Triggers: parsed reasons to act on a ticket.
+//! Triggers: parsed reasons to act on a ticket, and news for its active runs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef,
-    ReactionSubject, RecordKind, RepositoryName, RunId, SkipReason, StoredRecord, TicketCost, TicketKey,
-    TicketNews, Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
+    ReactionSubject, RecordKind, RepositoryName, RunId, SkipReason, StoredRecord, TicketComment, TicketCost,
+    TicketKey, Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
@@ -258,4 +258,29 @@ pub enum DecisionVerdict {
     Reject,
     /// The model receives the feedback and continues.
     Revise,
+}
+
+/// An event that active runs of a ticket accept as input. Without an active run it has no effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "news", rename_all = "snake_case")]
+pub enum TicketNews {
+    /// A person wrote a comment.
+    Comment {
+        /// The comment, sanitized like the ticket's text.
+        comment: TicketComment,
+        /// Our pull request that it was written on; absent: it was written on the ticket.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pull_request: Option<PullRequestRef>,
+    },
+}
+
+impl TicketNews {
+    /// Returns the repository that it is about; absent: it may concern all work of the ticket.
+    pub fn repository(&self) -> Option<&RepositoryName> {
+        match self {
+            Self::Comment { pull_request, .. } => {
+                pull_request.as_ref().map(|pull_request| &pull_request.repository)
+            }
+        }
+    }
 }
