@@ -41,15 +41,14 @@ pub mod json;
 mod kind;
 pub mod limits;
 mod link;
-mod maintenance;
 mod model;
 mod naming;
 mod observed_pull_request;
+mod order;
 mod origin;
 mod out_of_scope_file;
 mod overview;
 mod pools;
-mod pull_request_call;
 mod pull_request_event;
 mod pull_request_review;
 mod reactable;
@@ -119,17 +118,19 @@ pub use job_subject::{
 };
 pub use kind::RecordKind;
 pub use link::{is_readable_on_the_way, is_safe_link};
-pub use maintenance::{MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
 pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
+pub use order::{
+    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
+    PullRequestCall,
+};
 pub use origin::ServiceOrigin;
 pub use out_of_scope_file::OutOfScopeFile;
 pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
-pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
 pub use pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead};
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,

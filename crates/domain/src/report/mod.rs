@@ -1,24 +1,18 @@
 //! Reports: requests to the reporter with their outcomes.
 
-mod issues;
-mod progress;
 mod pull_requests;
-mod request;
 mod requests;
 mod tickets;
-mod triage;
 
-pub use issues::{DiscussionResult, OpenIssues};
-pub use progress::{JobProgress, ProgressUpdate};
 pub use pull_requests::{
     ChecksRepaired, PullRequestOpening, PullRequestReviewed, RepairStrategy, ReviewAddressed, WorkDelivered,
 };
 pub use requests::{OutboundAction, RehearsalRequest};
 pub use tickets::{
-    CostReply, EffortForecast, FailedCommit, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
-    RetryScheduled, RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkOrigin, WorkStarted,
+    CostReply, DiscussionResult, EffortForecast, FailedCommit, JobProgress, OpenIssues, PlanProposed,
+    ProgressUpdate, QuestionAnswered, QuestionAsked, ReactionRequest, RetryScheduled, RunStopped,
+    TicketQuarantined, TicketTriaged, UnreadableRecordNotice, WorkOrigin, WorkStarted,
 };
-pub use triage::TicketTriaged;
 
 use serde::{Deserialize, Serialize};
 
@@ -225,4 +219,30 @@ pub struct RehearsedEffects {
     /// empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
+}
+
+/// Properties that each request to the reporter provides.
+trait RequestProperties {
+    /// The repository whose rules govern it; absent: the ticket's.
+    fn repository(&self) -> Option<&RepositoryName> {
+        None
+    }
+
+    /// The commit or plan that a person is asked to decide about.
+    fn asks_about(&self) -> Option<&CommitId> {
+        None
+    }
+
+    /// The push that it contains, with the pack of the commits.
+    fn push(&self) -> Option<&BranchPush> {
+        None
+    }
+
+    /// Returns true when its outcome is the result of a tool call of the model.
+    fn answers_call(&self) -> bool {
+        false
+    }
+
+    /// Summary on one line, for readers of journals.
+    fn summary(&self) -> String;
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BranchPush, PushProposal, request::RequestProperties};
+use super::{BranchPush, PushProposal, RequestProperties};
 use crate::{
     ChangeDescription, CommitId, LeftThreads, PullRequestEvent, PullRequestRef, RepositoryName,
     ReviewOfChange, ThreadDisposition, ThreadReply,

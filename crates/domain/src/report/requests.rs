@@ -3,18 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BranchPush, PushProposal,
-    issues::{DiscussionResult, OpenIssues},
-    progress::ProgressUpdate,
+    BranchPush, PushProposal, RequestProperties,
     pull_requests::{
         ChecksRepaired, PullRequestOpening, PullRequestReviewed, ReviewAddressed, WorkDelivered,
     },
-    request::RequestProperties,
     tickets::{
-        CostReply, EffortForecast, PlanProposed, QuestionAnswered, QuestionAsked, ReactionRequest,
-        RetryScheduled, RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkStarted,
+        CostReply, DiscussionResult, EffortForecast, OpenIssues, PlanProposed, ProgressUpdate,
+        QuestionAnswered, QuestionAsked, ReactionRequest, RetryScheduled, RunStopped, TicketQuarantined,
+        TicketTriaged, UnreadableRecordNotice, WorkStarted,
     },
-    triage::TicketTriaged,
 };
 use crate::{
     CommitId, Job, PullRequestEvent, RepositoryName, SkipReason,

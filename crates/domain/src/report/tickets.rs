@@ -1,12 +1,14 @@
-//! Requests for the ticket and its runs.
+//! Requests for the ticket, its runs and the issues that follow from it.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::request::RequestProperties;
+use super::RequestProperties;
 use crate::{
-    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, CommitId, EffortEstimate, Job, PullRequestRef,
-    ReactionKind, ReactionSubject, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost,
-    TicketQuestion, Timestamp,
+    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, CommitId, DiscussionTask, Dollars, EffortEstimate,
+    Job, PlannedIssue, PullRequestRef, ReactionKind, ReactionSubject, RecordKind, RepositoryName, RunPhase,
+    SkipReason, StopReason, TicketCost, TicketQuestion, Timestamp,
 };
 
 /// Request at the start of work: set the in-progress status, write the status comment.
@@ -104,7 +106,7 @@ impl RequestProperties for EffortForecast {
     }
 }
 
-/// Request to perform no effect and to return the effects of these requests in order.
+/// Request to reply to a question where it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
     /// The repository that the question is about.
@@ -272,5 +274,129 @@ impl RequestProperties for UnreadableRecordNotice {
 impl RequestProperties for SkipReason {
     fn summary(&self) -> String {
         "tell the ticket why it is skipped".to_owned()
+    }
+}
+
+/// Progress of a run at the time of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobProgress {
+    /// The kind of work.
+    pub job: Job,
+    /// Phase of the last conversation with the model; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<RunPhase>,
+    /// Progress of the first clone of the repository in percent; absent unless the run waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_percent: Option<u8>,
+    /// Cost of the run; absent when the price of a model is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
+}
+
+/// Request to update the progress in the status comment. It writes no other text, and the run does not wait
+/// for it.
+// No decision depends on the progress, so neither a replay nor a crash needs the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressUpdate {}
+
+impl RequestProperties for ProgressUpdate {
+    fn summary(&self) -> String {
+        "show how far the run is".to_owned()
+    }
+}
+
+/// Request to set the values that a triage chose for a ticket. Existing labels remain.
+///
+/// The name of this request in stored records is `add_labels`, after its first feature.
+// An external service may refuse a single value, such as a priority. The receipt names it, and the other
+// values are set nevertheless.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TicketTriaged {
+    /// The repository whose rules apply; absent in records of earlier releases: that of the ticket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryName>,
+    /// Chosen labels, each permitted by the repository's rules.
+    pub labels: Vec<String>,
+    /// Key of an open ticket with the same request. The reporter names it, links the two, and labels the
+    /// duplicate. It closes neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate_of: Option<String>,
+    /// Name of the issue type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue_type: Option<String>,
+    /// Name of the priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// Values for fields of the project, by the names of the fields.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, String>,
+}
+
+impl RequestProperties for TicketTriaged {
+    fn repository(&self) -> Option<&RepositoryName> {
+        self.repository.as_ref()
+    }
+
+    fn answers_call(&self) -> bool {
+        true
+    }
+
+    fn summary(&self) -> String {
+        let mut parts = vec![format!("label the ticket {}", self.labels.join(", "))];
+        parts.extend(self.issue_type.iter().map(|name| format!("type {name}")));
+        parts.extend(self.priority.iter().map(|name| format!("priority {name}")));
+        parts.extend(
+            self.fields
+                .iter()
+                .map(|(field, value)| format!("{field} {value}")),
+        );
+        parts.extend(self.duplicate_of.iter().map(|of| format!("repeats {of}")));
+        parts.join("; ")
+    }
+}
+
+/// Request to open planned issues as sub-issues of an existing issue or of the first of them.
+///
+/// Issues that an earlier attempt of the same report opened are not opened again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenIssues {
+    /// The repository that receives the issues.
+    pub repository: RepositoryName,
+    /// Number of the parent issue; absent: the first planned issue is the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
+    /// The issues. The reporter refuses all of them when there are more than the repository's rules allow.
+    pub issues: Vec<PlannedIssue>,
+}
+
+/// Request to post the result of a task in a discussion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscussionResult {
+    /// The repository whose rules apply.
+    pub repository: RepositoryName,
+    /// The completed task.
+    pub task: DiscussionTask,
+    /// Result of the task.
+    pub answer: CitedAnswer,
+}
+
+impl RequestProperties for DiscussionResult {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("{} the discussion", self.task.as_str())
+    }
+}
+
+impl RequestProperties for OpenIssues {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.repository)
+    }
+
+    fn summary(&self) -> String {
+        let titles: Vec<&str> = self.issues.iter().map(|issue| issue.title.as_str()).collect();
+        format!("open {} issues: {}", titles.len(), titles.join("; "))
     }
 }
