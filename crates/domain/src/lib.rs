@@ -46,7 +46,6 @@ mod naming;
 mod observed_pull_request;
 mod order;
 mod origin;
-mod out_of_scope_file;
 mod overview;
 mod pools;
 mod pull_request_event;
@@ -61,7 +60,6 @@ mod review;
 mod row;
 mod rules;
 mod scope;
-mod setup_hint;
 mod size;
 mod skip;
 mod slots;
@@ -88,6 +86,7 @@ pub use change::{
     BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestFile,
     PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
 };
+pub use check::SetupHint;
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
@@ -126,7 +125,6 @@ pub use order::{
     PullRequestCall,
 };
 pub use origin::ServiceOrigin;
-pub use out_of_scope_file::OutOfScopeFile;
 pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
@@ -153,8 +151,7 @@ pub use rules::{
     ReviewRules, RulesProblem, SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules,
     is_program_name,
 };
-pub use scope::{ChangeScope, ScopeInputs, WidenedModule};
-pub use setup_hint::SetupHint;
+pub use scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule};
 pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
 pub use skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup};
 pub use slots::{SlotQueue, SlotWaiter};

@@ -1,10 +1,10 @@
-//! Scope of a change: the modules of a repository that it may modify.
+//! Scope of a change: the modules of a repository that it may modify, and the files outside of them.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleRules, OutOfScopeFile, glob::is_path_covered};
+use crate::{ModuleRules, glob::is_path_covered};
 
 /// Scope of a ticket's change. A file belongs to the first module with a matching path. A file without a
 /// module is always in scope.
@@ -64,6 +64,15 @@ impl<'a> ChangeScope<'a> {
             module: module.name.clone(),
         })
     }
+}
+
+/// A changed file outside of the scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutOfScopeFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// The module that contains the file.
+    pub module: String,
 }
 
 #[cfg(test)]

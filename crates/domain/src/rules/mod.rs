@@ -3,7 +3,6 @@
 mod agent;
 mod commits;
 mod jira;
-mod layout;
 mod reviews;
 mod sections;
 mod triage;
@@ -20,10 +19,10 @@ pub use agent::{
 use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
 pub use jira::{JiraField, JiraRules, TicketMarks};
-pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use reviews::ReviewRules;
 pub use sections::{
-    BranchingRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules, PullRequestRules, SkipRules,
+    BranchingRules, DbtProject, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules,
+    ModuleRules, PullRequestRules, SkipRules,
 };
 pub use triage::{ProjectRules, TriageChoices, TriageRules};
 
