@@ -1,4 +1,5 @@
-//! Expiry dates of credentials, as services report them. No record contains a credential.
+//! Expiry dates of credentials, as services report them, and the identity in the certificate of a service.
+//! No record contains a credential.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,14 @@ impl CredentialEnd {
         // `since` saturates at zero, so an expired credential stays due.
         self.ends.since(now).as_secs() / 86_400 < Self::SOON_DAYS
     }
+}
+
+/// Returns the only URI (SPIFFE format) in the certificate of a service.
+///
+/// A host name only identifies the location of a peer. The URI identifies the service.
+// A URI cannot be confused with a host name that the authority issued for another purpose.
+pub fn service_identity(service: &str) -> String {
+    format!("spiffe://journeyman/{service}")
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ mod glob;
 mod handover;
 mod history;
 mod host;
-mod identity;
 mod ids;
 mod instance;
 mod intake;
@@ -40,7 +39,6 @@ mod job_subject;
 pub mod json;
 mod kind;
 pub mod limits;
-mod link;
 mod model;
 mod naming;
 mod observed_pull_request;
@@ -74,6 +72,7 @@ mod trigger;
 mod wait_condition;
 mod workspace;
 
+pub use address::{is_readable_on_the_way, is_safe_link};
 pub use approval_gate::GateStep;
 pub use author::{CommitAuthor, WrongAuthor};
 pub use background::{
@@ -90,7 +89,7 @@ pub use check::SetupHint;
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
-pub use credential::{CredentialEnd, CredentialEnds};
+pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use criteria::acceptance_criteria;
 pub use fact::{Fact, JournalEntry};
 pub use failing_tests::list_failures;
@@ -104,7 +103,6 @@ pub use handover::{
 };
 pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
 pub use host::HostPattern;
-pub use identity::service_identity;
 pub use ids::{CallId, OutboundId, RunId};
 pub use instance::InstanceName;
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
@@ -116,7 +114,6 @@ pub use job_subject::{
     ThreadRemark, ThreadReply,
 };
 pub use kind::RecordKind;
-pub use link::{is_readable_on_the_way, is_safe_link};
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
 pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};

@@ -1,13 +1,11 @@
-//! Overview of a run for people: a fold of its journal for pages, listings and counts.
+//! Overview of a run for people: a fold of its journal for pages, listings and counts, with the time per
+//! activity.
 //!
 //! The planner folds the same journal into the state that it needs to continue. The overview does not depend
 //! on that state, so a planner of another release changes nothing here.
 
-mod clock;
-
 use serde::{Deserialize, Serialize};
 
-use self::clock::{ActivityClock, RunActivity};
 use crate::{
     CommitId, Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, PullRequestRef,
     RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, StoredRecord, Timestamp, Trigger,
@@ -323,6 +321,46 @@ fn summarize_title(trigger: &Trigger) -> String {
         return String::new();
     };
     request.text.summary.chars().take(TITLE_CHARS).collect()
+}
+
+/// Activity of the run at its last entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RunActivity {
+    #[default]
+    Steps,
+    Model,
+    Tools,
+    Waiting,
+}
+
+/// Current activity of a run with its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct ActivityClock {
+    at: RunActivity,
+    since: Timestamp,
+}
+
+impl ActivityClock {
+    /// Adds the time until now to the counter of the current activity.
+    fn count(&mut self, now: Timestamp, spent: &mut TimeSpent) {
+        let passed = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
+        let to = match self.at {
+            RunActivity::Steps => None,
+            RunActivity::Model => Some(&mut spent.model_ms),
+            RunActivity::Tools => Some(&mut spent.tools_ms),
+            RunActivity::Waiting => Some(&mut spent.waiting_ms),
+        };
+        if let Some(to) = to {
+            *to = to.saturating_add(passed);
+        }
+        self.since = now;
+    }
+
+    /// Begins an activity, which ends the previous one.
+    const fn begin(&mut self, activity: RunActivity) {
+        self.at = activity;
+    }
 }
 
 #[cfg(test)]
