@@ -279,6 +279,7 @@ fn build_branch_slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::is_hidden;
 
     const CHANGE: ChangeNameParts<'static> = ChangeNameParts {
         kind: "fix",
@@ -344,7 +345,7 @@ mod tests {
         let naming = ChangeNaming::new(&rules, &ticket);
         let hidden = "Count\u{202e} every\u{1b}[31m piece\0\u{e0041}";
         let right = naming.check_message(hidden).unwrap_err();
-        assert!(!right.chars().any(crate::text::is_hidden), "{right:?}");
+        assert!(!right.chars().any(is_hidden), "{right:?}");
         assert_eq!(naming.check_message(&right), Ok(()));
         let hidden = format!("{right}\u{200b}");
         assert_eq!(

@@ -174,7 +174,9 @@ impl ObservedPullRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FailureClass, OutboundId, OutboundSettled, PullRequestEnd, TriggerChannel, TriggerKey};
+    use crate::{
+        FailureClass, OutboundId, OutboundSettled, PullRequestEnd, RunId, TriggerChannel, TriggerKey,
+    };
 
     fn build_pull_request() -> PullRequestRef {
         PullRequestRef {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     fn build_push_trigger(at: i64, branch: &str, head: &str) -> Trigger {
-        let run: crate::RunId = "jira:ENG-1@1".parse().unwrap();
+        let run: RunId = "jira:ENG-1@1".parse().unwrap();
         let outcome = OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: branch.to_owned(),
             head: build_commit_id(head),

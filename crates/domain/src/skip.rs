@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use words::TextMarkup;
 
-use crate::JiraField;
+use crate::{JiraField, PullRequestRef};
 
 /// Location of a skip phrase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub enum SkipReason {
         group: String,
         /// Our pull request with the mention; absent: it was on the ticket.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        on: Option<crate::PullRequestRef>,
+        on: Option<PullRequestRef>,
     },
     /// The ticket had already left the requesting status when the move was processed.
     StatusLeft {
@@ -122,7 +122,7 @@ pub enum SkipReason {
     /// Checks of our pull request do not complete. Journeyman posts this once per head.
     ChecksWait {
         /// The pull request with the checks.
-        pull_request: crate::PullRequestRef,
+        pull_request: PullRequestRef,
         /// The names of the incomplete checks; at most 20.
         checks: Vec<String>,
         /// True when a maintainer has to approve the workflow runs.

@@ -4,7 +4,7 @@ mod request;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChecksSummary, CommitId, Job, PullRequestFile, PullRequestRef, ReviewedChange};
+use crate::{ChecksSummary, CommitId, Job, PullRequestFile, PullRequestRef, ReactionSubject, ReviewedChange};
 
 pub use request::JobRequest;
 
@@ -38,7 +38,7 @@ pub struct DiscussionRequest {
     /// The comment that asks for it; absent: the discussion itself asks, or the request came over another
     /// channel than GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<crate::ReactionSubject>,
+    pub comment: Option<ReactionSubject>,
 }
 
 /// Kinds of tasks in a discussion, except answering questions.
@@ -218,7 +218,7 @@ pub struct CommentQuestion {
     pub head: Option<CommitId>,
     /// The comment, if GitHub accepts reactions on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<crate::ReactionSubject>,
+    pub comment: Option<ReactionSubject>,
     // Ingest decides about permissions before the model reads the comment. So no text can extend the rights
     // of its author, and the planner needs no right to write triggers.
     /// The work that begins if the comment turns out to ask for a change, pinned with the permissions of that

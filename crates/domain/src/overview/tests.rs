@@ -2,6 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{
+    RepositoryRules, TicketText,
+    record_format::{decode_stored_record, encode_stored_record},
+};
 
 fn build_run_id() -> RunId {
     "jira:ENG-1@7".parse().unwrap()
@@ -17,8 +21,8 @@ fn build_entry(position: u64, at: i64, fact: &Value) -> JournalEntry {
 
 fn build_start_fact() -> Value {
     json!({"type": "run_started", "trigger": {"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
-        "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": crate::RepositoryRules::default(),
-            "text": crate::TicketText { summary: "Totals are wrong".to_owned(), ..crate::TicketText::default() }}}})
+        "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop", "rules": RepositoryRules::default(),
+            "text": TicketText { summary: "Totals are wrong".to_owned(), ..TicketText::default() }}}})
 }
 
 fn build_call_fact(name: &str, id: u64) -> Value {
@@ -186,8 +190,8 @@ proptest! {
     fn stored_overview_continues_like_single_fold(at in 1_usize..13, back in 0_usize..5) {
         let entries = build_story();
         let begun = RunOverview::of(&build_run_id(), entries.iter().take(at)).unwrap();
-        let stored = crate::record_format::encode_stored_record(&begun).unwrap();
-        let mut again: RunOverview = crate::record_format::decode_stored_record(&stored).unwrap();
+        let stored = encode_stored_record(&begun).unwrap();
+        let mut again: RunOverview = decode_stored_record(&stored).unwrap();
         for entry in entries.iter().skip(at.saturating_sub(back)) {
             again.apply(entry);
         }

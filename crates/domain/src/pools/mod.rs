@@ -149,6 +149,7 @@ pub struct ExecutorMake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record_format::decode_stored_record;
 
     #[test]
     fn pool_record_is_fresh_for_35_seconds() {
@@ -167,7 +168,7 @@ mod tests {
     fn pool_record_of_older_planner_is_readable() {
         let text = r#"{"version":1,"pool":"default","planner":"a.1","at":1764000000000,"executors":[
             {"address":"http://a:1","state":"ready","free":1,"total":2,"held":1}]}"#;
-        let record: PoolRecord = crate::record_format::decode_stored_record(text.as_bytes()).unwrap();
+        let record: PoolRecord = decode_stored_record(text.as_bytes()).unwrap();
         assert_eq!(record.executors[0].make, None);
         assert_eq!(record.left_out, UnlistedExecutors::default());
     }

@@ -237,7 +237,7 @@ mod tests {
             group: group.to_owned(),
             on,
         };
-        let pull_request = crate::PullRequestRef {
+        let pull_request = PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
             branch: "fix/ENG-1".to_owned(),

@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Fact, Job, JournalEntry, RepositoryName, RunId, RunOverview, Timestamp};
+use crate::{
+    Fact, Job, JournalEntry, RepositoryName, RepositoryRules, RunFence, RunId, RunOverview, TicketText,
+    Timestamp,
+};
 
 const RUNS: [&str; 4] = [
     "jira:ENG-1@7",
@@ -28,7 +31,7 @@ fn parse_fact(fact: &Value) -> Fact {
 fn build_start_fact(repository: &str, is_request: bool) -> Fact {
     let reason = if is_request {
         json!({"type": "job_requested", "job": "implement", "repository": repository,
-            "rules": crate::RepositoryRules::default(), "text": crate::TicketText::default()})
+            "rules": RepositoryRules::default(), "text": TicketText::default()})
     } else {
         json!({"type": "checks_completed", "head": "a".repeat(40), "conclusion": "failure", "failed": [],
             "pull_request": {"repository": repository, "number": 7, "branch": "b", "url": "u"}})
@@ -82,7 +85,7 @@ fn any_journals() -> impl Strategy<Value = Vec<(RunId, JournalEntry)>> {
             let entry = JournalEntry {
                 position,
                 nonce: String::new(),
-                fence: crate::RunFence::default(),
+                fence: RunFence::default(),
                 at: first.plus_ms(after),
                 fact,
             };
@@ -196,7 +199,7 @@ fn ticket_cost_lists_latest_runs_with_tokens() {
         let entries = facts.into_iter().zip(0..).map(|(fact, position)| JournalEntry {
             position,
             nonce: String::new(),
-            fence: crate::RunFence::default(),
+            fence: RunFence::default(),
             at: Timestamp::default(),
             fact,
         });
