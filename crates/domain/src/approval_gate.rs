@@ -1,7 +1,10 @@
 //! Steps by which facts open and close the approval gate of a run. Console and ingest fold the same steps, so the console offers
 //! exactly the decisions that ingest accepts.
 
-use crate::{CommitId, Fact, OutboundAction, OutboundId, WaitCondition};
+use crate::{
+    Fact, OutboundAction, WaitCondition,
+    identity::{commit::CommitId, ids::OutboundId},
+};
 
 /// Step of the approval gate by one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitAuthor, PullRequestStatus, acceptance_criteria};
+use crate::{PullRequestStatus, acceptance_criteria, identity::author::CommitAuthor};
 
 /// Maximum number of acceptance criteria that count.
 const CRITERIA: usize = 20;

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, FailureClass, RecordKind, RepositoryName, RunId, StoredRecord, TicketKey};
+use crate::{
+    FailureClass, RecordKind, StoredRecord,
+    identity::{commit::CommitId, ids::RunId, repository::RepositoryName, ticket::TicketKey},
+};
 
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, StoredRecord, TicketKey, Timestamp};
+use crate::{
+    RecordKind, StoredRecord,
+    identity::{ticket::TicketKey, time::Timestamp},
+};
 
 /// The switch that stops every planner. While the record exists, planners work on no ticket and lose nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InstanceName, RecordKind, StoredRecord, Timestamp};
+use crate::{
+    RecordKind, StoredRecord,
+    identity::{instance::InstanceName, time::Timestamp},
+};
 
 /// Expiry dates of one service's credentials, from its settings. The service writes the record at its start,
 /// also with an empty list.

@@ -4,12 +4,18 @@ mod fact_properties;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck};
 use crate::{
-    CallId, CodeSeed, CommitId, EffortEstimate, ExecutorWorkspace, GateDecision, ModelFault, ModelHint,
-    ModelReply, ModelRole, OutboundAction, OutboundId, OutboundOutcome, PhaseOutput, RecordKind,
-    RepositoryName, ReturnReason, RunFence, RunLimits, RunPhase, StopReason, StoredRecord, TicketLimits,
-    TicketNews, Timestamp, ToolCall, ToolResult, Trigger, WaitCondition, WorkClass, WorkspaceSnapshot,
+    CodeSeed, EffortEstimate, ExecutorWorkspace, GateDecision, ModelFault, ModelHint, ModelReply, ModelRole,
+    OutboundAction, OutboundOutcome, PhaseOutput, RecordKind, ReturnReason, RunFence, RunLimits, RunPhase,
+    StopReason, StoredRecord, TicketLimits, TicketNews, ToolCall, ToolResult, Trigger, WaitCondition,
+    WorkClass, WorkspaceSnapshot,
+    check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
+    identity::{
+        commit::CommitId,
+        ids::{CallId, OutboundId},
+        repository::RepositoryName,
+        time::Timestamp,
+    },
 };
 
 /// One record of a run's journal.

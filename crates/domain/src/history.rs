@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, RunId, StoredRecord, WorkClass};
+use crate::{RecordKind, StoredRecord, WorkClass, identity::ids::RunId};
 
 // Maximum number of runs in a record.
 const KEPT: usize = 200;

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::invalid_id::{InvalidId, text_serde};
+use crate::identity::{InvalidId, text_serde};
 
 const EXPECTED: &str = "a host such as pypi.example, *.crates.example or packages.acme.example:8443";
 

@@ -9,14 +9,12 @@
 // changes no record.
 pub mod address;
 mod approval_gate;
-mod author;
 mod background;
 mod budget;
 pub mod cause;
 mod change;
 pub mod check;
 mod ci;
-mod commit;
 pub mod commit_orders;
 pub mod comparison;
 mod control;
@@ -30,10 +28,8 @@ mod glob;
 mod handover;
 mod history;
 mod host;
-mod ids;
-mod instance;
+mod identity;
 mod intake;
-mod invalid_id;
 mod job;
 mod job_subject;
 pub mod json;
@@ -43,7 +39,6 @@ mod model;
 mod naming;
 mod observed_pull_request;
 mod order;
-mod origin;
 mod overview;
 mod pools;
 mod pull_request_event;
@@ -53,7 +48,6 @@ pub mod record_format;
 mod refusal;
 mod repair;
 pub mod report;
-mod repository;
 mod review;
 mod row;
 mod rules;
@@ -65,8 +59,6 @@ mod spend;
 mod stop;
 mod template;
 pub mod text;
-mod ticket;
-mod time;
 mod tool;
 mod trigger;
 mod wait_condition;
@@ -74,7 +66,6 @@ mod workspace;
 
 pub use address::{is_readable_on_the_way, is_safe_link};
 pub use approval_gate::GateStep;
-pub use author::{CommitAuthor, WrongAuthor};
 pub use background::{
     BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
     compare_titles, title_words,
@@ -87,7 +78,6 @@ pub use change::{
 };
 pub use check::SetupHint;
 pub use ci::{CiRequired, CiRules};
-pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use criteria::acceptance_criteria;
@@ -103,10 +93,18 @@ pub use handover::{
 };
 pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
 pub use host::HostPattern;
-pub use ids::{CallId, OutboundId, RunId};
-pub use instance::InstanceName;
+pub use identity::{
+    InvalidId,
+    author::{CommitAuthor, WrongAuthor},
+    commit::{CommitId, TreeId},
+    ids::{CallId, OutboundId, RunId},
+    instance::InstanceName,
+    origin::ServiceOrigin,
+    repository::RepositoryName,
+    ticket::{TicketComment, TicketKey, TicketQuestion, TicketText, TrackerAccount},
+    time::Timestamp,
+};
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
-pub use invalid_id::InvalidId;
 pub use job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace};
 pub use job_subject::{
     AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
@@ -121,7 +119,6 @@ pub use order::{
     MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
     PullRequestCall,
 };
-pub use origin::ServiceOrigin;
 pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
@@ -138,7 +135,6 @@ pub use report::{
     BranchPush, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest,
     OutboundSettled, PushProposal, RehearsedEffects,
 };
-pub use repository::RepositoryName;
 pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
 pub use row::{PendingRun, RunStatus, RunSummary, TicketRow};
 pub use rules::{
@@ -158,8 +154,6 @@ pub use spend::{
 };
 pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
-pub use ticket::{TicketComment, TicketKey, TicketQuestion, TicketText, TrackerAccount};
-pub use time::Timestamp;
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{
     DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason,

@@ -1,7 +1,8 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    CommitAuthor, CommitStyle, RepositoryRules, RunId, TicketKey, WorkHandover, commit_orders,
+    CommitStyle, RepositoryRules, WorkHandover, commit_orders,
+    identity::{author::CommitAuthor, ids::RunId, ticket::TicketKey},
     text::{remove_hidden, truncate_text},
 };
 

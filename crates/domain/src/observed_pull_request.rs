@@ -1,9 +1,9 @@
 //! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
-    ChecksConclusion, ChecksOutcome, ChecksSummary, CommitId, FailedCheck, OutboundOutcome, OutboundReceipt,
-    PullRequestEvent, PullRequestRef, PullRequestStatus, RepairEnd, ReviewRound, Timestamp, Trigger,
-    TriggerReason,
+    ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, OutboundOutcome, OutboundReceipt,
+    PullRequestEvent, PullRequestRef, PullRequestStatus, RepairEnd, ReviewRound, Trigger, TriggerReason,
+    identity::{commit::CommitId, time::Timestamp},
 };
 
 /// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
@@ -175,7 +175,8 @@ impl ObservedPullRequest {
 mod tests {
     use super::*;
     use crate::{
-        FailureClass, OutboundId, OutboundSettled, PullRequestEnd, RunId, TriggerChannel, TriggerKey,
+        FailureClass, OutboundSettled, PullRequestEnd, TriggerChannel, TriggerKey,
+        identity::ids::{OutboundId, RunId},
     };
 
     fn build_pull_request() -> PullRequestRef {

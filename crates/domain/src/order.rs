@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{RecordKind, StoredRecord, TicketKey, Timestamp};
+use crate::{
+    RecordKind, StoredRecord,
+    identity::{ticket::TicketKey, time::Timestamp},
+};
 
 /// A request for maintenance. Ingest writes it, the reporter carries it out.
 // An account at NATS that may delete records could empty every store. Only the reporter has it, which

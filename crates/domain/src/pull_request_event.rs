@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksConclusion, ChecksOutcome, ChecksSummary, CommitId, FailedCheck, Job, PullRequestRef,
-    PullRequestStatus, RepairEnd, Timestamp,
+    ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, Job, PullRequestRef, PullRequestStatus,
+    RepairEnd,
+    identity::{commit::CommitId, time::Timestamp},
 };
 
 /// An event of a pull request with its data.

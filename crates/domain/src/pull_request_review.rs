@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, ObjectionWeight, PullRequestFile, PullRequestRef};
+use crate::{ObjectionWeight, PullRequestFile, PullRequestRef, identity::commit::CommitId};
 
 /// A pull request to review, pinned at the time of the request.
 // Pinned, so that the planner can check a comment against the added lines before it leaves, also for forks.

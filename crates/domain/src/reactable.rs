@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::RepositoryName;
+use crate::identity::repository::RepositoryName;
 
 /// Text on GitHub that accepts reactions. Jira has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

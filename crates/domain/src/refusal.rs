@@ -6,7 +6,10 @@ mod words;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::IntoDeserializer as _};
 use serde_json::{Map, Value};
 
-use crate::{CommitId, OutOfScopeFile, RepositoryName, TicketKey};
+use crate::{
+    OutOfScopeFile,
+    identity::{commit::CommitId, repository::RepositoryName, ticket::TicketKey},
+};
 
 /// Reason for which policy or an external service refuses a request.
 // `remote = "Self"` generates inherent functions, which the manual implementations below wrap.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksOutcome, CommitId, Fact, Job, JournalEntry, OutboundAction, PullRequestEvent, RepairEnd,
-    StopReason, Trigger, TriggerReason, report,
+    ChecksOutcome, Fact, Job, JournalEntry, OutboundAction, PullRequestEvent, RepairEnd, StopReason, Trigger,
+    TriggerReason, identity::commit::CommitId, report,
 };
 
 /// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Job, Lane, PullRequestRef, RecordKind, RunFence, RunId, StopReason, StoredRecord, Timestamp,
-    WaitCondition,
+    Job, Lane, PullRequestRef, RecordKind, RunFence, StopReason, StoredRecord, WaitCondition,
+    identity::{ids::RunId, time::Timestamp},
 };
 
 /// The row of a ticket.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, RunId, StoredRecord, Timestamp};
+use crate::{
+    RecordKind, StoredRecord,
+    identity::{ids::RunId, time::Timestamp},
+};
 
 /// The runs that wait for a slot of one pool, in the order of their arrival. Each pool has one record, which
 /// is changed by compare-and-set.

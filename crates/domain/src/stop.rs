@@ -4,7 +4,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BudgetUnit, OutboundRefusal, SharedBudget, Timestamp, TurnRepetition};
+use crate::{BudgetUnit, OutboundRefusal, SharedBudget, TurnRepetition, identity::time::Timestamp};
 
 /// Reason for the end of a run. The reporter renders it on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

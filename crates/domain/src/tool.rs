@@ -3,7 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, CommitId, RunLimits, TreeId};
+use crate::{
+    RunLimits,
+    identity::{
+        commit::{CommitId, TreeId},
+        ids::CallId,
+    },
+};
 
 /// Description of a tool for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, CommitId, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef,
-    ReactionSubject, RecordKind, RepositoryName, RunId, SkipReason, StoredRecord, TicketComment, TicketCost,
-    TicketKey, Timestamp, WithdrawalReason, pull_request_event::with_stored_events,
+    ChecksSummary, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef, ReactionSubject,
+    RecordKind, SkipReason, StoredRecord, TicketCost, WithdrawalReason,
+    identity::{
+        commit::CommitId,
+        ids::RunId,
+        repository::RepositoryName,
+        ticket::{TicketComment, TicketKey},
+        time::Timestamp,
+    },
+    pull_request_event::with_stored_events,
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the

@@ -4,7 +4,10 @@ mod request;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChecksSummary, CommitId, Job, PullRequestFile, PullRequestRef, ReactionSubject, ReviewedChange};
+use crate::{
+    ChecksSummary, Job, PullRequestFile, PullRequestRef, ReactionSubject, ReviewedChange,
+    identity::commit::CommitId,
+};
 
 pub use request::JobRequest;
 

@@ -3,7 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::JobSubject;
-use crate::{Job, ReactionSubject, RepositoryName, RepositoryRules, TicketBackground, TicketKey, TicketText};
+use crate::{
+    Job, ReactionSubject, RepositoryRules, TicketBackground,
+    identity::{
+        repository::RepositoryName,
+        ticket::{TicketKey, TicketText},
+    },
+};
 
 /// A requested job. Ingest pins all its inputs at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, PullRequestRef,
-    RecordKind, RepositoryName, RunId, RunPhase, RunStatus, RunSummary, StoredRecord, Timestamp, Trigger,
-    TriggerChannel, TriggerReason, check::EvidenceLevel,
+    Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, PullRequestRef, RecordKind,
+    RunPhase, RunStatus, RunSummary, StoredRecord, Trigger, TriggerChannel, TriggerReason,
+    check::EvidenceLevel,
+    identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
 };
 
 // Maximum characters of a title.

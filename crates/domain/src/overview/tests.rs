@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    RepositoryRules, TicketText,
+    RepositoryRules,
+    identity::ticket::TicketText,
     record_format::{decode_stored_record, encode_stored_record},
 };
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ExecutorMake, ExecutorState, ObservedExecutor, PoolRecord, UnlistedExecutors};
-use crate::Timestamp;
+use crate::identity::time::Timestamp;
 
 /// Freshness of the information about a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

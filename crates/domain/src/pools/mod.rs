@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fold::{ExecutorPool, PoolFreshness};
 
-use crate::{RecordKind, SandboxLevel, StoredRecord, Timestamp};
+use crate::{RecordKind, SandboxLevel, StoredRecord, identity::time::Timestamp};
 
 /// One planner's observation of one pool of executors.
 ///

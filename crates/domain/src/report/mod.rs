@@ -17,8 +17,15 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, CommitId, ObjectRef, OutboundId, OutboundRefusal, PullRequestRef, RecordKind,
-    ReporterFence, RepositoryName, RunFence, RunId, ScopeInputs, StoredRecord, TicketKey, Timestamp,
+    ChangeDescription, ObjectRef, OutboundRefusal, PullRequestRef, RecordKind, ReporterFence, RunFence,
+    ScopeInputs, StoredRecord,
+    identity::{
+        commit::CommitId,
+        ids::{OutboundId, RunId},
+        repository::RepositoryName,
+        ticket::TicketKey,
+        time::Timestamp,
+    },
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.

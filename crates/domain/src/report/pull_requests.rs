@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{BranchPush, PushProposal, RequestProperties};
 use crate::{
-    ChangeDescription, CommitId, LeftThreads, PullRequestEvent, PullRequestRef, RepositoryName,
-    ReviewOfChange, ThreadDisposition, ThreadReply,
+    ChangeDescription, LeftThreads, PullRequestEvent, PullRequestRef, ReviewOfChange, ThreadDisposition,
+    ThreadReply,
+    identity::{commit::CommitId, repository::RepositoryName},
 };
 
 impl RequestProperties for BranchPush {

@@ -14,7 +14,8 @@ use super::{
     },
 };
 use crate::{
-    CommitId, Job, PullRequestEvent, RepositoryName, SkipReason,
+    Job, PullRequestEvent, SkipReason,
+    identity::{commit::CommitId, repository::RepositoryName},
     pull_request_event::{
         ChecksForm, FailedChecks, MissingChecks, PassedChecks, RepeatedChecks, with_stored_events,
     },

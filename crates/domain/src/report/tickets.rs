@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestProperties;
 use crate::{
-    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, CommitId, DiscussionTask, Dollars, EffortEstimate,
-    Job, PlannedIssue, PullRequestRef, ReactionKind, ReactionSubject, RecordKind, RepositoryName, RunPhase,
-    SkipReason, StopReason, TicketCost, TicketQuestion, Timestamp,
+    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, DiscussionTask, Dollars, EffortEstimate, Job,
+    PlannedIssue, PullRequestRef, ReactionKind, ReactionSubject, RecordKind, RunPhase, SkipReason,
+    StopReason, TicketCost,
+    identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
 };
 
 /// Request at the start of work: set the in-progress status, write the status comment.

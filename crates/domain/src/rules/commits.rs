@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::CommitAuthor;
+use crate::identity::author::CommitAuthor;
 
 // Maximum number of co-authors: a longer list does not help a reader.
 const MAX_CO_AUTHORS: usize = 5;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{TrackerAccount, instance::InstanceName};
+use crate::identity::{instance::InstanceName, ticket::TrackerAccount};
 
 /// The Jira project whose tickets belong to the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
+use crate::{
+    Dollars,
+    ci::CiRules,
+    identity::{repository::RepositoryName, ticket::TicketKey},
+};
 pub use agent::{
     AgentRules, ApprovalRule, AssigneeRule, BudgetRules, ClassTurns, FinishRule, PlanningRule,
     TicketBudgetRules,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, instance::InstanceName};
+use crate::{host::HostPattern, identity::instance::InstanceName};
 
 /// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

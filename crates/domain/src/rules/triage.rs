@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::ticket::TicketKey;
+use crate::identity::ticket::TicketKey;
 
 // Maximum of `triage.most_sub_issues`: a larger split is a plan, which people or a discussion make.
 const MOST_PARTS: usize = 10;

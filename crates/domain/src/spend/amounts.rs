@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Dollars, Job, ModelReply, RunId};
+use crate::{
+    Dollars, Job, ModelReply,
+    identity::ids::{CallId, RunId},
+};
 
 /// Cost and tokens of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{BudgetPeriod, ModelSpend, RunCost, SpendSum, TicketCost};
-use crate::{Fact, Job, JournalEntry, RepositoryName, RunId, Timestamp};
+use crate::{
+    Fact, Job, JournalEntry,
+    identity::{ids::RunId, repository::RepositoryName, time::Timestamp},
+};
 
 // The status comment lists at most this many runs; earlier ones count in the total only.
 const MOST_RUNS: usize = 20;

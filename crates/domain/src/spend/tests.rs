@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Fact, Job, JournalEntry, RepositoryName, RepositoryRules, RunFence, RunId, RunOverview, TicketText,
-    Timestamp,
+    Fact, Job, JournalEntry, RepositoryRules, RunFence, RunOverview,
+    identity::{ids::RunId, repository::RepositoryName, ticket::TicketText, time::Timestamp},
 };
 
 const RUNS: [&str; 4] = [

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::invalid_id::{InvalidId, text_serde};
+use crate::identity::{InvalidId, text_serde};
 
 /// A git commit id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

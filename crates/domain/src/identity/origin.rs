@@ -4,10 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    instance::InstanceName,
-    invalid_id::{InvalidId, text_serde},
-};
+use crate::identity::{InvalidId, instance::InstanceName, text_serde};
 
 /// A Jira site or GitHub server: `jira`, `github`, `jira+dc`, `github+ghe`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

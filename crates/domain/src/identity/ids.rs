@@ -5,9 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    invalid_id::{InvalidId, text_serde},
+    identity::{InvalidId, text_serde, ticket::TicketKey},
     kind::RecordKind,
-    ticket::TicketKey,
 };
 
 /// Id of a run: the ticket and the stream sequence of the trigger that opened it, `jira:ENG-12@57`. The same

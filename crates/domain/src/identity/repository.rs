@@ -4,10 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    instance::InstanceName,
-    invalid_id::{InvalidId, text_serde},
-};
+use crate::identity::{InvalidId, instance::InstanceName, text_serde};
 
 const EXPECTED: &str = "a repository such as acme/shop, ghe:acme/shop for one on the instance ghe, or \
                         folder:local/shop for the one in the folder shop";

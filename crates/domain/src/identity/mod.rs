@@ -1,4 +1,14 @@
-//! Parse error of ids, and their conversion to and from text.
+//! Identities: tickets, repositories, instances, origins, runs, commits, authors and points in time, with the
+//! error for an invalid id.
+
+pub(crate) mod author;
+pub(crate) mod commit;
+pub(crate) mod ids;
+pub(crate) mod instance;
+pub(crate) mod origin;
+pub(crate) mod repository;
+pub(crate) mod ticket;
+pub(crate) mod time;
 
 /// Error for a text that is not a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

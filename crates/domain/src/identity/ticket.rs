@@ -4,11 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    instance::InstanceName,
-    invalid_id::{InvalidId, text_serde},
-    origin::ServiceOrigin,
-    repository::RepositoryName,
+use crate::identity::{
+    InvalidId, instance::InstanceName, origin::ServiceOrigin, repository::RepositoryName, text_serde,
     time::Timestamp,
 };
 

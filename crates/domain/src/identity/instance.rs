@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::invalid_id::{InvalidId, text_serde};
+use crate::identity::{InvalidId, text_serde};
 
 const EXPECTED: &str = "the name of an instance, such as ghe or dc-2: at most 32 lower-case letters, digits and \
                         hyphens, a letter first, and not jira, github or folder, which are reserved";
