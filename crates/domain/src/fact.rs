@@ -5,10 +5,10 @@ mod fact_properties;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CodeSeed, EffortEstimate, ExecutorWorkspace, GateDecision, ModelFault, ModelHint, ModelReply, ModelRole,
+    CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole,
     OutboundAction, OutboundOutcome, PhaseOutput, RecordKind, ReturnReason, RunFence, RunLimits, RunPhase,
-    StopReason, StoredRecord, TicketLimits, TicketNews, ToolCall, ToolResult, Trigger, WaitCondition,
-    WorkClass, WorkspaceSnapshot,
+    StopReason, StoredRecord, TicketLimits, ToolCall, ToolResult, WaitCondition, WorkClass,
+    WorkspaceSnapshot,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
         commit::CommitId,
@@ -16,6 +16,7 @@ use crate::{
         repository::RepositoryName,
         time::Timestamp,
     },
+    trigger::reason::{GateDecision, TicketNews, Trigger},
 };
 
 /// One record of a run's journal.

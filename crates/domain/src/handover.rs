@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ChangeStatistics, CitedAnswer, GiveUp, OutOfScopeFile, OutboundRefusal, ReviewObjection,
-    ReviewOfChange, RunEffort, RunPhase, SetupHint, StopReason, TemplateAnswer, ThreadReply, TicketIntake,
-    WidenedModule,
+    ChangeReview, ChangeStatistics, GiveUp, OutOfScopeFile, OutboundRefusal, ReviewObjection, ReviewOfChange,
+    RunEffort, RunPhase, SetupHint, StopReason, TemplateAnswer, TicketIntake, WidenedModule,
     check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity},
+    trigger::job_subject::{CitedAnswer, ThreadReply},
 };
 
 // Maximum number of test names in the stop reason of a run.

@@ -9,10 +9,8 @@
 // changes no record.
 pub mod address;
 mod approval_gate;
-mod background;
 mod budget;
 pub mod cause;
-mod change;
 pub mod check;
 mod ci;
 pub mod commit_orders;
@@ -30,20 +28,15 @@ mod history;
 mod host;
 mod identity;
 mod intake;
-mod job;
-mod job_subject;
 pub mod json;
 mod kind;
 pub mod limits;
 mod model;
 mod naming;
-mod observed_pull_request;
 mod order;
 mod overview;
 mod pools;
-mod pull_request_event;
 mod pull_request_review;
-mod reactable;
 pub mod record_format;
 mod refusal;
 mod repair;
@@ -53,7 +46,6 @@ mod row;
 mod rules;
 mod scope;
 mod size;
-mod skip;
 mod slots;
 mod spend;
 mod stop;
@@ -66,16 +58,8 @@ mod workspace;
 
 pub use address::{is_readable_on_the_way, is_safe_link};
 pub use approval_gate::GateStep;
-pub use background::{
-    BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
-    compare_titles, title_words,
-};
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
-pub use change::{
-    BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestFile,
-    PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
-};
 pub use check::SetupHint;
 pub use ci::{CiRequired, CiRules};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
@@ -105,16 +89,9 @@ pub use identity::{
     time::Timestamp,
 };
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
-pub use job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace};
-pub use job_subject::{
-    AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
-    JobRequest, JobSubject, LeftThreads, RehearsedJob, ReviewRound, ReviewThread, ThreadDisposition,
-    ThreadRemark, ThreadReply,
-};
 pub use kind::RecordKind;
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
-pub use observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview};
 pub use order::{
     MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
     PullRequestCall,
@@ -123,11 +100,9 @@ pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
-pub use pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead};
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
 };
-pub use reactable::{ReactionKind, ReactionSubject};
 pub use record_format::{AnyRecord, RecordError, StoredRecord};
 pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
 pub use repair::RepairResult;
@@ -146,7 +121,6 @@ pub use rules::{
 };
 pub use scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule};
 pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
-pub use skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{
     BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,
@@ -156,7 +130,25 @@ pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{
-    DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    background::{
+        BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
+        compare_titles, title_words,
+    },
+    job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace},
+    job_subject::{
+        AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,
+        JobRequest, JobSubject, LeftThreads, RehearsedJob, ReviewRound, ReviewThread, ThreadDisposition,
+        ThreadRemark, ThreadReply,
+    },
+    observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview},
+    pull_request::{
+        BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck,
+        PullRequestFile, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
+    },
+    pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead},
+    reactable::{ReactionKind, ReactionSubject},
+    reason::{DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason},
+    skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup},
 };
 pub use wait_condition::WaitCondition;
 pub use workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot};

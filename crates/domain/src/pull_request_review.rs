@@ -4,7 +4,11 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ObjectionWeight, PullRequestFile, PullRequestRef, identity::commit::CommitId};
+use crate::{
+    ObjectionWeight,
+    identity::commit::CommitId,
+    trigger::pull_request::{PullRequestFile, PullRequestRef},
+};
 
 /// A pull request to review, pinned at the time of the request.
 // Pinned, so that the planner can check a comment against the added lines before it leaves, also for forks.

@@ -3,8 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksOutcome, Fact, Job, JournalEntry, OutboundAction, PullRequestEvent, RepairEnd, StopReason, Trigger,
-    TriggerReason, identity::commit::CommitId, report,
+    Fact, JournalEntry, OutboundAction, StopReason,
+    identity::commit::CommitId,
+    report,
+    trigger::{
+        job::Job,
+        pull_request::{ChecksOutcome, RepairEnd},
+        pull_request_event::PullRequestEvent,
+        reason::{Trigger, TriggerReason},
+    },
 };
 
 /// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.

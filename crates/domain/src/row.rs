@@ -3,8 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Job, Lane, PullRequestRef, RecordKind, RunFence, StopReason, StoredRecord, WaitCondition,
+    RecordKind, RunFence, StopReason, StoredRecord, WaitCondition,
     identity::{ids::RunId, time::Timestamp},
+    trigger::{
+        job::{Job, Lane},
+        pull_request::PullRequestRef,
+    },
 };
 
 /// The row of a ticket.

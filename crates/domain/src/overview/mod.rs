@@ -7,10 +7,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Fact, GateStep, Job, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, PullRequestRef, RecordKind,
-    RunPhase, RunStatus, RunSummary, StoredRecord, Trigger, TriggerChannel, TriggerReason,
+    Fact, GateStep, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, RecordKind, RunPhase, RunStatus,
+    RunSummary, StoredRecord,
     check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
+    trigger::{
+        job::Job,
+        pull_request::PullRequestRef,
+        reason::{Trigger, TriggerChannel, TriggerReason},
+    },
 };
 
 // Maximum characters of a title.

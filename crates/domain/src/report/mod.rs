@@ -17,8 +17,8 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, ObjectRef, OutboundRefusal, PullRequestRef, RecordKind, ReporterFence, RunFence,
-    ScopeInputs, StoredRecord,
+    ChangeDescription, ObjectRef, OutboundRefusal, RecordKind, ReporterFence, RunFence, ScopeInputs,
+    StoredRecord,
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
@@ -26,6 +26,7 @@ use crate::{
         ticket::TicketKey,
         time::Timestamp,
     },
+    trigger::pull_request::PullRequestRef,
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.

@@ -4,9 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{BranchPush, PushProposal, RequestProperties};
 use crate::{
-    ChangeDescription, LeftThreads, PullRequestEvent, PullRequestRef, ReviewOfChange, ThreadDisposition,
-    ThreadReply,
+    ChangeDescription, ReviewOfChange,
     identity::{commit::CommitId, repository::RepositoryName},
+    trigger::{
+        job_subject::{LeftThreads, ThreadDisposition, ThreadReply},
+        pull_request::PullRequestRef,
+        pull_request_event::PullRequestEvent,
+    },
 };
 
 impl RequestProperties for BranchPush {

@@ -14,10 +14,14 @@ use super::{
     },
 };
 use crate::{
-    Job, PullRequestEvent, SkipReason,
     identity::{commit::CommitId, repository::RepositoryName},
-    pull_request_event::{
-        ChecksForm, FailedChecks, MissingChecks, PassedChecks, RepeatedChecks, with_stored_events,
+    trigger::{
+        job::Job,
+        pull_request_event::{
+            ChecksForm, FailedChecks, MissingChecks, PassedChecks, PullRequestEvent, RepeatedChecks,
+            with_stored_events,
+        },
+        skip::SkipReason,
     },
 };
 

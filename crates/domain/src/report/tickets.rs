@@ -6,10 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestProperties;
 use crate::{
-    BranchRef, ChangePlan, CitedAnswer, CommentQuestion, DiscussionTask, Dollars, EffortEstimate, Job,
-    PlannedIssue, PullRequestRef, ReactionKind, ReactionSubject, RecordKind, RunPhase, SkipReason,
-    StopReason, TicketCost,
+    ChangePlan, Dollars, EffortEstimate, PlannedIssue, RecordKind, RunPhase, StopReason, TicketCost,
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
+    trigger::{
+        job::Job,
+        job_subject::{CitedAnswer, CommentQuestion, DiscussionTask},
+        pull_request::{BranchRef, PullRequestRef},
+        reactable::{ReactionKind, ReactionSubject},
+        skip::SkipReason,
+    },
 };
 
 /// Request at the start of work: set the in-progress status, write the status comment.

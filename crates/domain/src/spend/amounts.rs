@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Dollars, Job, ModelReply,
+    Dollars, ModelReply,
     identity::ids::{CallId, RunId},
+    trigger::job::Job,
 };
 
 /// Cost and tokens of model calls.

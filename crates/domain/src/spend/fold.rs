@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{BudgetPeriod, ModelSpend, RunCost, SpendSum, TicketCost};
 use crate::{
-    Fact, Job, JournalEntry,
+    Fact, JournalEntry,
     identity::{ids::RunId, repository::RepositoryName, time::Timestamp},
+    trigger::job::Job,
 };
 
 // The status comment lists at most this many runs; earlier ones count in the total only.

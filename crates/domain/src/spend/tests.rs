@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Fact, Job, JournalEntry, RepositoryRules, RunFence, RunOverview,
+    Fact, JournalEntry, RepositoryRules, RunFence, RunOverview,
     identity::{ids::RunId, repository::RepositoryName, ticket::TicketText, time::Timestamp},
+    trigger::job::Job,
 };
 
 const RUNS: [&str; 4] = [

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Job, JobRequest, Lane, OutboundSettled, PullRequestEvent, PullRequestRef, ReactionSubject,
-    RecordKind, SkipReason, StoredRecord, TicketCost, WithdrawalReason,
+    OutboundSettled, RecordKind, StoredRecord, TicketCost, WithdrawalReason,
     identity::{
         commit::CommitId,
         ids::RunId,
@@ -12,7 +11,14 @@ use crate::{
         ticket::{TicketComment, TicketKey},
         time::Timestamp,
     },
-    pull_request_event::with_stored_events,
+    trigger::{
+        job::{Job, Lane},
+        job_subject::JobRequest,
+        pull_request::{ChecksSummary, PullRequestRef},
+        pull_request_event::{PullRequestEvent, with_stored_events},
+        reactable::ReactionSubject,
+        skip::SkipReason,
+    },
 };
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the

@@ -1,9 +1,17 @@
 //! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
-    ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, OutboundOutcome, OutboundReceipt,
-    PullRequestEvent, PullRequestRef, PullRequestStatus, RepairEnd, ReviewRound, Trigger, TriggerReason,
+    OutboundOutcome, OutboundReceipt,
     identity::{commit::CommitId, time::Timestamp},
+    trigger::{
+        job_subject::ReviewRound,
+        pull_request::{
+            ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRef, PullRequestStatus,
+            RepairEnd,
+        },
+        pull_request_event::PullRequestEvent,
+        reason::{Trigger, TriggerReason},
+    },
 };
 
 /// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
@@ -175,8 +183,12 @@ impl ObservedPullRequest {
 mod tests {
     use super::*;
     use crate::{
-        FailureClass, OutboundSettled, PullRequestEnd, TriggerChannel, TriggerKey,
+        FailureClass, OutboundSettled,
         identity::ids::{OutboundId, RunId},
+        trigger::{
+            pull_request_event::PullRequestEnd,
+            reason::{TriggerChannel, TriggerKey},
+        },
     };
 
     fn build_pull_request() -> PullRequestRef {

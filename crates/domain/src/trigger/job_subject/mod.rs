@@ -5,8 +5,13 @@ mod request;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksSummary, Job, PullRequestFile, PullRequestRef, ReactionSubject, ReviewedChange,
+    ReviewedChange,
     identity::commit::CommitId,
+    trigger::{
+        job::Job,
+        pull_request::{ChecksSummary, PullRequestFile, PullRequestRef},
+        reactable::ReactionSubject,
+    },
 };
 
 pub use request::JobRequest;

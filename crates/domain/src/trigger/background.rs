@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PullRequestStatus, acceptance_criteria, identity::author::CommitAuthor};
+use crate::{acceptance_criteria, identity::author::CommitAuthor, trigger::pull_request::PullRequestStatus};
 
 /// Maximum number of acceptance criteria that count.
 const CRITERIA: usize = 20;

@@ -3,9 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, Job, PullRequestRef, PullRequestStatus,
-    RepairEnd,
     identity::{commit::CommitId, time::Timestamp},
+    trigger::{
+        job::Job,
+        pull_request::{
+            ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRef, PullRequestStatus,
+            RepairEnd,
+        },
+    },
 };
 
 /// An event of a pull request with its data.

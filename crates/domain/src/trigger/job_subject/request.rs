@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::JobSubject;
 use crate::{
-    Job, ReactionSubject, RepositoryRules, TicketBackground,
+    RepositoryRules,
     identity::{
         repository::RepositoryName,
         ticket::{TicketKey, TicketText},
     },
+    trigger::{background::TicketBackground, job::Job, reactable::ReactionSubject},
 };
 
 /// A requested job. Ingest pins all its inputs at the time of the request.

@@ -1,7 +1,7 @@
 //! Texts of skip reasons. The reporter uses them on tickets, ingest in the API.
 
 use super::{RepositoryChoice, SkipPlace, SkipReason};
-use crate::PullRequestRef;
+use crate::trigger::pull_request::PullRequestRef;
 
 /// Formatting of inserted names for the medium in which a text is read.
 #[derive(Clone, Copy, Debug)]
