@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RecordKind, StoredRecord,
     identity::{ticket::TicketKey, time::Timestamp},
+    journal::{kind::RecordKind, record_format::StoredRecord},
 };
 
 /// The switch that stops every planner. While the record exists, planners work on no ticket and lose nothing.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RecordKind, StoredRecord,
     identity::{instance::InstanceName, time::Timestamp},
+    journal::{kind::RecordKind, record_format::StoredRecord},
 };
 
 /// Expiry dates of one service's credentials, from its settings. The service writes the record at its start,

@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ChangeStatistics, GiveUp, OutOfScopeFile, OutboundRefusal, ReviewObjection, ReviewOfChange,
-    RunEffort, RunPhase, SetupHint, StopReason, TemplateAnswer, TicketIntake, WidenedModule,
+    ChangeReview, ChangeStatistics, OutOfScopeFile, OutboundRefusal, ReviewObjection, ReviewOfChange,
+    RunEffort, RunPhase, SetupHint, TemplateAnswer, TicketIntake, WidenedModule,
     check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity},
+    journal::stop::{GiveUp, StopReason},
     trigger::job_subject::{CitedAnswer, ThreadReply},
 };
 

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RecordKind, StoredRecord, WorkClass, identity::ids::RunId};
+use crate::{
+    WorkClass,
+    identity::ids::RunId,
+    journal::{kind::RecordKind, record_format::StoredRecord},
+};
 
 // Maximum number of runs in a record.
 const KEPT: usize = 200;

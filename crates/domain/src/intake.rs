@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GiveUp, identity::ticket::TicketQuestion};
+use crate::{identity::ticket::TicketQuestion, journal::stop::GiveUp};
 
 /// The model's first assessment of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@
 // feature
 // changes no record.
 pub mod address;
-mod approval_gate;
 mod budget;
 pub mod cause;
 pub mod check;
@@ -18,46 +17,37 @@ pub mod comparison;
 mod control;
 mod credential;
 mod criteria;
-mod fact;
 mod failing_tests;
 mod failure;
-mod fence;
 mod glob;
 mod handover;
 mod history;
 mod host;
 mod identity;
 mod intake;
+mod journal;
 pub mod json;
-mod kind;
 pub mod limits;
 mod model;
 mod naming;
 mod order;
-mod overview;
 mod pools;
 mod pull_request_review;
-pub mod record_format;
 mod refusal;
-mod repair;
 pub mod report;
 mod review;
-mod row;
 mod rules;
 mod scope;
 mod size;
 mod slots;
 mod spend;
-mod stop;
 mod template;
 pub mod text;
 mod tool;
 mod trigger;
-mod wait_condition;
 mod workspace;
 
 pub use address::{is_readable_on_the_way, is_safe_link};
-pub use approval_gate::GateStep;
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
 pub use check::SetupHint;
@@ -65,10 +55,8 @@ pub use ci::{CiRequired, CiRules};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use criteria::acceptance_criteria;
-pub use fact::{Fact, JournalEntry};
 pub use failing_tests::list_failures;
 pub use failure::{FailureClass, classify_failure, fingerprint_failure};
-pub use fence::{FenceStamp, ReporterFence, RunFence};
 pub use glob::is_path_covered;
 pub use handover::{
     ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
@@ -89,29 +77,36 @@ pub use identity::{
     time::Timestamp,
 };
 pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
-pub use kind::RecordKind;
+pub use journal::{
+    approval_gate::GateStep,
+    fact::{Fact, JournalEntry},
+    fence::{FenceStamp, ReporterFence, RunFence},
+    kind::RecordKind,
+    overview::{PendingDecision, RunOverview, TimeSpent},
+    record_format::{self, AnyRecord, RecordError, StoredRecord},
+    repair::RepairResult,
+    row::{PendingRun, RunStatus, RunSummary, TicketRow},
+    stop::{GiveUp, StopClass, StopReason, WithdrawalReason},
+    wait_condition::WaitCondition,
+};
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
 pub use order::{
     MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
     PullRequestCall,
 };
-pub use overview::{PendingDecision, RunOverview, TimeSpent};
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
 };
-pub use record_format::{AnyRecord, RecordError, StoredRecord};
 pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
-pub use repair::RepairResult;
 pub use report::{
     BranchPush, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest,
     OutboundSettled, PushProposal, RehearsedEffects,
 };
 pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
-pub use row::{PendingRun, RunStatus, RunSummary, TicketRow};
 pub use rules::{
     AgentRules, ApprovalRule, AssigneeRule, BranchingRules, BudgetRules, ClassTurns, CommitRules,
     CommitStyle, DbtProject, DbtRules, DiscussionRules, ExecutorRules, FinishRule, IssueRules, JiraField,
@@ -126,7 +121,6 @@ pub use spend::{
     BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,
     SpendKey, SpendSum, SpendWindow, TicketCost, TicketLimits,
 };
-pub use stop::{GiveUp, StopClass, StopReason, WithdrawalReason};
 pub use template::{TemplateAnswer, fill_template};
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{
@@ -150,5 +144,4 @@ pub use trigger::{
     reason::{DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason},
     skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup},
 };
-pub use wait_condition::WaitCondition;
 pub use workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot};

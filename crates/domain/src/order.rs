@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    RecordKind, StoredRecord,
     identity::{ticket::TicketKey, time::Timestamp},
+    journal::{kind::RecordKind, record_format::StoredRecord},
 };
 
 /// A request for maintenance. Ingest writes it, the reporter carries it out.

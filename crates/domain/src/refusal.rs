@@ -326,7 +326,7 @@ pub enum SecretPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReturnReason, StopReason};
+    use crate::{ReturnReason, journal::stop::StopReason};
 
     #[test]
     fn refusal_without_code_round_trips() {

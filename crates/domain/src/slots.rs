@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RecordKind, StoredRecord,
     identity::{ids::RunId, time::Timestamp},
+    journal::{kind::RecordKind, record_format::StoredRecord},
 };
 
 /// The runs that wait for a slot of one pool, in the order of their arrival. Each pool has one record, which

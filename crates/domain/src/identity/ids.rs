@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::{InvalidId, text_serde, ticket::TicketKey},
-    kind::RecordKind,
+    journal::kind::RecordKind,
 };
 
 /// Id of a run: the ticket and the stream sequence of the trigger that opened it, `jira:ENG-12@57`. The same

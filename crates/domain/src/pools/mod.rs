@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 
 pub use fold::{ExecutorPool, PoolFreshness};
 
-use crate::{RecordKind, SandboxLevel, StoredRecord, identity::time::Timestamp};
+use crate::{
+    SandboxLevel,
+    identity::time::Timestamp,
+    journal::{kind::RecordKind, record_format::StoredRecord},
+};
 
 /// One planner's observation of one pool of executors.
 ///
@@ -149,7 +153,7 @@ pub struct ExecutorMake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record_format::decode_stored_record;
+    use crate::journal::record_format::decode_stored_record;
 
     #[test]
     fn pool_record_is_fresh_for_35_seconds() {

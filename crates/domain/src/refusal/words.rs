@@ -212,7 +212,7 @@ fn describe_secret_place(place: &SecretPlace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OutboundOutcome, record_format::decode_stored_record};
+    use crate::{OutboundOutcome, journal::record_format::decode_stored_record};
 
     /// Every stored refusal. The file contains each code at least once; a test in `tests/stored.rs` verifies
     /// that.

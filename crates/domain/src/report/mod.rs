@@ -17,14 +17,18 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, ObjectRef, OutboundRefusal, RecordKind, ReporterFence, RunFence, ScopeInputs,
-    StoredRecord,
+    ChangeDescription, ObjectRef, OutboundRefusal, ScopeInputs,
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
         repository::RepositoryName,
         ticket::TicketKey,
         time::Timestamp,
+    },
+    journal::{
+        fence::{ReporterFence, RunFence},
+        kind::RecordKind,
+        record_format::StoredRecord,
     },
     trigger::pull_request::PullRequestRef,
 };

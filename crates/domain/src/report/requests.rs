@@ -207,7 +207,7 @@ impl RequestProperties for RehearsalRequest {
 
 #[cfg(test)]
 mod tests {
-    use crate::{OutboundRequest, record_format::decode_stored_record};
+    use crate::{OutboundRequest, journal::record_format::decode_stored_record};
 
     #[test]
     fn stored_request_with_pack_has_push() {

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestProperties;
 use crate::{
-    ChangePlan, Dollars, EffortEstimate, PlannedIssue, RecordKind, RunPhase, StopReason, TicketCost,
+    ChangePlan, Dollars, EffortEstimate, PlannedIssue, RunPhase, TicketCost,
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
+    journal::{kind::RecordKind, stop::StopReason},
     trigger::{
         job::Job,
         job_subject::{CitedAnswer, CommentQuestion, DiscussionTask},

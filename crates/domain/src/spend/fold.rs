@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{BudgetPeriod, ModelSpend, RunCost, SpendSum, TicketCost};
 use crate::{
-    Fact, JournalEntry,
     identity::{ids::RunId, repository::RepositoryName, time::Timestamp},
+    journal::fact::{Fact, JournalEntry},
     trigger::job::Job,
 };
 

@@ -5,8 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Fact, JournalEntry, RepositoryRules, RunFence, RunOverview,
+    RepositoryRules,
     identity::{ids::RunId, repository::RepositoryName, ticket::TicketText, time::Timestamp},
+    journal::{
+        fact::{Fact, JournalEntry},
+        fence::RunFence,
+        overview::RunOverview,
+    },
     trigger::job::Job,
 };
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FailureClass, RecordKind, StoredRecord,
+    FailureClass,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, ticket::TicketKey},
+    journal::{kind::RecordKind, record_format::StoredRecord},
 };
 
 /// A pull request that Journeyman opened.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    OutboundSettled, RecordKind, StoredRecord, TicketCost, WithdrawalReason,
+    OutboundSettled, TicketCost,
     identity::{
         commit::CommitId,
         ids::RunId,
@@ -11,6 +11,7 @@ use crate::{
         ticket::{TicketComment, TicketKey},
         time::Timestamp,
     },
+    journal::{kind::RecordKind, record_format::StoredRecord, stop::WithdrawalReason},
     trigger::{
         job::{Job, Lane},
         job_subject::JobRequest,

@@ -2,8 +2,9 @@
 //! exactly the decisions that ingest accepts.
 
 use crate::{
-    Fact, OutboundAction, WaitCondition,
+    OutboundAction,
     identity::{commit::CommitId, ids::OutboundId},
+    journal::{fact::Fact, wait_condition::WaitCondition},
 };
 
 /// Step of the approval gate by one fact.

@@ -3,8 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Fact, JournalEntry, OutboundAction, StopReason,
+    OutboundAction,
     identity::commit::CommitId,
+    journal::{
+        fact::{Fact, JournalEntry},
+        stop::StopReason,
+    },
     report,
     trigger::{
         job::Job,

@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     RepositoryRules,
     identity::ticket::TicketText,
-    record_format::{decode_stored_record, encode_stored_record},
+    journal::record_format::{decode_stored_record, encode_stored_record},
 };
 
 fn build_run_id() -> RunId {

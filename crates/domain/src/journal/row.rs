@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RecordKind, RunFence, StopReason, StoredRecord, WaitCondition,
     identity::{ids::RunId, time::Timestamp},
+    journal::{
+        fence::RunFence, kind::RecordKind, record_format::StoredRecord, stop::StopReason,
+        wait_condition::WaitCondition,
+    },
     trigger::{
         job::{Job, Lane},
         pull_request::PullRequestRef,

@@ -7,10 +7,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Fact, GateStep, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, RecordKind, RunPhase, RunStatus,
-    RunSummary, StoredRecord,
+    ModelSpend, OutboundReceipt, PhaseOutput, RunPhase,
     check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
+    journal::{
+        approval_gate::GateStep,
+        fact::{Fact, JournalEntry},
+        kind::RecordKind,
+        record_format::StoredRecord,
+        row::{RunStatus, RunSummary},
+    },
     trigger::{
         job::Job,
         pull_request::PullRequestRef,

@@ -1,20 +1,23 @@
 //! Facts: the entries of a run's journal.
 
-mod fact_properties;
+mod properties;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole,
-    OutboundAction, OutboundOutcome, PhaseOutput, RecordKind, ReturnReason, RunFence, RunLimits, RunPhase,
-    StopReason, StoredRecord, TicketLimits, ToolCall, ToolResult, WaitCondition, WorkClass,
-    WorkspaceSnapshot,
+    OutboundAction, OutboundOutcome, PhaseOutput, ReturnReason, RunLimits, RunPhase, TicketLimits, ToolCall,
+    ToolResult, WorkClass, WorkspaceSnapshot,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
         commit::CommitId,
         ids::{CallId, OutboundId},
         repository::RepositoryName,
         time::Timestamp,
+    },
+    journal::{
+        fence::RunFence, kind::RecordKind, record_format::StoredRecord, stop::StopReason,
+        wait_condition::WaitCondition,
     },
     trigger::reason::{GateDecision, TicketNews, Trigger},
 };

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::RecordKind;
+use crate::journal::kind::RecordKind;
 
 /// A record that another release than its writer may read. It is stored as a JSON object with its format in
 /// the field `version`.
