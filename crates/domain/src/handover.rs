@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ChangeStatistics, OutOfScopeFile, OutboundRefusal, ReviewObjection, ReviewOfChange,
-    RunEffort, RunPhase, SetupHint, TemplateAnswer, TicketIntake, WidenedModule,
+    ChangeReview, ChangeStatistics, OutOfScopeFile, ReviewObjection, ReviewOfChange, RunEffort, RunPhase,
+    SetupHint, TemplateAnswer, TicketIntake, WidenedModule,
     check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity},
     journal::stop::{GiveUp, StopReason},
+    outbound::refusal::OutboundRefusal,
     trigger::job_subject::{CitedAnswer, ThreadReply},
 };
 

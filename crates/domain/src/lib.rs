@@ -27,14 +27,11 @@ mod identity;
 mod intake;
 mod journal;
 pub mod json;
-pub mod limits;
 mod model;
 mod naming;
-mod order;
+mod outbound;
 mod pools;
 mod pull_request_review;
-mod refusal;
-pub mod report;
 mod review;
 mod rules;
 mod scope;
@@ -91,20 +88,23 @@ pub use journal::{
 };
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use naming::{ChangeNameParts, ChangeNaming};
-pub use order::{
-    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
-    PullRequestCall,
+pub use outbound::{
+    limits,
+    order::{
+        MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
+        PullRequestCall,
+    },
+    refusal::{OutboundRefusal, PolicyViolation, SecretPlace},
+    report::{
+        self, BranchPush, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest,
+        OutboundSettled, PushProposal, RehearsedEffects,
+    },
 };
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
-};
-pub use refusal::{OutboundRefusal, PolicyViolation, SecretPlace};
-pub use report::{
-    BranchPush, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRequest,
-    OutboundSettled, PushProposal, RehearsedEffects,
 };
 pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
 pub use rules::{

@@ -2,9 +2,9 @@
 //! exactly the decisions that ingest accepts.
 
 use crate::{
-    OutboundAction,
     identity::{commit::CommitId, ids::OutboundId},
     journal::{fact::Fact, wait_condition::WaitCondition},
+    outbound::report::OutboundAction,
 };
 
 /// Step of the approval gate by one fact.

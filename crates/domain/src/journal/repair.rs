@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    OutboundAction,
     identity::commit::CommitId,
     journal::{
         fact::{Fact, JournalEntry},
         stop::StopReason,
     },
-    report,
+    outbound::report::{self, OutboundAction},
     trigger::{
         job::Job,
         pull_request::{ChecksOutcome, RepairEnd},

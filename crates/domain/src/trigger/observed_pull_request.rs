@@ -1,8 +1,8 @@
 //! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
-    OutboundOutcome, OutboundReceipt,
     identity::{commit::CommitId, time::Timestamp},
+    outbound::report::{OutboundOutcome, OutboundReceipt},
     trigger::{
         job_subject::ReviewRound,
         pull_request::{
@@ -183,8 +183,9 @@ impl ObservedPullRequest {
 mod tests {
     use super::*;
     use crate::{
-        FailureClass, OutboundSettled,
+        FailureClass,
         identity::ids::{OutboundId, RunId},
+        outbound::report::OutboundSettled,
         trigger::{
             pull_request_event::PullRequestEnd,
             reason::{TriggerChannel, TriggerKey},

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    OutboundSettled, TicketCost,
+    TicketCost,
     identity::{
         commit::CommitId,
         ids::RunId,
@@ -12,6 +12,7 @@ use crate::{
         time::Timestamp,
     },
     journal::{kind::RecordKind, record_format::StoredRecord, stop::WithdrawalReason},
+    outbound::report::OutboundSettled,
     trigger::{
         job::{Job, Lane},
         job_subject::JobRequest,

@@ -5,9 +5,8 @@ mod properties;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole,
-    OutboundAction, OutboundOutcome, PhaseOutput, ReturnReason, RunLimits, RunPhase, TicketLimits, ToolCall,
-    ToolResult, WorkClass, WorkspaceSnapshot,
+    CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole, PhaseOutput,
+    ReturnReason, RunLimits, RunPhase, TicketLimits, ToolCall, ToolResult, WorkClass, WorkspaceSnapshot,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
         commit::CommitId,
@@ -19,6 +18,7 @@ use crate::{
         fence::RunFence, kind::RecordKind, record_format::StoredRecord, stop::StopReason,
         wait_condition::WaitCondition,
     },
+    outbound::report::{OutboundAction, OutboundOutcome},
     trigger::reason::{GateDecision, TicketNews, Trigger},
 };
 

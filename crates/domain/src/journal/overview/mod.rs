@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ModelSpend, OutboundReceipt, PhaseOutput, RunPhase,
+    ModelSpend, PhaseOutput, RunPhase,
     check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
     journal::{
@@ -17,6 +17,7 @@ use crate::{
         record_format::StoredRecord,
         row::{RunStatus, RunSummary},
     },
+    outbound::report::OutboundReceipt,
     trigger::{
         job::Job,
         pull_request::PullRequestRef,

@@ -4,7 +4,9 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BudgetUnit, OutboundRefusal, SharedBudget, TurnRepetition, identity::time::Timestamp};
+use crate::{
+    BudgetUnit, SharedBudget, TurnRepetition, identity::time::Timestamp, outbound::refusal::OutboundRefusal,
+};
 
 /// Reason for the end of a run. The reporter renders it on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

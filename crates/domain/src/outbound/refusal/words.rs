@@ -212,12 +212,12 @@ fn describe_secret_place(place: &SecretPlace) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OutboundOutcome, journal::record_format::decode_stored_record};
+    use crate::{journal::record_format::decode_stored_record, outbound::report::OutboundOutcome};
 
     /// Every stored refusal. The file contains each code at least once; a test in `tests/stored.rs` verifies
     /// that.
     fn read_stored_refusals() -> Vec<OutboundRefusal> {
-        let lines = include_str!("../../tests/stored/v1/outcome.jsonl").lines();
+        let lines = include_str!("../../../tests/stored/v1/outcome.jsonl").lines();
         let outcomes = lines.map(|line| decode_stored_record(line.as_bytes()).unwrap());
         let refusals = outcomes.filter_map(|outcome| match outcome {
             OutboundOutcome::Refused(refusal) => Some(refusal),

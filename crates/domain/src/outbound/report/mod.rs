@@ -17,7 +17,7 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, ObjectRef, OutboundRefusal, ScopeInputs,
+    ChangeDescription, ObjectRef, ScopeInputs,
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
@@ -30,6 +30,7 @@ use crate::{
         kind::RecordKind,
         record_format::StoredRecord,
     },
+    outbound::refusal::OutboundRefusal,
     trigger::pull_request::PullRequestRef,
 };
 

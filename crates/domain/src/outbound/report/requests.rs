@@ -207,11 +207,11 @@ impl RequestProperties for RehearsalRequest {
 
 #[cfg(test)]
 mod tests {
-    use crate::{OutboundRequest, journal::record_format::decode_stored_record};
+    use crate::{journal::record_format::decode_stored_record, outbound::report::OutboundRequest};
 
     #[test]
     fn stored_request_with_pack_has_push() {
-        let lines = include_str!("../../tests/stored/v1/report.jsonl").lines();
+        let lines = include_str!("../../../tests/stored/v1/report.jsonl").lines();
         for line in lines {
             let OutboundRequest { request, .. } = decode_stored_record(line.as_bytes()).unwrap();
             let stored = serde_json::to_value(&request).unwrap();
