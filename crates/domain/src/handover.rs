@@ -4,9 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ChangeStatistics, OutOfScopeFile, ReviewObjection, ReviewOfChange, RunEffort, RunPhase,
-    SetupHint, TemplateAnswer, TicketIntake, WidenedModule,
-    check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity},
+    ChangeReview, OutOfScopeFile, ReviewObjection, ReviewOfChange, RunEffort, RunPhase, TemplateAnswer,
+    TicketIntake, WidenedModule,
+    evidence::{
+        check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
+        size::ChangeStatistics,
+    },
     journal::stop::{GiveUp, StopReason},
     outbound::refusal::OutboundRefusal,
     trigger::job_subject::{CitedAnswer, ThreadReply},

@@ -10,15 +10,12 @@
 pub mod address;
 mod budget;
 pub mod cause;
-pub mod check;
 mod ci;
 pub mod commit_orders;
-pub mod comparison;
 mod control;
 mod credential;
 mod criteria;
-mod failing_tests;
-mod failure;
+mod evidence;
 mod glob;
 mod handover;
 mod history;
@@ -35,7 +32,6 @@ mod pull_request_review;
 mod review;
 mod rules;
 mod scope;
-mod size;
 mod slots;
 mod spend;
 mod template;
@@ -47,13 +43,17 @@ mod workspace;
 pub use address::{is_readable_on_the_way, is_safe_link};
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
-pub use check::SetupHint;
 pub use ci::{CiRequired, CiRules};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use criteria::acceptance_criteria;
-pub use failing_tests::list_failures;
-pub use failure::{FailureClass, classify_failure, fingerprint_failure};
+pub use evidence::{
+    check::{self, SetupHint},
+    comparison,
+    failure::{FailureClass, classify_failure, fingerprint_failure},
+    log_failures::list_failures,
+    size::{ChangeStatistics, ChangedFileSize, FileRole},
+};
 pub use glob::is_path_covered;
 pub use handover::{
     ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
@@ -115,7 +115,6 @@ pub use rules::{
     is_program_name,
 };
 pub use scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule};
-pub use size::{ChangeStatistics, ChangedFileSize, FileRole};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{
     BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,

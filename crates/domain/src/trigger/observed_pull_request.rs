@@ -183,7 +183,7 @@ impl ObservedPullRequest {
 mod tests {
     use super::*;
     use crate::{
-        FailureClass,
+        evidence::failure::FailureClass,
         identity::ids::{OutboundId, RunId},
         outbound::report::OutboundSettled,
         trigger::{

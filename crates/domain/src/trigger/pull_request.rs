@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FailureClass,
+    evidence::failure::FailureClass,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, ticket::TicketKey},
     journal::{kind::RecordKind, record_format::StoredRecord},
 };

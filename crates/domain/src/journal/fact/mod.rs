@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole, PhaseOutput,
     ReturnReason, RunLimits, RunPhase, TicketLimits, ToolCall, ToolResult, WorkClass, WorkspaceSnapshot,
-    check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
+    evidence::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
         commit::CommitId,
         ids::{CallId, OutboundId},

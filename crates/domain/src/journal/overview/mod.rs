@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ModelSpend, PhaseOutput, RunPhase,
-    check::EvidenceLevel,
+    evidence::check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
     journal::{
         approval_gate::GateStep,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChangedFileSize, SandboxLevel, identity::commit::TreeId};
+use crate::{SandboxLevel, evidence::size::ChangedFileSize, identity::commit::TreeId};
 
 /// Maximum number of failing tests that a report keeps.
 pub const MAX_TESTS: usize = 200;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CompletedCheck, FailedTest, RemovedTest, TestReport};
+use crate::evidence::check::{CompletedCheck, FailedTest, RemovedTest, TestReport};
 
 // Maximum number of names that one comparison keeps.
 const MOST_NAMES: usize = 50;
@@ -369,7 +369,7 @@ mod tests {
     }
     use crate::{
         SandboxLevel,
-        check::{CheckOutcome, TreeKind},
+        evidence::check::{CheckOutcome, TreeKind},
     };
 
     fn build_check(passing: &[&str], failing: &[&str]) -> CompletedCheck {
