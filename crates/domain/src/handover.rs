@@ -4,14 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, OutOfScopeFile, ReviewObjection, ReviewOfChange, RunEffort, RunPhase, TemplateAnswer,
-    TicketIntake, WidenedModule,
+    ChangeReview, ReviewObjection, ReviewOfChange, RunEffort, RunPhase, TemplateAnswer, TicketIntake,
     evidence::{
         check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
         size::ChangeStatistics,
     },
     journal::stop::{GiveUp, StopReason},
     outbound::refusal::OutboundRefusal,
+    rules::scope::{OutOfScopeFile, WidenedModule},
     trigger::job_subject::{CitedAnswer, ThreadReply},
 };
 

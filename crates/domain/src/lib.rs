@@ -10,28 +10,23 @@
 pub mod address;
 mod budget;
 pub mod cause;
-mod ci;
 pub mod commit_orders;
 mod control;
 mod credential;
 mod criteria;
 mod evidence;
-mod glob;
 mod handover;
 mod history;
-mod host;
 mod identity;
 mod intake;
 mod journal;
 pub mod json;
 mod model;
-mod naming;
 mod outbound;
 mod pools;
 mod pull_request_review;
 mod review;
 mod rules;
-mod scope;
 mod slots;
 mod spend;
 mod template;
@@ -43,7 +38,6 @@ mod workspace;
 pub use address::{is_readable_on_the_way, is_safe_link};
 pub use budget::{BudgetUnit, Dollars, RunLimits};
 pub use cause::ErrorCause;
-pub use ci::{CiRequired, CiRules};
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use criteria::acceptance_criteria;
@@ -54,14 +48,12 @@ pub use evidence::{
     log_failures::list_failures,
     size::{ChangeStatistics, ChangedFileSize, FileRole},
 };
-pub use glob::is_path_covered;
 pub use handover::{
     ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
     DemonstrationResult, FileNote, PhaseOutput, PlanStep, PlannedIssue, RedCheck, ReturnReason, ShownBy,
     WorkExit, WorkHandover,
 };
 pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
-pub use host::HostPattern;
 pub use identity::{
     InvalidId,
     author::{CommitAuthor, WrongAuthor},
@@ -87,7 +79,6 @@ pub use journal::{
     wait_condition::WaitCondition,
 };
 pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
-pub use naming::{ChangeNameParts, ChangeNaming};
 pub use outbound::{
     limits,
     order::{
@@ -108,13 +99,26 @@ pub use pull_request_review::{
 };
 pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
 pub use rules::{
-    AgentRules, ApprovalRule, AssigneeRule, BranchingRules, BudgetRules, ClassTurns, CommitRules,
-    CommitStyle, DbtProject, DbtRules, DiscussionRules, ExecutorRules, FinishRule, IssueRules, JiraField,
-    JiraRules, LocationRules, ModuleRules, PlanningRule, ProjectRules, PullRequestRules, RepositoryRules,
-    ReviewRules, RulesProblem, SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules,
+    RepositoryRules, RulesProblem,
+    agent::{
+        AgentRules, ApprovalRule, AssigneeRule, BudgetRules, ClassTurns, FinishRule, PlanningRule,
+        TicketBudgetRules,
+    },
+    ci::{CiRequired, CiRules},
+    commits::{CommitRules, CommitStyle},
+    glob::is_path_covered,
+    host::HostPattern,
     is_program_name,
+    jira::{JiraField, JiraRules, TicketMarks},
+    naming::{ChangeNameParts, ChangeNaming},
+    reviews::ReviewRules,
+    scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule},
+    sections::{
+        BranchingRules, DbtProject, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules,
+        ModuleRules, PullRequestRules, SkipRules,
+    },
+    triage::{ProjectRules, TriageChoices, TriageRules},
 };
-pub use scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{
     BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,

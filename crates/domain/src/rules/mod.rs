@@ -1,11 +1,16 @@
 //! Repository rules: the YAML settings of a team for one repository, or for all of them.
 
-mod agent;
-mod commits;
-mod jira;
-mod reviews;
-mod sections;
-mod triage;
+pub(crate) mod agent;
+pub(crate) mod ci;
+pub(crate) mod commits;
+pub(crate) mod glob;
+pub(crate) mod host;
+pub(crate) mod jira;
+pub(crate) mod naming;
+pub(crate) mod reviews;
+pub(crate) mod scope;
+pub(crate) mod sections;
+pub(crate) mod triage;
 
 use std::collections::BTreeSet;
 
@@ -13,22 +18,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Dollars,
-    ci::CiRules,
     identity::{repository::RepositoryName, ticket::TicketKey},
+    rules::{
+        agent::{AgentRules, ClassTurns, MOST_REVIEW_ROUNDS, MOST_TURNS},
+        ci::CiRules,
+        commits::CommitRules,
+        jira::{JiraField, JiraRules},
+        reviews::ReviewRules,
+        sections::{
+            BranchingRules, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules, ModuleRules,
+            PullRequestRules, SkipRules,
+        },
+        triage::TriageRules,
+    },
 };
-pub use agent::{
-    AgentRules, ApprovalRule, AssigneeRule, BudgetRules, ClassTurns, FinishRule, PlanningRule,
-    TicketBudgetRules,
-};
-use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
-pub use commits::{CommitRules, CommitStyle};
-pub use jira::{JiraField, JiraRules, TicketMarks};
-pub use reviews::ReviewRules;
-pub use sections::{
-    BranchingRules, DbtProject, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules,
-    ModuleRules, PullRequestRules, SkipRules,
-};
-pub use triage::{ProjectRules, TriageChoices, TriageRules};
 
 /// The rules of one repository. A file without `repo` contains defaults for every repository of its
 /// directory.

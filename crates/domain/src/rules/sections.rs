@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{host::HostPattern, identity::instance::InstanceName};
+use crate::{identity::instance::InstanceName, rules::host::HostPattern};
 
 /// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    RepositoryRules,
     identity::{ids::RunId, repository::RepositoryName, ticket::TicketText, time::Timestamp},
     journal::{
         fact::{Fact, JournalEntry},
         fence::RunFence,
         overview::RunOverview,
     },
+    rules::RepositoryRules,
     trigger::job::Job,
 };
 

@@ -3,9 +3,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    RepositoryRules,
     identity::ticket::TicketText,
     journal::record_format::{decode_stored_record, encode_stored_record},
+    rules::RepositoryRules,
 };
 
 fn build_run_id() -> RunId {

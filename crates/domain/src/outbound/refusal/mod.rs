@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::IntoDeserializ
 use serde_json::{Map, Value};
 
 use crate::{
-    OutOfScopeFile,
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketKey},
+    rules::scope::OutOfScopeFile,
 };
 
 /// Reason for which policy or an external service refuses a request.

@@ -3,7 +3,7 @@
 
 use super::{OutboundRefusal, PolicyViolation, SecretPlace};
 use crate::{
-    OutOfScopeFile,
+    rules::scope::OutOfScopeFile,
     text::{escape_hidden, format_code},
 };
 

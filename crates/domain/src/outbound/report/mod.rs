@@ -17,7 +17,7 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, ObjectRef, ScopeInputs,
+    ChangeDescription, ObjectRef,
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
@@ -31,6 +31,7 @@ use crate::{
         record_format::StoredRecord,
     },
     outbound::refusal::OutboundRefusal,
+    rules::scope::ScopeInputs,
     trigger::pull_request::PullRequestRef,
 };
 

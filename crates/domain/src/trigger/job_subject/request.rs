@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::JobSubject;
 use crate::{
-    RepositoryRules,
     identity::{
         repository::RepositoryName,
         ticket::{TicketKey, TicketText},
     },
+    rules::RepositoryRules,
     trigger::{background::TicketBackground, job::Job, reactable::ReactionSubject},
 };
 

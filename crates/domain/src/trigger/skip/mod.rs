@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use words::TextMarkup;
 
-use crate::{JiraField, trigger::pull_request::PullRequestRef};
+use crate::{rules::jira::JiraField, trigger::pull_request::PullRequestRef};
 
 /// Location of a skip phrase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleRules, glob::is_path_covered};
+use crate::rules::{glob::is_path_covered, sections::ModuleRules};
 
 /// Scope of a ticket's change. A file belongs to the first module with a matching path. A file without a
 /// module is always in scope.

@@ -1,8 +1,9 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    CommitStyle, RepositoryRules, WorkHandover, commit_orders,
+    WorkHandover, commit_orders,
     identity::{author::CommitAuthor, ids::RunId, ticket::TicketKey},
+    rules::{RepositoryRules, commits::CommitStyle},
     text::{remove_hidden, truncate_text},
 };
 
