@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ReviewObjection, ReviewOfChange, RunEffort, RunPhase, TemplateAnswer, TicketIntake,
+    ChangeReview, ReviewObjection, ReviewOfChange, RunPhase, TemplateAnswer, TicketIntake,
+    budget::history::RunEffort,
     evidence::{
         check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
         size::ChangeStatistics,

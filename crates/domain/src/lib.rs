@@ -16,7 +16,6 @@ mod credential;
 mod criteria;
 mod evidence;
 mod handover;
-mod history;
 mod identity;
 mod intake;
 mod journal;
@@ -28,7 +27,6 @@ mod pull_request_review;
 mod review;
 mod rules;
 mod slots;
-mod spend;
 mod template;
 pub mod text;
 mod tool;
@@ -36,7 +34,13 @@ mod trigger;
 mod workspace;
 
 pub use address::{is_readable_on_the_way, is_safe_link};
-pub use budget::{BudgetUnit, Dollars, RunLimits};
+pub use budget::{
+    amounts::{ModelCharge, ModelSpend, RunCost, SpendAmount, SpendSum, TicketCost},
+    history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort},
+    run_limits::{BudgetUnit, Dollars, RunLimits},
+    shared_budget::{BudgetPeriod, BudgetScope, SharedBudget, TicketLimits},
+    spend::{RunSource, Spend, SpendKey, SpendWindow},
+};
 pub use cause::ErrorCause;
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
@@ -53,7 +57,6 @@ pub use handover::{
     DemonstrationResult, FileNote, PhaseOutput, PlanStep, PlannedIssue, RedCheck, ReturnReason, ShownBy,
     WorkExit, WorkHandover,
 };
-pub use history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort};
 pub use identity::{
     InvalidId,
     author::{CommitAuthor, WrongAuthor},
@@ -120,10 +123,6 @@ pub use rules::{
     triage::{ProjectRules, TriageChoices, TriageRules},
 };
 pub use slots::{SlotQueue, SlotWaiter};
-pub use spend::{
-    BudgetPeriod, BudgetScope, ModelCharge, ModelSpend, RunCost, RunSource, SharedBudget, Spend, SpendAmount,
-    SpendKey, SpendSum, SpendWindow, TicketCost, TicketLimits,
-};
 pub use template::{TemplateAnswer, fill_template};
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{

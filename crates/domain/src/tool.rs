@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    RunLimits,
+    budget::run_limits::RunLimits,
     identity::{
         commit::{CommitId, TreeId},
         ids::CallId,

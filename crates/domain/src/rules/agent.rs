@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dollars, RunPhase, intake::WorkClass, rules::glob::is_path_covered};
+use crate::{RunPhase, budget::run_limits::Dollars, intake::WorkClass, rules::glob::is_path_covered};
 
 /// Rules for ticket statuses and limits of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

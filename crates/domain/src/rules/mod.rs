@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Dollars,
+    budget::run_limits::Dollars,
     identity::{repository::RepositoryName, ticket::TicketKey},
     rules::{
         agent::{AgentRules, ClassTurns, MOST_REVIEW_ROUNDS, MOST_TURNS},

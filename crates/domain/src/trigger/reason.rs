@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    TicketCost,
+    budget::amounts::TicketCost,
     identity::{
         commit::CommitId,
         ids::RunId,

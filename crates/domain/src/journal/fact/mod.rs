@@ -5,8 +5,9 @@ mod properties;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CodeSeed, EffortEstimate, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole, PhaseOutput,
-    ReturnReason, RunLimits, RunPhase, TicketLimits, ToolCall, ToolResult, WorkClass, WorkspaceSnapshot,
+    CodeSeed, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole, PhaseOutput, ReturnReason,
+    RunPhase, ToolCall, ToolResult, WorkClass, WorkspaceSnapshot,
+    budget::{history::EffortEstimate, run_limits::RunLimits, shared_budget::TicketLimits},
     evidence::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
         commit::CommitId,

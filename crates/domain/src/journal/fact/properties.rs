@@ -1,7 +1,7 @@
 //! Name, cost and progress of a fact.
 
 use super::Fact;
-use crate::{ModelCharge, outbound::report::OutboundReceipt};
+use crate::{budget::amounts::ModelCharge, outbound::report::OutboundReceipt};
 
 impl Fact {
     /// The name in logs and listings.

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ModelSpend, PhaseOutput, RunPhase,
+    PhaseOutput, RunPhase,
+    budget::amounts::ModelSpend,
     evidence::check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
     journal::{

@@ -5,7 +5,10 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BudgetUnit, SharedBudget, TurnRepetition, identity::time::Timestamp, outbound::refusal::OutboundRefusal,
+    TurnRepetition,
+    budget::{run_limits::BudgetUnit, shared_budget::SharedBudget},
+    identity::time::Timestamp,
+    outbound::refusal::OutboundRefusal,
 };
 
 /// Reason for the end of a run. The reporter renders it on the ticket.

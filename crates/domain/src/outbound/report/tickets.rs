@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestProperties;
 use crate::{
-    ChangePlan, Dollars, EffortEstimate, PlannedIssue, RunPhase, TicketCost,
+    ChangePlan, PlannedIssue, RunPhase,
+    budget::{amounts::TicketCost, history::EffortEstimate, run_limits::Dollars},
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
     journal::{kind::RecordKind, stop::StopReason},
     trigger::{

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Dollars, ModelReply,
+    ModelReply,
+    budget::run_limits::Dollars,
     identity::ids::{CallId, RunId},
     trigger::job::Job,
 };

@@ -3,8 +3,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::*;
 use crate::{
+    budget::{
+        amounts::{ModelSpend, SpendAmount},
+        shared_budget::BudgetPeriod,
+        spend::{RunSource, Spend, SpendWindow},
+    },
     identity::{ids::RunId, repository::RepositoryName, ticket::TicketText, time::Timestamp},
     journal::{
         fact::{Fact, JournalEntry},

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time};
 
-use crate::{BudgetUnit, Dollars, identity::time::Timestamp};
+use crate::{
+    budget::run_limits::{BudgetUnit, Dollars},
+    identity::time::Timestamp,
+};
 
 /// Limits of a ticket over all its runs, with the amounts that its other runs had used when this run started.
 // The journals of a ticket are available to its planner, so this budget needs no shared counter.

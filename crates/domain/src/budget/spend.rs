@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{BudgetPeriod, ModelSpend, RunCost, SpendSum, TicketCost};
 use crate::{
+    budget::{
+        amounts::{ModelSpend, RunCost, SpendSum, TicketCost},
+        shared_budget::BudgetPeriod,
+    },
     identity::{ids::RunId, repository::RepositoryName, time::Timestamp},
     journal::fact::{Fact, JournalEntry},
     trigger::job::Job,
