@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ReviewObjection, ReviewOfChange, RunPhase, TemplateAnswer, TicketIntake,
+    ChangeReview, ReviewObjection, ReviewOfChange, RunPhase, TicketIntake,
     budget::history::RunEffort,
     evidence::{
         check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
@@ -13,6 +13,7 @@ use crate::{
     journal::stop::{GiveUp, StopReason},
     outbound::refusal::OutboundRefusal,
     rules::scope::{OutOfScopeFile, WidenedModule},
+    text::template::TemplateAnswer,
     trigger::job_subject::{CitedAnswer, ThreadReply},
 };
 

@@ -7,19 +7,14 @@
 // a later release added therefore have `serde(default)`. Their default is not written, so that an unused
 // feature
 // changes no record.
-pub mod address;
 mod budget;
-pub mod cause;
-pub mod commit_orders;
 mod control;
 mod credential;
-mod criteria;
 mod evidence;
 mod handover;
 mod identity;
 mod intake;
 mod journal;
-pub mod json;
 mod model;
 mod outbound;
 mod pools;
@@ -27,13 +22,11 @@ mod pull_request_review;
 mod review;
 mod rules;
 mod slots;
-mod template;
 pub mod text;
 mod tool;
 mod trigger;
 mod workspace;
 
-pub use address::{is_readable_on_the_way, is_safe_link};
 pub use budget::{
     amounts::{ModelCharge, ModelSpend, RunCost, SpendAmount, SpendSum, TicketCost},
     history::{EffortEstimate, EffortHistory, EffortQuartiles, PastRun, RunEffort},
@@ -41,10 +34,8 @@ pub use budget::{
     shared_budget::{BudgetPeriod, BudgetScope, SharedBudget, TicketLimits},
     spend::{RunSource, Spend, SpendKey, SpendWindow},
 };
-pub use cause::ErrorCause;
 pub use control::{NewerRecord, ProjectionPosition, StopAll};
 pub use credential::{CredentialEnd, CredentialEnds, service_identity};
-pub use criteria::acceptance_criteria;
 pub use evidence::{
     check::{self, SetupHint},
     comparison,
@@ -123,7 +114,14 @@ pub use rules::{
     triage::{ProjectRules, TriageChoices, TriageRules},
 };
 pub use slots::{SlotQueue, SlotWaiter};
-pub use template::{TemplateAnswer, fill_template};
+pub use text::{
+    address::{self, is_readable_on_the_way, is_safe_link},
+    cause::{self, ErrorCause},
+    commit_orders,
+    criteria::acceptance_criteria,
+    json,
+    template::{TemplateAnswer, fill_template},
+};
 pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{
     background::{

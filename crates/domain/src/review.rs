@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::{normalize_text, truncate_text};
+use crate::text::characters::{normalize_text, truncate_text};
 
 /// The reviewer's verdict about a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,13 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    WorkHandover, commit_orders,
+    WorkHandover,
     identity::{author::CommitAuthor, ids::RunId, ticket::TicketKey},
     rules::{RepositoryRules, commits::CommitStyle},
-    text::{remove_hidden, truncate_text},
+    text::{
+        characters::{remove_hidden, truncate_text},
+        commit_orders,
+    },
 };
 
 // Maximum characters of the description in a branch name.
@@ -281,7 +284,7 @@ fn build_branch_slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::is_hidden;
+    use crate::text::characters::is_hidden;
 
     const CHANGE: ChangeNameParts<'static> = ChangeNameParts {
         kind: "fix",

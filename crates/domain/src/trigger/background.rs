@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{acceptance_criteria, identity::author::CommitAuthor, trigger::pull_request::PullRequestStatus};
+use crate::{
+    identity::author::CommitAuthor, text::criteria::acceptance_criteria,
+    trigger::pull_request::PullRequestStatus,
+};
 
 /// Maximum number of acceptance criteria that count.
 const CRITERIA: usize = 20;

@@ -4,7 +4,7 @@
 use super::{OutboundRefusal, PolicyViolation, SecretPlace};
 use crate::{
     rules::scope::OutOfScopeFile,
-    text::{escape_hidden, format_code},
+    text::characters::{escape_hidden, format_code},
 };
 
 // Maximum number of listed files or violations.

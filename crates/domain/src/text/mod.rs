@@ -1,0 +1,15 @@
+//! Texts: hidden characters and length limits, addresses, causes of errors, JSON of other services, commit
+//! messages, templates, and acceptance criteria.
+
+pub mod address;
+pub mod cause;
+pub(crate) mod characters;
+pub mod commit_orders;
+pub(crate) mod criteria;
+pub mod json;
+pub(crate) mod template;
+
+pub use characters::{
+    escape_hidden, format_code, is_hidden, normalize_text, one_line, remove_hidden, sanitize_output,
+    take_tail, truncate_text,
+};
