@@ -11,21 +11,15 @@ mod budget;
 mod control;
 mod credential;
 mod evidence;
-mod handover;
 mod identity;
-mod intake;
 mod journal;
-mod model;
 mod outbound;
 mod pools;
-mod pull_request_review;
-mod review;
 mod rules;
 mod slots;
 pub mod text;
-mod tool;
 mod trigger;
-mod workspace;
+mod work;
 
 pub use budget::{
     amounts::{ModelCharge, ModelSpend, RunCost, SpendAmount, SpendSum, TicketCost},
@@ -43,11 +37,6 @@ pub use evidence::{
     log_failures::list_failures,
     size::{ChangeStatistics, ChangedFileSize, FileRole},
 };
-pub use handover::{
-    ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
-    DemonstrationResult, FileNote, PhaseOutput, PlanStep, PlannedIssue, RedCheck, ReturnReason, ShownBy,
-    WorkExit, WorkHandover,
-};
 pub use identity::{
     InvalidId,
     author::{CommitAuthor, WrongAuthor},
@@ -59,7 +48,6 @@ pub use identity::{
     ticket::{TicketComment, TicketKey, TicketQuestion, TicketText, TrackerAccount},
     time::Timestamp,
 };
-pub use intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass};
 pub use journal::{
     approval_gate::GateStep,
     fact::{Fact, JournalEntry},
@@ -72,7 +60,6 @@ pub use journal::{
     stop::{GiveUp, StopClass, StopReason, WithdrawalReason},
     wait_condition::WaitCondition,
 };
-pub use model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall};
 pub use outbound::{
     limits,
     order::{
@@ -88,10 +75,6 @@ pub use outbound::{
 pub use pools::{
     ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
 };
-pub use pull_request_review::{
-    CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
-};
-pub use review::{ChangeReview, ObjectionWeight, ReviewObjection};
 pub use rules::{
     RepositoryRules, RulesProblem,
     agent::{
@@ -122,7 +105,6 @@ pub use text::{
     json,
     template::{TemplateAnswer, fill_template},
 };
-pub use tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition};
 pub use trigger::{
     background::{
         BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
@@ -144,4 +126,18 @@ pub use trigger::{
     reason::{DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason},
     skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup},
 };
-pub use workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot};
+pub use work::{
+    handover::{
+        ChangeDescription, ChangeDoubt, ChangePlan, ChangeProof, CheckRow, CriterionNote, DemonstrationClaim,
+        DemonstrationResult, FileNote, PhaseOutput, PlanStep, PlannedIssue, RedCheck, ReturnReason, ShownBy,
+        WorkExit, WorkHandover,
+    },
+    intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass},
+    model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall},
+    pull_request_review::{
+        CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
+    },
+    review::{ChangeReview, ObjectionWeight, ReviewObjection},
+    tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition},
+    workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot},
+};

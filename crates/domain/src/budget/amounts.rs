@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ModelReply,
     budget::run_limits::Dollars,
     identity::ids::{CallId, RunId},
     trigger::job::Job,
+    work::model::ModelReply,
 };
 
 /// Cost and tokens of model calls.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    WorkClass,
     identity::ids::RunId,
     journal::{kind::RecordKind, record_format::StoredRecord},
+    work::intake::WorkClass,
 };
 
 // Maximum number of runs in a record.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SandboxLevel, evidence::size::ChangedFileSize, identity::commit::TreeId};
+use crate::{evidence::size::ChangedFileSize, identity::commit::TreeId, work::workspace::SandboxLevel};
 
 /// Maximum number of failing tests that a report keeps.
 pub const MAX_TESTS: usize = 200;

@@ -368,8 +368,8 @@ mod tests {
         assert!(!is_from("tests/test_a.py::test_x", "a.py"));
     }
     use crate::{
-        SandboxLevel,
         evidence::check::{CheckOutcome, TreeKind},
+        work::workspace::SandboxLevel,
     };
 
     fn build_check(passing: &[&str], failing: &[&str]) -> CompletedCheck {

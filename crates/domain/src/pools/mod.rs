@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub use fold::{ExecutorPool, PoolFreshness};
 
 use crate::{
-    SandboxLevel,
     identity::time::Timestamp,
     journal::{kind::RecordKind, record_format::StoredRecord},
+    work::workspace::SandboxLevel,
 };
 
 /// One planner's observation of one pool of executors.

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunPhase, budget::run_limits::Dollars, intake::WorkClass, rules::glob::is_path_covered};
+use crate::{
+    budget::run_limits::Dollars,
+    rules::glob::is_path_covered,
+    work::{intake::WorkClass, model::RunPhase},
+};
 
 /// Rules for ticket statuses and limits of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

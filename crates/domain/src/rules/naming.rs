@@ -1,13 +1,13 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    WorkHandover,
     identity::{author::CommitAuthor, ids::RunId, ticket::TicketKey},
     rules::{RepositoryRules, commits::CommitStyle},
     text::{
         characters::{remove_hidden, truncate_text},
         commit_orders,
     },
+    work::handover::WorkHandover,
 };
 
 // Maximum characters of the description in a branch name.

@@ -5,8 +5,6 @@ mod properties;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CodeSeed, ExecutorWorkspace, ModelFault, ModelHint, ModelReply, ModelRole, PhaseOutput, ReturnReason,
-    RunPhase, ToolCall, ToolResult, WorkClass, WorkspaceSnapshot,
     budget::{history::EffortEstimate, run_limits::RunLimits, shared_budget::TicketLimits},
     evidence::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     identity::{
@@ -21,6 +19,13 @@ use crate::{
     },
     outbound::report::{OutboundAction, OutboundOutcome},
     trigger::reason::{GateDecision, TicketNews, Trigger},
+    work::{
+        handover::{PhaseOutput, ReturnReason},
+        intake::WorkClass,
+        model::{ModelFault, ModelReply, ModelRole, RunPhase, ToolCall},
+        tool::{ModelHint, ToolResult},
+        workspace::{CodeSeed, ExecutorWorkspace, WorkspaceSnapshot},
+    },
 };
 
 /// One record of a run's journal.

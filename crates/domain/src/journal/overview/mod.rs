@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    PhaseOutput, RunPhase,
     budget::amounts::ModelSpend,
     evidence::check::EvidenceLevel,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
@@ -24,6 +23,7 @@ use crate::{
         pull_request::PullRequestRef,
         reason::{Trigger, TriggerChannel, TriggerReason},
     },
+    work::{handover::PhaseOutput, model::RunPhase},
 };
 
 // Maximum characters of a title.

@@ -5,10 +5,10 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    TurnRepetition,
     budget::{run_limits::BudgetUnit, shared_budget::SharedBudget},
     identity::time::Timestamp,
     outbound::refusal::OutboundRefusal,
+    work::tool::TurnRepetition,
 };
 
 /// Reason for the end of a run. The reporter renders it on the ticket.

@@ -326,7 +326,7 @@ pub enum SecretPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReturnReason, journal::stop::StopReason};
+    use crate::{journal::stop::StopReason, work::handover::ReturnReason};
 
     #[test]
     fn refusal_without_code_round_trips() {

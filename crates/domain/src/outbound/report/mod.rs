@@ -17,7 +17,6 @@ pub use tickets::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeDescription, ObjectRef,
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
@@ -33,6 +32,7 @@ use crate::{
     outbound::refusal::OutboundRefusal,
     rules::scope::ScopeInputs,
     trigger::pull_request::PullRequestRef,
+    work::{handover::ChangeDescription, workspace::ObjectRef},
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{BranchPush, PushProposal, RequestProperties};
 use crate::{
-    ChangeDescription, ReviewOfChange,
     identity::{commit::CommitId, repository::RepositoryName},
     trigger::{
         job_subject::{LeftThreads, ThreadDisposition, ThreadReply},
         pull_request::PullRequestRef,
         pull_request_event::PullRequestEvent,
     },
+    work::{handover::ChangeDescription, pull_request_review::ReviewOfChange},
 };
 
 impl RequestProperties for BranchPush {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::RequestProperties;
 use crate::{
-    ChangePlan, PlannedIssue, RunPhase,
     budget::{amounts::TicketCost, history::EffortEstimate, run_limits::Dollars},
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
     journal::{kind::RecordKind, stop::StopReason},
@@ -16,6 +15,10 @@ use crate::{
         pull_request::{BranchRef, PullRequestRef},
         reactable::{ReactionKind, ReactionSubject},
         skip::SkipReason,
+    },
+    work::{
+        handover::{ChangePlan, PlannedIssue},
+        model::RunPhase,
     },
 };
 

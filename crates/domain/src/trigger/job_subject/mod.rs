@@ -5,13 +5,13 @@ mod request;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ReviewedChange,
     identity::commit::CommitId,
     trigger::{
         job::Job,
         pull_request::{ChecksSummary, PullRequestFile, PullRequestRef},
         reactable::ReactionSubject,
     },
+    work::pull_request_review::ReviewedChange,
 };
 
 pub use request::JobRequest;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ToolSpec, identity::commit::CommitId};
+use crate::{identity::commit::CommitId, work::tool::ToolSpec};
 
 /// Confinement of commands on an executor, from weak to strong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

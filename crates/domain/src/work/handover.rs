@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChangeReview, ReviewObjection, ReviewOfChange, RunPhase, TicketIntake,
     budget::history::RunEffort,
     evidence::{
         check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
@@ -15,6 +14,12 @@ use crate::{
     rules::scope::{OutOfScopeFile, WidenedModule},
     text::template::TemplateAnswer,
     trigger::job_subject::{CitedAnswer, ThreadReply},
+    work::{
+        intake::TicketIntake,
+        model::RunPhase,
+        pull_request_review::ReviewOfChange,
+        review::{ChangeReview, ReviewObjection},
+    },
 };
 
 // Maximum number of test names in the stop reason of a run.

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ObjectionWeight,
     identity::commit::CommitId,
     trigger::pull_request::{PullRequestFile, PullRequestRef},
+    work::review::ObjectionWeight,
 };
 
 /// A pull request to review, pinned at the time of the request.
