@@ -3,20 +3,16 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 // Types in this crate are stored in streams and buckets, and two releases read them at the same time. Fields
-// that
-// a later release added therefore have `serde(default)`. Their default is not written, so that an unused
-// feature
-// changes no record.
+// that a later release added therefore have `serde(default)`. Their default is not written, so that an unused
+// feature changes no record.
+
 mod budget;
-mod control;
-mod credential;
 mod evidence;
+mod fleet;
 mod identity;
 mod journal;
 mod outbound;
-mod pools;
 mod rules;
-mod slots;
 pub mod text;
 mod trigger;
 mod work;
@@ -28,14 +24,21 @@ pub use budget::{
     shared_budget::{BudgetPeriod, BudgetScope, SharedBudget, TicketLimits},
     spend::{RunSource, Spend, SpendKey, SpendWindow},
 };
-pub use control::{NewerRecord, ProjectionPosition, StopAll};
-pub use credential::{CredentialEnd, CredentialEnds, service_identity};
 pub use evidence::{
     check::{self, SetupHint},
     comparison,
     failure::{FailureClass, classify_failure, fingerprint_failure},
     log_failures::list_failures,
     size::{ChangeStatistics, ChangedFileSize, FileRole},
+};
+pub use fleet::{
+    control::{NewerRecord, ProjectionPosition, StopAll},
+    credential::{CredentialEnd, CredentialEnds, service_identity},
+    pools::{
+        ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord,
+        UnlistedExecutors,
+    },
+    slots::{SlotQueue, SlotWaiter},
 };
 pub use identity::{
     InvalidId,
@@ -72,9 +75,6 @@ pub use outbound::{
         OutboundSettled, PushProposal, RehearsedEffects,
     },
 };
-pub use pools::{
-    ExecutorMake, ExecutorPool, ExecutorState, ObservedExecutor, PoolFreshness, PoolRecord, UnlistedExecutors,
-};
 pub use rules::{
     RepositoryRules, RulesProblem,
     agent::{
@@ -96,7 +96,6 @@ pub use rules::{
     },
     triage::{ProjectRules, TriageChoices, TriageRules},
 };
-pub use slots::{SlotQueue, SlotWaiter};
 pub use text::{
     address::{self, is_readable_on_the_way, is_safe_link},
     cause::{self, ErrorCause},
