@@ -1,12 +1,9 @@
 //! Slots for clones: a total number, and a smaller one for each run.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::RunId;
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -53,7 +50,7 @@ impl CloneSlots {
     /// Waits for a slot for a clone of this run. `None` if none becomes free within 10 s.
     pub(super) async fn take(&self, run: &RunId) -> Option<CloneSlot> {
         let places = {
-            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut runs = self.runs.lock();
             let places = runs.entry(run.clone());
             Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_RUN))))
         };
@@ -80,7 +77,7 @@ impl CloneSlots {
 
 impl Drop for RunSlotEntry {
     fn drop(&mut self) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.runs.lock();
         // Waiting requests hold a reference to the semaphore, too.
         if runs
             .get(&self.run)
@@ -122,8 +119,8 @@ mod tests {
             slots.take(&build_run_id(1)).await,
             slots.take(&build_run_id(1)).await,
         );
-        assert_eq!(slots.runs.lock().unwrap().len(), 1);
+        assert_eq!(slots.runs.lock().len(), 1);
         drop(both);
-        assert!(slots.runs.lock().unwrap().is_empty());
+        assert!(slots.runs.lock().is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -13,6 +13,7 @@ use git::{
     BareRepository, DiskFloor, FetchSettings, FetchWatch, GitTransport, MirrorFolder, RefusedBranch,
     RepositoryMirror,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
 
 use super::{resolve_remote, run_blocking};
@@ -125,7 +126,7 @@ impl MirrorFetches {
     }
 
     fn notes(&self) -> MutexGuard<'_, HashMap<RepositoryName, MirrorNote>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.lock()
     }
 
     /// Returns true if the mirror counts as current.

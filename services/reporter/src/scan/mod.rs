@@ -3,14 +3,10 @@
 //! Text that a page renders is scanned as the page shows it. Credentials in base64, or split over lines, are not
 //! found. The scan catches accidents and direct leaks; sandboxes keep credentials out by other means.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    ops::Range,
-    sync::{LazyLock, PoisonError, RwLock},
-};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
+use parking_lot::RwLock;
 use percent_encoding::percent_decode_str;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::bytes::{Regex, RegexBuilder};
@@ -98,7 +94,7 @@ const CONFIGURED_KIND: &str = "configured credential";
 
 /// Registers credentials of the settings.
 pub(crate) fn add_configured<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) {
-    let mut known = CONFIGURED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = CONFIGURED.write();
     for secret in secrets {
         let secret = secret.expose_secret().trim();
         if secret.len() >= SHORTEST_CONFIGURED && !known.iter().any(|one| one == secret) {
@@ -109,7 +105,7 @@ pub(crate) fn add_configured<'a>(secrets: impl IntoIterator<Item = &'a SecretStr
 
 /// Returns the positions of configured credentials in a text.
 fn configured_ranges(text: &str) -> Vec<Range<usize>> {
-    let known = CONFIGURED.read().unwrap_or_else(PoisonError::into_inner);
+    let known = CONFIGURED.read();
     let of = |secret: &String| {
         let found = text.match_indices(secret.as_str());
         found.map(|(at, found)| at..at + found.len()).collect::<Vec<_>>()
