@@ -240,22 +240,17 @@ impl<'a> TicketRecords<'a> {
 
     /// Returns true if ingest pinned the thread with a review, or GitHub lists it at the pull request.
     async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, EffectError> {
-        let PullRequestRef {
-            repository, number, ..
-        } = named;
-        let is_pinned = self.rounds().await?.any(|round| {
-            round.pull_request.repository == *repository
-                && round.pull_request.number == *number
-                && has_thread(round, comment)
-        });
+        let is_pinned = self
+            .rounds()
+            .await?
+            .any(|round| round.pull_request.is_same(named) && has_thread(round, comment));
         if is_pinned {
             return Ok(true);
         }
-        let listed = self
-            .outside
-            .github
+        let github = &self.outside.github;
+        let listed = github
             .reviews()
-            .line_comments(repository, *number)
+            .line_comments(&named.repository, named.number)
             .await?;
         Ok(listed.iter().any(|one| one.id == comment))
     }

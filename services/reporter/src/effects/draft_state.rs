@@ -133,7 +133,7 @@ async fn check_ours(
         .own_branch(ticket, &draft.repository, &draft.branch)
         .await?;
     let known = record.and_then(|(record, _)| record.pull_request);
-    if known.is_some_and(|known| known.number == draft.number) {
+    if known.is_some_and(|known| known.is_same(draft)) {
         Ok(())
     } else {
         Err(EffectError::Refused(OutboundRefusal::UnknownPullRequest {

@@ -124,9 +124,7 @@ impl ResolveThread {
     }
 
     fn thread_in<'a>(&self, round: &'a ReviewRound) -> Option<&'a ReviewThread> {
-        let ours = &self.pull_request;
-        let is_here =
-            round.pull_request.repository == ours.repository && round.pull_request.number == ours.number;
+        let is_here = round.pull_request.is_same(&self.pull_request);
         round
             .threads
             .iter()
