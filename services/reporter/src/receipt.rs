@@ -233,8 +233,8 @@ pub(crate) struct RefusedLink(pub(crate) String);
 pub(crate) struct DuplicateLink(pub(crate) String);
 
 /// Comment that began a thread of a research.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(usize, String)", into = "(usize, String)")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "(usize, String)")]
 pub(crate) struct BegunThread {
     /// Index of the thread's question, from 0.
     pub(crate) question: usize,
@@ -248,9 +248,9 @@ impl From<(usize, String)> for BegunThread {
     }
 }
 
-impl From<BegunThread> for (usize, String) {
-    fn from(BegunThread { question, comment }: BegunThread) -> Self {
-        (question, comment)
+impl Serialize for BegunThread {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.question, &self.comment).serialize(serializer)
     }
 }
 
