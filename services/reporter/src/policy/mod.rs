@@ -1,6 +1,5 @@
 //! Policy for changes before their push: pure checks of the recomputed difference.
 
-mod links;
 mod smart_commits;
 
 use std::collections::BTreeSet;
@@ -220,7 +219,7 @@ fn check_file(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolation> 
         violations.push(PolicyViolation::GitDirectory { path: path() });
     }
     match &file.mode {
-        FileMode::Symlink(target) if links::leaves_repository(&file.path, target) => {
+        FileMode::Symlink(target) if leaves_repository(&file.path, target) => {
             violations.push(PolicyViolation::EscapingLink {
                 path: path(),
                 target: target.clone(),
@@ -260,6 +259,29 @@ fn check_content(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolatio
         violations.push(secret(kind, Place::File { path: path() }));
     }
     violations
+}
+
+/// Returns true if a link at `path` may lead out of the repository or into its git directory.
+///
+/// `..` is accepted only at the start of the target. There it leads up from the link's own folder, which is a real
+/// one. Later in the target it would lead up from the destination of another link.
+fn leaves_repository(path: &str, target: &str) -> bool {
+    // A backslash separates paths on Windows, where people may check the branch out.
+    if target.is_empty() || target.starts_with('/') || target.contains(['\\', '\0']) {
+        return true;
+    }
+    let mut depth = path.split('/').count() - 1;
+    let mut is_start = true;
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if !is_start || depth == 0 => return true,
+            ".." => depth -= 1,
+            part if part.eq_ignore_ascii_case(".git") => return true,
+            _ => is_start = false,
+        }
+    }
+    false
 }
 
 /// Returns true for files that GitHub or a browser renders as a page, because a page decodes entities and percent
@@ -691,5 +713,28 @@ mod tests {
             ),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn link_stays_inside_through_other_links() {
+        for (path, target, leaves) in [
+            ("a/b", "c", false),
+            ("a/b", "../c", false),
+            ("a/b/c", "../../d/e", false),
+            ("docs/link", "./../README.md", false),
+            ("a", "..", true),
+            ("a/b", "../../x", true),
+            ("a/d", "..", false),
+            // Each of the two is harmless alone. Together they lead out.
+            ("a/l", "d/../x", true),
+            ("a/l", "d/x/..", true),
+            ("a", "/etc/passwd", true),
+            ("a", ".git/config", true),
+            ("a/b", "../.GIT/hooks", true),
+            ("a", "b\\c", true),
+            ("a", "", true),
+        ] {
+            assert_eq!(leaves_repository(path, target), leaves, "{path} -> {target}");
+        }
     }
 }
