@@ -1,8 +1,9 @@
-//! Answer to a pull-request call.
+//! Answers to a pull-request call and to its dry run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{CallProblem, ObservedIssue, ProblemKind};
+use crate::{CallProblem, ObservedIssue, ProblemKind, WritePlan};
 
 /// Result of a call: whether the pull request exists afterwards. Failures of Jira do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,5 +101,31 @@ impl ProtocolAnswer {
         // The protocol has room for one failure here, so the first one stays.
         self.jira_status.error.get_or_insert(said);
         self.errors.push(problem);
+    }
+}
+
+/// Response of a dry run, in the form of `docs/schemas/pull-request-dry-run.schema.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DryRunAnswer {
+    /// Always true, as nothing was written.
+    pub dry_run: bool,
+    /// URL of the pull request that exists already.
+    pub pr_url: Option<String>,
+    /// Writes in their order, each with its kind in the field `write`.
+    pub would_write: Vec<Value>,
+    /// Failures of Jira that are known in advance.
+    pub errors: Vec<CallProblem>,
+}
+
+impl From<WritePlan> for DryRunAnswer {
+    fn from(plan: WritePlan) -> Self {
+        // A step contains strings, numbers and flags only, so its conversion cannot fail.
+        let value = |step| serde_json::to_value(step).unwrap_or_default();
+        Self {
+            dry_run: true,
+            pr_url: plan.open.map(|open| open.url),
+            would_write: plan.steps.iter().map(value).collect(),
+            errors: plan.problems,
+        }
     }
 }

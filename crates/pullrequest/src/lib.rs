@@ -6,18 +6,14 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod answer;
-mod dry_run;
 mod plan;
 mod problem;
-mod remote;
 mod request;
 pub mod transition;
 
-pub use answer::{CallStatus, JiraStatus, ProtocolAnswer};
-pub use dry_run::DryRunAnswer;
+pub use answer::{CallStatus, DryRunAnswer, JiraStatus, ProtocolAnswer};
 pub use plan::{
     BranchHeads, ExistingPullRequest, ObservedIssue, ObservedState, PlannedWrite, WritePlan, plan_writes,
 };
 pub use problem::{CallProblem, ProblemContext, ProblemKind};
-pub use remote::repository_path;
 pub use request::{BranchLocation, ValidatedRequest, find_issue_key, parse_github_request, parse_request};
