@@ -54,13 +54,13 @@ impl StoredRecord for EffectRecord {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
-/// Answer of the ledger to a reporter that wants to perform an effect.
+/// Answer of a ledger to a performer that wants to perform an effect.
 #[derive(Debug)]
-pub(crate) enum EffectClaim {
+pub(crate) enum EffectClaim<I = EffectIntent, R = EffectReceipts> {
     /// The effect is done; its receipts.
-    Done(EffectReceipts),
+    Done(R),
     /// The effect may be performed.
-    Open(EffectIntent),
+    Open(I),
 }
 
 /// The right to perform one effect. Every write with it is compared with the row's last revision.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use bootstrap::rules::{RulesBook, RulesStore};
 use domain::{OutboundOutcome, OutboundRequest, ReporterFence, RepositoryRules, cause::format_error_chain};
 use futures::future::BoxFuture;
@@ -10,17 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cleared_text::ClearedText,
+    effect_cycle::{AttemptSearch, EffectSteps, pause_until_shutdown, perform_effect},
     effect_error::EffectError,
+    effect_row::StoredEffectRow,
     effects::{CommentThread, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
-    ledger::{self, EffectClaim, EffectIntent, EffectLedger},
+    ledger::EffectLedger,
     message,
     receipt::{EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
     reports::{self, name_effects, plan_effects},
     telemetry,
 };
-
-// Interval of the search for an attempt of unknown outcome.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Time limits of GitHub and Jira.
 #[derive(Clone, Copy, Debug)]
@@ -179,60 +179,72 @@ impl ReportPerformer {
         if !asked.cleared.covers(effect) {
             return Err(EffectError::Failed(message::unchecked_effect()));
         }
-        let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
-            EffectClaim::Done(receipts) => {
-                return Ok(SettledEffect {
-                    receipts,
-                    how: EffectOrigin::Known,
-                });
-            }
-            EffectClaim::Open(intent) => intent,
+        let reported = ReportedEffect {
+            performer: self,
+            asked,
+            effect,
         };
-        if let Some(receipts) = self.find(asked, effect, &intent).await? {
-            return self.settle(intent, receipts, EffectOrigin::Found).await;
-        }
-        // The attempt is recorded before the write: after a crash in between, the next reporter searches for its
-        // result.
-        self.ledger
-            .attempt(&mut intent, bootstrap::read_wall_clock())
-            .await?;
-        let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
-        match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
-            Ok(receipts) => match self.settle(intent, receipts.clone(), EffectOrigin::Created).await {
-                // The write happened although another reporter has the ticket by now.
-                Err(superseded @ EffectError::Ledger(ledger::Error::Superseded)) => {
-                    self.take_back(asked, &receipts).await;
-                    Err(superseded)
-                }
-                settled => settled,
-            },
-            // The write may have happened, so its attempt stays in the ledger.
-            Err(trouble @ (EffectError::Unknown(_) | EffectError::Ledger(_))) => Err(trouble),
-            // The failure is certain, so no later try has to search for a result.
-            Err(trouble) => {
-                self.ledger.withdraw(intent).await?;
-                Err(trouble)
-            }
-        }
+        let row = StoredEffectRow {
+            ledger: &self.ledger,
+            ticket: &asked.report.ticket,
+            id: asked.id,
+            fence,
+        };
+        let search = AttemptSearch {
+            window: self.windows.unknown,
+            shutdown: &self.shutdown,
+        };
+        perform_effect(&reported, &row, &search).await
+    }
+
+    /// Waits, or returns an error when the process shuts down.
+    pub(crate) async fn pause(&self, wait: Duration) -> Result<(), EffectError> {
+        pause_until_shutdown(&self.shutdown, wait).await
+    }
+}
+
+/// Effect of a report, with its context and the clients.
+struct ReportedEffect<'a> {
+    performer: &'a ReportPerformer,
+    asked: &'a EffectContext<'a>,
+    effect: &'a dyn PlannedEffect,
+}
+
+#[async_trait]
+impl EffectSteps for ReportedEffect<'_> {
+    type Receipt = EffectReceipts;
+
+    fn name(&self) -> &'static str {
+        self.effect.name()
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        self.effect.absorbs_repetition()
+    }
+
+    async fn look(&self) -> Result<Option<EffectReceipts>, EffectError> {
+        self.effect.look(&self.performer.outside, self.asked).await
+    }
+
+    async fn create(&self) -> Result<EffectReceipts, EffectError> {
+        self.effect.create(&self.performer.outside, self.asked).await
     }
 
     /// Deletes our comment if another reporter took over and commented first.
-    async fn take_back(&self, asked: &EffectContext<'_>, receipts: &EffectReceipts) {
+    async fn take_back(&self, receipts: &EffectReceipts) {
         let Some(WrittenComment(ours)) = receipts.last() else {
             return;
         };
-        let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
+        let ReportPerformer { ledger, outside, .. } = self.performer;
+        let ticket = &self.asked.report.ticket;
+        let receipt = ledger.receipt(ticket, self.asked.id).await;
         let kept = receipt.ok().flatten().unwrap_or_default();
         let theirs = kept.last::<WrittenComment>();
         // Without a receipt of the other reporter, our comment may be the only one.
         if theirs.is_none_or(|theirs| theirs.0 == *ours) {
             return;
         }
-        match self
-            .outside
-            .delete_comment(&CommentThread::of(&asked.report.ticket), ours)
-            .await
-        {
+        match outside.delete_comment(&CommentThread::of(ticket), ours).await {
             Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
             Err(error) => {
                 tracing::warn!(
@@ -242,63 +254,6 @@ impl ReportPerformer {
                 )
             }
         }
-    }
-
-    /// Searches for an earlier result. If a repetition would be visible, an open attempt is searched for until it can
-    /// no longer arrive.
-    async fn find(
-        &self,
-        asked: &EffectContext<'_>,
-        effect: &dyn PlannedEffect,
-        intent: &EffectIntent,
-    ) -> Result<Option<EffectReceipts>, EffectError> {
-        let open_until = intent.open_since.map(|since| since.plus(self.windows.unknown));
-        // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
-        // for the window to pass.
-        if effect.absorbs_repetition() {
-            return self.look(asked, effect).await;
-        }
-        // No attempt is open, so nothing can have been written.
-        let Some(open_until) = open_until else {
-            return Ok(None);
-        };
-        loop {
-            if let Some(receipts) = self.look(asked, effect).await? {
-                return Ok(Some(receipts));
-            }
-            let left = open_until.since(bootstrap::read_wall_clock());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.pause(LOOK_INTERVAL.min(left)).await?;
-        }
-    }
-
-    async fn look(
-        &self,
-        asked: &EffectContext<'_>,
-        effect: &dyn PlannedEffect,
-    ) -> Result<Option<EffectReceipts>, EffectError> {
-        let look: BoxFuture<'_, _> = effect.look(&self.outside, asked);
-        failpoint::around_kind("reporter.effect.look", effect.name(), look).await
-    }
-
-    async fn settle(
-        &self,
-        intent: EffectIntent,
-        receipts: EffectReceipts,
-        how: EffectOrigin,
-    ) -> Result<SettledEffect, EffectError> {
-        self.ledger.settle(intent, receipts.clone()).await?;
-        Ok(SettledEffect { receipts, how })
-    }
-
-    /// Waits, or returns an error when the process shuts down.
-    pub(crate) async fn pause(&self, wait: Duration) -> Result<(), EffectError> {
-        self.shutdown
-            .run_until_cancelled(tokio::time::sleep(wait))
-            .await
-            .ok_or(EffectError::Shutdown)
     }
 }
 

@@ -269,8 +269,8 @@ pub(crate) struct MadeIssue {
 
 /// Receipts of one effect, and their origin.
 #[derive(Debug)]
-pub(crate) struct SettledEffect {
-    pub(crate) receipts: EffectReceipts,
+pub(crate) struct SettledEffect<R = EffectReceipts> {
+    pub(crate) receipts: R,
     pub(crate) how: EffectOrigin,
 }
 

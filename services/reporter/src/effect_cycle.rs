@@ -1,0 +1,148 @@
+//! Cycle of one effect, which performs it once: claim, look, attempt, create, receipt.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    effect_error::EffectError,
+    effect_row::EffectRow,
+    ledger::{self, EffectClaim},
+    receipt::{EffectOrigin, SettledEffect},
+};
+
+// Interval of the search for an attempt of unknown outcome.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// One effect with everything that its steps need.
+#[async_trait]
+pub(crate) trait EffectSteps: Send + Sync {
+    /// Output of the effect, which is its receipt in the ledger.
+    type Receipt: Clone + Send + Sync + 'static;
+
+    /// Returns the name of the effect.
+    fn name(&self) -> &'static str;
+
+    /// Returns true if one look is sufficient before a repetition. If false, an attempt of unknown outcome is
+    /// searched for until its window has passed.
+    fn absorbs_repetition(&self) -> bool;
+
+    /// Returns the result if the effect is already done.
+    async fn look(&self) -> Result<Option<Self::Receipt>, EffectError>;
+
+    /// Performs the effect.
+    async fn create(&self) -> Result<Self::Receipt, EffectError>;
+
+    /// Takes the result back because another performer owns the effect by now.
+    async fn take_back(&self, receipt: &Self::Receipt);
+}
+
+/// Search for an attempt of unknown outcome.
+pub(crate) struct AttemptSearch<'a> {
+    /// Time after the start of an attempt in which it may still arrive.
+    pub(crate) window: Duration,
+    /// Shutdown of the process, which ends the search.
+    pub(crate) shutdown: &'a CancellationToken,
+}
+
+impl AttemptSearch<'_> {
+    /// Searches for an earlier result. If a repetition would be visible, an open attempt is searched for until it can
+    /// no longer arrive.
+    async fn find<E: EffectSteps>(
+        &self,
+        effect: &E,
+        open_since: Option<Timestamp>,
+    ) -> Result<Option<E::Receipt>, EffectError> {
+        // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
+        // for the window to pass.
+        if effect.absorbs_repetition() {
+            return look_once(effect).await;
+        }
+        // No attempt is open, so nothing can have been written.
+        let Some(open_until) = open_since.map(|since| since.plus(self.window)) else {
+            return Ok(None);
+        };
+        loop {
+            if let Some(receipt) = look_once(effect).await? {
+                return Ok(Some(receipt));
+            }
+            let left = open_until.since(bootstrap::read_wall_clock());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            pause_until_shutdown(self.shutdown, LOOK_INTERVAL.min(left)).await?;
+        }
+    }
+}
+
+/// Performs one effect, unless its row has a receipt or a look finds its result.
+///
+/// # Errors
+/// The effect is not done, or its outcome is unknown. The row tells which.
+pub(crate) async fn perform_effect<E, L>(
+    effect: &E,
+    row: &L,
+    search: &AttemptSearch<'_>,
+) -> Result<SettledEffect<E::Receipt>, EffectError>
+where
+    E: EffectSteps,
+    L: EffectRow<Receipt = E::Receipt>,
+{
+    let mut intent = match row.claim().await? {
+        EffectClaim::Done(receipts) => {
+            return Ok(SettledEffect {
+                receipts,
+                how: EffectOrigin::Known,
+            });
+        }
+        EffectClaim::Open(intent) => intent,
+    };
+    if let Some(receipts) = search.find(effect, row.open_since(&intent)).await? {
+        row.settle(intent, receipts.clone()).await?;
+        return Ok(SettledEffect {
+            receipts,
+            how: EffectOrigin::Found,
+        });
+    }
+    // The attempt is recorded before the write: after a crash in between, the next performer searches for its
+    // result.
+    row.attempt(&mut intent, bootstrap::read_wall_clock()).await?;
+    match failpoint::around_kind("reporter.effect.create", effect.name(), effect.create()).await {
+        Ok(receipts) => match row.settle(intent, receipts.clone()).await {
+            Ok(()) => Ok(SettledEffect {
+                receipts,
+                how: EffectOrigin::Created,
+            }),
+            // The write happened although another reporter has the ticket by now.
+            Err(superseded @ ledger::Error::Superseded) => {
+                effect.take_back(&receipts).await;
+                Err(superseded.into())
+            }
+            Err(error @ ledger::Error::Queue(_)) => Err(error.into()),
+        },
+        // The write may have happened, so its attempt stays in the ledger.
+        Err(trouble @ (EffectError::Unknown(_) | EffectError::Ledger(_))) => Err(trouble),
+        // The failure is certain, so no later try has to search for a result.
+        Err(trouble) => {
+            row.withdraw(intent).await?;
+            Err(trouble)
+        }
+    }
+}
+
+async fn look_once<E: EffectSteps>(effect: &E) -> Result<Option<E::Receipt>, EffectError> {
+    failpoint::around_kind("reporter.effect.look", effect.name(), effect.look()).await
+}
+
+/// Waits, or returns an error when the process shuts down.
+pub(crate) async fn pause_until_shutdown(
+    shutdown: &CancellationToken,
+    wait: Duration,
+) -> Result<(), EffectError> {
+    shutdown
+        .run_until_cancelled(tokio::time::sleep(wait))
+        .await
+        .ok_or(EffectError::Shutdown)
+}
