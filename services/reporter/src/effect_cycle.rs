@@ -27,24 +27,33 @@ pub(crate) trait EffectSteps: Send + Sync {
 
     /// Returns true if one look is sufficient before a repetition. If false, an attempt of unknown outcome is
     /// searched for until its window has passed.
-    fn absorbs_repetition(&self) -> bool;
+    fn absorbs_repetition(&self) -> bool {
+        true
+    }
 
-    /// Returns the result if the effect is already done.
-    async fn look(&self) -> Result<Option<Self::Receipt>, EffectError>;
+    /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
+    async fn look(&self) -> Result<Option<Self::Receipt>, EffectError> {
+        Ok(None)
+    }
 
     /// Performs the effect.
     async fn create(&self) -> Result<Self::Receipt, EffectError>;
 
     /// Takes the result back because another performer owns the effect by now.
-    async fn take_back(&self, receipt: &Self::Receipt);
+    async fn take_back(&self, _: &Self::Receipt) {}
 }
 
-/// Search for an attempt of unknown outcome.
-pub(crate) struct AttemptSearch<'a> {
-    /// Time after the start of an attempt in which it may still arrive.
-    pub(crate) window: Duration,
-    /// Shutdown of the process, which ends the search.
-    pub(crate) shutdown: &'a CancellationToken,
+/// Search for the result of an earlier attempt.
+pub(crate) enum AttemptSearch<'a> {
+    /// One look before each attempt, because a person waits and earlier processes left no row.
+    SingleLook,
+    /// Looks until an attempt of unknown outcome can no longer arrive.
+    Window {
+        /// Time after the start of an attempt in which it may still arrive.
+        length: Duration,
+        /// Shutdown of the process, which ends the search.
+        shutdown: &'a CancellationToken,
+    },
 }
 
 impl AttemptSearch<'_> {
@@ -55,13 +64,14 @@ impl AttemptSearch<'_> {
         effect: &E,
         open_since: Option<Timestamp>,
     ) -> Result<Option<E::Receipt>, EffectError> {
-        // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
-        // for the window to pass.
-        if effect.absorbs_repetition() {
-            return look_once(effect).await;
-        }
+        let (length, shutdown) = match self {
+            Self::Window { length, shutdown } if !effect.absorbs_repetition() => (*length, *shutdown),
+            // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
+            // for the window to pass.
+            Self::Window { .. } | Self::SingleLook => return look_once(effect).await,
+        };
         // No attempt is open, so nothing can have been written.
-        let Some(open_until) = open_since.map(|since| since.plus(self.window)) else {
+        let Some(open_until) = open_since.map(|since| since.plus(length)) else {
             return Ok(None);
         };
         loop {
@@ -72,7 +82,7 @@ impl AttemptSearch<'_> {
             if left.is_zero() {
                 return Ok(None);
             }
-            pause_until_shutdown(self.shutdown, LOOK_INTERVAL.min(left)).await?;
+            pause_until_shutdown(shutdown, LOOK_INTERVAL.min(left)).await?;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use domain::{ReporterFence, TicketKey, Timestamp};
+use parking_lot::Mutex;
 
 use crate::{
     ledger::{EffectClaim, EffectIntent, EffectLedger, Error},
@@ -65,5 +66,63 @@ impl EffectRow for StoredEffectRow<'_> {
 
     async fn settle(&self, intent: EffectIntent, receipt: EffectReceipts) -> Result<(), Error> {
         self.ledger.settle(intent, receipt).await
+    }
+}
+
+/// Row in memory, for an effect without a run. It lives as long as the tries of the effect.
+pub(crate) struct MemoryEffectRow<R> {
+    record: Mutex<MemoryRecord<R>>,
+}
+
+/// Content of a row in memory.
+struct MemoryRecord<R> {
+    /// Start of the attempt whose outcome is unknown.
+    open_since: Option<Timestamp>,
+    receipt: Option<R>,
+}
+
+impl<R> Default for MemoryEffectRow<R> {
+    fn default() -> Self {
+        Self {
+            record: Mutex::new(MemoryRecord {
+                open_since: None,
+                receipt: None,
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl<R: Clone + Send + Sync + 'static> EffectRow for MemoryEffectRow<R> {
+    type Receipt = R;
+    /// Start of an earlier attempt with an unknown outcome.
+    type Intent = Option<Timestamp>;
+
+    async fn claim(&self) -> Result<EffectClaim<Option<Timestamp>, R>, Error> {
+        let record = self.record.lock();
+        Ok(match &record.receipt {
+            Some(receipt) => EffectClaim::Done(receipt.clone()),
+            None => EffectClaim::Open(record.open_since),
+        })
+    }
+
+    fn open_since(&self, intent: &Option<Timestamp>) -> Option<Timestamp> {
+        *intent
+    }
+
+    async fn attempt(&self, intent: &mut Option<Timestamp>, now: Timestamp) -> Result<(), Error> {
+        *intent = Some(now);
+        self.record.lock().open_since = Some(now);
+        Ok(())
+    }
+
+    async fn withdraw(&self, _: Option<Timestamp>) -> Result<(), Error> {
+        self.record.lock().open_since = None;
+        Ok(())
+    }
+
+    async fn settle(&self, _: Option<Timestamp>, receipt: R) -> Result<(), Error> {
+        self.record.lock().receipt = Some(receipt);
+        Ok(())
     }
 }

@@ -216,12 +216,14 @@ impl RepositoryMirrors {
                 EffectError::of_push(error, &branch)
             });
         }
-        let remote = self.fetches.github.push_remote(&push.repository);
-        let (url, auth) = resolve_remote(remote).await?;
         let transport = GitTransport::new(&**mirror);
-        let (head, branch, expected) = (&push.head, &push.branch, push.expected.as_ref());
-        let pushed = transport.push(&url, Some(&auth), head, branch, expected);
-        pushed.await.map_err(|error| EffectError::of_push(error, branch))
+        let wanted = RemotePush {
+            repository: &push.repository,
+            branch: &push.branch,
+            head: &push.head,
+            expected: push.expected.as_ref(),
+        };
+        push_commit(&self.fetches.github, &transport, &wanted).await
     }
 
     /// Packs unused mirrors once a day, one at a time, until shutdown.
@@ -261,8 +263,31 @@ async fn has_wanted_head(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool
     .await
 }
 
+/// Push of one commit to one branch of a remote.
+#[derive(Debug)]
+pub(crate) struct RemotePush<'a> {
+    pub(crate) repository: &'a RepositoryName,
+    pub(crate) branch: &'a str,
+    pub(crate) head: &'a CommitId,
+    /// Head of the remote branch before the push; absent for a new branch.
+    pub(crate) expected: Option<&'a CommitId>,
+}
+
+/// Pushes with the writing account. The push never replaces commits that the caller does not expect.
+pub(crate) async fn push_commit(
+    github: &github::GitHubWriter,
+    transport: &GitTransport,
+    push: &RemotePush<'_>,
+) -> Result<PushResult, EffectError> {
+    let (url, auth) = resolve_remote(github.push_remote(push.repository)).await?;
+    let pushed = transport.push(&url, Some(&auth), push.head, push.branch, push.expected);
+    pushed
+        .await
+        .map_err(|error| EffectError::of_push(error, push.branch))
+}
+
 /// Returns the address and the credentials of a remote.
-pub(crate) async fn resolve_remote(
+async fn resolve_remote(
     remote: impl Future<Output = Result<github::GitRemote, github::Error>>,
 ) -> Result<(String, GitCredentials), EffectError> {
     let remote = failpoint::around("reporter.github.token", remote).await?;

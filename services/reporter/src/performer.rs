@@ -190,8 +190,8 @@ impl ReportPerformer {
             id: asked.id,
             fence,
         };
-        let search = AttemptSearch {
-            window: self.windows.unknown,
+        let search = AttemptSearch::Window {
+            length: self.windows.unknown,
             shutdown: &self.shutdown,
         };
         perform_effect(&reported, &row, &search).await

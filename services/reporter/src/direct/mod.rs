@@ -3,6 +3,7 @@
 //! Writes pass the same checks and calls as the effects. Each write checks the current state first, so a repeated
 //! request repeats nothing.
 
+mod call_effects;
 mod calls;
 mod plan_execution;
 mod preconditions;

@@ -8,16 +8,20 @@ use pullrequest::{
 };
 
 use super::{
-    PullRequestOpener, RequestPreconditions, build_problem, jira_problem,
+    PullRequestOpener, RequestPreconditions, build_problem,
+    call_effects::PushFolderBranch,
+    jira_problem,
     preconditions::{as_open, not_created},
-    tries::retry_call,
+    tries::{GaveUp, retry_call},
 };
 use crate::{
     cleared_text::ClearedText,
+    effect_cycle::{AttemptSearch, EffectSteps, perform_effect},
     effect_error::EffectError,
+    effect_row::MemoryEffectRow,
     effects::{comment_on_issue, link_pull_request, open_pull_request},
     message,
-    mirror::resolve_remote,
+    mirror::RemotePush,
 };
 
 impl PullRequestOpener {
@@ -99,8 +103,7 @@ impl PullRequestOpener {
         }
     }
 
-    /// Pushes from a view of the folder, so that neither its settings nor its hooks apply. Never replaces commits of
-    /// others.
+    /// Pushes the branch of the folder. Never replaces commits of others.
     async fn push(
         &self,
         ground: &RequestPreconditions,
@@ -114,21 +117,21 @@ impl PullRequestOpener {
                     .about_branch(branch),
             );
         };
-        let transport = view.transport();
-        let pushed = retry_call(ProblemKind::GitPushFailed.retries(), || async {
-            let (url, auth) = resolve_remote(self.github.push_remote(&ground.draft.repository)).await?;
-            let pushed = transport.push(&url, Some(&auth), commit, branch, expected);
-            pushed.await.map_err(|error| EffectError::of_push(error, branch))
-        });
-        let failed = |gave_up| {
-            build_problem(
-                ProblemKind::GitPushFailed,
-                format!("Failed to push branch '{branch}'"),
-                &gave_up,
-            )
-            .about_branch(branch)
+        let effect = PushFolderBranch {
+            github: &self.github,
+            view,
+            push: RemotePush {
+                repository: &ground.draft.repository,
+                branch,
+                head: commit,
+                expected,
+            },
         };
-        pushed.await.map(drop).map_err(failed)
+        let pushed = perform_with_retries(&effect, ProblemKind::GitPushFailed).await;
+        pushed.map_err(|gave_up| {
+            let message = format!("Failed to push branch '{branch}'");
+            build_problem(ProblemKind::GitPushFailed, message, &gave_up).about_branch(branch)
+        })
     }
 
     async fn open(
@@ -271,6 +274,15 @@ impl PullRequestOpener {
             CallProblem::new(ProblemKind::UnknownError, "The issue was not looked at").about_issue(key)
         })
     }
+}
+
+/// Performs an effect with the retries of its kind of problem. Without a run, its row is in memory.
+async fn perform_with_retries<E: EffectSteps>(effect: &E, kind: ProblemKind) -> Result<E::Receipt, GaveUp> {
+    let row = MemoryEffectRow::<E::Receipt>::default();
+    let tries = retry_call(kind.retries(), || {
+        perform_effect(effect, &row, &AttemptSearch::SingleLook)
+    });
+    tries.await.map(|settled| settled.receipts)
 }
 
 /// Fills the fields of the transition's screen. Without fields of the caller, the screen is not read.
