@@ -1,12 +1,16 @@
 //! Effects of a pull request call. They use the writing accounts alone: a call has no ticket, records or stores.
 
 use async_trait::async_trait;
+use domain::{OutboundRefusal, cause::format_error_chain};
 use git::FolderView;
 use github::GitHubWriter;
+use pullrequest::ExistingPullRequest;
 
+use super::preconditions::{RequestPreconditions, as_open, find_open};
 use crate::{
     effect_cycle::EffectSteps,
     effect_error::EffectError,
+    effects::open_pull_request,
     mirror::{RemotePush, push_commit},
 };
 
@@ -35,5 +39,47 @@ impl EffectSteps for PushFolderBranch<'_> {
     async fn create(&self) -> Result<(), EffectError> {
         let transport = self.view.transport();
         push_commit(self.github, &transport, &self.push).await.map(drop)
+    }
+}
+
+/// Opens a pull request, or adopts one that our account opened since the plan.
+pub(super) struct OpenCalledPullRequest<'a> {
+    pub(super) github: &'a GitHubWriter,
+    pub(super) ground: &'a RequestPreconditions,
+    pub(super) is_draft: bool,
+}
+
+#[async_trait]
+impl EffectSteps for OpenCalledPullRequest<'_> {
+    type Receipt = ExistingPullRequest;
+
+    fn name(&self) -> &'static str {
+        "open_pull_request"
+    }
+
+    /// Done if a pull request of ours is open for the branch, e.g. that of a try whose response was lost.
+    async fn look(&self) -> Result<Option<ExistingPullRequest>, EffectError> {
+        match find_open(self.github, &self.ground.draft).await? {
+            Some(open) if !open.by_us => Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
+                number: open.number,
+                author: String::new(),
+            })),
+            found => Ok(found),
+        }
+    }
+
+    async fn create(&self) -> Result<ExistingPullRequest, EffectError> {
+        let RequestPreconditions {
+            draft, title, body, ..
+        } = self.ground;
+        match open_pull_request(self.github, draft, title, body, self.is_draft).await {
+            Ok(opened) => Ok(as_open(opened)),
+            // The pull request exists, although GitHub's list may not show it yet.
+            Err(error @ github::Error::Conflict { .. }) => {
+                let there = self.look().await?;
+                there.ok_or_else(|| EffectError::Unknown(format_error_chain(&error)))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

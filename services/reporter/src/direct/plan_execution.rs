@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CommitId, OutboundRefusal, PullRequestRef, TicketKey};
+use domain::{CommitId, PullRequestRef, TicketKey};
 use pullrequest::{
     CallProblem, ExistingPullRequest, PlannedWrite, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan,
 };
 
 use super::{
     PullRequestOpener, RequestPreconditions, build_problem,
-    call_effects::PushFolderBranch,
+    call_effects::{OpenCalledPullRequest, PushFolderBranch},
     jira_problem,
-    preconditions::{as_open, not_created},
+    preconditions::not_created,
     tries::{GaveUp, retry_call},
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     effect_cycle::{AttemptSearch, EffectSteps, perform_effect},
     effect_error::EffectError,
     effect_row::MemoryEffectRow,
-    effects::{comment_on_issue, link_pull_request, open_pull_request},
+    effects::{comment_on_issue, link_pull_request},
     message,
     mirror::RemotePush,
 };
@@ -139,48 +139,13 @@ impl PullRequestOpener {
         ground: &RequestPreconditions,
         is_draft: bool,
     ) -> Result<ExistingPullRequest, CallProblem> {
-        let opened = retry_call(ProblemKind::PrCreationFailed.retries(), || async {
-            match self.opened_before(ground).await? {
-                Some(open) => Ok(open),
-                None => self.open_once(ground, is_draft).await,
-            }
-        });
-        opened
-            .await
-            .map_err(|gave_up| not_created(&ground.draft, &gave_up))
-    }
-
-    /// Finds the pull request of an earlier try whose response was lost.
-    async fn opened_before(
-        &self,
-        ground: &RequestPreconditions,
-    ) -> Result<Option<ExistingPullRequest>, EffectError> {
-        match self.find_open(&ground.draft).await? {
-            Some(open) if !open.by_us => Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
-                number: open.number,
-                author: String::new(),
-            })),
-            found => Ok(found),
-        }
-    }
-
-    async fn open_once(
-        &self,
-        ground: &RequestPreconditions,
-        is_draft: bool,
-    ) -> Result<ExistingPullRequest, EffectError> {
-        let RequestPreconditions {
-            draft, title, body, ..
-        } = ground;
-        match open_pull_request(&self.github, draft, title, body, is_draft).await {
-            Ok(opened) => Ok(as_open(opened)),
-            // The pull request exists, although GitHub's list may not show it yet.
-            Err(error @ github::Error::Conflict { .. }) => {
-                let there = self.opened_before(ground).await?;
-                there.ok_or_else(|| EffectError::Unknown(domain::cause::format_error_chain(&error)))
-            }
-            Err(error) => Err(error.into()),
-        }
+        let effect = OpenCalledPullRequest {
+            github: &self.github,
+            ground,
+            is_draft,
+        };
+        let opened = perform_with_retries(&effect, ProblemKind::PrCreationFailed).await;
+        opened.map_err(|gave_up| not_created(&ground.draft, &gave_up))
     }
 
     async fn mark_ready(

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use domain::{CommitId, RepositoryName, SecretPlace, TicketKey};
 use git::{FolderRepository, FolderView};
-use github::PullRequestState;
+use github::GitHubWriter;
 use pullrequest::{
     BranchHeads, BranchLocation, CallProblem, ExistingPullRequest, ObservedIssue, ObservedState, ProblemKind,
     ValidatedRequest,
@@ -180,31 +180,10 @@ impl PullRequestOpener {
     }
 
     async fn open_one(&self, draft: &PullRequestDraft) -> Result<Option<ExistingPullRequest>, CallProblem> {
-        let found = retry_call(ProblemKind::PrCreationFailed.retries(), || async {
-            self.find_open(draft).await
+        let found = retry_call(ProblemKind::PrCreationFailed.retries(), || {
+            find_open(&self.github, draft)
         });
         found.await.map_err(|gave_up| not_created(draft, &gave_up))
-    }
-
-    /// Finds the open pull request of the branch.
-    pub(super) async fn find_open(
-        &self,
-        draft: &PullRequestDraft,
-    ) -> Result<Option<ExistingPullRequest>, EffectError> {
-        let repository = &draft.repository;
-        let found = self
-            .github
-            .pull_requests()
-            .find_pull_request_by_head(repository, &draft.branch)
-            .await?;
-        let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {
-            return Ok(None);
-        };
-        let login = self.github.login(repository.instance()).await?;
-        Ok(Some(ExistingPullRequest {
-            by_us: login.eq_ignore_ascii_case(&found.author),
-            ..as_open(found)
-        }))
     }
 
     async fn issue(&self, key: Option<&str>) -> ObservedIssue {
@@ -232,6 +211,22 @@ impl PullRequestOpener {
             Err(gave_up) => ObservedIssue::Unseen(unread_issue(key, &gave_up)),
         }
     }
+}
+
+/// Finds the open pull request of the branch.
+pub(super) async fn find_open(
+    github: &GitHubWriter,
+    draft: &PullRequestDraft,
+) -> Result<Option<ExistingPullRequest>, EffectError> {
+    let found = effects::find_open_by_branch(github, &draft.repository, &draft.branch);
+    let Some(found) = found.await? else {
+        return Ok(None);
+    };
+    let by_us = effects::is_by_our_account(github, &draft.repository, &found).await?;
+    Ok(Some(ExistingPullRequest {
+        by_us,
+        ..as_open(found)
+    }))
 }
 
 pub(super) fn as_open(found: github::PullRequest) -> ExistingPullRequest {

@@ -50,7 +50,9 @@ pub(crate) use comment::{AddReaction, CallFor, CallPeople, WriteComment};
 pub(crate) use discussion::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, WriteSummary};
 pub(crate) use draft_state::{BackToDraft, MarkReady, MarkReadyUnchecked};
 pub(crate) use planned_issues::{AddSubIssue, CreateIssue};
-pub(crate) use pull_request::{LabelPullRequest, LinkPullRequest, OpenPullRequest};
+pub(crate) use pull_request::{
+    LabelPullRequest, LinkPullRequest, OpenPullRequest, find_open_by_branch, is_by_our_account,
+};
 pub(crate) use pull_request_index::{RecordEnd, RecordOpen};
 pub(crate) use push_branch::PushBranch;
 pub(crate) use reply::{ReplyInThread, ThreadReplyText};

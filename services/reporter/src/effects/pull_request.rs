@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestRef, PullRequestStatus, SecretPlace,
-    TicketKey, cause::format_error_chain,
+    BranchRecord, OutboundRefusal, PullRequestRecord, PullRequestRef, PullRequestStatus, RepositoryName,
+    SecretPlace, TicketKey, cause::format_error_chain,
 };
 use github::PullRequestState;
 
@@ -62,12 +62,8 @@ async fn find_open_pull_request(
     if draft.repository.local_folder().is_some() {
         return Ok(None);
     }
-    let found = outside
-        .github
-        .pull_requests()
-        .find_pull_request_by_head(&draft.repository, &draft.branch)
-        .await?;
-    let Some(found) = found.filter(|found| found.state == PullRequestState::Open) else {
+    let found = find_open_by_branch(&outside.github, &draft.repository, &draft.branch);
+    let Some(found) = found.await? else {
         return Ok(None);
     };
     if is_ours(outside, asked, draft, &found).await? {
@@ -94,7 +90,29 @@ async fn is_ours(
     if known.is_some_and(|known| known.number == found.number) {
         return Ok(true);
     }
-    let login = outside.github.login(draft.repository.instance()).await?;
+    Ok(is_by_our_account(&outside.github, &draft.repository, found).await?)
+}
+
+/// Finds the open pull request of a branch.
+pub(crate) async fn find_open_by_branch(
+    github: &github::GitHubWriter,
+    repository: &RepositoryName,
+    branch: &str,
+) -> Result<Option<github::PullRequest>, github::Error> {
+    let found = github
+        .pull_requests()
+        .find_pull_request_by_head(repository, branch)
+        .await?;
+    Ok(found.filter(|found| found.state == PullRequestState::Open))
+}
+
+/// Returns true if our account opened the pull request.
+pub(crate) async fn is_by_our_account(
+    github: &github::GitHubWriter,
+    repository: &RepositoryName,
+    found: &github::PullRequest,
+) -> Result<bool, github::Error> {
+    let login = github.login(repository.instance()).await?;
     Ok(login.eq_ignore_ascii_case(&found.author))
 }
 
