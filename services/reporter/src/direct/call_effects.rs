@@ -1,7 +1,7 @@
 //! Effects of a pull request call. They use the writing accounts alone: a call has no ticket, records or stores.
 
 use async_trait::async_trait;
-use domain::{OutboundRefusal, cause::format_error_chain};
+use domain::{OutboundRefusal, RepositoryName, cause::format_error_chain};
 use git::FolderView;
 use github::GitHubWriter;
 use pullrequest::ExistingPullRequest;
@@ -10,7 +10,7 @@ use super::preconditions::{RequestPreconditions, as_open, find_open};
 use crate::{
     effect_cycle::EffectSteps,
     effect_error::EffectError,
-    effects::open_pull_request,
+    effects::{end_draft, open_pull_request},
     mirror::{RemotePush, push_commit},
 };
 
@@ -81,5 +81,32 @@ impl EffectSteps for OpenCalledPullRequest<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Marks a draft as ready for review, whatever its checks say: the caller decided.
+pub(super) struct MarkCalledReady<'a> {
+    pub(super) github: &'a GitHubWriter,
+    pub(super) repository: &'a RepositoryName,
+    pub(super) number: u64,
+}
+
+#[async_trait]
+impl EffectSteps for MarkCalledReady<'_> {
+    type Receipt = ();
+
+    fn name(&self) -> &'static str {
+        "mark_ready"
+    }
+
+    async fn look(&self) -> Result<Option<()>, EffectError> {
+        let now = self.github.pull_request(self.repository, self.number).await?;
+        Ok((!now.draft).then_some(()))
+    }
+
+    async fn create(&self) -> Result<(), EffectError> {
+        // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
+        let now = self.github.pull_request(self.repository, self.number).await?;
+        Ok(end_draft(self.github, self.repository, &now).await?)
     }
 }

@@ -9,7 +9,7 @@ use pullrequest::{
 
 use super::{
     PullRequestOpener, RequestPreconditions, build_problem,
-    call_effects::{OpenCalledPullRequest, PushFolderBranch},
+    call_effects::{MarkCalledReady, OpenCalledPullRequest, PushFolderBranch},
     jira_problem,
     preconditions::not_created,
     tries::{GaveUp, retry_call},
@@ -153,25 +153,16 @@ impl PullRequestOpener {
         ground: &RequestPreconditions,
         open: &ExistingPullRequest,
     ) -> Result<(), CallProblem> {
-        let repository = &ground.draft.repository;
-        let marked = retry_call(ProblemKind::MarkReadyFailed.retries(), || async {
-            // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
-            let now = self
-                .github
-                .pull_requests()
-                .pull_request(repository, open.number)
-                .await?;
-            Ok(self
-                .github
-                .pull_requests()
-                .mark_ready(repository, open.number, &now.node_id)
-                .await?)
-        });
-        let failed = |gave_up| {
+        let effect = MarkCalledReady {
+            github: &self.github,
+            repository: &ground.draft.repository,
+            number: open.number,
+        };
+        let marked = perform_with_retries(&effect, ProblemKind::MarkReadyFailed).await;
+        marked.map_err(|gave_up| {
             let message = format!("Could not mark pull request {} ready for review", open.number);
             build_problem(ProblemKind::MarkReadyFailed, message, &gave_up)
-        };
-        marked.await.map_err(failed)
+        })
     }
 
     /// Adds a link to the issue, or a comment if Jira refuses the link.

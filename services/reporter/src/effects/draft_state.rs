@@ -1,7 +1,7 @@
 //! Marks a draft pull request as ready for review, and converts it back to a draft.
 
 use async_trait::async_trait;
-use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, TicketKey};
+use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, RepositoryName, TicketKey};
 use github::PullRequestState;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, ci};
@@ -180,12 +180,20 @@ async fn mark_if_unmoved(
             now: found.head,
         }));
     }
-    let github = &outside.github;
+    Ok(end_draft(&outside.github, &draft.repository, &found).await?)
+}
+
+/// Marks a draft as ready for review.
+pub(crate) async fn end_draft(
+    github: &github::GitHubWriter,
+    repository: &RepositoryName,
+    draft: &github::PullRequest,
+) -> Result<(), github::Error> {
     let marked = github
         .pull_requests()
-        .mark_ready(&draft.repository, draft.number, &found.node_id);
+        .mark_ready(repository, draft.number, &draft.node_id);
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
-    tracing::info!(repository = %draft.repository, number = draft.number, "pull request ready for review");
+    tracing::info!(%repository, number = draft.number, "pull request ready for review");
     Ok(())
 }
 

@@ -48,7 +48,7 @@ pub(crate) use checks::{CheckRun, RerunChecks};
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
 pub(crate) use comment::{AddReaction, CallFor, CallPeople, WriteComment};
 pub(crate) use discussion::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, WriteSummary};
-pub(crate) use draft_state::{BackToDraft, MarkReady, MarkReadyUnchecked};
+pub(crate) use draft_state::{BackToDraft, MarkReady, MarkReadyUnchecked, end_draft};
 pub(crate) use planned_issues::{AddSubIssue, CreateIssue};
 pub(crate) use pull_request::{
     LabelPullRequest, LinkPullRequest, OpenPullRequest, find_open_by_branch, is_by_our_account,
