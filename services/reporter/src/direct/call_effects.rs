@@ -1,16 +1,19 @@
 //! Effects of a pull request call. They use the writing accounts alone: a call has no ticket, records or stores.
 
 use async_trait::async_trait;
-use domain::{OutboundRefusal, RepositoryName, cause::format_error_chain};
+use domain::{OutboundRefusal, PullRequestRef, RepositoryName, TicketKey, cause::format_error_chain};
 use git::FolderView;
 use github::GitHubWriter;
+use jira::{CommentAudience, JiraWriter};
 use pullrequest::ExistingPullRequest;
 
 use super::preconditions::{RequestPreconditions, as_open, find_open};
 use crate::{
+    cleared_text::ClearedText,
     effect_cycle::EffectSteps,
     effect_error::EffectError,
-    effects::{end_draft, open_pull_request},
+    effects::{comment_on_issue, end_draft, link_pull_request, open_pull_request},
+    message,
     mirror::{RemotePush, push_commit},
 };
 
@@ -108,5 +111,66 @@ impl EffectSteps for MarkCalledReady<'_> {
         // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
         let now = self.github.pull_request(self.repository, self.number).await?;
         Ok(end_draft(self.github, self.repository, &now).await?)
+    }
+}
+
+/// Pull request to name on a Jira issue.
+#[derive(Clone, Copy)]
+pub(super) struct CalledLink<'a> {
+    pub(super) jira: &'a JiraWriter,
+    pub(super) issue: &'a TicketKey,
+    pub(super) made: &'a PullRequestRef,
+}
+
+/// Links the pull request on the issue. A repetition replaces the link.
+pub(super) struct LinkCalledPullRequest<'a>(pub(super) CalledLink<'a>);
+
+#[async_trait]
+impl EffectSteps for LinkCalledPullRequest<'_> {
+    type Receipt = ();
+
+    fn name(&self) -> &'static str {
+        "link_pull_request"
+    }
+
+    async fn create(&self) -> Result<(), EffectError> {
+        let CalledLink { jira, issue, made } = self.0;
+        let title = ClearedText::without_credentials(&message::remote_link_title(made));
+        Ok(link_pull_request(jira, issue, made, &title).await?)
+    }
+}
+
+/// Comments on the issue where Jira refuses the link, because a call has no status comment.
+pub(super) struct CommentCalledLink<'a>(pub(super) CalledLink<'a>);
+
+impl CommentCalledLink<'_> {
+    fn marker(&self) -> String {
+        let PullRequestRef {
+            repository, number, ..
+        } = self.0.made;
+        format!("pull-request:{repository}#{number}")
+    }
+}
+
+#[async_trait]
+impl EffectSteps for CommentCalledLink<'_> {
+    type Receipt = ();
+
+    fn name(&self) -> &'static str {
+        "comment"
+    }
+
+    /// Done if our comment about this pull request exists.
+    async fn look(&self) -> Result<Option<()>, EffectError> {
+        let (marker, comments) = (self.marker(), self.0.jira.list_comments(self.0.issue).await?);
+        let mut ours = comments.iter().filter(|comment| comment.by_us);
+        Ok(ours.any(|comment| comment.marker == marker).then_some(()))
+    }
+
+    async fn create(&self) -> Result<(), EffectError> {
+        let CalledLink { jira, issue, made } = self.0;
+        let text = ClearedText::without_credentials(&message::link_comment(made));
+        let commented = comment_on_issue(jira, issue, &text, &self.marker(), CommentAudience::Internal).await;
+        Ok(commented.map(drop)?)
     }
 }

@@ -9,18 +9,18 @@ use pullrequest::{
 
 use super::{
     PullRequestOpener, RequestPreconditions, build_problem,
-    call_effects::{MarkCalledReady, OpenCalledPullRequest, PushFolderBranch},
+    call_effects::{
+        CalledLink, CommentCalledLink, LinkCalledPullRequest, MarkCalledReady, OpenCalledPullRequest,
+        PushFolderBranch,
+    },
     jira_problem,
     preconditions::not_created,
     tries::{GaveUp, retry_call},
 };
 use crate::{
-    cleared_text::ClearedText,
     effect_cycle::{AttemptSearch, EffectSteps, perform_effect},
     effect_error::EffectError,
     effect_row::MemoryEffectRow,
-    effects::{comment_on_issue, link_pull_request},
-    message,
     mirror::RemotePush,
 };
 
@@ -179,19 +179,21 @@ impl PullRequestOpener {
             url: open.url.clone(),
             branch: ground.draft.branch.clone(),
         };
-        let title = ClearedText::without_credentials(&message::remote_link_title(&made));
-        let linked = retry_call(ProblemKind::JiraLinkFailed.retries(), || async {
-            Ok(link_pull_request(jira, &issue, &made, &title).await?)
+        let link = LinkCalledPullRequest(CalledLink {
+            jira,
+            issue: &issue,
+            made: &made,
         });
-        let Err(not_linked) = linked.await else {
+        let linked = perform_with_retries(&link, ProblemKind::JiraLinkFailed).await;
+        let Err(not_linked) = linked else {
             return Ok(());
         };
-        let commented = retry_call(ProblemKind::JiraLinkFailed.retries(), || async {
-            comment_once(jira, &issue, &made).await
-        });
-        let message = format!("Could not link the pull request on {key}");
-        let failed = |_| jira_problem(ProblemKind::JiraLinkFailed, key, message, &not_linked);
-        commented.await.map_err(failed)
+        let comment = CommentCalledLink(link.0);
+        let commented = perform_with_retries(&comment, ProblemKind::JiraLinkFailed).await;
+        commented.map_err(|_| {
+            let message = format!("Could not link the pull request on {key}");
+            jira_problem(ProblemKind::JiraLinkFailed, key, message, &not_linked)
+        })
     }
 
     /// Performs a transition and returns the new status.
@@ -256,32 +258,13 @@ async fn filled_in(
     Ok(meant.map(|one| one.fill(fields).fields).unwrap_or_default())
 }
 
-/// Comments on the issue unless our comment about this pull request exists.
-async fn comment_once(
-    jira: &jira::JiraWriter,
-    issue: &TicketKey,
-    made: &PullRequestRef,
-) -> Result<(), EffectError> {
-    let marker = format!("pull-request:{}#{}", made.repository, made.number);
-    let ours = jira.list_comments(issue).await?;
-    if ours
-        .iter()
-        .any(|comment| comment.by_us && comment.marker == marker)
-    {
-        return Ok(());
-    }
-    let text = ClearedText::without_credentials(&message::link_comment(made));
-    comment_on_issue(jira, issue, &text, &marker, jira::CommentAudience::Internal).await?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use pullrequest::{BranchHeads, BranchLocation, CallStatus, ObservedIssue, ObservedState};
     use secrecy::SecretString;
 
     use super::*;
-    use crate::message::PullRequestDraft;
+    use crate::{cleared_text::ClearedText, message::PullRequestDraft};
 
     #[tokio::test]
     async fn plan_without_pull_request_is_unknown_error() {
