@@ -1,5 +1,7 @@
 //! Effects of a pull request call. They use the writing accounts alone: a call has no ticket, records or stores.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use domain::{OutboundRefusal, PullRequestRef, RepositoryName, TicketKey, cause::format_error_chain};
 use git::FolderView;
@@ -172,5 +174,51 @@ impl EffectSteps for CommentCalledLink<'_> {
         let text = ClearedText::without_credentials(&message::link_comment(made));
         let commented = comment_on_issue(jira, issue, &text, &self.marker(), CommentAudience::Internal).await;
         Ok(commented.map(drop)?)
+    }
+}
+
+/// Moves the issue by one transition. The receipt is its new status.
+pub(super) struct MoveCalledIssue<'a> {
+    pub(super) jira: &'a JiraWriter,
+    pub(super) issue: &'a TicketKey,
+    /// Jira's id of the transition.
+    pub(super) transition: &'a str,
+    /// Status that the transition leads to.
+    pub(super) leads_to: &'a str,
+    /// Values for the fields of its screen, by the fields' names.
+    pub(super) fields: &'a BTreeMap<String, String>,
+}
+
+#[async_trait]
+impl EffectSteps for MoveCalledIssue<'_> {
+    type Receipt = String;
+
+    fn name(&self) -> &'static str {
+        "transition"
+    }
+
+    async fn create(&self) -> Result<String, EffectError> {
+        let filled = self.fill_screen().await?;
+        let moved = self.jira.transition(self.issue, self.transition, &filled).await;
+        match moved.map_err(EffectError::from) {
+            // The response was lost: the status shows if the transition happened.
+            Err(EffectError::Unknown(detail)) => match self.jira.status(self.issue).await?.name {
+                status if status == self.leads_to => Ok(status),
+                _ => Err(EffectError::Unknown(detail)),
+            },
+            done => done.map(|()| self.leads_to.to_owned()),
+        }
+    }
+}
+
+impl MoveCalledIssue<'_> {
+    /// Fills the fields of the transition's screen. Without fields of the caller, the screen is not read.
+    async fn fill_screen(&self) -> Result<serde_json::Map<String, serde_json::Value>, EffectError> {
+        if self.fields.is_empty() {
+            return Ok(serde_json::Map::new());
+        }
+        let offered = self.jira.transitions(self.issue).await?;
+        let meant = offered.iter().find(|one| one.id == self.transition);
+        Ok(meant.map(|one| one.fill(self.fields).fields).unwrap_or_default())
     }
 }

@@ -10,8 +10,8 @@ use pullrequest::{
 use super::{
     PullRequestOpener, RequestPreconditions, build_problem,
     call_effects::{
-        CalledLink, CommentCalledLink, LinkCalledPullRequest, MarkCalledReady, OpenCalledPullRequest,
-        PushFolderBranch,
+        CalledLink, CommentCalledLink, LinkCalledPullRequest, MarkCalledReady, MoveCalledIssue,
+        OpenCalledPullRequest, PushFolderBranch,
     },
     jira_problem,
     preconditions::not_created,
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     effect_cycle::{AttemptSearch, EffectSteps, perform_effect},
-    effect_error::EffectError,
     effect_row::MemoryEffectRow,
     mirror::RemotePush,
 };
@@ -205,25 +204,18 @@ impl PullRequestOpener {
         fields: &BTreeMap<String, String>,
     ) -> Result<String, CallProblem> {
         let (jira, issue) = self.issue_to_write(key)?;
-        let moved = retry_call(ProblemKind::JiraTransitionFailed.retries(), || async {
-            let filled = filled_in(jira, &issue, transition, fields).await?;
-            match jira
-                .transition(&issue, transition, &filled)
-                .await
-                .map_err(EffectError::from)
-            {
-                // The response was lost: the status shows if the transition happened.
-                Err(EffectError::Unknown(detail)) => match jira.status(&issue).await?.name {
-                    status if status == leads_to => Ok(status),
-                    _ => Err(EffectError::Unknown(detail)),
-                },
-                done => done.map(|()| leads_to.to_owned()),
-            }
-        });
-        let message = format!("Could not transition {key} to Code Review state");
-        moved
-            .await
-            .map_err(|gave_up| jira_problem(ProblemKind::JiraTransitionFailed, key, message, &gave_up))
+        let effect = MoveCalledIssue {
+            jira,
+            issue: &issue,
+            transition,
+            leads_to,
+            fields,
+        };
+        let moved = perform_with_retries(&effect, ProblemKind::JiraTransitionFailed).await;
+        moved.map_err(|gave_up| {
+            let message = format!("Could not transition {key} to Code Review state");
+            jira_problem(ProblemKind::JiraTransitionFailed, key, message, &gave_up)
+        })
     }
 
     fn issue_to_write(&self, key: &str) -> Result<(&jira::JiraWriter, TicketKey), CallProblem> {
@@ -241,21 +233,6 @@ async fn perform_with_retries<E: EffectSteps>(effect: &E, kind: ProblemKind) -> 
         perform_effect(effect, &row, &AttemptSearch::SingleLook)
     });
     tries.await.map(|settled| settled.receipts)
-}
-
-/// Fills the fields of the transition's screen. Without fields of the caller, the screen is not read.
-async fn filled_in(
-    jira: &jira::JiraWriter,
-    issue: &TicketKey,
-    transition: &str,
-    fields: &BTreeMap<String, String>,
-) -> Result<serde_json::Map<String, serde_json::Value>, EffectError> {
-    if fields.is_empty() {
-        return Ok(serde_json::Map::new());
-    }
-    let offered = jira.transitions(issue).await?;
-    let meant = offered.iter().find(|one| one.id == transition);
-    Ok(meant.map(|one| one.fill(fields).fields).unwrap_or_default())
 }
 
 #[cfg(test)]
