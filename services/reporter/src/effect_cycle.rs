@@ -156,3 +156,49 @@ pub(crate) async fn pause_until_shutdown(
         .await
         .ok_or(EffectError::Shutdown)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::effect_row::MemoryEffectRow;
+
+    /// Effect whose responses are lost after the write.
+    #[derive(Default)]
+    struct LostResponse {
+        writes: AtomicU32,
+    }
+
+    #[async_trait]
+    impl EffectSteps for LostResponse {
+        type Receipt = u32;
+
+        fn name(&self) -> &'static str {
+            "lost_response"
+        }
+
+        async fn look(&self) -> Result<Option<u32>, EffectError> {
+            let writes = self.writes.load(Ordering::Relaxed);
+            Ok((writes > 0).then_some(writes))
+        }
+
+        async fn create(&self) -> Result<u32, EffectError> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Err(EffectError::Unknown(String::new()))
+        }
+    }
+
+    #[tokio::test]
+    async fn lost_response_is_found_by_next_try() {
+        let (effect, row) = (LostResponse::default(), MemoryEffectRow::<u32>::default());
+        let search = AttemptSearch::SingleLook;
+        let lost = perform_effect(&effect, &row, &search).await.unwrap_err();
+        assert!(matches!(lost, EffectError::Unknown(_)), "{lost}");
+        for how in [EffectOrigin::Found, EffectOrigin::Known] {
+            let settled = perform_effect(&effect, &row, &search).await.unwrap();
+            assert_eq!((settled.receipts, settled.how), (1, how));
+        }
+        assert_eq!(effect.writes.load(Ordering::Relaxed), 1);
+    }
+}
