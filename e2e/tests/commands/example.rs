@@ -11,7 +11,7 @@ const SOURCES: [&str; 15] = [
     "services/planner/src/config/model.rs",
     "services/executor/src/config.rs",
     "services/reporter/src/config.rs",
-    "services/reporter/src/direct/mod.rs",
+    "services/reporter/src/pull_request_command/mod.rs",
     "services/egress/src/config.rs",
     "crates/bootstrap/src/telemetry.rs",
     "crates/bootstrap/src/tls/mod.rs",

@@ -10,7 +10,6 @@ mod board;
 mod bot_orders;
 mod cleared_text;
 mod config;
-mod direct;
 mod effect_cycle;
 mod effect_error;
 mod effect_row;
@@ -27,6 +26,7 @@ mod notification;
 mod owners;
 mod performer;
 mod policy;
+mod pull_request_command;
 mod receipt;
 mod reports;
 mod retry;
@@ -41,6 +41,8 @@ mod telemetry;
 mod worker;
 
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
-pub use direct::{DirectSettings, PullRequestOpener, RequestPreconditions, only_looked, without_credentials};
 pub use inspect::run_inspector;
+pub use pull_request_command::{
+    PullRequestOpener, PullRequestSettings, RequestPreconditions, only_looked, without_credentials,
+};
 pub use serve::serve_reporter;

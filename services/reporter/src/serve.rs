@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     bot_orders,
     config::{Config, Settings},
-    direct::{CallWorker, PullRequestOpener},
     effects::OutboundClients,
     folders::FolderTable,
     gate::GitGate,
@@ -31,6 +30,7 @@ use crate::{
     message::FooterPages,
     mirror::RepositoryMirrors,
     performer::{EffectWindows, ReportPerformer},
+    pull_request_command::{CallWorker, PullRequestOpener},
     scan,
     stream_maintenance::StreamUpkeep,
     worker::ReportWorker,
@@ -185,7 +185,7 @@ async fn run_workers(
     let ledger = EffectLedger::new(&queue);
     let acronyms = &config.reporter.review_acronyms.0;
     let calls = Arc::new(CallWorker {
-        direct: PullRequestOpener::with(
+        opener: PullRequestOpener::with(
             github.clone(),
             default_jira(config).then(|| jira.clone()),
             acronyms,

@@ -15,7 +15,9 @@ use pullrequest::{
     CallProblem, CallStatus, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan, find_issue_key,
     parse_request,
 };
-use reporter::{DirectSettings, PullRequestOpener, RequestPreconditions, only_looked, without_credentials};
+use reporter::{
+    PullRequestOpener, PullRequestSettings, RequestPreconditions, only_looked, without_credentials,
+};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -137,13 +139,13 @@ async fn perform_request(
     asked: &Arguments,
 ) -> anyhow::Result<Option<ProtocolAnswer>> {
     let file = find_settings_file(asked.settings.clone());
-    let settings: DirectSettings = settings::load_settings(file.as_deref(), std::env::vars())?;
-    let direct = PullRequestOpener::new(settings)?;
-    let ground = match direct.look(request).await {
+    let settings: PullRequestSettings = settings::load_settings(file.as_deref(), std::env::vars())?;
+    let opener = PullRequestOpener::new(settings)?;
+    let ground = match opener.look(request).await {
         Ok(ground) => ground,
         Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
     };
-    let plan = match plan_changes(&direct, request, &ground, asked) {
+    let plan = match plan_changes(&opener, request, &ground, asked) {
         Ok(plan) => plan,
         Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
     };
@@ -151,17 +153,17 @@ async fn perform_request(
         print_json(&only_looked(plan))?;
         return Ok(None);
     }
-    Ok(Some(direct.write(request, &ground, &plan).await))
+    Ok(Some(opener.write(request, &ground, &plan).await))
 }
 
 /// Plan of the changes. When several transitions match, the user at the terminal chooses one.
 fn plan_changes(
-    direct: &PullRequestOpener,
+    opener: &PullRequestOpener,
     request: &ValidatedRequest,
     ground: &RequestPreconditions,
     asked: &Arguments,
 ) -> Result<WritePlan, CallProblem> {
-    let plan = direct.plan(request, ground, asked.transition.as_deref())?;
+    let plan = opener.plan(request, ground, asked.transition.as_deref())?;
     let stdin = std::io::stdin();
     let somebody_is_there =
         // With `--input -` the standard input is the request, so it cannot answer a question.
@@ -171,7 +173,7 @@ fn plan_changes(
         Some(problem) if somebody_is_there => {
             print_error(&problem.message);
             match read_transition_choice(problem, &mut stdin.lock()) {
-                Some(choice) => direct.plan(request, ground, Some(&choice)),
+                Some(choice) => opener.plan(request, ground, Some(&choice)),
                 None => Ok(plan),
             }
         }

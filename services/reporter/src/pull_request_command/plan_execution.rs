@@ -250,7 +250,7 @@ mod tests {
             token: Some(SecretString::from("secret")),
             ..github::Settings::default()
         };
-        let direct = PullRequestOpener::with(github::GitHubWriter::new(&account).unwrap(), None, &[]);
+        let opener = PullRequestOpener::with(github::GitHubWriter::new(&account).unwrap(), None, &[]);
         let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
         let request = ValidatedRequest {
             branch: "feature/login".to_owned(),
@@ -295,7 +295,7 @@ mod tests {
                 problems: Vec::new(),
                 is_in_review: false,
             };
-            let answer = direct.write(&request, &ground, &plan).await;
+            let answer = opener.write(&request, &ground, &plan).await;
             assert_eq!(answer.status, CallStatus::Failed);
             assert_eq!(answer.errors[0].kind, ProblemKind::UnknownError, "{answer:?}");
         }

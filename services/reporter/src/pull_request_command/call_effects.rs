@@ -43,7 +43,15 @@ impl EffectSteps for PushFolderBranch<'_> {
 
     async fn create(&self) -> Result<(), EffectError> {
         let transport = self.view.transport();
-        push_commit(self.github, &transport, &self.push).await.map(drop)
+        match push_commit(self.github, &transport, &self.push).await {
+            Ok(_) => Ok(()),
+            // curl sends a request again when its connection ended without an answer. The second request finds the
+            // branch moved by the first one.
+            Err(EffectError::Refused(refused @ OutboundRefusal::BranchMoved { .. })) => {
+                self.look().await?.ok_or(EffectError::Refused(refused))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -105,13 +113,21 @@ impl EffectSteps for MarkCalledReady<'_> {
     }
 
     async fn look(&self) -> Result<Option<()>, EffectError> {
-        let now = self.github.pull_request(self.repository, self.number).await?;
+        let now = self
+            .github
+            .pull_requests()
+            .pull_request(self.repository, self.number)
+            .await?;
         Ok((!now.draft).then_some(()))
     }
 
     async fn create(&self) -> Result<(), EffectError> {
         // GitHub marks a pull request as ready by its GraphQL id only, which the plan does not have.
-        let now = self.github.pull_request(self.repository, self.number).await?;
+        let now = self
+            .github
+            .pull_requests()
+            .pull_request(self.repository, self.number)
+            .await?;
         Ok(end_draft(self.github, self.repository, &now).await?)
     }
 }

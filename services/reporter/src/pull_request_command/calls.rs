@@ -32,7 +32,7 @@ enum PullRequestResult {
 
 /// Worker for pull request calls.
 pub(crate) struct CallWorker {
-    pub(crate) direct: PullRequestOpener,
+    pub(crate) opener: PullRequestOpener,
     pub(crate) calls: PullRequestCalls,
     pub(crate) rules: RulesStore,
 }
@@ -128,13 +128,13 @@ impl CallWorker {
             Ok(request) => request,
             Err(problem) => return failed(problem),
         };
-        let ground = match self.direct.look(&request).await {
+        let ground = match self.opener.look(&request).await {
             Ok(ground) => ground,
             Err(problem) => return failed(problem),
         };
-        match self.direct.plan(&request, &ground, None) {
+        match self.opener.plan(&request, &ground, None) {
             Ok(plan) if request.dry_run => PullRequestResult::Looked(only_looked(plan)),
-            Ok(plan) => PullRequestResult::Wrote(self.direct.write(&request, &ground, &plan).await),
+            Ok(plan) => PullRequestResult::Wrote(self.opener.write(&request, &ground, &plan).await),
             Err(problem) => failed(problem),
         }
     }

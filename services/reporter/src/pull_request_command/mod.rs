@@ -1,7 +1,7 @@
-//! Pull requests that a person requests for a folder on their machine, without a run and a ledger.
+//! Pull requests that a person or a caller of the API requests, without a run: preconditions, plan and answer.
 //!
-//! Writes pass the same checks and calls as the effects. Each write checks the current state first, so a repeated
-//! request repeats nothing.
+//! Writes are effects in the same cycle as those of reports, with rows in memory. Each effect looks for its result
+//! first, so a repeated request repeats nothing.
 
 mod call_effects;
 mod calls;
@@ -24,9 +24,9 @@ pub(crate) use calls::CallWorker;
 pub use preconditions::RequestPreconditions;
 use tries::GaveUp;
 
-/// Sections of the settings for this mode: the accounts that write.
+/// Sections of the settings that `journeyman pr` reads: the accounts that write.
 #[derive(Debug, Deserialize)]
-pub struct DirectSettings {
+pub struct PullRequestSettings {
     /// The section `[github_writer]`.
     #[serde(default)]
     github_writer: github::Settings,
@@ -64,8 +64,8 @@ impl PullRequestOpener {
     ///
     /// # Errors
     /// The first wrong setting, by key.
-    pub fn new(settings: DirectSettings) -> Result<Self, settings::Error> {
-        let DirectSettings {
+    pub fn new(settings: PullRequestSettings) -> Result<Self, settings::Error> {
+        let PullRequestSettings {
             github_writer,
             jira_writer,
             github,
@@ -123,7 +123,7 @@ impl PullRequestOpener {
     }
 }
 
-impl DirectSettings {
+impl PullRequestSettings {
     /// Drops an empty Jira section, and requires every named account to be complete.
     fn checked(mut self) -> Result<Self, settings::Error> {
         let wrong = |(key, problem): (String, String)| settings::Error::new(key, problem);
