@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{board::StatusBoard, receipt::EffectReceipts};
 
+// Start of the id of a status comment; the ticket follows.
+const STATUS_ID_START: &str = "status:";
+
 /// Failure of a ledger operation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -403,19 +406,29 @@ impl EffectLedger {
     }
 }
 
+/// Returns the id of a ticket's status comment, which is also its marker.
+pub(crate) fn status_id(ticket: &TicketKey) -> String {
+    format!("{STATUS_ID_START}{ticket}")
+}
+
+/// Splits the id `<report>/<effect>`; `None` for the id of a status comment.
+fn split_effect_id(id: &str) -> Option<(&str, &str)> {
+    id.rsplit_once('/').filter(|_| !id.starts_with(STATUS_ID_START))
+}
+
 /// Returns the kind in an effect's id: its name, or `status` for the status comment.
 fn effect_kind(id: &str) -> &str {
-    match id.rsplit_once('/') {
+    match split_effect_id(id) {
         // Further effects of the same kind have a number as suffix.
-        Some((_, name)) if !id.starts_with("status:") => name.split('.').next().unwrap_or(name),
-        Some(_) | None => "status",
+        Some((_, name)) => name.split('.').next().unwrap_or(name),
+        None => "status",
     }
 }
 
 /// Returns the key of an effect's row by its id: `<report>/<effect>`, or the id of the status comment.
 fn key_of(ticket: &TicketKey, id: &str) -> RecordKey {
-    match id.rsplit_once('/') {
-        Some((report, effect)) if !id.starts_with("status:") => RecordKey::effect(ticket, report, effect),
-        Some(_) | None => RecordKey::status(ticket),
+    match split_effect_id(id) {
+        Some((report, effect)) => RecordKey::effect(ticket, report, effect),
+        None => RecordKey::status(ticket),
     }
 }

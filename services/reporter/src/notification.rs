@@ -11,7 +11,7 @@ use crate::{
     cleared_text::ClearedText,
     effect_error::EffectError,
     effects::{CommentThread, EffectContext, PlannedEffect, TicketRecords},
-    ledger,
+    ledger::{self, status_id},
     message::{self, RoundsLinks},
     performer::ReportPerformer,
     receipt::{CheckRunId, EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
@@ -314,9 +314,4 @@ impl ReportPerformer {
     fn lists_by(&self) -> Timestamp {
         bootstrap::read_wall_clock().plus(self.windows.list_lag)
     }
-}
-
-/// Returns the id of a ticket's status comment in the ledger, which is also its marker.
-fn status_id(ticket: &TicketKey) -> String {
-    format!("status:{ticket}")
 }
