@@ -230,13 +230,14 @@ fn describe_repetition(repetition: &TurnRepetition) -> String {
 }
 
 fn budget_spent(budget: BudgetUnit, spent: u64, limit: u64) -> String {
-    let (what, key) = match budget {
+    let key = budget_key(budget);
+    let what = match budget {
         BudgetUnit::Cost => {
             let (spent, limit) = (Dollars::from_micros(spent), Dollars::from_micros(limit));
-            (format!("{spent} of {limit}"), "cost_usd")
+            format!("{spent} of {limit}")
         }
-        BudgetUnit::Tokens => (format!("{spent} of {limit} tokens"), "tokens"),
-        BudgetUnit::Minutes => (format!("{spent} of {limit} minutes"), "minutes"),
+        BudgetUnit::Tokens => format!("{spent} of {limit} tokens"),
+        BudgetUnit::Minutes => format!("{spent} of {limit} minutes"),
     };
     format!(
         "Journeyman stopped: the run has used {what}, and a tenth is kept for what comes after the work. To give the next run \
@@ -292,13 +293,18 @@ fn shared_budget(shared: &SharedBudget) -> String {
     format!("{whose} may use {limit}{when}; used or set aside so far: {spent}{next}{kept}")
 }
 
-/// Renders the setting that raises the budget.
-fn describe_budget_raise(shared: &SharedBudget) -> String {
-    let key = match shared.budget {
+/// Returns the key of a budget in rules and settings.
+const fn budget_key(budget: BudgetUnit) -> &'static str {
+    match budget {
         BudgetUnit::Cost => "cost_usd",
         BudgetUnit::Tokens => "tokens",
         BudgetUnit::Minutes => "minutes",
-    };
+    }
+}
+
+/// Renders the setting that raises the budget.
+fn describe_budget_raise(shared: &SharedBudget) -> String {
+    let key = budget_key(shared.budget);
     match (shared.of, shared.period) {
         (BudgetScope::Ticket, _) => format!(
             "To give the ticket more, raise `agent.budget.ticket.{key}` in the repository's rules; an operator may have set a \
