@@ -91,10 +91,7 @@ impl ReportPerformer {
             .await?;
         // The comment already shows this report, so no request is needed.
         if board.shows(&asked.report.id, heard != NoticePlace::AsProgress) {
-            return Ok(SettledEffect {
-                receipts: EffectReceipts::default(),
-                how: EffectOrigin::Known,
-            });
+            return Ok(SettledEffect::unneeded());
         }
         let text = self.status(&board, thread);
         let id = status_id(ticket);
@@ -129,10 +126,7 @@ impl ReportPerformer {
         let rounds = self.change_board(ticket, fence, noted).await?.rounds;
         let can = |on: &ShownOn| self.outside.github.checks().makes_check_runs(&on.repository);
         let Some(on) = rounds.shown_on(repository).filter(can) else {
-            return Ok(SettledEffect {
-                receipts: EffectReceipts::default(),
-                how: EffectOrigin::Known,
-            });
+            return Ok(SettledEffect::unneeded());
         };
         let ticket_url = self.outside.ticket_url(ticket, asked.rules);
         let links = RoundsLinks {
@@ -145,10 +139,7 @@ impl ReportPerformer {
         let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
         if !records.is_head(&on.repository, &on.head).await? {
             tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
-            return Ok(SettledEffect {
-                receipts: EffectReceipts::default(),
-                how: EffectOrigin::Known,
-            });
+            return Ok(SettledEffect::unneeded());
         }
         let text = message::render_rounds(&rounds, &links);
         let asked = EffectContext {

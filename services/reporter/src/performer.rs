@@ -17,7 +17,7 @@ use crate::{
     effects::{CommentThread, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
     ledger::EffectLedger,
     message,
-    receipt::{EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
+    receipt::{EffectReceipts, SettledEffect, WrittenComment},
     reports::{self, name_effects, plan_effects},
     telemetry,
 };
@@ -153,12 +153,7 @@ impl ReportPerformer {
         let started = Instant::now();
         // Boxed, because the compiler limits the depth of nested future types.
         let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
-            (Some(_), _) if reports::is_silent(asked) => Box::pin(async {
-                Ok(SettledEffect {
-                    receipts: EffectReceipts::default(),
-                    how: EffectOrigin::Known,
-                })
-            }),
+            (Some(_), _) if reports::is_silent(asked) => Box::pin(async { Ok(SettledEffect::unneeded()) }),
             (Some(thread), _) => Box::pin(self.tell(asked, thread, effect, fence)),
             (None, Some(round)) => Box::pin(self.show_rounds(asked, round, effect, fence)),
             (None, None) => Box::pin(self.once(asked, effect, fence)),

@@ -274,6 +274,16 @@ pub(crate) struct SettledEffect<R = EffectReceipts> {
     pub(crate) how: EffectOrigin,
 }
 
+impl SettledEffect {
+    /// Returns the result of an effect that has nothing to do.
+    pub(crate) fn unneeded() -> Self {
+        Self {
+            receipts: EffectReceipts::default(),
+            how: EffectOrigin::Known,
+        }
+    }
+}
+
 /// Origin of an effect's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectOrigin {
