@@ -291,15 +291,6 @@ impl ServiceConfig for Config {
         if let Err(error) = crate::policy::ChangeLimits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
         }
-        for (key, writes) in [
-            ("github_writes_per_minute", self.reporter.github_writes_per_minute),
-            ("github_writes_per_hour", self.reporter.github_writes_per_hour),
-        ] {
-            // A quarter of the limit may be written at once, so a smaller limit would permit no write.
-            if matches!(writes, Some(1..4)) {
-                return wrong(key, "must be 0 or at least 4".to_owned());
-            }
-        }
         let sections = [
             self.default_github()
                 .map_or(Ok(()), |github| github.check("github_writer")),
@@ -355,16 +346,16 @@ mod tests {
                 "0",
                 "reporter.clone_limit_s",
             ),
-            (
-                "JOURNEYMAN__REPORTER__GITHUB_WRITES_PER_HOUR",
-                "3",
-                "reporter.github_writes_per_hour",
-            ),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
             ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),
         ] {
             assert_eq!(problem_with(&[(name, value)]).as_deref(), Some(key));
         }
+        // The burst of a small limit is one write.
+        assert_eq!(
+            problem_with(&[("JOURNEYMAN__REPORTER__GITHUB_WRITES_PER_HOUR", "1")]),
+            None
+        );
         let nothing: [(String, String); 0] = [];
         let missing = settings::load_settings::<Config>(None, nothing)
             .and_then(|config| config.check())
