@@ -5,9 +5,11 @@ use std::{
     io::{Read, Write},
     path::Path,
     process::{Child, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, mpsc},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use crate::{Error, cli, recovery::wait_briefly};
 
@@ -179,7 +181,7 @@ fn run_index_pack(objects: &Path, quarantine: &Path, pack: &[u8], limits: PackLi
 /// Waits for the child without holding its lock, which the deadline needs.
 fn wait_for(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
     loop {
-        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?;
+        let ended = child.lock().try_wait()?;
         match ended {
             Some(status) => return Ok(status),
             None => wait_briefly(),
@@ -192,7 +194,7 @@ fn kill_after(child: &Mutex<Child>, done: &mpsc::Receiver<()>) -> bool {
     let timed_out = matches!(done.recv_timeout(DEADLINE), Err(mpsc::RecvTimeoutError::Timeout));
     if timed_out {
         // The child may have ended at the same moment.
-        let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+        let _ = child.lock().kill();
     }
     timed_out
 }

@@ -4,11 +4,12 @@ use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
 use domain::RepositoryName;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::disk::DiskRoom;
 
@@ -125,7 +126,7 @@ impl<S: Default> MirrorFolder<S> {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, RepositoryMirror<S>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

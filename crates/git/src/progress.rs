@@ -1,12 +1,8 @@
 //! Progress of a fetch, and detection of a fetch that stalls.
 
-use std::{
-    fs,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 
@@ -106,7 +102,7 @@ impl FetchWatch {
 
     /// Parses more of git's output and returns the complete lines that do not report progress.
     pub(crate) fn read(&self, chunk: &[u8]) -> Vec<u8> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let mut kept = Vec::new();
         for byte in chunk {
             match byte {
@@ -127,7 +123,7 @@ impl FetchWatch {
 
     /// Parses the last line, which has no end.
     pub(crate) fn read_rest(&self) -> Vec<u8> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let line = std::mem::take(&mut state.rest);
         if state.note(&line) { Vec::new() } else { line }
     }
@@ -144,7 +140,7 @@ impl FetchWatch {
                 .await
                 .unwrap_or(0);
             let (step, percent) = {
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let state = self.state.lock();
                 (state.step.clone(), state.percent)
             };
             self.tell(FetchProgress { percent, bytes });
@@ -240,7 +236,7 @@ mod tests {
         }
         kept.extend(watch.read_rest());
         assert_eq!(String::from_utf8(kept).unwrap(), "fatal: early EOF\nerror: ob");
-        let state = watch.state.lock().unwrap();
+        let state = watch.state.lock();
         assert_eq!(
             (state.percent, state.step.as_str()),
             (Some(40), "Receiving objects 40")

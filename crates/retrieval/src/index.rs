@@ -3,9 +3,10 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, Weak},
+    sync::Weak,
 };
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tantivy::{IndexReader, ReloadPolicy, Searcher, directory::MmapDirectory, index::IndexBuilder};
 
 use crate::{
@@ -112,7 +113,7 @@ impl CodeIndex {
     /// # Errors
     /// When the index cannot be read.
     pub fn connect(&self, tree: &IndexedTree) -> Result<(), Error> {
-        let _one = lock_mutex(&self.graph);
+        let _one = self.graph.lock();
         if tree.graph.get().is_none() {
             let graph = connect_files(&self.searcher(), self.fields, tree)?;
             // The lock excludes another writer, so the result is ignored.
@@ -125,13 +126,9 @@ impl CodeIndex {
         self.reader.searcher()
     }
 
-    pub(crate) fn read(&self) -> std::sync::RwLockReadGuard<'_, IndexState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, IndexState> {
+        self.state.read()
     }
-}
-
-pub(crate) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(crate) fn catalog_path(folder: &Path, generation: u64) -> PathBuf {

@@ -1,11 +1,6 @@
 //! Update of an index for a tree: only new files are read, divided and indexed.
 
-use std::{
-    collections::HashSet,
-    fs,
-    ops::ControlFlow,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::HashSet, fs, ops::ControlFlow, sync::Arc};
 
 use tantivy::{
     IndexWriter, Term,
@@ -18,7 +13,7 @@ use crate::{
     chunk::divide_file,
     error::Error,
     file::{ContentSource, SharedReadFailure, TreeFile},
-    index::{self, CodeIndex, IndexState, lock_mutex},
+    index::{self, CodeIndex, IndexState},
     skip::{self, MAX_FILE_BYTES},
     tree::{self, IndexedTree},
 };
@@ -70,7 +65,7 @@ impl CodeIndex {
         progress: &mut dyn FnMut(UpdateProgress) -> ControlFlow<()>,
     ) -> Result<(Arc<IndexedTree>, UpdateSummary), Error> {
         // tantivy refuses a second writer, so updates wait here for each other.
-        let _one = lock_mutex(&self.updating);
+        let _one = self.updating.lock();
         let mut catalog = self.read().catalog.clone();
         let new: Vec<&TreeFile> = files.iter().filter(|file| catalog.find(file).is_none()).collect();
         let mut updated = UpdateSummary {
@@ -93,7 +88,7 @@ impl CodeIndex {
             self.commit(&mut writer, &catalog)?;
         }
         let tree = Arc::new(tree_of(&catalog, files, attributes));
-        let mut trees = lock_mutex(&self.trees);
+        let mut trees = self.trees.lock();
         trees.retain(|tree| tree.strong_count() > 0);
         trees.push(Arc::downgrade(&tree));
         Ok((tree, updated))
@@ -105,7 +100,7 @@ impl CodeIndex {
     /// # Errors
     /// When the disk fails.
     pub fn tidy(&self) -> Result<(), Error> {
-        let _one = lock_mutex(&self.updating);
+        let _one = self.updating.lock();
         let mut catalog = self.read().catalog.clone();
         let unused = self.unused(&catalog);
         let segments = self.tantivy.searchable_segment_ids()?;
@@ -197,14 +192,14 @@ impl CodeIndex {
         prepared.commit()?;
         self.reader.reload()?;
         let catalog = catalog.clone();
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = IndexState { catalog, generation };
+        *self.state.write() = IndexState { catalog, generation };
         // A file that stays is overwritten later or deleted with the folder.
         let _ = fs::remove_file(index::catalog_path(&self.folder, before));
         Ok(())
     }
 
     fn unused(&self, catalog: &FileCatalog) -> Vec<u32> {
-        let trees = lock_mutex(&self.trees);
+        let trees = self.trees.lock();
         let trees: Vec<Arc<IndexedTree>> = trees.iter().filter_map(std::sync::Weak::upgrade).collect();
         if trees.is_empty() {
             // Without a tree in use, no file is known to be unused.

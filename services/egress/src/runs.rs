@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use domain::RunId;
+use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::problem::{EgressRefusal, RefusalReason};
@@ -124,7 +125,7 @@ impl RunUsage {
 
     /// Records a refusal. Equal refusals share one entry with a count.
     pub(crate) fn note(&self, refusal: &EgressRefusal) {
-        let mut state = lock_unpoisoned(&self.state);
+        let mut state = self.state.lock();
         state.last_used = Instant::now();
         if let Some((_, count)) = state.refusals.iter_mut().find(|(known, _)| known == refusal) {
             *count += 1;
@@ -134,7 +135,7 @@ impl RunUsage {
     }
 
     fn is_forgotten(&self) -> bool {
-        let state = lock_unpoisoned(&self.state);
+        let state = self.state.lock();
         state.sessions == 0 && state.last_used.elapsed() >= FORGOTTEN_AFTER
     }
 }
@@ -154,7 +155,7 @@ impl RunTable {
     /// # Errors
     /// [`SessionLimit`].
     pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<SessionSlot, SessionLimit> {
-        let mut known = lock_unpoisoned(&self.known);
+        let mut known = self.known.lock();
         // Expiry happens on use, so it needs no task.
         known.runs.retain(|_, run| !run.is_forgotten());
         if known.sessions >= MAX_SESSIONS || (known.runs.len() >= MAX_RUNS && !known.runs.contains_key(id)) {
@@ -163,7 +164,7 @@ impl RunTable {
         let make = || Arc::new(RunUsage::new(self.upload_mib, self.download_mib));
         let run = Arc::clone(known.runs.entry(id.clone()).or_insert_with(make));
         {
-            let mut state = lock_unpoisoned(&run.state);
+            let mut state = run.state.lock();
             if state.sessions >= MAX_RUN_SESSIONS {
                 return Err(SessionLimit::Run);
             }
@@ -177,10 +178,10 @@ impl RunTable {
 
     /// Returns the refusals of a run with their counts.
     pub(crate) fn refusals(&self, id: &RunId) -> Vec<(EgressRefusal, u64)> {
-        let mut known = lock_unpoisoned(&self.known);
+        let mut known = self.known.lock();
         known.runs.retain(|_, run| !run.is_forgotten());
         let run = known.runs.get(id);
-        run.map(|run| lock_unpoisoned(&run.state).refusals.clone())
+        run.map(|run| run.state.lock().refusals.clone())
             .unwrap_or_default()
     }
 }
@@ -193,17 +194,12 @@ pub(crate) struct SessionSlot {
 
 impl Drop for SessionSlot {
     fn drop(&mut self) {
-        lock_unpoisoned(&self.runs.known).sessions -= 1;
+        self.runs.known.lock().sessions -= 1;
         // The half hour until the run is forgotten starts when its last session ends.
-        let mut state = lock_unpoisoned(&self.run.state);
+        let mut state = self.run.state.lock();
         state.sessions -= 1;
         state.last_used = Instant::now();
     }
-}
-
-/// Locks the mutex also after a panic of another thread: the counts stay usable.
-fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -239,7 +235,7 @@ mod tests {
         drop(seat);
         tokio::time::advance(FORGOTTEN_AFTER).await;
         assert!(runs.refusals(&build_run_id(1)).is_empty());
-        assert!(lock_unpoisoned(&runs.known).runs.is_empty());
+        assert!(runs.known.lock().runs.is_empty());
     }
 
     #[tokio::test]
