@@ -10,7 +10,6 @@ mod checks;
 mod cleanup;
 mod command_line;
 mod config;
-mod connections;
 mod disk_watch;
 mod inspection;
 mod integrity;

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use bootstrap::{health::ServiceHealth, tls};
+use bootstrap::{
+    health::ServiceHealth,
+    http::{ListenerLimits, accept_grpc},
+    tls,
+};
 use proto::executor::executor_service_server::ExecutorServiceServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -11,10 +15,12 @@ use tonic::service::interceptor::InterceptedService;
 use tonic_health::server::HealthReporter;
 
 use crate::{
-    admission::GrantInterceptor, connections::accept_connections, registry::WorkspaceRegistry,
-    service::ExecutorGrpc, spans::SpanDesk,
+    admission::GrantInterceptor, registry::WorkspaceRegistry, service::ExecutorGrpc, spans::SpanDesk,
 };
 
+/// Limits of open connections: in total, and from one address.
+const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS_OF_ONE: usize = 64;
 /// Time limit for running calls after the executor was asked to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// Time limit for open connections afterwards.
@@ -87,6 +93,11 @@ pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
     })
     .max_decoding_message_size(MAX_MESSAGE)
     .max_encoding_message_size(MAX_MESSAGE);
+    let limits = ListenerLimits {
+        connections: MAX_CONNECTIONS,
+        per_address: MAX_CONNECTIONS_OF_ONE,
+        ..ListenerLimits::default()
+    };
     let drained = CancellationToken::new();
     let server = tonic::transport::Server::builder()
         // A peer that vanished without closing would otherwise hold its connection and calls.
@@ -100,9 +111,11 @@ pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
         .add_service(health_service)
         .add_service(InterceptedService::new(service, GrantInterceptor::new(verifier)))
         .serve_with_incoming_shutdown(
-            accept_connections(door.listener, door.tls),
+            accept_grpc(door.listener, door.tls, limits),
             drained.clone().cancelled_owned(),
         );
+    // Not the drain of `bootstrap::http`: planners need their connections for the state and the spans until the last
+    // call has ended.
     let stop = async {
         tokio::select! {
             () = shutdown.cancelled() => {}

@@ -22,15 +22,13 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::server::TlsStream;
 use tower::Service as _;
 
 use super::{
     ListenerState, ListenerTls,
+    acceptor::AcceptedConnection,
     pace::MinRateBody,
     table::ConnectionPermit,
     watch::{ConnectionWatch, WatchedStream},
@@ -41,32 +39,23 @@ const MAX_HEAD: usize = 32 * 1024;
 
 /// Serves requests until the connection ends, its peer exceeds a time limit, its place is needed, or the
 /// server stops.
-pub(super) async fn run_connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    seat: ConnectionPermit,
-    shared: Arc<ListenerState>,
-) {
-    // Small responses are sent at once, instead of waiting 40 ms for Nagle's algorithm.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(error = %format_error_chain(&error), "TCP_NODELAY was not set");
-    }
-    let stream = WatchedStream::new(stream, Arc::clone(&seat.watch));
+pub(super) async fn run_connection(accepted: AcceptedConnection, shared: Arc<ListenerState>) {
+    let AcceptedConnection { stream, peer, permit } = accepted;
     let Some(secure) = &shared.secure else {
-        return Box::pin(serve_requests(stream, &shared.app, peer, &seat, &shared)).await;
+        return Box::pin(serve_requests(stream, &shared.app, peer, &permit, &shared)).await;
     };
     let opened = tokio::select! {
         opened = open_stream(stream, secure) => opened,
-        why = await_interruption(&seat, &shared) => {
+        why = await_interruption(&permit, &shared) => {
             return tracing::debug!(%peer, why, "connection closed");
         }
     };
     match opened {
         Ok(OpenedStream::Secure(stream)) => {
-            Box::pin(serve_requests(*stream, &shared.app, peer, &seat, &shared)).await;
+            Box::pin(serve_requests(*stream, &shared.app, peer, &permit, &shared)).await;
         }
         Ok(OpenedStream::Plain(stream)) => {
-            Box::pin(serve_requests(stream, &secure.plain, peer, &seat, &shared)).await
+            Box::pin(serve_requests(stream, &secure.plain, peer, &permit, &shared)).await
         }
         Ok(OpenedStream::Nothing) => {}
         Err(error) => {
@@ -100,10 +89,9 @@ async fn open_stream(stream: WatchedStream, secure: &ListenerTls) -> io::Result<
 }
 
 /// Waits for an event that interrupts a connection in any state, and returns its name for the log.
-async fn await_interruption(seat: &ConnectionPermit, shared: &ListenerState) -> &'static str {
+async fn await_interruption(permit: &ConnectionPermit, shared: &ListenerState) -> &'static str {
     tokio::select! {
-        why = seat.watch.overdue(&shared.limits) => why,
-        () = seat.evicted.cancelled() => "its place was needed",
+        why = permit.interrupted(&shared.limits) => why,
         () = shared.cut.cancelled() => "the server stops",
     }
 }
@@ -113,13 +101,13 @@ async fn serve_requests<S>(
     stream: S,
     app: &Router,
     peer: SocketAddr,
-    seat: &ConnectionPermit,
+    permit: &ConnectionPermit,
     shared: &Arc<ListenerState>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
-        let (watch, shared) = (Arc::clone(&seat.watch), Arc::clone(shared));
+        let (watch, shared) = (Arc::clone(&permit.watch), Arc::clone(shared));
         answer_request(request, app.clone(), peer, watch, shared)
     });
     let mut builder = http1::Builder::new();
@@ -141,7 +129,7 @@ async fn serve_requests<S>(
                     return;
                 }
             },
-            why = await_interruption(seat, shared) => break why,
+            why = await_interruption(permit, shared) => break why,
             // The token stays cancelled, so without the guard this branch would spin.
             () = shared.stop.cancelled(), if !stopping => {
                 stopping = true;

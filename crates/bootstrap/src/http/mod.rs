@@ -4,38 +4,32 @@
 //! closes the oldest connection whose peer owes a request, so that silent peers never keep a new one out.
 //! Request bodies must arrive at a minimum rate, and [`RequestBodies`] limits the memory that they occupy.
 
+mod acceptor;
 mod bodies;
 mod connection;
+mod grpc;
 mod pace;
 mod table;
 #[cfg(test)]
 mod tests;
-mod throttled_log;
 mod watch;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::Router;
-use domain::cause::format_error_chain;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::table::{ConnectionPermit, ConnectionTable, ReachedLimit};
+use self::acceptor::{ConnectionAcceptor, LOG_PAUSE};
 pub use self::{
+    acceptor::ThrottledLog,
     bodies::{BodyError, RequestBodies},
-    throttled_log::ThrottledLog,
+    grpc::{GrpcConnection, accept_grpc},
 };
 use crate::{settings::Error, tls};
 
-// Pause after a failed `accept`: most failures are a lack of file descriptors, which a retry at once does not
-// end.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time that a new connection waits for a place while every other one has a request in progress.
-const FULL_LIMIT: Duration = Duration::from_secs(5);
 /// Time that connections have to end after they were interrupted.
 const CUT_LIMIT: Duration = Duration::from_secs(1);
-/// Minimum interval between two log lines about the same kind of refused or closed connection.
-const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Limits of one listener: connections, and the time that a peer may occupy one.
 #[derive(Clone, Copy, Debug)]
@@ -140,17 +134,18 @@ pub async fn serve_https(
         stop: CancellationToken::new(),
         cut: CancellationToken::new(),
     });
+    let acceptor = ConnectionAcceptor::new(listener, &limits);
     let connections = TaskTracker::new();
     let until = async {
         shutdown.cancelled().await;
         tokio::time::sleep(limits.lame_duck).await;
     };
     tokio::select! {
-        () = accept_connections(&listener, &shared, &connections) => {}
+        () = accept_connections(&acceptor, &shared, &connections) => {}
         () = until => {}
     }
     // The system refuses connections in the backlog from now on.
-    drop(listener);
+    drop(acceptor);
     shared.stop.cancel();
     connections.close();
     if tokio::time::timeout(limits.drain, connections.wait())
@@ -167,78 +162,13 @@ pub async fn serve_https(
     }
 }
 
-async fn accept_connections(listener: &TcpListener, shared: &Arc<ListenerState>, connections: &TaskTracker) {
-    let door = ConnectionAdmission {
-        table: ConnectionTable::new(shared.limits.connections, shared.limits.per_address),
-        log: ThrottledLog::new(LOG_PAUSE),
-    };
-    let failed = ThrottledLog::new(LOG_PAUSE);
+async fn accept_connections(
+    acceptor: &ConnectionAcceptor,
+    shared: &Arc<ListenerState>,
+    connections: &TaskTracker,
+) {
     loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                // The limits apply before the TLS handshake, so that a refused peer causes none.
-                if let Some(seat) = door.seat(peer.ip()).await {
-                    connections.spawn(connection::run_connection(stream, peer, seat, Arc::clone(shared)));
-                }
-            }
-            Err(error) => {
-                if let Some(others) = failed.pass() {
-                    tracing::warn!(error = %format_error_chain(&error), others, "connections were not accepted");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Entrance of a listener: table of connections and throttled log.
-struct ConnectionAdmission {
-    table: ConnectionTable,
-    log: ThrottledLog,
-}
-
-impl ConnectionAdmission {
-    /// Finds a place for a new connection.
-    ///
-    /// If all connections of the listener have a request in progress, it waits, and the backlog with it. If
-    /// those of an address have, the connection is refused, so that other addresses need not wait.
-    async fn seat(&self, peer: IpAddr) -> Option<ConnectionPermit> {
-        let give_up = Instant::now() + FULL_LIMIT;
-        loop {
-            match self.table.admit(peer) {
-                Ok(seat) => {
-                    if let Some(limit) = seat.displaced {
-                        self.say(peer, limit, "the oldest that wait for their peer are closed");
-                    }
-                    return Some(seat);
-                }
-                Err(ReachedLimit::Listener) if Instant::now() < give_up => self.table.change().await,
-                Err(limit) => {
-                    self.say(
-                        peer,
-                        limit,
-                        "all have a request in progress, and new ones are refused",
-                    );
-                    return None;
-                }
-            }
-        }
-    }
-
-    fn say(&self, peer: IpAddr, limit: ReachedLimit, what: &'static str) {
-        if let Some(others) = self.log.pass() {
-            let limit = limit.name();
-            tracing::warn!(%peer, limit, others, "too many connections: {what}");
-        }
-    }
-}
-
-impl ReachedLimit {
-    /// Name of the limit for the log.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Address => "of its address",
-            Self::Listener => "of the listener",
-        }
+        let accepted = acceptor.accept().await;
+        connections.spawn(connection::run_connection(accepted, Arc::clone(shared)));
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::watch::ConnectionWatch;
+use super::{ListenerLimits, watch::ConnectionWatch};
 
 // Interval at which a full table is checked again: a connection becomes evictable without a notification.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -21,6 +21,16 @@ const AGAIN: Duration = Duration::from_millis(50);
 pub(super) enum ReachedLimit {
     Address,
     Listener,
+}
+
+impl ReachedLimit {
+    /// Name of the limit for the log.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Address => "of its address",
+            Self::Listener => "of the listener",
+        }
+    }
 }
 
 /// Open connections of a listener. Cheap to clone.
@@ -119,6 +129,16 @@ impl OpenConnections {
         // The place is free at once, so the new connection does not wait for the end of the evicted one.
         self.taken.remove(&id)?.evicted.cancel();
         Some(())
+    }
+}
+
+impl ConnectionPermit {
+    /// Waits until the peer exceeds a time limit or another connection needs the place, and returns the reason.
+    pub(super) async fn interrupted(&self, limits: &ListenerLimits) -> &'static str {
+        tokio::select! {
+            why = self.watch.overdue(limits) => why,
+            () = self.evicted.cancelled() => "its place was needed",
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::{
     sync::Notify,
     time::Instant,
 };
+use tonic::transport::server::{Connected as _, TcpConnectInfo};
 
 use super::ListenerLimits;
 
@@ -187,6 +188,11 @@ pub(super) struct WatchedStream {
 impl WatchedStream {
     pub(super) fn new(stream: TcpStream, watch: Arc<ConnectionWatch>) -> Self {
         Self { stream, watch }
+    }
+
+    /// Addresses of both ends, for the handlers of gRPC.
+    pub(super) fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
     }
 
     /// First byte of the stream without consuming it; `None` when the peer has closed the connection.

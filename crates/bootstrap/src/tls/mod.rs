@@ -30,9 +30,6 @@ pub struct Settings {
     pub ca: PathBuf,
 }
 
-/// Accepted TLS connection.
-pub type AcceptedTlsStream<S> = tokio_rustls::server::TlsStream<S>;
-
 /// Application protocol inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsProtocol {
