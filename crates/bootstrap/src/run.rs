@@ -15,6 +15,11 @@ use crate::{settings, telemetry};
 
 // Exit code for a wrong or missing setting: `EX_USAGE` of sysexits.h.
 const EXIT_SETTINGS: u8 = 64;
+/// Commit that the build was told of (`JOURNEYMAN_COMMIT`). The images are built from a folder without its history.
+const COMMIT: &str = match option_env!("JOURNEYMAN_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 /// Settings file that is read if it exists and no other file is named.
 const DEFAULT_FILE: &str = "journeyman.toml";
 
@@ -22,6 +27,10 @@ const DEFAULT_FILE: &str = "journeyman.toml";
 pub trait ServiceConfig: DeserializeOwned + Send + 'static {
     /// Address of the listener.
     fn listen(&self) -> SocketAddr;
+    /// Address of a second listener for metrics and health, if the first one does not serve them.
+    fn metrics_listen(&self) -> Option<SocketAddr> {
+        None
+    }
     /// Logging and export of telemetry.
     fn telemetry(&self) -> &telemetry::Settings;
     /// True when the service keeps its spans for its callers if no OTLP endpoint is set.
@@ -99,7 +108,7 @@ where
     };
     // The setting may have port 0, and then only the listener knows the port.
     let bound = listener.local_addr().unwrap_or(address);
-    tracing::info!(service, address = %bound, version = env!("CARGO_PKG_VERSION"), "service started");
+    log_start(service, bound, config.metrics_listen());
     let served = Box::pin(serve(config, listener, shutdown_signal())).await;
     // Before the result is reported, so that the spans and figures of the drain are exported in any
     // case.
@@ -113,6 +122,18 @@ where
             report_failure(service, code, &format_error_chain(error.as_ref()))
         }
     }
+}
+
+/// Logs the version, the commit and the listeners of the process.
+fn log_start(service: &'static str, address: SocketAddr, metrics: Option<SocketAddr>) {
+    tracing::info!(
+        service,
+        %address,
+        metrics_address = metrics.map(tracing::field::display),
+        version = env!("CARGO_PKG_VERSION"),
+        commit = COMMIT,
+        "service started"
+    );
 }
 
 /// Creates a token that the first signal of [`listen_for_signals`] cancels. The second signal ends the process with code

@@ -140,6 +140,10 @@ impl bootstrap::ServiceConfig for Config {
         self.executor.listen
     }
 
+    fn metrics_listen(&self) -> Option<SocketAddr> {
+        self.executor.metrics_listen
+    }
+
     fn telemetry(&self) -> &bootstrap::telemetry::Settings {
         &self.telemetry
     }
