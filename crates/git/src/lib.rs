@@ -4,19 +4,15 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod ancestry;
-mod author;
 mod change;
 mod cli;
 mod configuration;
-mod disk;
 mod error;
 mod external_content;
 mod folder;
 mod fsck;
+mod history;
 mod import;
-mod mails;
-mod maintenance;
 mod mirrors;
 mod progress;
 mod push_answer;
@@ -26,20 +22,19 @@ mod single_commit;
 mod transport;
 mod version;
 
-pub use author::commit_signature;
 pub use change::{
     AddedLines, ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionBudget, InspectionCutoff, PathChange,
 };
 pub use cli::prepare_command;
-pub use disk::{DiskRoom, is_about_full_disk};
 pub use error::Error;
 pub use external_content::{ExternalContent, is_lfs_pointer};
 pub use folder::{FolderHead, FolderRepository, FolderView};
+pub use history::commit_signature;
 pub use import::{PackLimits, adopt_pack};
-pub use maintenance::maintain_mirror;
-pub use mirrors::{DiskFloor, MirrorFolder, RepositoryMirror};
+pub use mirrors::{DiskFloor, DiskRoom, MirrorFolder, RepositoryMirror, is_about_full_disk};
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
+pub use recovery::maintain_mirror;
 pub use repository::{BareRepository, UnifiedDiff};
 pub use single_commit::SingleCommitRepository;
 pub use transport::{
