@@ -7,12 +7,9 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod claims;
-mod grant;
-mod key;
 mod signer;
 mod verifier;
 
-pub use grant::{Grant, GrantAudience, GrantRefusal};
-pub use key::{KeyPair, generate_key_pair};
-pub use signer::GrantSigner;
+pub use claims::{Grant, GrantAudience, GrantRefusal};
+pub use signer::{GrantSigner, KeyPair, generate_key_pair};
 pub use verifier::GrantVerifier;
