@@ -1,6 +1,8 @@
-//! Errors of requests to Redis.
+//! Errors of requests to Redis, and outages, logged once each.
 
-use domain::ErrorCause;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::{ErrorCause, cause::format_error_chain};
 
 /// Reason why a request to Redis failed.
 #[derive(Debug, thiserror::Error)]
@@ -24,4 +26,37 @@ pub enum Error {
         /// Underlying error.
         source: ErrorCause,
     },
+}
+
+/// Tracks answers and failures, and logs each transition between them.
+pub(crate) struct RedisOutage {
+    lasts: AtomicBool,
+    /// Consequence of the outage, for the log.
+    means: &'static str,
+}
+
+impl RedisOutage {
+    pub(crate) const fn new(means: &'static str) -> Self {
+        Self {
+            lasts: AtomicBool::new(false),
+            means,
+        }
+    }
+
+    pub(crate) fn failed(&self, error: &Error) {
+        if !self.lasts.swap(true, Ordering::AcqRel) {
+            let means = self.means;
+            tracing::warn!(error = %format_error_chain(error), "{means}, until redis answers again");
+        }
+    }
+
+    pub(crate) fn answered(&self) {
+        if self.lasts.swap(false, Ordering::AcqRel) {
+            tracing::info!("redis answers again");
+        }
+    }
+
+    pub(crate) fn lasts(&self) -> bool {
+        self.lasts.load(Ordering::Acquire)
+    }
 }

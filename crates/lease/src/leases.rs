@@ -8,9 +8,8 @@ use tokio::time::Instant;
 use crate::{
     Settings, TicketLease,
     connection::RedisConnection,
-    error::Error,
+    error::{Error, RedisOutage},
     lease::LeaseHold,
-    outage::RedisOutage,
     server::{LeaseClaim, LeaseScripts, LeaseServer},
 };
 

@@ -11,7 +11,6 @@ mod error;
 mod lease;
 mod leases;
 mod limits;
-mod outage;
 mod server;
 mod settings;
 

@@ -8,8 +8,7 @@ use tokio::time::timeout;
 
 use crate::{
     connection::{RESPONSE_TIMEOUT, RedisConnection},
-    error::Error,
-    outage::RedisOutage,
+    error::{Error, RedisOutage},
 };
 
 // Fences are texts of a fixed width, so Lua compares them as the fences compare.

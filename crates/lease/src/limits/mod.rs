@@ -7,12 +7,11 @@
 
 mod local_limits;
 mod store;
-mod telemetry;
 
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,6 +19,10 @@ use std::{
 
 use domain::limits::{
     LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, PrimaryQuota, WriteBucket,
+};
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Gauge},
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
@@ -147,11 +150,11 @@ impl SharedLimits {
         };
         match refused {
             Some(LimitVerdict::Closed(class, wait)) => {
-                telemetry::count_held_back_request(&knock, class.as_str());
+                count_held_back_request(&knock, class.as_str());
                 Err(wait)
             }
             Some(LimitVerdict::Early(wait)) => {
-                telemetry::count_held_back_request(&knock, "pace");
+                count_held_back_request(&knock, "pace");
                 Err(wait)
             }
             Some(LimitVerdict::Go(_)) | None => Ok(()),
@@ -161,7 +164,7 @@ impl SharedLimits {
     async fn take_note(&self, knock: LimitedRequest<'_>, heard: LimitObservation) {
         let names = LimitKeys::of(&knock);
         if let Some((class, wait)) = heard.refused {
-            telemetry::count_refused_request(&knock, class);
+            count_refused_request(&knock, class);
             tracing::warn!(
                 account = knock.account,
                 resource = knock.resource,
@@ -203,7 +206,7 @@ impl SharedLimits {
         left: Duration,
     ) {
         let noted = self.book().note(names, quota);
-        telemetry::record_remaining_quota(knock, noted.quota.remaining);
+        record_remaining_quota(knock, noted.quota.remaining);
         if noted.is_newly_scarce {
             tracing::warn!(
                 account = knock.account,
@@ -231,4 +234,43 @@ impl LimitGate for SharedLimits {
     fn hear<'a>(&'a self, knock: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()> {
         Box::pin(self.take_note(knock, heard))
     }
+}
+
+const METER: &str = "journeyman.limits";
+
+static LIMITED: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter.u64_counter("journeyman.outside.limited").build()
+});
+static REMAINING: LazyLock<Gauge<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter.u64_gauge("journeyman.outside.remaining").build()
+});
+
+/// Counts a request that a service refused because of a limit.
+fn count_refused_request(knock: &LimitedRequest<'_>, class: LimitClass) {
+    count_limited_request(knock, class.as_str(), "answer");
+}
+
+/// Counts a request that was not sent because of a known limit.
+fn count_held_back_request(knock: &LimitedRequest<'_>, limit: &'static str) {
+    count_limited_request(knock, limit, "known");
+}
+
+fn count_limited_request(knock: &LimitedRequest<'_>, limit: &'static str, by: &'static str) {
+    let labels = [
+        KeyValue::new("journeyman.account", knock.account.to_owned()),
+        KeyValue::new("journeyman.limit", limit),
+        KeyValue::new("journeyman.by", by),
+    ];
+    LIMITED.add(1, &labels);
+}
+
+/// Records the remainder of a primary limit.
+fn record_remaining_quota(knock: &LimitedRequest<'_>, remaining: u64) {
+    let labels = [
+        KeyValue::new("journeyman.account", knock.account.to_owned()),
+        KeyValue::new("journeyman.resource", knock.resource.to_owned()),
+    ];
+    REMAINING.record(remaining, &labels);
 }

@@ -13,8 +13,7 @@ use super::LONGEST_IN_PLACE;
 use crate::{
     Settings,
     connection::{RESPONSE_TIMEOUT, RedisConnection},
-    error::Error,
-    outage::RedisOutage,
+    error::{Error, RedisOutage},
 };
 
 /// Prefix of all keys.
