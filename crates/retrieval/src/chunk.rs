@@ -2,9 +2,8 @@
 
 use crate::{
     code_chunk::{ChunkDraft, CodeChunk, MAX_NAMES},
-    definition::CodeDefinition,
-    markdown,
-    text::SharedTextLines,
+    file::CodeDefinition,
+    text::{SharedTextLines, truncate_text},
 };
 
 /// Size above which a chunk is divided further where possible, in bytes.
@@ -31,8 +30,8 @@ pub fn divide_file(path: &str, text: &str, definitions: &[CodeDefinition]) -> Ve
     if lines.count() == 0 {
         return Vec::new();
     }
-    let pieces = if markdown::is_markdown(path) {
-        markdown::divide_sections(&lines)
+    let pieces = if is_markdown(path) {
+        divide_sections(&lines)
             .into_iter()
             .flat_map(|section| limit_piece(&lines, section))
             .collect()
@@ -80,7 +79,7 @@ fn build_definition_blocks(
             start,
             end: found.end.clamp(line + 1, count),
             depth: found.depth,
-            head: crate::text::truncate_text(&head, MAX_HEAD).to_owned(),
+            head: truncate_text(&head, MAX_HEAD).to_owned(),
         });
     }
     blocks
@@ -239,6 +238,46 @@ fn merge_pieces(lines: &SharedTextLines<'_>, pieces: Vec<ChunkDraft>) -> Vec<Chu
         }
     }
     merged
+}
+
+fn is_markdown(path: &str) -> bool {
+    let end = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    matches!(end.as_str(), "md" | "markdown" | "mdx")
+}
+
+/// Returns one piece per heading, and one for the lines before the first.
+fn divide_sections(lines: &SharedTextLines<'_>) -> Vec<ChunkDraft> {
+    let mut pieces = Vec::new();
+    let mut open = ChunkDraft::of(0, 0);
+    let mut is_code = false;
+    for at in 0..lines.count() {
+        let text = lines.line(at).trim_start();
+        // A `#` in a code block is a comment of a script, not a heading.
+        if text.starts_with("```") || text.starts_with("~~~") {
+            is_code = !is_code;
+        }
+        let heading = parse_heading(text).filter(|_| !is_code);
+        if let Some(title) = heading {
+            // The empty piece before a heading in the first line is replaced.
+            if at > open.start {
+                pieces.push(std::mem::take(&mut open));
+            }
+            open = ChunkDraft::of(at, at);
+            open.title = title.to_owned();
+            open.heads = vec![title.to_owned()];
+        }
+        open.end = at + 1;
+    }
+    pieces.push(open);
+    pieces
+}
+
+fn parse_heading(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches('#');
+    let level = line.len() - text.len();
+    let is_heading = (1..=6).contains(&level) && text.starts_with(' ');
+    let title = text.trim().trim_end_matches('#').trim_end();
+    (is_heading && !title.is_empty()).then_some(truncate_text(title, 120))
 }
 
 #[cfg(test)]

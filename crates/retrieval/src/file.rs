@@ -1,4 +1,4 @@
-//! Files in the index: a path and the id of a content.
+//! Files in the index: a path and the id of a content, and the definitions that a parser finds in it.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ pub trait ContentSource {
     fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, SharedReadFailure>;
 
     /// Definitions of a text in their order; empty when its language is unknown or parsing fails.
-    fn outline(&mut self, path: &str, text: &str) -> Vec<crate::CodeDefinition>;
+    fn outline(&mut self, path: &str, text: &str) -> Vec<CodeDefinition>;
 }
 
 /// Reason why a content was not read.
@@ -61,6 +61,21 @@ pub enum SharedReadFailure {
     TooLarge,
     /// The content is missing or cannot be read now; the next update tries again.
     Missing,
+}
+
+/// Function, class or type that a parser found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeDefinition {
+    /// Name of the definition.
+    pub name: String,
+    /// First line, from 1.
+    pub line: usize,
+    /// Last line, from 1.
+    pub end: usize,
+    /// Number of definitions that enclose it.
+    pub depth: usize,
+    /// Beginning of the definition, with its parameters.
+    pub signature: String,
 }
 
 #[cfg(test)]
