@@ -2,18 +2,20 @@
 
 use std::{
     io,
-    sync::Arc,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use grant::Grant;
+use opentelemetry::{KeyValue, global, metrics::Counter};
 use tokio::sync::Semaphore;
 use tracing::{Span, field};
 
 use crate::{
     problem::{EgressRefusal, RefusalReason},
     runs::SessionSlot,
-    telemetry,
 };
 
 /// The run at the other end of a session, with its slot.
@@ -28,7 +30,7 @@ impl SessionCaller {
         let Grant { run, repository, .. } = &self.grant;
         let reason = refusal.reason.label();
         tracing::info!(%run, %repository, host = refusal.what, reason, "egress refused");
-        telemetry::count_refusal(reason);
+        count_refusal(reason);
         self.seat.run.note(refusal);
     }
 }
@@ -122,6 +124,37 @@ impl Drop for MeteredExchange {
         let (host, kind) = (&self.what, self.kind);
         self.span.record("sent", sent).record("received", received);
         tracing::info!(parent: &self.span, %run, %repository, host, kind, sent, received, "egress ended");
-        telemetry::count_traffic(kind, sent, received);
+        count_traffic(kind, sent, received);
     }
+}
+
+const METER: &str = "journeyman.egress";
+
+static BYTES: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    let meter = global::meter(METER);
+    meter
+        .u64_counter("journeyman.egress.traffic")
+        .with_unit("By")
+        .build()
+});
+static REFUSALS: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    global::meter(METER)
+        .u64_counter("journeyman.egress.refusals")
+        .build()
+});
+
+/// Counts the bytes of one request or tunnel, by kind: `tunnel`, `plain` or `mirror`.
+fn count_traffic(kind: &'static str, sent: u64, received: u64) {
+    for (direction, count) in [("sent", sent), ("received", received)] {
+        let labels = [
+            KeyValue::new("journeyman.kind", kind),
+            KeyValue::new("journeyman.direction", direction),
+        ];
+        BYTES.add(count, &labels);
+    }
+}
+
+/// Counts one refusal by its reason.
+fn count_refusal(reason: &'static str) {
+    REFUSALS.add(1, &[KeyValue::new("journeyman.reason", reason)]);
 }

@@ -6,7 +6,6 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod address;
-mod answer;
 mod config;
 mod connection;
 mod exchange;
@@ -22,7 +21,6 @@ mod runs;
 mod serve;
 mod session;
 mod session_endpoint;
-mod telemetry;
 mod tunnel;
 
 pub use config::{Config, Settings};

@@ -1,7 +1,12 @@
-//! Reasons for a failed request, worded for the model that caused it.
+//! Reasons for a failed request, worded for the model that caused it, and the responses that the proxy writes itself.
 
 use std::fmt;
 
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+    response::IntoResponse,
+};
 use domain::{HostPattern, RepositoryName};
 
 /// Longest target in a text, in characters. A sandbox may send a longer one.
@@ -134,6 +139,20 @@ impl EgressProblem {
     pub(crate) fn refused(what: &str, reason: RefusalReason) -> Self {
         Self::Refused(EgressRefusal::new(what, reason))
     }
+}
+
+/// Builds a response with a status and one line of text, prefixed with `egress: `.
+pub(crate) fn text_response(status: StatusCode, words: &str) -> Response<Body> {
+    (status, format!("egress: {words}\n")).into_response()
+}
+
+/// Builds the response that switches this connection to another protocol (101).
+pub(crate) fn upgrade_response(protocol: &'static str) -> Response<Body> {
+    let headers = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static(protocol)),
+    ];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
 #[cfg(test)]

@@ -11,11 +11,10 @@ use hyper_util::rt::TokioIo;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    answer,
     connection::{self, ConnectionActivity, TimedStream},
     exchange::{MeteredExchange, SessionCaller},
     forward,
-    problem::{EgressProblem, OpenHosts, RefusalReason},
+    problem::{EgressProblem, OpenHosts, RefusalReason, text_response},
     proxy::EgressProxy,
     request_decision::{self, ProxyRequest, RequestTarget},
     tunnel,
@@ -160,10 +159,10 @@ impl ProxySession {
                     mirrors: self.proxy.mirrors_open_to(&grant.repository),
                 };
                 let words = refusal.words(&grant.repository);
-                answer::text_response(StatusCode::FORBIDDEN, &format!("{words}; {open}"))
+                text_response(StatusCode::FORBIDDEN, &format!("{words}; {open}"))
             }
-            EgressProblem::Malformed(words) => answer::text_response(StatusCode::BAD_REQUEST, words),
-            EgressProblem::Unreachable(words) => answer::text_response(StatusCode::BAD_GATEWAY, words),
+            EgressProblem::Malformed(words) => text_response(StatusCode::BAD_REQUEST, words),
+            EgressProblem::Unreachable(words) => text_response(StatusCode::BAD_GATEWAY, words),
         }
     }
 }

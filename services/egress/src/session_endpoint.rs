@@ -15,7 +15,13 @@ use domain::cause::format_error_chain;
 use grant::{Grant, GrantAudience};
 use tracing::Instrument as _;
 
-use crate::{answer, exchange::SessionCaller, proxy::EgressProxy, runs::SessionLimit, session};
+use crate::{
+    exchange::SessionCaller,
+    problem::{text_response, upgrade_response},
+    proxy::EgressProxy,
+    runs::SessionLimit,
+    session,
+};
 
 /// Protocol of a session after its upgrade, as the `Upgrade` header names it.
 const PROTOCOL: &str = "journeyman-egress";
@@ -31,10 +37,10 @@ pub(crate) fn build_router(proxy: Arc<EgressProxy>) -> Router {
 async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Request) -> Response<Body> {
     let grant = match verify_grant(&proxy, request.headers()) {
         Ok(grant) => grant,
-        Err(words) => return answer::text_response(StatusCode::UNAUTHORIZED, &words),
+        Err(words) => return text_response(StatusCode::UNAUTHORIZED, &words),
     };
     if !asks_for_session(request.headers()) {
-        return answer::text_response(
+        return text_response(
             StatusCode::UPGRADE_REQUIRED,
             "a session is asked for with Upgrade: journeyman-egress",
         );
@@ -52,7 +58,7 @@ async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Reques
                 SessionLimit::Run => StatusCode::TOO_MANY_REQUESTS,
                 SessionLimit::Proxy => StatusCode::SERVICE_UNAVAILABLE,
             };
-            return answer::text_response(status, &full.to_string());
+            return text_response(status, &full.to_string());
         }
     };
     let caller = Arc::new(SessionCaller { grant, seat });
@@ -67,14 +73,14 @@ async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Reques
     trace::join_caller_trace(&span, request.headers());
     let serving = session::serve_session(Arc::clone(&proxy), caller, upgrading);
     proxy.sessions.spawn(serving.instrument(span));
-    answer::upgrade_response(PROTOCOL)
+    upgrade_response(PROTOCOL)
 }
 
 /// Lists the refusals of the run that the grant names, one line each: target, reason, count.
 async fn list_refusals(State(proxy): State<Arc<EgressProxy>>, headers: HeaderMap) -> Response<Body> {
     let grant = match verify_grant(&proxy, &headers) {
         Ok(grant) => grant,
-        Err(words) => return answer::text_response(StatusCode::UNAUTHORIZED, &words),
+        Err(words) => return text_response(StatusCode::UNAUTHORIZED, &words),
     };
     let mut lines = String::new();
     for (refusal, count) in proxy.runs.refusals(&grant.run) {
