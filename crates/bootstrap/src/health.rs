@@ -1,12 +1,20 @@
 //! Routes `/healthz`, `/readyz` and `/metrics`, which operators' tools poll at every service.
 
 use std::sync::{
-    Arc,
+    Arc, LazyLock,
     atomic::{AtomicBool, Ordering},
 };
 
-use axum::{Router, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use domain::cause::format_error_chain;
+use opentelemetry_prometheus::PrometheusExporter;
 use parking_lot::Mutex;
+use prometheus::{Encoder, Registry, TextEncoder};
 
 /// Readiness of a service. Cheap to clone; starts not ready.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +65,34 @@ impl ServiceHealth {
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readiness))
-            .merge(crate::metrics::build_metrics_router())
+            .merge(build_metrics_router())
+    }
+}
+
+/// Registry of the process. Services that share a process, as in `journeyman up`, share its instruments too.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
+
+/// Reader for the process's one provider of meters; [`build_metrics_router`] collects from it.
+pub(crate) fn build_metrics_reader() -> Result<PrometheusExporter, String> {
+    let exporter = opentelemetry_prometheus::exporter()
+        .with_registry(REGISTRY.clone())
+        .build();
+    exporter.map_err(|error| error.to_string())
+}
+
+/// Router for `GET /metrics`. The metrics name no ticket, run or repository, so the route needs no
+/// authentication.
+fn build_metrics_router() -> Router {
+    Router::new().route("/metrics", get(async || render_metrics()))
+}
+
+fn render_metrics() -> Response {
+    let mut text = Vec::new();
+    match TextEncoder::new().encode(&REGISTRY.gather(), &mut text) {
+        Ok(()) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => {
+            tracing::warn!(error = %format_error_chain(&error), "metrics could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
     }
 }

@@ -3,13 +3,11 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod clock;
 pub mod expiry;
 pub mod health;
 pub mod http;
 pub mod jitter;
 pub mod memory;
-pub mod metrics;
 mod programs;
 pub mod rules;
 mod run;
@@ -22,7 +20,16 @@ pub mod telemetry;
 pub mod tls;
 pub mod trace;
 
-pub use clock::read_wall_clock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use domain::Timestamp;
+
 pub use programs::own_program;
 pub use run::{ServiceConfig, install_tls_provider, listen_for_signals, run_service, shutdown_signal};
 pub use telemetry::name_process_instance;
+
+/// Current wall-clock time, to the millisecond.
+pub fn read_wall_clock() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
-    metrics, settings,
+    health, settings,
     span_buffer::{SpanBuffer, trace_into},
     span_forwarder::identify_process,
 };
@@ -128,7 +128,7 @@ fn install_meters(service: &'static str, endpoint: Option<&str>) -> Result<Telem
     let resource = describe_process(service);
     let mut metrics = SdkMeterProvider::builder()
         .with_resource(resource.clone())
-        .with_reader(metrics::build_metrics_reader()?);
+        .with_reader(health::build_metrics_reader()?);
     let mut traces = None;
     if let Some(endpoint) = endpoint {
         let measurements = MetricExporter::builder()
