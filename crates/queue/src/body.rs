@@ -1,14 +1,20 @@
-//! Bodies of messages. A body over 512 KiB is stored as an object, and the message carries the reference.
+//! Bodies of messages, and the header of a delivery with all fields except its body.
+//!
+//! A body over 512 KiB is stored as an object, and the message carries the reference.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::{ObjectRef, RecordError, StoredRecord, cause::format_error_chain, record_format};
+use domain::{
+    ObjectRef, RecordError, RecordKind, ServiceOrigin, StoredRecord, Timestamp, cause::format_error_chain,
+    record_format,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::{error::Error, objects::ContentStore, unreadable_record::UnreadableRecord, wire};
 
 // NATS servers accept 1 MiB per message by default, headers included.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
-const HEADER: &str = "Journeyman-Body";
+const BODY_HEADER: &str = "Journeyman-Body";
 const OBJECT: &str = "object";
 
 /// Payload to publish for a body. Stores a large body as an object and marks the headers.
@@ -25,7 +31,7 @@ pub(crate) async fn pack_body(
         Err(Error::Full { .. }) if body.len() <= objects.connection.largest_payload() => return Ok(body),
         stored => stored?,
     };
-    headers.insert(HEADER, OBJECT);
+    headers.insert(BODY_HEADER, OBJECT);
     let reference =
         serde_json::to_vec(&object).map_err(|error| Error::corrupt("an object reference", error))?;
     Ok(reference.into())
@@ -33,7 +39,9 @@ pub(crate) async fn pack_body(
 
 /// True when the payload of a message is a reference to its body.
 pub(crate) fn is_reference(headers: &HeaderMap) -> bool {
-    headers.get(HEADER).is_some_and(|mark| mark.as_str() == OBJECT)
+    headers
+        .get(BODY_HEADER)
+        .is_some_and(|mark| mark.as_str() == OBJECT)
 }
 
 /// Body of a message, read from the object store if the payload is a reference.
@@ -109,4 +117,50 @@ pub(crate) fn decode_record<T: StoredRecord>(
 /// Encodes a record as the body of a message; `what` names it in errors.
 pub(crate) fn encode_record<T: StoredRecord>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
     record_format::encode_stored_record(record).map_err(|error| Error::corrupt(what, error))
+}
+
+const DELIVERY_HEADER: &str = "Journeyman-Delivery";
+
+/// Fields of a delivery except its body.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DeliveryHeader {
+    pub(crate) source: ServiceOrigin,
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) received_at: Timestamp,
+}
+
+impl StoredRecord for DeliveryHeader {
+    const KIND: RecordKind = RecordKind::Delivery;
+}
+
+impl DeliveryHeader {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) -> Result<(), Error> {
+        headers.insert(
+            DELIVERY_HEADER,
+            record_format::encode_stored_text(self).map_err(|error| Error::corrupt("a delivery", error))?,
+        );
+        Ok(())
+    }
+
+    /// Reads the header of a message; `what` names it in errors.
+    pub(crate) fn read(headers: Option<&HeaderMap>, what: &str) -> Result<Self, Error> {
+        let text = headers
+            .and_then(|headers| headers.get(DELIVERY_HEADER))
+            .ok_or_else(|| Error::corrupt(what, "the delivery's header is missing"))?;
+        record_format::decode_stored_record(text.as_str().as_bytes())
+            .map_err(|problem| Error::undecodable(what.to_owned(), Self::KIND, problem))
+    }
+}
+
+/// True when a message is a delivery or a dead letter about one.
+pub(crate) fn is_delivery(headers: &HeaderMap) -> bool {
+    headers.get(DELIVERY_HEADER).is_some()
+}
+
+/// Copies the header of one message to another.
+pub(crate) fn copy_delivery_header(from: Option<&HeaderMap>, to: &mut HeaderMap) {
+    if let Some(meta) = from.and_then(|headers| headers.get(DELIVERY_HEADER)) {
+        to.insert(DELIVERY_HEADER, meta.clone());
+    }
 }

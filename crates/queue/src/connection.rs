@@ -1,18 +1,25 @@
 //! Connection to the NATS server, shared by all types of this crate.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_nats::{
     ConnectOptions, Event,
     jetstream::{self, context::ContextBuilder, stream::Info},
 };
 use domain::{ErrorCause, RecordKind};
+use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::{
-    error::Error, log_throttle::MinuteThrottle, permissions, server_choice, settings::Settings,
-    store::StoreRoom,
+    error::Error,
+    names::OBJECTS,
+    permissions, server_choice,
+    settings::Settings,
+    store::{SMALL_OBJECT_BYTES, SMALL_OBJECTS_PERCENT, StoreRoom, StoreUse, StreamUse, read_store_use},
 };
 
 /// Limit of one request to the server, and of one acknowledgement.
@@ -26,6 +33,29 @@ const RECONNECT_STEP: Duration = Duration::from_millis(100);
 const HEADERS_MAX_BYTES: usize = 64 * 1024;
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Time of the last write for each key.
+pub(crate) struct MinuteThrottle<K>(Mutex<BTreeMap<K, Instant>>);
+
+impl<K> Default for MinuteThrottle<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord> MinuteThrottle<K> {
+    /// True at most once a minute for each key; the call counts as a write then.
+    pub(crate) fn is_due(&self, key: K) -> bool {
+        let mut written = self.0.lock();
+        let is_due = written.get(&key).is_none_or(|last| last.elapsed() >= MINUTE);
+        if is_due {
+            written.insert(key, Instant::now());
+        }
+        is_due
+    }
+}
 
 /// Connection to one of the servers. The client reconnects by itself.
 pub(crate) struct NatsConnection {
@@ -107,6 +137,51 @@ impl NatsConnection {
         asked
             .map(|stream| stream.cached_info().clone())
             .map_err(|error| failed(error.into()))
+    }
+
+    /// Refuses a message for which the store has no room.
+    pub(crate) fn check_room(&self, subject: &str, bytes: usize) -> Result<(), Error> {
+        let servers = (&self.context, self.settings.replicas);
+        self.room.admit(servers, subject, bytes as u64)
+    }
+
+    /// Use of the store at each server.
+    pub(crate) async fn store_use(&self) -> Result<StoreUse, Error> {
+        read_store_use(&self.context, self.settings.replicas).await
+    }
+
+    /// Refuses an object that would leave no room for small ones, or that would reach the stream's limit
+    /// halfway.
+    pub(crate) async fn check_object_room(&self, bytes: u64) -> Result<(), Error> {
+        let info = self.stream_info(OBJECTS).await?;
+        let Ok(limit) = u64::try_from(info.config.max_bytes) else {
+            return Ok(());
+        };
+        let kept_free = if bytes > SMALL_OBJECT_BYTES {
+            limit / 100 * SMALL_OBJECTS_PERCENT
+        } else {
+            0
+        };
+        // Each chunk and the description have headers, which count as well.
+        let needed = bytes + bytes / 64 + 4096;
+        if info.state.bytes + needed + kept_free > limit {
+            return Err(Error::full("an object"));
+        }
+        Ok(())
+    }
+
+    /// Use of the store by each of the streams.
+    pub(crate) async fn stream_uses(&self, streams: &[String]) -> Result<Vec<StreamUse>, Error> {
+        let mut uses = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let info = self.stream_info(stream).await?;
+            uses.push(StreamUse {
+                stream: stream.clone(),
+                used: info.state.bytes,
+                limit: u64::try_from(info.config.max_bytes).ok(),
+            });
+        }
+        Ok(uses)
     }
 }
 

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    body,
+    body::{self, DeliveryHeader},
     connection::NatsConnection,
-    delivery_header::{self, DeliveryHeader},
     error::Error,
     names::{self, DEAD, REPORTS, TRIGGERS},
     objects::ContentStore,
@@ -243,7 +242,7 @@ impl DeadLetters {
         payload: Bytes,
     ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
-        delivery_header::copy_delivery_header(delivery, &mut headers);
+        body::copy_delivery_header(delivery, &mut headers);
         // The delivery is redelivered if its acknowledgement is lost, but its letter must be stored once.
         if let Some(id) = delivery.and_then(|headers| headers.get(header::NATS_MESSAGE_ID)) {
             headers.insert(header::NATS_MESSAGE_ID, format!("delivery.{id}"));
@@ -313,7 +312,7 @@ fn describe_letter(stored: &wire::StoredMessage) -> (u64, DeadLetter) {
 
 /// Subject to which the record of a letter may be appended again.
 fn find_origin_subject(stored: &wire::StoredMessage) -> Option<String> {
-    if delivery_header::is_delivery(&stored.headers) {
+    if body::is_delivery(&stored.headers) {
         let meta = DeliveryHeader::read(Some(&stored.headers), &stored.subject).ok()?;
         return Some(names::deliveries_of(&meta.source));
     }

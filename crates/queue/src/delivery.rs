@@ -14,10 +14,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
     attempts::{AttemptCounter, AttemptState, MOST_CRASHES},
-    body,
+    body::{self, DeliveryHeader},
     connection::NatsConnection,
     dead_letters::{DeadLetter, DeadLetters},
-    delivery_header::DeliveryHeader,
     error::Error,
     names::{self, DELIVERIES, KeyValueBucket, ROUTER},
     objects::ContentStore,

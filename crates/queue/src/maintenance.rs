@@ -1,5 +1,5 @@
 //! Maintenance that ingest orders from the reporter. Ingest writes the orders to the control records, the
-//! reporter writes the answers to its ledger.
+//! reporter writes the answers to its ledger. One of its tasks is the deletion of a ticket.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,9 +14,8 @@ use crate::{
     connection::NatsConnection,
     dead_letters::DeadLetters,
     error::Error,
-    names::{KeyValueBucket, RecordKey},
+    names::{self, KeyValueBucket, RecordKey},
     pull_request_calls::CallClaim,
-    purge,
     table::TypedTable,
     unreadable_record::{FoundValue, TableRevision},
 };
@@ -239,7 +238,7 @@ impl MaintenanceWorker {
                 reason: format!("{most} tickets were forgotten within the last hour; try again in an hour"),
             });
         }
-        purge::forget_ticket(&self.connection, ticket).await?;
+        forget_ticket(&self.connection, ticket).await?;
         Ok(MaintenanceOutcome::Done)
     }
 
@@ -271,4 +270,39 @@ fn build_order_prefix() -> RecordKey {
 
 fn build_order_key(id: &str) -> RecordKey {
     build_order_prefix().and(id)
+}
+
+/// Deletes a ticket: one purge for each stream and table that has records of it.
+pub(crate) async fn forget_ticket(connection: &NatsConnection, ticket: &TicketKey) -> Result<(), Error> {
+    let key = RecordKey::from(ticket);
+    let mut filters = vec![
+        (names::JOURNAL.to_owned(), names::journals_of(ticket)),
+        (
+            KeyValueBucket::Effects.stream(),
+            KeyValueBucket::Effects.under(&key),
+        ),
+        (KeyValueBucket::Runs.stream(), KeyValueBucket::Runs.under(&key)),
+    ];
+    for names in [&names::TRIGGERS, &names::REPORTS] {
+        filters.push((names.stream.to_owned(), names.records_of(ticket)));
+        filters.push((names.wakeups.to_owned(), names.token(ticket)));
+    }
+    filters.extend([
+        (names::TIMERS.to_owned(), names::timer_set(ticket)),
+        (names::TIMERS.to_owned(), names::timer_due(ticket)),
+        (
+            KeyValueBucket::Tickets.stream(),
+            KeyValueBucket::Tickets.subject(&key),
+        ),
+        (KeyValueBucket::Branches.stream(), names::branches_of(ticket)),
+        (
+            KeyValueBucket::PullRequests.stream(),
+            names::pull_requests_of(ticket),
+        ),
+        (names::DEAD.to_owned(), names::letters_of(ticket)),
+    ]);
+    for (stream, filter) in filters {
+        connection.purge(&stream, &filter).await?;
+    }
+    Ok(())
 }

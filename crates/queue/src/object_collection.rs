@@ -11,7 +11,7 @@ use bytes::Bytes;
 use domain::{JournalEntry, ObjectRef, Timestamp};
 
 use crate::{
-    body, delivery_header,
+    body,
     error::Error,
     journal_snapshots::JournalSnapshots,
     names::{
@@ -324,7 +324,7 @@ impl ContentStore {
 
     /// Body of a record if it is stored as an object; `None` if the record carries it.
     async fn body_of(&self, stored: &StoredMessage) -> Result<Option<Bytes>, Error> {
-        if !body::is_reference(&stored.headers) || delivery_header::is_delivery(&stored.headers) {
+        if !body::is_reference(&stored.headers) || body::is_delivery(&stored.headers) {
             return Ok(None);
         }
         let Ok(object) = serde_json::from_slice::<ObjectRef>(&stored.payload) else {

@@ -13,9 +13,8 @@ use tokio::time::timeout;
 
 use crate::{
     connection::NatsConnection,
-    digest::sha256_hex,
     error::Error,
-    names::{OBJECTS, STORE, object_chunks, object_meta},
+    names::{OBJECTS, STORE, object_chunks, object_meta, sha256_hex},
     store::StoreUse,
     wire::{PublishRefusal, build_succeeding_headers},
 };

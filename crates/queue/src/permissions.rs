@@ -1,8 +1,12 @@
-//! Permissions of each service at the NATS server, rendered from the topology so that no second list exists.
+//! Nkeys and permissions of each service at the NATS server.
+//!
+//! A service proves its identity with an nkey, of which the server knows the public half only. The permissions are
+//! rendered from the topology, so that no second list exists.
 
 use std::fmt::Write as _;
 
 use domain::{NewerRecord, RecordKind};
+use secrecy::SecretString;
 
 use crate::names::{
     self, DEAD, DELIVERIES, JOURNAL, KeyValueBucket, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
@@ -26,6 +30,28 @@ pub enum NatsRole {
     /// Command of an operator for backup and restore. It reads and creates whole streams, but no single
     /// record.
     Backup,
+}
+
+/// New key pair (nkey) of one user.
+#[derive(Debug)]
+pub struct NatsIdentity {
+    /// Public key that names the user in the server's configuration.
+    pub public_key: String,
+    /// Seed with which the client signs: `nats.nkey_seed` of its settings.
+    pub seed: SecretString,
+}
+
+impl NatsIdentity {
+    /// Generates a pair from the system's random numbers.
+    pub fn generate() -> Self {
+        let pair = nkeys::KeyPair::new_user();
+        // A generated pair always has a seed; only pairs of public keys have none.
+        let seed = pair.seed().unwrap_or_default();
+        Self {
+            public_key: pair.public_key(),
+            seed: SecretString::from(seed),
+        }
+    }
 }
 
 /// Subjects that one user may use.

@@ -13,21 +13,20 @@ use crate::{
     error::Error,
     journal::RunJournals,
     keyed_log::KeyedLog,
-    live_channel::LiveChannel,
-    maintenance::{MaintenanceOrders, MaintenanceWorker},
+    maintenance::{self, MaintenanceOrders, MaintenanceWorker},
     names::{self, KeyValueBucket},
     objects::ContentStore,
     permissions::NatsRole,
     pull_request_calls::PullRequestCalls,
     pull_requests::PullRequestIndex,
-    purge,
     runs::RunOverviews,
     settings::Settings,
     singleton::SingletonWork,
     store::{StoreUse, StreamUse},
     table::TypedTable,
-    timers::TicketTimers,
     topology,
+    waker::TicketTimers,
+    watch::LiveChannel,
 };
 
 /// Connection with its topology. Cheap to clone.
@@ -231,7 +230,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
-        purge::forget_ticket(&self.connection, ticket).await
+        maintenance::forget_ticket(&self.connection, ticket).await
     }
 }
 

@@ -1,9 +1,12 @@
-//! Wake-up tokens: the holder of a ticket's token works on the ticket.
+//! Records of keyed logs, and their wake-up tokens: the holder of a ticket's token works on the ticket.
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{self, consumer::PullConsumer};
-use domain::{FenceStamp, TicketKey, cause::format_error_chain};
+use domain::{
+    FenceStamp, OutboundRequest, ReporterFence, RunFence, StoredRecord, TicketKey, Trigger,
+    cause::format_error_chain,
+};
 use opentelemetry::trace::SpanContext;
 use tokio_util::sync::CancellationToken;
 
@@ -13,9 +16,38 @@ use crate::{
     error::Error,
     names::LogNames,
     pull::{self, HeldMessage, pause_after},
-    record::KeyedRecord,
     trace,
 };
+
+/// Record of a keyed log.
+pub trait KeyedRecord: StoredRecord + Send + Sync + 'static {
+    /// Fence that the tokens of this log carry.
+    type Fence: From<FenceStamp> + Copy + Ord + Send;
+    /// Ticket of the record.
+    fn ticket(&self) -> &TicketKey;
+    /// Semantic key, unique within the ticket.
+    fn key(&self) -> &str;
+}
+
+impl KeyedRecord for Trigger {
+    type Fence = RunFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.key.as_str()
+    }
+}
+
+impl KeyedRecord for OutboundRequest {
+    type Fence = ReporterFence;
+    fn ticket(&self) -> &TicketKey {
+        &self.ticket
+    }
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}
 
 /// Source of the tokens of a keyed log, one at a time.
 pub struct TokenSource<T> {

@@ -8,9 +8,8 @@ use domain::{ObjectRef, cause::format_error_chain};
 use tokio::time::timeout;
 
 use crate::{
-    digest::encode_hex,
     error::Error,
-    names::object_chunks,
+    names::{encode_hex, object_chunks},
     object_collection::UnreferencedObject,
     objects::{CHUNK_BYTES, ContentStore, TRANSFER_TIMEOUT, report_late_transfer},
 };

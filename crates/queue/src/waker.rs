@@ -1,23 +1,27 @@
-//! Waker: turns appended records and due timers into wake-up tokens.
+//! Timers of tickets, and the waker, which turns appended records and due timers into wake-up tokens.
+//!
+//! A ticket has one timer, which the server stores as a scheduled message.
 //!
 //! The waker acknowledges a message only after it stored a token for it, or after a worker consumed the
 //! record or timer. A refused token alone proves nothing. The outstanding one may belong to a worker that has
 //! read the log for the last time, and with three servers it may be acknowledged already.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use async_nats::{HeaderMap, jetstream};
+use async_nats::{HeaderMap, header, jetstream};
 use bootstrap::read_wall_clock;
+use bytes::Bytes;
 use domain::{OutboundCursor, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    connection::NatsConnection,
     error::Error,
     keyed_log::{KeyedLog, build_covering_headers},
     names::{self, KeyValueBucket, RecordKey, TIMERS, WAKER},
     pull::{self, HeldMessage, pause_after},
-    record::KeyedRecord,
     table::TypedTable,
+    token::KeyedRecord,
     trace,
 };
 
@@ -32,6 +36,35 @@ const HOLD_PAUSES: [Duration; 4] = [
 ];
 // Allowed difference between the clocks of the server, which fires timers, and of this process.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
+
+/// Timers of the tickets. Cheap to clone.
+#[derive(Clone)]
+pub struct TicketTimers {
+    connection: Arc<NatsConnection>,
+}
+
+impl TicketTimers {
+    pub(crate) fn new(connection: Arc<NatsConnection>) -> Self {
+        Self { connection }
+    }
+
+    /// Sets the ticket's one timer and replaces an earlier one. When it is due, the waker publishes the
+    /// ticket's token.
+    ///
+    /// The row stores the due time too, so that the waker can check it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn set(&self, ticket: &TicketKey, due: Timestamp) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_SCHEDULE, format!("@at {due}"));
+        headers.insert(header::NATS_SCHEDULE_TARGET, names::timer_due(ticket));
+        let subject = names::timer_set(ticket);
+        let published = self.connection.publish(&subject, headers, Bytes::new());
+        failpoint::around("queue.timer.set", published).await?;
+        Ok(())
+    }
+}
 
 /// Reason why a ticket needs a token.
 #[derive(Clone, Copy, Debug)]

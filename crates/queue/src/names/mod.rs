@@ -10,9 +10,9 @@ pub(crate) mod token;
 use domain::{RecordKind, RepositoryName, RunId, ServiceOrigin, TicketKey};
 
 pub use key::RecordKey;
+use key::key_hash;
+pub(crate) use key::{encode_hex, sha256_hex};
 use token::{decode_token, encode_token};
-
-use crate::digest::key_hash;
 
 /// Names of one keyed log.
 #[derive(Debug)]
