@@ -272,6 +272,9 @@ impl DeliveryQueue {
             Err(error) => {
                 // A delivery that a newer release wrote waits for a process of that release.
                 tracing::warn!(error = %format_error_chain(&error), "delivery not read; tried again");
+                // This attempt did not crash. If it counted as one, the process that can read the delivery would
+                // give it up.
+                log_lost_note(self.attempts().begin_anew(place.sequence).await);
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
             }
@@ -309,13 +312,15 @@ impl DeliveryQueue {
                 let headers = message.headers.as_ref();
                 match self.reject(held, (id, reason), headers, body).await {
                     RejectionOutcome::Stored => attempts.forget(place.sequence, place.delivered).await,
-                    RejectionOutcome::Later => Ok(()),
+                    RejectionOutcome::Later => match attempt {
+                        // The handler gave its result, so a later letter must have that reason, too.
+                        AttemptState::Open => attempts.begin_anew(place.sequence).await,
+                        AttemptState::Exhausted => Ok(()),
+                    },
                 }
             }
         };
-        if let Err(error) = noted {
-            tracing::warn!(error = %format_error_chain(&error), "the end of an attempt at a delivery is not noted");
-        }
+        log_lost_note(noted);
     }
 
     async fn decode(&self, message: &async_nats::Message) -> Result<WebhookDelivery, Error> {
@@ -374,6 +379,12 @@ enum RejectionOutcome {
     Stored,
     /// The dead letter is not stored; the delivery is redelivered.
     Later,
+}
+
+fn log_lost_note(noted: Result<(), Error>) {
+    if let Err(error) = noted {
+        tracing::warn!(error = %format_error_chain(&error), "the end of an attempt at a delivery is not noted");
+    }
 }
 
 async fn acknowledge_delivery(held: HeldMessage) {

@@ -9,8 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use domain::ServiceOrigin;
-use queue::{DeliveryDisposition, WebhookDelivery};
+use domain::{AnyRecord, ServiceOrigin};
+use queue::{DeliveryDisposition, KeyValueBucket, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::world::{World, await_soon, build_delivery, stays_away};
@@ -351,6 +351,34 @@ async fn retries_of_handler_are_no_crashes() {
     for _ in 0..13 {
         await_soon(seen.recv()).await.unwrap();
     }
+    assert!(stays_away(seen.recv()).await);
+    assert_eq!(world.queue.dead_letters().list(10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn attempts_at_newer_delivery_are_no_crashes() {
+    let world = World::new().await;
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Journeyman-Delivery", r#"{"version":99}"#);
+    let raw = world.raw().await;
+    let sent = raw.publish_with_headers("journeyman.deliveries.github", headers, "{}".into());
+    let sequence = sent.await.unwrap().await.unwrap().sequence;
+    let (mut seen, _consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
+    let attempts = world.queue.table::<AnyRecord>(KeyValueBucket::Control);
+    let key = format!("attempts:DELIVERIES:{sequence}");
+    let record = await_soon(async {
+        loop {
+            if let Some((record, _)) = attempts.get(&key).await.unwrap() {
+                break record;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    assert_eq!(
+        record.0["begun"], 0,
+        "a process that can read it must not give it up"
+    );
     assert!(stays_away(seen.recv()).await);
     assert_eq!(world.queue.dead_letters().list(10).await.unwrap(), []);
 }
