@@ -14,6 +14,7 @@ mod named_front;
 pub mod oidc;
 mod polling;
 mod raw_publish;
+mod stand_in;
 pub mod tls;
 mod webhook;
 
@@ -29,3 +30,4 @@ pub use named_front::NamedFront;
 pub use polling::poll_until;
 pub use raw_publish::publish_raw;
 pub use servers::{FileSync, NatsCluster, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};
+pub use stand_in::StandInServer;

@@ -6,23 +6,10 @@ use std::time::Duration;
 use super::hub::GitHubState;
 use super::state::CheckRunRecord;
 use super::{FakeGitHub, RunConclusion, WRITER_LOGIN, repository};
-use crate::chaos::{DeliveryFaults, EarlyChecks, WriteFaults};
+use crate::chaos::EarlyChecks;
 use crate::http::lock_state;
 
-/// HTTP status of a secondary rate limit.
-const LIMITED: u16 = 403;
-
 impl FakeGitHub {
-    /// Sets the random faults of later writes; `None` ends them.
-    pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
-        self.hub.log.set_write_faults(faults, LIMITED);
-    }
-
-    /// Sets the random faults of later webhooks; `None` ends them.
-    pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
-        self.hub.webhooks.set_faults(faults);
-    }
-
     /// Completes the checks of some branches before their push is answered; `None` ends it.
     pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
         *lock_state(&self.hub.early) = early;
@@ -36,14 +23,6 @@ impl FakeGitHub {
         // The check run of our own App reports on the run and is not a CI result.
         let is_check = |check: &CheckRunRecord| check.sha == sha && check.app != WRITER_LOGIN;
         repo.is_some_and(|repo| repo.checks.iter().any(is_check))
-    }
-
-    /// Number of faults met so far, by name.
-    #[must_use]
-    pub fn faults_met(&self) -> BTreeMap<String, usize> {
-        let mut met = self.hub.log.faults_met();
-        met.extend(self.hub.webhooks.faults_met());
-        met
     }
 }
 

@@ -20,7 +20,7 @@ use crate::webhook::SentWebhooks;
 /// State behind the HTTP interface.
 pub(super) struct GitHubState {
     pub(super) log: Arc<RequestLog>,
-    pub(super) webhooks: SentWebhooks,
+    pub(super) webhooks: Arc<SentWebhooks>,
     pub(super) url: String,
     pub(super) root: PathBuf,
     pub(super) world: Mutex<GitHubRecords>,

@@ -42,13 +42,11 @@ mod sub_issues;
 mod suggestions;
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use anyhow::Context as _;
-
-use crate::fault::ServiceFault;
-use crate::http::{HttpServer, RequestLog, lock_state};
+use crate::http::{RequestLog, lock_state};
+use crate::stand_in::{StandInParts, StandInServer};
 use crate::webhook::{SentWebhooks, WebhookStyle};
 pub use actions::HeldRunState;
 pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
@@ -80,6 +78,8 @@ pub fn account_number(login: &str) -> u64 {
     shape::number_of(login)
 }
 
+/// HTTP status of a secondary rate limit.
+const LIMITED: u16 = 403;
 const READER_INSTALLATION_ID: u64 = 2001;
 const WRITER_INSTALLATION_ID: u64 = 2002;
 
@@ -107,8 +107,16 @@ pub enum RunConclusion {
 
 /// Server of the GitHub API. Dropping it stops the server.
 pub struct FakeGitHub {
-    server: HttpServer,
+    server: StandInServer,
     hub: Arc<GitHubState>,
+}
+
+impl Deref for FakeGitHub {
+    type Target = StandInServer;
+
+    fn deref(&self) -> &StandInServer {
+        &self.server
+    }
 }
 
 impl FakeGitHub {
@@ -117,35 +125,22 @@ impl FakeGitHub {
     /// # Errors
     /// When no port can be bound, or the data directory cannot be made.
     pub async fn start(options: GitHubOptions) -> anyhow::Result<Self> {
-        let log = Arc::new(RequestLog::of("github"));
-        // The router needs the hub, and the hub needs the server's address, so the closure creates both.
-        let mut hub = None;
-        let server = HttpServer::start(Arc::clone(&log), |address| {
-            let shared = Arc::new(new_hub(options, log, address)?);
-            hub = Some(Arc::clone(&shared));
-            Ok(repository_redirects::build_redirecting_router(
-                Arc::clone(&shared),
-                routes::build_github_routes(shared),
-            ))
-        })
-        .await?;
-        Ok(Self {
-            server,
-            hub: hub.context("the router was not made")?,
-        })
+        let started = StandInServer::start(RequestLog::of("github"), LIMITED, |address, log| {
+            let hub = Arc::new(new_hub(options, log, address)?);
+            let routes = routes::build_github_routes(Arc::clone(&hub));
+            Ok(StandInParts {
+                router: repository_redirects::build_redirecting_router(Arc::clone(&hub), routes),
+                webhooks: Arc::clone(&hub.webhooks),
+                state: hub,
+            })
+        });
+        let (server, hub) = started.await?;
+        Ok(Self { server, hub })
     }
 
     /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
-        // The server stops first, because its requests cause webhooks.
         self.server.stop().await;
-        self.hub.webhooks.stop().await;
-    }
-
-    /// Address and port of the listener.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
     }
 
     /// Base URL of REST: `http://127.0.0.1:PORT` or the public URL. GraphQL is at `<api_url>/graphql`.
@@ -208,11 +203,6 @@ impl FakeGitHub {
     /// When the repository, or the new name is taken does not exist.
     pub fn rename_repository(&self, old: &str, new: &str) -> anyhow::Result<()> {
         self.hub.rename(old, new)
-    }
-
-    /// Sets the target and secret of webhooks. No webhooks are sent before.
-    pub fn set_webhook(&self, url: &str, secret: &str) {
-        self.hub.webhooks.set_target(url, secret);
     }
 
     /// Sets a user's permission: `none`, `read`, `write` or `admin`.
@@ -350,32 +340,6 @@ impl FakeGitHub {
         Ok(self.hub.open_pull(&mut world, repository, new)?.number)
     }
 
-    /// Sends every recorded webhook again with its delivery id.
-    pub fn redeliver_all(&self) {
-        self.hub.webhooks.redeliver_all();
-    }
-
-    /// Answers the next matching requests with an error.
-    pub fn fail_next(&self, fault: ServiceFault) {
-        self.hub.log.fail_next(fault);
-    }
-
-    /// Delays every later answer.
-    pub fn set_delay(&self, delay: Duration) {
-        self.hub.log.set_delay(delay);
-    }
-
-    /// Freezes the clock of the answers, in the format of the header `Date`.
-    pub fn set_date(&self, date: &'static str) {
-        self.hub.log.set_date(date);
-    }
-
-    /// Delays the appearance of new comments, reviews, issues and pull requests in lists. GitHub's lists lag
-    /// by up to 5 s; an object's own address returns it at once.
-    pub fn set_list_lag(&self, lag: Duration) {
-        self.hub.log.set_list_lag(lag);
-    }
-
     /// Sends packs over a slow link from now on.
     pub fn set_link(&self, link: slow_link::SlowLink) {
         lock_state(&self.hub.line).set(link);
@@ -398,7 +362,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) ->
     std::fs::create_dir_all(&root)?;
     Ok(GitHubState {
         log,
-        webhooks: SentWebhooks::start(WebhookStyle::GitHub)?,
+        webhooks: Arc::new(SentWebhooks::start(WebhookStyle::GitHub)?),
         url: options.public_url.unwrap_or_else(|| format!("http://{address}")),
         root: root.canonicalize()?,
         world: Mutex::new(GitHubRecords::default()),

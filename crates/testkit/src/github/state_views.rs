@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{FakeGitHub, history, repository, state};
-use crate::http::{RecordedRequest, lock_state};
+use crate::http::lock_state;
 
 /// Commit, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,12 +188,6 @@ impl FakeGitHub {
         Ok(self.hub.world().repo(repository)?.path.clone())
     }
 
-    /// Number of faults that wait for a matching request.
-    #[must_use]
-    pub fn faults_left(&self) -> usize {
-        self.hub.log.faults_left()
-    }
-
     /// Bytes of packs since [`FakeGitHub::set_link`](super::FakeGitHub::set_link), and the number of
     /// interruptions to come.
     #[must_use]
@@ -207,17 +201,5 @@ impl FakeGitHub {
     #[must_use]
     pub fn rate_limit_used(&self) -> u64 {
         lock_state(&self.hub.quota).used()
-    }
-
-    /// All requests so far, in order.
-    #[must_use]
-    pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.hub.log.requests()
-    }
-
-    /// Requests that GitHub or the project's capability table forbids, one description each.
-    #[must_use]
-    pub fn violations(&self) -> Vec<String> {
-        self.hub.log.violations()
     }
 }

@@ -18,7 +18,7 @@ use crate::webhook::SentWebhooks;
 /// State behind the HTTP interface.
 pub(super) struct JiraState {
     pub(super) log: Arc<RequestLog>,
-    pub(super) webhooks: SentWebhooks,
+    pub(super) webhooks: Arc<SentWebhooks>,
     pub(super) site: StandInSite,
     pub(super) statuses: Vec<WorkflowStatus>,
     transitions: Vec<(String, String)>,
@@ -76,7 +76,7 @@ impl JiraState {
             .map(|(name, category)| WorkflowStatus { name, category });
         Ok(Self {
             log,
-            webhooks: SentWebhooks::start(site.style())?,
+            webhooks: Arc::new(SentWebhooks::start(site.style())?),
             site,
             statuses: statuses.collect(),
             transitions: options.transitions,

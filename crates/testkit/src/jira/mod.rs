@@ -22,21 +22,21 @@ mod state_views;
 mod ticket_fields;
 mod transitions;
 
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::chaos::{DeliveryFaults, WriteFaults};
-use crate::fault::ServiceFault;
-use crate::http::{HttpServer, RequestLog};
+use crate::http::RequestLog;
+use crate::stand_in::{StandInParts, StandInServer};
 use desk::{JiraState, MoveError};
 pub use options::{JiraOptions, JiraTransition, USERS};
 pub use site::JiraKind;
 use site::StandInSite;
 use state::{CustomFieldValue, JiraAccount};
 
+/// HTTP status of the rate limit.
+const LIMITED: u16 = 429;
 /// E-mail address of the account with read permissions.
 pub const READER_EMAIL: &str = "reader@journeyman.test";
 /// API token of the reader's account.
@@ -80,8 +80,16 @@ pub struct StandInRemoteLink {
 
 /// Server of the Jira API. Dropping it stops the server.
 pub struct FakeJira {
-    server: HttpServer,
+    server: StandInServer,
     desk: Arc<JiraState>,
+}
+
+impl Deref for FakeJira {
+    type Target = StandInServer;
+
+    fn deref(&self) -> &StandInServer {
+        &self.server
+    }
 }
 
 impl FakeJira {
@@ -92,18 +100,17 @@ impl FakeJira {
     pub async fn start(options: JiraOptions) -> anyhow::Result<Self> {
         // The vendor's published description covers the Cloud alone, so a Data Center's exchanges are not
         // recorded.
-        let log = Arc::new(match options.kind {
+        let log = match options.kind {
             JiraKind::Cloud => RequestLog::of("jira"),
             JiraKind::DataCenter(_) => RequestLog::default(),
-        });
-        let mut desk = None;
-        let server = HttpServer::start(Arc::clone(&log), |address| {
+        };
+        let started = StandInServer::start(log, LIMITED, |address, log| {
             let url = options
                 .public_url
                 .clone()
                 .unwrap_or_else(|| format!("http://{address}"));
             let (kind, service_projects) = (options.kind, options.service_projects.clone());
-            let shared = Arc::new(JiraState::new(
+            let desk = Arc::new(JiraState::new(
                 options,
                 log,
                 StandInSite {
@@ -112,21 +119,19 @@ impl FakeJira {
                     service_projects,
                 },
             )?);
-            desk = Some(Arc::clone(&shared));
-            Ok(rest::build_jira_routes(shared))
-        })
-        .await?;
-        Ok(Self {
-            server,
-            desk: desk.context("the router was not made")?,
-        })
+            Ok(StandInParts {
+                router: rest::build_jira_routes(Arc::clone(&desk)),
+                webhooks: Arc::clone(&desk.webhooks),
+                state: desk,
+            })
+        });
+        let (server, desk) = started.await?;
+        Ok(Self { server, desk })
     }
 
     /// Stops the server and waits a few seconds for requests and webhooks under way.
     pub async fn stop(self) {
-        // The server stops first, because its requests cause webhooks.
         self.server.stop().await;
-        self.desk.webhooks.stop().await;
     }
 
     /// Base URL. REST is below `<url>/rest/api/3` (Cloud) or `/2` (Data Center), a ticket's web page is
@@ -134,17 +139,6 @@ impl FakeJira {
     #[must_use]
     pub fn url(&self) -> String {
         self.desk.site.url.clone()
-    }
-
-    /// Address and port of the listener.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.server.address()
-    }
-
-    /// Sets the target and secret of webhooks. No webhooks are sent before.
-    pub fn set_webhook(&self, url: &str, secret: &str) {
-        self.desk.webhooks.set_target(url, secret);
     }
 
     /// Creates a ticket in the first status and returns its key. Blank lines separate the description's
@@ -366,41 +360,5 @@ impl FakeJira {
     /// Sets the groups of a user, in place of the common groups.
     pub fn set_groups(&self, person: &str, groups: &[&str]) {
         self.desk.set_groups(&JiraAccount::person(person), groups);
-    }
-
-    /// Sends every recorded webhook again with its id.
-    pub fn redeliver_all(&self) {
-        self.desk.webhooks.redeliver_all();
-    }
-
-    /// Answers the next matching requests with an error.
-    pub fn fail_next(&self, fault: ServiceFault) {
-        self.desk.log.fail_next(fault);
-    }
-
-    /// Sets the random faults of later writes; `None` ends them.
-    pub fn set_write_faults(&self, faults: Option<WriteFaults>) {
-        self.desk.log.set_write_faults(faults, 429);
-    }
-
-    /// Sets the random faults of later webhooks; `None` ends them.
-    pub fn set_delivery_faults(&self, faults: Option<DeliveryFaults>) {
-        self.desk.webhooks.set_faults(faults);
-    }
-
-    /// Delays every later answer.
-    pub fn set_delay(&self, delay: Duration) {
-        self.desk.log.set_delay(delay);
-    }
-
-    /// Freezes the clock of the answers, in the format of the header `Date`.
-    pub fn set_date(&self, date: &'static str) {
-        self.desk.log.set_date(date);
-    }
-
-    /// Delays the appearance of new comments in lists. Jira's lists lag by up to 5 s; an object's own address
-    /// returns it at once.
-    pub fn set_list_lag(&self, lag: Duration) {
-        self.desk.log.set_list_lag(lag);
     }
 }

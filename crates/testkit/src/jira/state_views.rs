@@ -1,9 +1,6 @@
 //! Read access of tests to the stand-in's state.
 
-use std::collections::BTreeMap;
-
 use super::{FakeJira, StandInRemoteLink, StandInTicketComment, adf};
-use crate::http::RecordedRequest;
 
 impl FakeJira {
     /// Display name of the assignee.
@@ -118,31 +115,5 @@ impl FakeJira {
                 title: text(&link.object["title"]),
             })
             .collect()
-    }
-
-    /// Number of faults met so far, by name.
-    #[must_use]
-    pub fn faults_met(&self) -> BTreeMap<String, usize> {
-        let mut met = self.desk.log.faults_met();
-        met.extend(self.desk.webhooks.faults_met());
-        met
-    }
-
-    /// Number of faults that wait for a matching request.
-    #[must_use]
-    pub fn faults_left(&self) -> usize {
-        self.desk.log.faults_left()
-    }
-
-    /// All requests so far, in order.
-    #[must_use]
-    pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.desk.log.requests()
-    }
-
-    /// Requests that Jira or the project's capability table forbids, one description each.
-    #[must_use]
-    pub fn violations(&self) -> Vec<String> {
-        self.desk.log.violations()
     }
 }
