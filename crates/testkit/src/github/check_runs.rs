@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Bytes,
     extract::{OriginalUri, Path, Query, State},
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,8 +15,8 @@ use super::{
     hub::GitHubState,
     repository,
     rest::{
-        GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure,
-        with_links, with_repo,
+        GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_links,
+        with_repo,
     },
     state::CheckRunRecord,
 };
@@ -33,7 +32,7 @@ pub(super) struct CheckRunsQuery {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewCheckRun {
+pub(super) struct NewCheckRun {
     head_sha: String,
     external_id: String,
     #[serde(flatten)]
@@ -41,7 +40,7 @@ struct NewCheckRun {
 }
 
 #[derive(Deserialize)]
-struct CheckRunFields {
+pub(super) struct CheckRunFields {
     name: String,
     status: String,
     conclusion: String,
@@ -108,14 +107,13 @@ pub(super) async fn create_check_run(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name)): RepoPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(new): JsonBody<NewCheckRun>,
 ) -> RestAnswer {
     let NewCheckRun {
         head_sha,
         external_id,
         said,
-    } = read_json_body(&headers, &body)?;
+    } = new;
     apps_only(&caller)?;
     validate_check_run(&said)?;
     // The ids are drawn first, because `with_repo` holds the lock.
@@ -153,10 +151,8 @@ pub(super) async fn update_check_run(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(said): JsonBody<CheckRunFields>,
 ) -> RestAnswer {
-    let said: CheckRunFields = read_json_body(&headers, &body)?;
     apps_only(&caller)?;
     validate_check_run(&said)?;
     with_repo(&hub, &owner, &name, |repo| {

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
-use super::rest::{
-    GitHubPageQuery, NumberPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
-};
+use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
 use super::state::{CommentRecord, RepositoryRecord};
 use crate::http::render_json_answer;
 
@@ -22,12 +19,11 @@ const MAX_BODY: usize = 65_536;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct IssueCommentBody {
+pub(super) struct IssueCommentBody {
     body: String,
 }
 
-fn read_body(headers: &HeaderMap, body: &Bytes) -> Result<String, axum::response::Response> {
-    let comment: IssueCommentBody = read_json_body(headers, body)?;
+fn check_text(comment: IssueCommentBody) -> Result<String, axum::response::Response> {
     // GitHub counts characters, not bytes.
     let length = comment.body.chars().count();
     if comment.body.trim().is_empty() || length > MAX_BODY {
@@ -105,10 +101,9 @@ pub(super) async fn create_comment(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(comment): JsonBody<IssueCommentBody>,
 ) -> RestAnswer {
-    let text = read_body(&headers, &body)?;
+    let text = check_text(comment)?;
     let full_name = format!("{owner}/{name}");
     let comment = hub
         .comment(&full_name, number, caller.login(), &text)
@@ -125,10 +120,9 @@ pub(super) async fn update_comment(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, id)): Path<(String, String, u64)>,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(comment): JsonBody<IssueCommentBody>,
 ) -> RestAnswer {
-    let text = read_body(&headers, &body)?;
+    let text = check_text(comment)?;
     let full_name = format!("{owner}/{name}");
     let find = |repo: &RepositoryRecord| repo.comments.iter().find(|comment| comment.id == id).cloned();
     // The comment is cloned, because `edit_comment` takes the lock again.

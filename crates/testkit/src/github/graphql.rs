@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
-use super::rest::{RestAnswer, read_json_body};
+use super::rest::{JsonBody, RestAnswer};
 use super::{blame, discussions, issues, projects};
 use crate::http::render_json_answer;
 
@@ -25,7 +24,7 @@ const MERGES: [&str; 4] = [
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct GraphqlBody {
+pub(super) struct GraphqlBody {
     query: String,
     #[serde(default)]
     variables: Value,
@@ -36,10 +35,8 @@ struct GraphqlBody {
 pub(super) async fn answer_graphql(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(body): JsonBody<GraphqlBody>,
 ) -> RestAnswer {
-    let body: GraphqlBody = read_json_body(&headers, &body)?;
     if let Some(merge) = MERGES.iter().find(|name| body.query.contains(**name)) {
         hub.log.violation(format!("a merge was tried: {merge}"));
         return Ok(render_graphql_error("FORBIDDEN", "Only people merge"));

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::auth::{GitHubCaller, not_found};
 use super::hub::GitHubState;
 use super::pulls::add_missing_names;
 use super::rest::{
-    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
 };
 use super::shape::label_json;
 use super::state::RepositoryRecord;
@@ -122,7 +121,7 @@ pub(super) async fn get_issue(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct IssueUpdateBody {
+pub(super) struct IssueUpdateBody {
     title: Option<String>,
     body: Option<String>,
     state: Option<String>,
@@ -134,10 +133,8 @@ pub(super) async fn update_issue(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(change): JsonBody<IssueUpdateBody>,
 ) -> RestAnswer {
-    let change: IssueUpdateBody = read_json_body(&headers, &body)?;
     let (full_name, by) = (format!("{owner}/{name}"), caller.login());
     // An issue closes as completed unless the request has another reason.
     let reason = change.state_reason.as_deref().unwrap_or("completed");
@@ -181,7 +178,7 @@ pub(super) async fn update_issue(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AssigneesBody {
+pub(super) struct AssigneesBody {
     assignees: Vec<String>,
 }
 
@@ -190,10 +187,8 @@ pub(super) async fn add_assignees(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<AssigneesBody>,
 ) -> RestAnswer {
-    let wanted: AssigneesBody = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     for login in &wanted.assignees {
         let can_have = with_repo(&hub, &owner, &name, |repo| Ok(may_have_issues(repo, login)))?;
@@ -217,10 +212,8 @@ pub(super) async fn remove_assignees(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<AssigneesBody>,
 ) -> RestAnswer {
-    let wanted: AssigneesBody = read_json_body(&headers, &body)?;
     for login in &wanted.assignees {
         let _ = hub.unassign(&format!("{owner}/{name}"), number, login, caller.login());
     }
@@ -249,7 +242,7 @@ pub(super) async fn list_labels(
 /// Both request shapes that GitHub accepts.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum LabelsBody {
+pub(super) enum LabelsBody {
     Object { labels: Vec<String> },
     List(Vec<String>),
 }
@@ -258,10 +251,8 @@ pub(super) async fn add_labels(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(LabelsBody::Object { labels: new } | LabelsBody::List(new)): JsonBody<LabelsBody>,
 ) -> RestAnswer {
-    let (LabelsBody::Object { labels: new } | LabelsBody::List(new)) = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let is_issue = with_repo(&hub, &owner, &name, |repo| Ok(repo.issues.contains_key(&number)))?;
     if is_issue {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use super::hub::{GitHubState, NewPull};
 use super::pull_edits::{PullUpdateBody, render_custom_error, render_field_error};
 use super::repository;
 use super::rest::{
-    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
 };
 use super::state::{PullRecord, RepositoryRecord};
 use crate::http::render_json_answer;
@@ -129,7 +128,7 @@ pub(super) async fn get_pull_request(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CreateBody {
+pub(super) struct CreateBody {
     title: String,
     head: String,
     base: String,
@@ -145,10 +144,8 @@ pub(super) async fn create_pull_request(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name)): RepoPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(new): JsonBody<CreateBody>,
 ) -> RestAnswer {
-    let new: CreateBody = read_json_body(&headers, &body)?;
     let full_name = format!("{owner}/{name}");
     let mut world = hub.world();
     let repo = world.repo(&full_name).map_err(|_| not_found())?;
@@ -212,10 +209,8 @@ pub(super) async fn update_pull_request(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(change): JsonBody<PullUpdateBody>,
 ) -> RestAnswer {
-    let change: PullUpdateBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         repo.pull(number).map_err(|_| not_found())?;
         let event = repo
@@ -242,7 +237,7 @@ pub(super) fn add_missing_names(known: &mut Vec<String>, wanted: Vec<String>) ->
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReviewersBody {
+pub(super) struct ReviewersBody {
     #[serde(default)]
     reviewers: Vec<String>,
     #[serde(default, rename = "team_reviewers")]
@@ -253,10 +248,8 @@ pub(super) async fn request_reviewers(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<ReviewersBody>,
 ) -> RestAnswer {
-    let wanted: ReviewersBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pull(number).map_err(|_| not_found())?;
         // GitHub refuses a review request to the author.
@@ -311,7 +304,7 @@ pub(super) async fn list_reviews(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReplyBody {
+pub(super) struct ReplyBody {
     body: String,
 }
 
@@ -319,10 +312,8 @@ pub(super) async fn reply_to_comment(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number, comment)): Path<(String, String, u64, u64)>,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(reply): JsonBody<ReplyBody>,
 ) -> RestAnswer {
-    let reply: ReplyBody = read_json_body(&headers, &body)?;
     if reply.body.trim().is_empty() || reply.body.chars().count() > 65_536 {
         return Err(render_validation_failure(&render_field_error("body", "invalid")));
     }

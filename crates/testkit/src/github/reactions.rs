@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Bytes,
     extract::{Path, State},
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +13,7 @@ use super::{
     FakeGitHub,
     auth::{GitHubCaller, not_found},
     hub::GitHubState,
-    rest::{NumberPath, RestAnswer, read_json_body, render_validation_failure, with_repo},
+    rest::{JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo},
     shape::render_user,
     state::RepositoryRecord,
 };
@@ -41,7 +40,7 @@ pub enum ReactedObject {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReactionBody {
+pub(super) struct ReactionBody {
     content: String,
 }
 
@@ -64,15 +63,14 @@ pub(super) async fn to_issue(
     state: State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<ReactionBody>,
 ) -> RestAnswer {
     add_reaction(
         &state,
         &caller,
         (&owner, &name),
         ReactedObject::Issue(number),
-        (&headers, &body),
+        &wanted,
     )
 }
 
@@ -80,15 +78,14 @@ pub(super) async fn to_comment(
     state: State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<ReactionBody>,
 ) -> RestAnswer {
     add_reaction(
         &state,
         &caller,
         (&owner, &name),
         ReactedObject::Comment(id),
-        (&headers, &body),
+        &wanted,
     )
 }
 
@@ -96,15 +93,14 @@ pub(super) async fn to_line_comment(
     state: State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, id)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<ReactionBody>,
 ) -> RestAnswer {
     add_reaction(
         &state,
         &caller,
         (&owner, &name),
         ReactedObject::LineComment(id),
-        (&headers, &body),
+        &wanted,
     )
 }
 
@@ -114,9 +110,8 @@ fn add_reaction(
     caller: &GitHubCaller,
     (owner, name): (&str, &str),
     what: ReactedObject,
-    (headers, body): (&HeaderMap, &Bytes),
+    wanted: &ReactionBody,
 ) -> RestAnswer {
-    let wanted: ReactionBody = read_json_body(headers, body)?;
     if !KINDS.contains(&wanted.content.as_str()) {
         return Err(render_validation_failure(
             &json!([{"resource": "Reaction", "code": "invalid", "field": "content"}]),

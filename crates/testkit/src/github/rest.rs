@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub(super) type RepoPath = Path<(String, String)>;
 pub(super) type NumberPath = Path<(String, String, u64)>;
 
 /// Parses a JSON body. It refuses other content types and missing or unknown fields in GitHub's wording.
-pub(super) fn read_json_body<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
+fn read_json_body<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Response> {
     if !is_json(headers) {
         return Err(refuse_request(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -42,6 +42,19 @@ pub(super) fn read_json_body<T: DeserializeOwned>(headers: &HeaderMap, body: &By
     }
     parse_json(body)
         .map_err(|problem| render_validation_failure(&json!([{"code": "invalid", "message": problem}])))
+}
+
+/// JSON body, refused like [`read_json_body`] does.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<GitHubState>> for JsonBody<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, hub: &Arc<GitHubState>) -> Result<Self, Response> {
+        let headers = request.headers().clone();
+        let body = Bytes::from_request(request, hub).await;
+        read_json_body(&headers, &body.map_err(IntoResponse::into_response)?).map(Self)
+    }
 }
 
 /// Renders GitHub's "Validation Failed" answer.

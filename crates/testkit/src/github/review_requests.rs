@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,9 +13,7 @@ use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::history;
 use super::hub::GitHubState;
 use super::hunks::{self, PatchFile, list_changed_files};
-use super::rest::{
-    GitHubPageQuery, NumberPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
-};
+use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
 use super::review_comments::OnLines;
 use super::shape::{label_json, render_user};
 use crate::http::{iso_now, render_json_answer};
@@ -122,7 +119,7 @@ pub(super) async fn list_review_events(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReviewBody {
+pub(super) struct ReviewBody {
     commit_id: Option<String>,
     #[serde(default)]
     body: String,
@@ -147,10 +144,8 @@ pub(super) async fn submit_review(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<ReviewBody>,
 ) -> RestAnswer {
-    let wanted: ReviewBody = read_json_body(&headers, &body)?;
     let state = match wanted.event.as_deref() {
         Some("COMMENT") => "commented",
         Some("REQUEST_CHANGES") => "changes_requested",

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{OriginalUri, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use super::auth::{GitHubCaller, not_found};
 use super::hub::GitHubState;
 use super::rest::{
-    GitHubPageQuery, NumberPath, RepoPath, RestAnswer, read_json_body, render_validation_failure, with_repo,
+    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
 };
 use super::state::{IssueRecord, RepositoryRecord};
 use super::{FakeGitHub, StandInIssue};
@@ -26,7 +25,7 @@ const LONGEST_BODY: usize = 65_536;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewIssueBody {
+pub(super) struct NewIssueBody {
     title: String,
     #[serde(default)]
     body: String,
@@ -43,10 +42,8 @@ pub(super) async fn create_issue(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
     Path((owner, name)): RepoPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<NewIssueBody>,
 ) -> RestAnswer {
-    let wanted: NewIssueBody = read_json_body(&headers, &body)?;
     if wanted.title.trim().is_empty() || wanted.title.chars().count() > LONGEST_TITLE {
         return Err(render_invalid_field("title"));
     }
@@ -95,7 +92,7 @@ pub(super) async fn list_sub_issues(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PartBody {
+pub(super) struct PartBody {
     sub_issue_id: u64,
 }
 
@@ -118,10 +115,8 @@ pub(super) async fn add_sub_issue(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
     Path((owner, name, number)): NumberPath,
-    headers: HeaderMap,
-    body: Bytes,
+    JsonBody(wanted): JsonBody<PartBody>,
 ) -> RestAnswer {
-    let wanted: PartBody = read_json_body(&headers, &body)?;
     with_repo(&hub, &owner, &name, |repo| {
         issue_json(repo, number, &hub.url)?;
         let part = repo.issues.values().find(|issue| issue.id == wanted.sub_issue_id);
