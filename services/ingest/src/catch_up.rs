@@ -38,8 +38,8 @@ impl EventRouter {
         let look = self.look(key).await?;
         let changed = self.outside.changed(project, look.since, look.now).await?;
         let mut round = PollRound::default();
-        for issue in &changed.issues {
-            let remembered = format!("{} updated {}", issue.key, issue.updated);
+        for issue in order_by_failures(&changed.issues, memory) {
+            let remembered = describe_change(issue);
             if memory.knows(&remembered) {
                 continue;
             }
@@ -251,6 +251,22 @@ impl EventRouter {
     }
 }
 
+fn describe_change(issue: &jira::ChangedIssue) -> String {
+    format!("{} updated {}", issue.key, issue.updated)
+}
+
+/// Changed tickets, those that failed in the fewest rounds first.
+fn order_by_failures<'a>(
+    issues: &'a [jira::ChangedIssue],
+    memory: &PollMemory,
+) -> Vec<&'a jira::ChangedIssue> {
+    // An outage postpones all tickets after the first few failures. In the order of the listing, the same few would
+    // fail in each round, and no other ticket would ever be read.
+    let mut ordered: Vec<&jira::ChangedIssue> = issues.iter().collect();
+    ordered.sort_by_cached_key(|issue| memory.failed_rounds(&describe_change(issue)));
+    ordered
+}
+
 /// Number of triggers that are new in their ticket's log. Each is logged.
 pub(crate) fn count_new_triggers(outcomes: &[EventOutcome]) -> u64 {
     let new = outcomes.iter().filter_map(|outcome| match outcome {
@@ -268,4 +284,37 @@ pub(crate) fn count_new_triggers(outcomes: &[EventOutcome]) -> u64 {
         |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),
     )
     .count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::FailureCause;
+
+    fn build_changed_issue(second: i64) -> jira::ChangedIssue {
+        jira::ChangedIssue {
+            key: format!("jira:ENG-{second}").parse().unwrap(),
+            updated: Timestamp::from_unix_ms(second * 1_000),
+            created: Timestamp::default(),
+            creator: None,
+            status: "To Do".to_owned(),
+            assignee: None,
+        }
+    }
+
+    #[test]
+    fn tickets_that_failed_are_read_last() {
+        let issues: Vec<jira::ChangedIssue> = (1..=4).map(build_changed_issue).collect();
+        let mut memory = PollMemory::default();
+        for failed in [0, 0, 1] {
+            memory.is_hopeless(&describe_change(&issues[failed]), FailureCause::Outage);
+        }
+        let seconds = |memory: &PollMemory| -> Vec<i64> {
+            let ordered = order_by_failures(&issues, memory).into_iter();
+            ordered.map(|issue| issue.updated.unix_ms() / 1_000).collect()
+        };
+        assert_eq!(seconds(&memory), [3, 4, 2, 1]);
+        memory.settle(describe_change(&issues[0]));
+        assert_eq!(seconds(&memory), [1, 3, 4, 2]);
+    }
 }

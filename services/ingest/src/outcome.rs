@@ -84,9 +84,12 @@ impl EventOutcome {
 /// Reason why an event has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EventFailure {
-    /// Temporary failure; `after` is the pause that the service asked for.
+    /// Temporary failure that is independent of the event; `after` is the pause that the service asked for.
     #[error("{detail}")]
     Later { detail: String, after: Option<Duration> },
+    /// A service refuses a read for the event, and an operator may be able to fix that.
+    #[error("{0}")]
+    Refused(String),
     /// The record that the event needs is expected soon, or the event does not concern Journeyman.
     #[error("{0}")]
     Early(String),
@@ -107,6 +110,11 @@ impl EventFailure {
         matches!(self, Self::Later { after: Some(_), .. })
     }
 
+    /// True when the failure says nothing about the event: a service or the store cannot be reached, or asks for a pause.
+    pub(crate) const fn is_of_outside(&self) -> bool {
+        matches!(self, Self::Later { .. })
+    }
+
     /// True when nothing failed but the result is not final yet. There is no limit for it.
     pub(crate) const fn is_unsettled(&self) -> bool {
         matches!(self, Self::Unsettled { .. })
@@ -114,7 +122,10 @@ impl EventFailure {
 
     /// True when a retry may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Later { .. } | Self::Early(_) | Self::Unsettled { .. })
+        match self {
+            Self::Later { .. } | Self::Refused(_) | Self::Early(_) | Self::Unsettled { .. } => true,
+            Self::Unknown(_) | Self::Never(_) => false,
+        }
     }
 }
 
@@ -123,6 +134,7 @@ impl From<ReadError> for EventFailure {
         match error {
             ReadError::NotFound(detail) => Self::Unknown(detail),
             ReadError::Unreadable(detail) => Self::Never(detail),
+            ReadError::Refused(detail) => Self::Refused(detail),
             ReadError::Later { detail, after } => Self::Later { detail, after },
         }
     }
@@ -163,7 +175,7 @@ pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) 
             }
             | EventFailure::Unsettled { after, .. },
         ) => DeliveryDisposition::Retry { after },
-        Err(EventFailure::Later { after: None, .. }) => {
+        Err(EventFailure::Later { after: None, .. } | EventFailure::Refused(_)) => {
             let pause = (age_ms / 2).clamp(RETRY_FIRST_MS, RETRY_MOST_MS);
             DeliveryDisposition::Retry {
                 after: Duration::from_millis(pause.unsigned_abs()),
@@ -188,16 +200,18 @@ mod tests {
     }
 
     #[test]
-    fn outage_retries_with_growing_pauses() {
-        let outage = || EventFailure::Later {
+    fn outage_or_refusal_retries_with_growing_pauses() {
+        let outage = EventFailure::Later {
             detail: "502".to_owned(),
             after: None,
         };
-        let pauses = [0, 20_000, 86_400_000].map(|age| choose_failure_disposition(outage(), age));
         let retry = |seconds| DeliveryDisposition::Retry {
             after: Duration::from_secs(seconds),
         };
-        assert_eq!(pauses, [retry(5), retry(10), retry(300)]);
+        for failure in [outage, EventFailure::Refused("403".to_owned())] {
+            let pauses = [0, 20_000, 86_400_000].map(|age| choose_failure_disposition(failure.clone(), age));
+            assert_eq!(pauses, [retry(5), retry(10), retry(300)], "{failure:?}");
+        }
     }
 
     #[test]

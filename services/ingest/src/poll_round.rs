@@ -2,7 +2,10 @@
 
 use domain::{TicketKey, Timestamp};
 
-use crate::{memory::PollMemory, outcome::EventFailure};
+use crate::{
+    memory::{FailureCause, PollMemory},
+    outcome::EventFailure,
+};
 
 // Number of temporary failures, without a single finding that was read, after which the rest waits for the next round:
 // the service itself probably fails.
@@ -61,7 +64,12 @@ impl PollRound {
 
     /// True when the service itself probably fails. A permanent failure is the fault of its finding.
     pub(crate) fn is_outage(&self) -> bool {
-        let failing = |failed: &&FailedFinding| matches!(failed.failure, EventFailure::Later { .. });
+        let failing = |failed: &&FailedFinding| {
+            matches!(
+                failed.failure,
+                EventFailure::Later { .. } | EventFailure::Refused(_)
+            )
+        };
         !self.has_answer() && self.failed.iter().filter(failing).count() >= ENOUGH
     }
 
@@ -84,10 +92,10 @@ impl PollRound {
             ..RoundFailures::default()
         };
         for failed in self.failed {
-            // An unsettled finding has not failed, so it is retried without a limit and not counted. Failures of all
-            // findings at once point to an outage, so `is_hopeless` then allows more rounds.
+            // An unsettled finding has not failed, so it is retried without a limit and not counted.
             let is_retried = failed.failure.is_unsettled()
-                || failed.failure.may_pass() && !memory.is_hopeless(&failed.finding, has_answer);
+                || failed.failure.may_pass()
+                    && !memory.is_hopeless(&failed.finding, find_cause(&failed.failure, has_answer));
             if is_retried {
                 failures.waits_from = Some(find_earlier(failures.waits_from, failed.at));
                 failures.retried.push(failed);
@@ -96,6 +104,16 @@ impl PollRound {
             }
         }
         failures
+    }
+}
+
+/// Cause of a failure in a round in which the outside answered for another finding or for none.
+const fn find_cause(failure: &EventFailure, has_answer: bool) -> FailureCause {
+    match (failure.is_of_outside(), has_answer) {
+        (true, false) => FailureCause::Outage,
+        (true, true) => FailureCause::PartialOutage,
+        (false, false) => FailureCause::Refusal,
+        (false, true) => FailureCause::Finding,
     }
 }
 
@@ -116,6 +134,10 @@ mod tests {
         }
     }
 
+    fn build_refusal() -> EventFailure {
+        EventFailure::Refused("422".to_owned())
+    }
+
     fn build_failed(finding: &str, second: i64, failure: EventFailure) -> FailedFinding {
         FailedFinding {
             finding: finding.to_owned(),
@@ -125,10 +147,10 @@ mod tests {
         }
     }
 
-    /// Number of the round that gives up a finding which fails in each; absent when 100 rounds do not.
+    /// Number of the round that gives up a finding which fails in each; absent when 3,000 rounds do not.
     fn count_rounds(failure: &EventFailure, others: fn(&mut PollRound)) -> Option<usize> {
         let mut memory = PollMemory::default();
-        (1..=100).find(|_| {
+        (1..=3_000).find(|_| {
             let mut round = PollRound::default();
             round.add_failure(build_failed("a", 1, failure.clone()));
             // After the failure: the order of the findings must not matter.
@@ -139,16 +161,52 @@ mod tests {
     }
 
     #[test]
-    fn failure_among_read_findings_is_given_up_sooner() {
-        assert_eq!(count_rounds(&build_outage(), |round| round.add_read(1)), Some(5));
-        assert_eq!(count_rounds(&build_outage(), |round| round.add_read(0)), Some(5));
+    fn refusal_among_read_findings_is_given_up_sooner() {
+        assert_eq!(count_rounds(&build_refusal(), |round| round.add_read(1)), Some(5));
+        assert_eq!(count_rounds(&build_refusal(), |round| round.add_read(0)), Some(5));
+        assert_eq!(count_rounds(&build_refusal(), |_| {}), Some(30));
+        let two = |round: &mut PollRound| round.add_failure(build_failed("b", 2, build_refusal()));
+        assert_eq!(count_rounds(&build_refusal(), two), Some(30));
     }
 
     #[test]
-    fn outage_of_all_findings_is_retried_longer() {
-        assert_eq!(count_rounds(&build_outage(), |_| {}), Some(30));
-        let two = |round: &mut PollRound| round.add_failure(build_failed("b", 2, build_outage()));
-        assert_eq!(count_rounds(&build_outage(), two), Some(30));
+    fn outage_of_all_findings_gives_up_none() {
+        let limit = EventFailure::Later {
+            detail: "429".to_owned(),
+            after: Some(Duration::from_secs(60)),
+        };
+        let store = EventFailure::from(queue::Error::Conflict);
+        for failure in [build_outage(), limit, store] {
+            assert_eq!(count_rounds(&failure, |_| {}), None, "{failure:?}");
+            let two = |round: &mut PollRound| round.add_failure(build_failed("b", 2, build_outage()));
+            assert_eq!(count_rounds(&failure, two), None, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn outage_of_one_finding_is_given_up_late() {
+        assert_eq!(
+            count_rounds(&build_outage(), |round| round.add_read(0)),
+            Some(1_440)
+        );
+    }
+
+    #[test]
+    fn rounds_of_outage_leave_patience_with_finding() {
+        let mut memory = PollMemory::default();
+        let mut settle = |failure: EventFailure, is_answered: bool| {
+            let mut round = PollRound::default();
+            if is_answered {
+                round.add_read(0);
+            }
+            round.add_failure(build_failed("a", 1, failure));
+            round.settle(&mut memory).given_up.len()
+        };
+        for _ in 0..100 {
+            assert_eq!(settle(build_outage(), false), 0);
+        }
+        let rounds = (1..).find(|_| settle(build_refusal(), true) > 0);
+        assert_eq!(rounds, Some(5));
     }
 
     #[test]
@@ -167,7 +225,7 @@ mod tests {
         }
         let mut round = PollRound::default();
         round.add_read(0);
-        round.add_failure(build_failed("a", 1, build_outage()));
+        round.add_failure(build_failed("a", 1, build_refusal()));
         assert!(
             round.settle(&mut memory).given_up.is_empty(),
             "it fails for the first time"
@@ -192,19 +250,23 @@ mod tests {
         assert_eq!(failures.waits_from, Some(Timestamp::from_unix_ms(6_000)));
         assert_eq!((failures.retried.len(), failures.given_up.len()), (3, 1));
 
-        let mut settle_outage = || {
+        let mut settle_refusals = || {
             let mut round = PollRound::default();
             for second in 1..=5 {
-                round.add_failure(build_failed(&format!("outage {second}"), second, build_outage()));
+                round.add_failure(build_failed(
+                    &format!("refused {second}"),
+                    second,
+                    build_refusal(),
+                ));
             }
             assert!(round.is_outage());
             round.postpone(Timestamp::from_unix_ms(9_000));
             round.settle(&mut memory)
         };
         for _ in 1..30 {
-            assert_eq!(settle_outage().waits_from, Some(Timestamp::from_unix_ms(1_000)));
+            assert_eq!(settle_refusals().waits_from, Some(Timestamp::from_unix_ms(1_000)));
         }
-        let last = settle_outage();
+        let last = settle_refusals();
         // The failed ones are given up, and the mark still waits for the finding that no round has read.
         assert_eq!(
             (last.given_up.len(), last.waits_from),

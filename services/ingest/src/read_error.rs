@@ -14,7 +14,11 @@ pub(crate) enum ReadError {
     /// counts as an outage instead.
     #[error("{0}")]
     Unreadable(String),
-    /// Temporary failure: an outage, a limit, or credentials that an operator can fix.
+    /// The service refuses this read, and an operator may be able to fix that.
+    #[error("{0}")]
+    Refused(String),
+    /// Temporary failure that is independent of the object: an outage, a limit, or credentials that an operator can
+    /// fix.
     #[error("{detail}")]
     Later {
         detail: String,
@@ -34,13 +38,14 @@ impl From<github::Error> for ReadError {
                     after: Some(retry_after),
                 }
             }
-            // Credentials, or a fault that an operator can fix, cause every refusal. So the event is kept and retried.
-            github::Error::Unauthorized { .. }
-            | github::Error::Forbidden { .. }
+            // A refusal may come from a permission or a setting that an operator can fix. So the event is kept and
+            // retried.
+            github::Error::Forbidden { .. }
             | github::Error::Moved { .. }
-            | github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
-            | github::Error::Rejected { .. }
+            | github::Error::Rejected { .. } => Self::Refused(detail),
+            github::Error::Unauthorized { .. }
+            | github::Error::UnknownInstance { .. }
             | github::Error::Unavailable { .. }
             | github::Error::Unknown { .. } => Self::Later { detail, after: None },
             github::Error::Malformed { .. } => Self::Unreadable(detail),
@@ -57,10 +62,10 @@ impl From<jira::Error> for ReadError {
                 detail,
                 after: Some(retry_after),
             },
+            jira::Error::Forbidden { .. } | jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => {
+                Self::Refused(detail)
+            }
             jira::Error::Unauthorized { .. }
-            | jira::Error::Forbidden { .. }
-            | jira::Error::Conflict { .. }
-            | jira::Error::Rejected { .. }
             | jira::Error::UnknownInstance { .. }
             | jira::Error::Unavailable { .. }
             | jira::Error::Unknown { .. } => Self::Later { detail, after: None },

@@ -94,6 +94,7 @@ impl From<EventFailure> for ApiProblem {
     fn from(failure: EventFailure) -> Self {
         match failure {
             EventFailure::Later { detail, .. }
+            | EventFailure::Refused(detail)
             | EventFailure::Early(detail)
             | EventFailure::Unsettled { why: detail, .. } => Self::Unavailable(detail),
             EventFailure::Unknown(detail) => Self::NotFound(detail),

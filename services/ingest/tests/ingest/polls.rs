@@ -121,8 +121,8 @@ async fn start_polling(forge: &FakeGitHub, defaults: &str) -> Harness {
 /// Checks that a finding which fails in more rounds than one among readable findings may is read in the end. `query`
 /// is the part of the call that reads it.
 async fn check_outage_loses_nothing(forge: &FakeGitHub, defaults: &str, query: &str) {
-    // Six rounds: more than the five of a finding that fails alone, fewer than the thirty of an outage. A refusal of
-    // validation is not repeated within a round.
+    // Six rounds: more than the five of a finding that is refused among readable ones, fewer than the thirty of one
+    // that is refused alone. A refusal of validation is not repeated within a round.
     forge.fail_next(ServiceFault::new("/graphql", 6, 422).with(query));
     let h = start_polling(forge, defaults).await;
     let count = |status: u16| count_calls(forge, query, |request| request.status == status);
