@@ -53,7 +53,10 @@ impl EventRouter {
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all tickets, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(limit) if limit.is_limit() => {
+                    self.settle_round(round, memory).await?;
+                    return Err(limit);
+                }
                 Err(failure) => round.add_failure(FailedFinding {
                     finding: remembered,
                     ticket: Some(issue.key.clone()),
@@ -234,7 +237,10 @@ impl EventRouter {
                     memory.settle(remembered);
                 }
                 // A rate limit applies to all comments, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => return Err(limit),
+                Err(limit) if limit.is_limit() => {
+                    self.settle_round(round, memory).await?;
+                    return Err(limit);
+                }
                 Err(failure) => round.add_failure(FailedFinding {
                     finding: remembered,
                     ticket: None,

@@ -6,7 +6,7 @@ use domain::{PullRequestEvent, SkipReason, TriggerKey, TriggerReason};
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
-use crate::harness::{Harness, SHA, VIEWER, build_branch_record};
+use crate::harness::{Harness, SHA, VIEWER, build_branch_record, next_millisecond};
 
 const READY: &str = "Ready for Agent";
 const NEVER: u64 = 3_600;
@@ -36,6 +36,72 @@ async fn unreadable_ticket_is_dead_lettered_others_continue() {
     assert!(letter["id"].to_string().contains(&broken), "{letter}");
     h.jira.comment_as(&fine, "Ada", "/stop").expect("comment");
     h.triggers_when(&fine, 2).await;
+    h.stop().await;
+}
+
+/// Checks that a rate limit drops no other failure of its round: the unreadable finding is a dead letter while the limit
+/// lasts, and the limited one is read afterwards. `limited` returns the number of its successful reads.
+async fn check_limit_keeps_failures(h: &Harness, unreadable: &str, limited: impl Fn() -> usize) {
+    let letter = h.dead(1).await.swap_remove(0);
+    assert!(letter["id"].to_string().contains(unreadable), "{letter}");
+    assert_eq!(limited(), 0, "the limit lasts for some rounds more");
+    let read = async || (limited() > 0).then_some(());
+    poll_until("the limited finding is read", DEADLINE, read)
+        .await
+        .expect("read");
+    let (_, letters) = h.get("/v1/dead", VIEWER).await;
+    assert_eq!(letters.as_array().map(Vec::len), Some(1), "{letters}");
+}
+
+#[tokio::test]
+async fn rate_limit_of_jira_keeps_other_failures() {
+    let mut keys = Vec::new();
+    let h = Harness::prepared(1, |_, jira| {
+        for title in ["Broken", "Limited"] {
+            let key = jira.create_issue("ENG", title, "", "Bug", &[]);
+            jira.comment_as(&key, "Ada", "/stop").expect("comment");
+            // The listing is sorted by the time of the change.
+            next_millisecond();
+            keys.push(key);
+        }
+        jira.fail_next(build_unreadable_answer(
+            &format!("/issue/{}/comment", keys[0]),
+            1_000,
+        ));
+        jira.fail_next(ServiceFault::new(&format!("/issue/{}/comment", keys[1]), 4, 429));
+    })
+    .await;
+    let path = format!("/issue/{}/comment", keys[1]);
+    check_limit_keeps_failures(&h, &keys[0], || {
+        let requests = h.jira.requests().into_iter();
+        let reads = requests.filter(|request| request.path.contains(&path) && request.status == 200);
+        reads.count()
+    })
+    .await;
+    h.trigger(&keys[1]).await;
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn rate_limit_of_github_keeps_other_failures() {
+    let forge = start_forge().await;
+    let issue = forge.open_issue_as("acme/shop", "mia", "Broken cart", "");
+    let issue = issue.expect("issue");
+    let [first, _] = ["mia", "sam"].map(|by| {
+        let said = forge.comment_as("acme/shop", issue, by, "/stop");
+        said.expect("comment")
+    });
+    let unreadable = build_unreadable_answer("/collaborators/mia/", 1_000);
+    forge.fail_next(unreadable.page("application/json", "7"));
+    forge.fail_next(ServiceFault::new("/collaborators/sam/", 4, 429));
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    check_limit_keeps_failures(&h, &format!("comment:{first}"), || {
+        let requests = forge.requests().into_iter();
+        let reads =
+            requests.filter(|request| request.path.contains("/collaborators/sam/") && request.status == 200);
+        reads.count()
+    })
+    .await;
     h.stop().await;
 }
 
