@@ -91,7 +91,8 @@ impl TrackerPoller {
         self.poll_discussions().await;
         self.poll_projects().await;
         // The pull requests are polled before the reminders, which use the update times of this poll.
-        let recovered = Box::pin(self.pull_requests.poll(&self.router)).await;
+        let polled = self.pull_requests.poll(&self.router, &mut self.memory);
+        let recovered = Box::pin(polled).await;
         self.add(recovered, "github");
         self.reminders
             .remind(&self.router, &self.pull_requests.open())

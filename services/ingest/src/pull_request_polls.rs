@@ -24,7 +24,9 @@ use crate::{
         checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{CloseEvent, is_closed},
     },
+    memory::PollMemory,
     outcome::{EventFailure, EventOutcome},
+    poll_round::{FailedFinding, PollRound},
     pull_request_events::{
         PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
     },
@@ -73,9 +75,9 @@ impl OpenPullRequests {
             .collect()
     }
 
-    /// Runs one round. Returns the number of events whose webhook was missed. A failure of one repository does not
-    /// block the others; a rate limit of GitHub ends the round.
-    pub(crate) async fn poll(&mut self, router: &EventRouter) -> u64 {
+    /// Runs one round. Returns the number of events whose webhook was missed. A failure of one pull request or
+    /// repository does not block the others; a rate limit of GitHub ends the round.
+    pub(crate) async fn poll(&mut self, router: &EventRouter, memory: &mut PollMemory) -> u64 {
         if self.rests_until.is_some_and(|end| Instant::now() < end) {
             return 0;
         }
@@ -88,7 +90,7 @@ impl OpenPullRequests {
         let repositories: BTreeSet<RepositoryName> = ours.chain(list_rules_repositories(router)).collect();
         let mut recovered = 0;
         for repository in repositories {
-            match self.look_at(router, &repository).await {
+            match self.look_at(router, &repository, memory).await {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
@@ -145,6 +147,7 @@ impl OpenPullRequests {
         &mut self,
         router: &EventRouter,
         repository: &RepositoryName,
+        memory: &mut PollMemory,
     ) -> Result<u64, EventFailure> {
         // The first poll lists everything, because a pull request may have ended before it.
         let look = router
@@ -163,18 +166,43 @@ impl OpenPullRequests {
                 is_complete,
             } => (pull_requests, etag, is_complete),
         };
-        let mut seen = BTreeSet::new();
-        let mut recovered = 0;
-        for pull_request in &changed {
-            let place = (repository.clone(), pull_request.number);
-            recovered += self.saw(router, &place, pull_request).await?;
-            seen.insert(place);
+        let place_of = |pull_request: &PullRequest| (repository.clone(), pull_request.number);
+        let seen: BTreeSet<PullRequestPlace> = changed.iter().map(place_of).collect();
+        let others = self.list_others(repository, &seen, is_complete);
+        let mut reads: Vec<PullRequestRead<'_>> = changed.iter().map(PullRequestRead::Listed).collect();
+        reads.extend(others.iter().map(PullRequestRead::Missing));
+        let mut round = PollRound::default();
+        for read in reads {
+            let finding = read.finding(repository);
+            if memory.knows(&finding) {
+                continue;
+            }
+            match self.handle_read(router, repository, read).await {
+                Ok(recovered) => {
+                    round.add_read(recovered);
+                    // It is not settled: an open pull request is read again until its update time is certain.
+                    memory.forget_failures(&finding);
+                }
+                // A rate limit applies to all pull requests, so the rest of the round would fail too.
+                Err(limit) if limit.is_limit() => {
+                    router.settle_round(round, memory).await?;
+                    return Err(limit);
+                }
+                Err(failure) => round.add_failure(FailedFinding {
+                    finding,
+                    ticket: None,
+                    at: look.now,
+                    failure,
+                }),
+            }
         }
-        recovered += self
-            .look_at_others(router, repository, &seen, is_complete)
-            .await?;
-        // The mark moves after every pull request was handled. After an error above, the next round
-        // lists all of them again, and the keys in the logs make repeated events harmless.
+        let recovered = round.recovered();
+        if router.settle_round(round, memory).await?.is_some() {
+            // The next round lists a failed pull request again, because neither the mark nor the ETag moves. The keys in
+            // the logs make repeated events harmless.
+            self.tags.remove(repository);
+            return Ok(recovered);
+        }
         router.looked(&look, look.now).await?;
         // GitHub reports whole seconds. An ETag from the second of a change would hide a further change
         // in that second behind a 304.
@@ -189,28 +217,41 @@ impl OpenPullRequests {
         Ok(recovered)
     }
 
-    /// Reads each of our pull requests that a listing may have missed: all of them after an incomplete listing, else
-    /// the newly recorded ones.
-    async fn look_at_others(
+    /// Our pull requests that a listing may have missed: all of them after an incomplete listing, else the newly
+    /// recorded ones.
+    fn list_others(
         &mut self,
-        router: &EventRouter,
         repository: &RepositoryName,
         seen: &BTreeSet<PullRequestPlace>,
         is_complete: bool,
-    ) -> Result<u64, EventFailure> {
+    ) -> Vec<PullRequestPlace> {
         self.recorded.retain(|place| !seen.contains(place));
         let may_have_ended = |place: &PullRequestPlace| !is_complete || self.recorded.contains(place);
         let is_other = |place: &&PullRequestPlace| {
             place.0 == *repository && !seen.contains(*place) && may_have_ended(place)
         };
-        let others: Vec<PullRequestPlace> = self.open.keys().filter(is_other).cloned().collect();
-        let mut recovered = 0;
-        for place in others {
-            let now = router.outside.pull_request(repository, place.1).await?;
-            recovered += self.saw(router, &place, &now).await?;
-            self.recorded.remove(&place);
+        self.open.keys().filter(is_other).cloned().collect()
+    }
+
+    /// Handles the current state of a pull request, which is read first when no listing has it.
+    async fn handle_read(
+        &mut self,
+        router: &EventRouter,
+        repository: &RepositoryName,
+        read: PullRequestRead<'_>,
+    ) -> Result<u64, EventFailure> {
+        match read {
+            PullRequestRead::Listed(now) => {
+                let place = (repository.clone(), now.number);
+                self.saw(router, &place, now).await
+            }
+            PullRequestRead::Missing(place) => {
+                let now = router.outside.pull_request(repository, place.1).await?;
+                let recovered = self.saw(router, place, &now).await?;
+                self.recorded.remove(place);
+                Ok(recovered)
+            }
         }
-        Ok(recovered)
     }
 
     /// Handles the current state of a pull request.
@@ -347,6 +388,29 @@ impl OpenPullRequests {
             tracked.looked(true, Instant::now());
         }
         Ok(count_new_triggers(&[outcome]))
+    }
+}
+
+/// Pull request that a round reads.
+#[derive(Clone, Copy)]
+enum PullRequestRead<'a> {
+    /// It is in the listing, with its current state.
+    Listed(&'a PullRequest),
+    /// It is ours and missing in the listing.
+    Missing(&'a PullRequestPlace),
+}
+
+impl PullRequestRead<'_> {
+    /// Key in [`PollMemory`]. The update time is part of it, so that the next change of a pull request that was given up
+    /// is read again.
+    fn finding(self, repository: &RepositoryName) -> String {
+        match self {
+            Self::Listed(now) => {
+                let updated = now.updated_at.unwrap_or_default();
+                format!("{repository} pull request {} updated {updated}", now.number)
+            }
+            Self::Missing((_, number)) => format!("{repository} pull request {number} without a listing"),
+        }
     }
 }
 

@@ -14,7 +14,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Answers 200 with an unexpected body.
 fn build_unreadable_answer(path: &str, times: u32) -> ServiceFault {
-    ServiceFault::new(path, times, 200)
+    // An object without a field of the answer would count as an answer of a gateway, and be tried again.
+    ServiceFault::new(path, times, 200).page("application/json", "7")
 }
 
 #[tokio::test]
@@ -91,8 +92,7 @@ async fn rate_limit_of_github_keeps_other_failures() {
         let said = forge.comment_as("acme/shop", issue, by, "/stop");
         said.expect("comment")
     });
-    let unreadable = build_unreadable_answer("/collaborators/mia/", 1_000);
-    forge.fail_next(unreadable.page("application/json", "7"));
+    forge.fail_next(build_unreadable_answer("/collaborators/mia/", 1_000));
     forge.fail_next(ServiceFault::new("/collaborators/sam/", 4, 429));
     let h = start_polling(&forge, "ci: {required: auto}\n").await;
     check_limit_keeps_failures(&h, &format!("comment:{first}"), || {
@@ -320,6 +320,85 @@ async fn pull_requests_use_one_conditional_listing() {
         checks <= most,
         "{checks} looks at the checks of two heads in {seconds} s"
     );
+    h.stop().await;
+}
+
+/// Forge with pull requests of ours, numbered from 1, and their records. Each is for the ticket with its number.
+async fn start_forge_with_pulls(count: u64) -> (FakeGitHub, Vec<domain::BranchRecord>) {
+    let forge = start_forge().await;
+    let mut ours = Vec::new();
+    for number in 1..=count {
+        let branch = format!("feat/ENG-{number}-x");
+        let head = forge.commit("acme/shop", &branch, "x", &[("b.txt", branch.as_str())]);
+        let opened = forge.open_pull_request_as("acme/shop", "journeyman", &branch, "x", "");
+        assert_eq!(opened.expect("pull request"), number);
+        ours.push(domain::BranchRecord {
+            head: head.expect("commit").parse().expect("commit"),
+            ..build_branch_record(&format!("jira:ENG-{number}"), &branch, Some(number))
+        });
+    }
+    (forge, ours)
+}
+
+/// Checks that the end of our pull request 2 is found although the pull requests of these dead letters are unreadable.
+async fn check_close_is_found(h: &Harness, unreadable: &[&str]) {
+    let closed = h.trigger("ENG-2").await;
+    assert!(
+        matches!(
+            closed.reason,
+            TriggerReason::PullRequest(PullRequestEvent::Closed(_))
+        ),
+        "{closed:?}"
+    );
+    let letters = h.dead(unreadable.len()).await;
+    for what in unreadable {
+        assert!(
+            letters
+                .iter()
+                .any(|letter| letter["id"].to_string().contains(what)),
+            "{what}: {letters:?}"
+        );
+    }
+    let (_, all) = h.get("/v1/dead", VIEWER).await;
+    assert_eq!(all.as_array().map(Vec::len), Some(unreadable.len()), "{all}");
+}
+
+#[tokio::test]
+async fn unreadable_pull_request_blocks_no_other() {
+    let (forge, ours) = start_forge_with_pulls(3).await;
+    // One before and one after the closed pull request, whatever the order of the listing is.
+    for path in ["/pulls/1/reviews", "/pulls/3/reviews"] {
+        forge.fail_next(build_unreadable_answer(path, 1_000));
+    }
+    forge.close("acme/shop", 2, "mia").expect("close");
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    for number in [0, 2, 1] {
+        h.keep(&ours[number]).await;
+    }
+    check_close_is_found(&h, &["pull request 1 updated", "pull request 3 updated"]).await;
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn unreadable_unlisted_pull_request_blocks_no_other() {
+    let (forge, ours) = start_forge_with_pulls(2).await;
+    forge.fail_next(build_unreadable_answer("/pulls?state=all", 1_000).page("application/json", "[]"));
+    forge.fail_next(build_unreadable_answer("/pulls/1", 1_000));
+    forge.close("acme/shop", 2, "mia").expect("close");
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    // Only pull requests that are recorded after the first round are read without a listing.
+    let listed = async || {
+        let requests = forge.requests();
+        let mut paths = requests.iter().map(|request| request.path.as_str());
+        paths.any(|path| path.contains("/pulls?state=all")).then_some(())
+    };
+    poll_until("the first listing", DEADLINE, listed)
+        .await
+        .expect("listing");
+    for record in &ours {
+        h.keep(record).await;
+    }
+    check_close_is_found(&h, &["pull request 1 without a listing"]).await;
     h.stop().await;
 }
 
