@@ -1,17 +1,20 @@
 //! Background of a ticket: earlier pull requests, linked tickets and similar tickets. The router reads it once, when a job
 //! is requested, and pins it with the job.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::{
-    BackgroundPart, EarlierPullRequest, LinkedTicket, PullRequestStatus, RepositoryName, ReviewRemark,
-    SimilarTicket, TicketBackground, TicketKey, cause::format_error_chain, compare_titles, title_words,
+    BackgroundPart, EarlierPullRequest, Job, JobSubject, LinkedTicket, PullRequestStatus, RepositoryName,
+    ReviewRemark, SimilarTicket, TicketBackground, TicketKey, TriggerReason, cause::format_error_chain,
+    compare_titles, title_words,
 };
 use futures::future::join_all;
 use github::{PullRequest, PullRequestRemark};
 
 use crate::{
-    router::EventRouter,
+    facts::DecisionFacts,
+    kinds::NewTrigger,
+    own_accounts::OwnAccounts,
     text_pin,
     tracker_reader::{ReadError, TrackerIssue, TrackerReader},
 };
@@ -37,9 +40,61 @@ const RELATED: usize = 30;
 const TITLE_CHARS: usize = 300;
 const LINE_CHARS: usize = 100;
 
-impl EventRouter {
+/// Reader of the background of tickets.
+#[derive(Clone)]
+pub(crate) struct BackgroundReader {
+    outside: Arc<TrackerReader>,
+    own_accounts: Arc<OwnAccounts>,
+}
+
+impl BackgroundReader {
+    pub(crate) const fn new(outside: Arc<TrackerReader>, own_accounts: Arc<OwnAccounts>) -> Self {
+        Self {
+            outside,
+            own_accounts,
+        }
+    }
+
+    /// Adds the background of the ticket to a job request. The background has no influence on the decision.
+    pub(crate) async fn add_to(&self, mut follows: NewTrigger, facts: &DecisionFacts) -> NewTrigger {
+        if let TriggerReason::JobRequested(job) = &mut follows.reason
+            && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
+        {
+            // A job that a question may start gets the same background as a direct request.
+            let job = if let JobSubject::Question(question) = &mut job.about {
+                let Some(work) = &mut question.work else {
+                    return follows;
+                };
+                work
+            } else {
+                job
+            };
+            // The decision has set the requester; the background must not overwrite it.
+            let requester = job.background.requester.take();
+            let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
+            job.background = match job.job {
+                Job::Implement => self.read(&follows.ticket, issue, &job.repository).await,
+                Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
+                Job::Triage
+                | Job::Answer
+                | Job::Discuss
+                | Job::FixCi
+                | Job::AddressReview
+                | Job::Review
+                | Job::MarkReady
+                | Job::Finish
+                | Job::BackToDraft
+                | Job::Reopen
+                | Job::Rehearse
+                | Job::Remind => return follows,
+            };
+            job.background.requester = requester;
+        }
+        follows
+    }
+
     /// Reads all parts of the background concurrently. A part that fails or times out is listed in `unread`.
-    pub(crate) async fn background(
+    async fn read(
         &self,
         ticket: &TicketKey,
         issue: &TrackerIssue,
@@ -74,7 +129,7 @@ impl EventRouter {
     }
 
     /// Candidates among which a triage searches for duplicates.
-    pub(crate) async fn candidates(&self, ticket: &TicketKey, issue: &TrackerIssue) -> TicketBackground {
+    async fn candidates(&self, ticket: &TicketKey, issue: &TrackerIssue) -> TicketBackground {
         let similar = read_in_time(find_similar_tickets(
             &self.outside,
             ticket,
@@ -115,10 +170,10 @@ impl EventRouter {
     }
 
     fn told(&self, pull: PullRequest, mut remarks: Vec<PullRequestRemark>) -> EarlierPullRequest {
-        remarks.retain(|remark| !remark.by_bot && !self.is_ours(&[&remark.author]));
+        remarks.retain(|remark| !remark.by_bot && !self.own_accounts.has(&remark.author));
         EarlierPullRequest {
             number: pull.number,
-            is_ours: self.is_ours(&[&pull.author]),
+            is_ours: self.own_accounts.has(&pull.author),
             title: clean_line(&pull.title, TITLE_CHARS),
             branch: clean_line(&pull.branch, LINE_CHARS),
             author: clean_line(&pull.author, LINE_CHARS),

@@ -9,7 +9,6 @@ use queue::{AppendOutcome, DeadLetter};
 
 use crate::{
     delivery_replay::OVERLAP_MS,
-    facts::DecisionFacts,
     kinds::{
         comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
     },
@@ -200,19 +199,6 @@ impl EventRouter {
         let outcome = self.take(&said, TriggerChannel::Poll).await?;
         memory.settle(remembered);
         Ok(Some(outcome))
-    }
-
-    /// True for a comment that may address Journeyman. Most comments on GitHub do not, and handling one costs reads.
-    pub(crate) fn is_for_us(&self, said: &CommentEvent) -> bool {
-        let group = self.instructors.group().to_owned();
-        let ours = self.own_accounts.names();
-        said.is_order()
-            || said.names_us(&DecisionFacts::new(
-                TriggerChannel::Poll,
-                self.rules.book(),
-                ours,
-                group,
-            ))
     }
 
     /// Reads the comments on pull requests and issues of a repository since the last poll, for commands whose webhook

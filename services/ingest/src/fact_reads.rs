@@ -1,18 +1,20 @@
 //! Reads of the facts that decisions need.
 
+use std::sync::Arc;
+
 use domain::{
     BranchRecord, CommitId, PullRequestFile, RepositoryName, RunId, Spend, TicketCost, TicketKey, TicketRow,
-    Trigger, cause::format_error_chain,
+    Trigger, TriggerKey, cause::format_error_chain,
 };
 use github::{CommitCheck, PullRequest};
-use queue::KeyValueBucket;
+use queue::{KeyValueBucket, Queue};
 
 use crate::{
     facts::{DecisionFacts, EventActor, Need, ReadIssue, RunProgress},
     gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
+    instructors::Instructors,
     outcome::EventFailure,
-    router::EventRouter,
-    tracker_reader::{ReadError, TrackerIssue},
+    tracker_reader::{ReadError, TrackerIssue, TrackerReader},
 };
 
 /// Reads a value and adds it to the facts under its key.
@@ -23,7 +25,38 @@ macro_rules! keep {
     }};
 }
 
-impl EventRouter {
+/// Reader of facts from the store, from Jira and from GitHub.
+#[derive(Clone)]
+pub(crate) struct FactReader {
+    queue: Queue,
+    outside: Arc<TrackerReader>,
+    /// Authorization on Jira.
+    instructors: Arc<Instructors>,
+}
+
+impl FactReader {
+    pub(crate) fn new(queue: Queue, outside: Arc<TrackerReader>, instructors: Instructors) -> Self {
+        Self {
+            queue,
+            outside,
+            instructors: Arc::new(instructors),
+        }
+    }
+
+    /// Authorization on Jira.
+    pub(crate) fn instructors(&self) -> &Instructors {
+        &self.instructors
+    }
+
+    /// Sequence of a key in the ticket's log.
+    pub(crate) async fn known(
+        &self,
+        ticket: &TicketKey,
+        key: &TriggerKey,
+    ) -> Result<Option<u64>, EventFailure> {
+        Ok(self.queue.triggers().sequence_of(ticket, key.as_str()).await?)
+    }
+
     /// Reads one fact and adds it.
     pub(crate) async fn read(&self, need: Need, facts: &mut DecisionFacts) -> Result<(), EventFailure> {
         match need {

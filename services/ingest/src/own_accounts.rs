@@ -25,6 +25,11 @@ impl OwnAccounts {
         Arc::clone(&self.0.read())
     }
 
+    /// True when a name, login or id is an account of ours.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.read().contains(name)
+    }
+
     fn add(&self, found: impl IntoIterator<Item = String>) {
         let mut names = BTreeSet::clone(&self.names());
         // An account that a tracker does not identify has an empty id, so an empty name would make every
@@ -69,5 +74,6 @@ mod tests {
             own.names().iter().collect::<Vec<_>>(),
             ["Journeyman", "reader[bot]"]
         );
+        assert!(own.has("reader[bot]") && !own.has("reader"));
     }
 }

@@ -6,17 +6,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{
-    Job, JobSubject, RepositoryRules, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason,
-    cause::format_error_chain,
-};
+use domain::{RepositoryRules, TicketKey, Trigger, TriggerChannel, cause::format_error_chain};
 use queue::{DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
+    background::BackgroundReader,
     dry_run_sink::DryRunSink,
+    fact_reads::FactReader,
     facts::{ChecksPatience, DecisionFacts},
-    instructors::Instructors,
-    kinds::{self, EventKind, EventVerdict, NewTrigger},
+    kinds::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
     outcome::{EventFailure, EventOutcome, choose_disposition},
     own_accounts::OwnAccounts,
     payload::WebhookPayload,
@@ -38,8 +36,8 @@ pub(crate) struct EventRouter {
     pub(crate) own_accounts: Arc<OwnAccounts>,
     /// Check of the rules against Jira's projects and statuses.
     pub(crate) tracker: Arc<StatusCache>,
-    /// Authorization on Jira.
-    pub(crate) instructors: Arc<Instructors>,
+    pub(crate) facts: FactReader,
+    pub(crate) background: BackgroundReader,
     pub(crate) patience: ChecksPatience,
     /// Sink of a dry run. When set, it receives the triggers instead of the tickets' logs.
     pub(crate) seen: Option<Arc<DryRunSink>>,
@@ -104,17 +102,14 @@ impl EventRouter {
         event: &dyn EventKind,
         source: TriggerChannel,
     ) -> Result<Result<NewTrigger, EventOutcome>, EventFailure> {
-        let group = self.instructors.group().to_owned();
-        let mut facts = DecisionFacts::new(source, self.rules.book(), self.own_accounts.names(), group);
-        facts.patience = self.patience;
-        self.instructors.role().clone_into(&mut facts.role);
+        let mut facts = self.new_facts(source);
         let mut stands_for_it: Option<Box<dyn EventKind>> = None;
         // Each iteration reads one fact and decides again from the start: decisions are pure and cheap, reads are not.
         for _ in 0..MOST_READS {
             let decided = stands_for_it.as_deref().unwrap_or(event).decide(&facts);
             let outcome = match decided {
                 Err(need) => {
-                    self.read(need, &mut facts).await?;
+                    self.facts.read(need, &mut facts).await?;
                     continue;
                 }
                 Ok(EventVerdict::Becomes(other)) => {
@@ -123,7 +118,7 @@ impl EventRouter {
                     continue;
                 }
                 Ok(EventVerdict::Follows(follows)) => {
-                    return Ok(Ok(self.with_background(*follows, &facts).await));
+                    return Ok(Ok(self.background.add_to(*follows, &facts).await));
                 }
                 Ok(EventVerdict::Known(sequence)) => EventOutcome::Known(sequence),
                 Ok(EventVerdict::NoChecks) => EventOutcome::NoChecks,
@@ -143,48 +138,19 @@ impl EventRouter {
         )))
     }
 
-    /// Adds the background of the ticket to a job request. The background has no influence on the decision.
-    async fn with_background(&self, mut follows: NewTrigger, facts: &DecisionFacts) -> NewTrigger {
-        if let TriggerReason::JobRequested(job) = &mut follows.reason
-            && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
-        {
-            // A job that a question may start gets the same background as a direct request.
-            let job = if let JobSubject::Question(question) = &mut job.about {
-                let Some(work) = &mut question.work else {
-                    return follows;
-                };
-                work
-            } else {
-                job
-            };
-            // The decision has set the requester; the background must not overwrite it.
-            let requester = job.background.requester.take();
-            let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
-            job.background = match job.job {
-                Job::Implement => self.background(&follows.ticket, issue, &job.repository).await,
-                Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
-                Job::Triage
-                | Job::Answer
-                | Job::Discuss
-                | Job::FixCi
-                | Job::AddressReview
-                | Job::Review
-                | Job::MarkReady
-                | Job::Finish
-                | Job::BackToDraft
-                | Job::Reopen
-                | Job::Rehearse
-                | Job::Remind => return follows,
-            };
-            job.background.requester = requester;
-        }
-        follows
+    /// Facts of a decision before its first read.
+    fn new_facts(&self, source: TriggerChannel) -> DecisionFacts {
+        let instructors = self.facts.instructors();
+        let group = instructors.group().to_owned();
+        let mut facts = DecisionFacts::new(source, self.rules.book(), self.own_accounts.names(), group);
+        facts.patience = self.patience;
+        instructors.role().clone_into(&mut facts.role);
+        facts
     }
 
-    /// True when one of these names or ids is an account of ours.
-    pub(crate) fn is_ours(&self, names: &[&str]) -> bool {
-        let ours = self.own_accounts.names();
-        names.iter().any(|name| ours.contains(*name))
+    /// True for a comment that may address Journeyman. Most comments on GitHub do not, and handling one costs reads.
+    pub(crate) fn is_for_us(&self, said: &CommentEvent) -> bool {
+        said.is_order() || said.names_us(&self.new_facts(TriggerChannel::Poll))
     }
 
     /// Rules of the ticket's project; [`EventFailure::Never`] without any.
@@ -208,15 +174,6 @@ impl EventRouter {
             format!("; broken files: {}", broken.join(", "))
         };
         EventFailure::Never(format!("no rules name the project of {ticket}{hint}"))
-    }
-
-    /// Sequence of a key in the ticket's log.
-    pub(crate) async fn known(
-        &self,
-        ticket: &TicketKey,
-        key: &TriggerKey,
-    ) -> Result<Option<u64>, EventFailure> {
-        Ok(self.queue.triggers().sequence_of(ticket, key.as_str()).await?)
     }
 
     /// Appends a trigger. The log accepts a key once per ticket.

@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config,
     api::{self, ApiState, ApiTokens},
+    background::BackgroundReader,
+    fact_reads::FactReader,
     facts::ChecksPatience,
     ingest_mode::IngestMode,
     instructors::Instructors,
@@ -159,16 +161,19 @@ impl IngestService {
 
 impl IngestService {
     pub(crate) fn router_over(&self, config: &Config, queue: Queue) -> EventRouter {
+        let own_accounts = Arc::new(OwnAccounts::new(config.ingest.own_accounts.clone()));
+        let instructors = Instructors::new(
+            &config.ingest.jira_trigger_group,
+            &config.ingest.jira_trigger_role,
+        );
         EventRouter {
+            facts: FactReader::new(queue.clone(), Arc::clone(&self.outside), instructors),
+            background: BackgroundReader::new(Arc::clone(&self.outside), Arc::clone(&own_accounts)),
             queue,
             outside: Arc::clone(&self.outside),
             rules: Arc::clone(&self.rules),
             tracker: Arc::default(),
-            own_accounts: Arc::new(OwnAccounts::new(config.ingest.own_accounts.clone())),
-            instructors: Arc::new(Instructors::new(
-                &config.ingest.jira_trigger_group,
-                &config.ingest.jira_trigger_role,
-            )),
+            own_accounts,
             patience: ChecksPatience {
                 settle: Duration::from_secs(config.ingest.checks_settle_s),
                 required: Duration::from_secs(config.ingest.checks_absent_s),

@@ -56,7 +56,7 @@ pub(super) async fn dispatch_job(
     caller.reaches(&ticket)?;
     // A repeated request gets the answer of the first one, even when a skip rule has changed since.
     if !body.dry_run
-        && let Some(sequence) = router.known(&ticket, &key).await?
+        && let Some(sequence) = router.facts.known(&ticket, &key).await?
     {
         return Ok(respond_job_accepted(ticket, &key, sequence));
     }
