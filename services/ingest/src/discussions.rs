@@ -4,26 +4,24 @@ use domain::{RepositoryName, TicketKey, TriggerChannel};
 use github::DiscussionStub;
 
 use crate::{
-    catch_up::count_new_triggers,
-    delivery_replay::PollWindow,
     kinds::{comment::CommentEvent, discussed::DiscussionEvent},
-    memory::PollMemory,
     outcome::EventFailure,
-    poll_round::{FailedFinding, PollRound},
+    poll_records::{PollContext, PollWindow},
+    poll_round::{FailedFinding, PollRound, count_new_triggers},
     router::EventRouter,
 };
 
 /// Reads the discussions of a repository that changed since the last poll. Returns the number of events whose
 /// webhook was missed.
 pub(crate) async fn poll_discussions(
-    router: &EventRouter,
+    context: &mut PollContext,
     repository: &RepositoryName,
-    memory: &mut PollMemory,
 ) -> Result<u64, EventFailure> {
-    let look = router
+    let look = context
+        .records
         .look(format!("reconciled:discussions:{repository}"))
         .await?;
-    let mut changed = router.outside.changed_discussions(repository).await?;
+    let mut changed = context.router.outside.changed_discussions(repository).await?;
     changed.retain(|stub| stub.updated_at >= look.since);
     let mut round = PollRound::default();
     for stub in &changed {
@@ -31,17 +29,17 @@ pub(crate) async fn poll_discussions(
             "{repository} discussion {} updated {}",
             stub.number, stub.updated_at
         );
-        if memory.knows(&finding) {
+        if context.memory.knows(&finding) {
             continue;
         }
-        match poll_discussion(router, repository, stub, &look).await {
+        match poll_discussion(&context.router, repository, stub, &look).await {
             Ok(new) => {
                 round.add_read(new);
-                memory.settle(finding);
+                context.memory.settle(finding);
             }
             // A rate limit applies to all discussions, so the rest of the round would fail too.
             Err(limit) if limit.is_limit() => {
-                router.settle_round(round, memory).await?;
+                context.settle_round(round).await?;
                 return Err(limit);
             }
             Err(failure) => round.add_failure(FailedFinding {
@@ -53,10 +51,10 @@ pub(crate) async fn poll_discussions(
         }
     }
     let recovered = round.recovered();
-    let waits_from = router.settle_round(round, memory).await?;
+    let waits_from = context.settle_round(round).await?;
     if waits_from.is_none() {
         // The poll mark moves only after a complete round, so that the next round lists a failed discussion again.
-        router.looked(&look, look.now).await?;
+        context.records.looked(&look, look.now).await?;
     }
     Ok(recovered)
 }

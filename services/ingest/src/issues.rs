@@ -6,12 +6,10 @@ use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel};
 use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
-    catch_up::count_new_triggers,
     kinds::{given::TicketAssignedEvent, issue_text::IssueText},
-    memory::PollMemory,
     outcome::EventFailure,
-    poll_round::{FailedFinding, PollRound},
-    router::EventRouter,
+    poll_records::PollContext,
+    poll_round::{FailedFinding, PollRound, count_new_triggers},
 };
 
 /// State of the issue polls between rounds.
@@ -26,14 +24,16 @@ impl ChangedIssues {
     /// regardless of their age. Returns the number of events whose webhook was missed.
     pub(crate) async fn poll(
         &mut self,
-        router: &EventRouter,
+        context: &mut PollContext,
         repository: &RepositoryName,
         rules: &IssueRules,
-        memory: &mut PollMemory,
     ) -> Result<u64, EventFailure> {
-        let look = router.look(format!("reconciled:issues:{repository}")).await?;
+        let look = context
+            .records
+            .look(format!("reconciled:issues:{repository}"))
+            .await?;
         let known = self.tags.get(repository);
-        let polled = router.outside.changed_issues(repository, known).await?;
+        let polled = context.router.outside.changed_issues(repository, known).await?;
         let IssuePoll::Changed { mut issues, etag } = polled else {
             return Ok(0);
         };
@@ -43,17 +43,18 @@ impl ChangedIssues {
             let finding = describe_finding(repository, issue);
             // Assigned issues are listed regardless of their age, so one that was given up would otherwise be read, and
             // dead-lettered, whenever another issue changes.
-            if memory.has_abandoned(&finding) || memory.knows(&describe_second_poll(&finding)) {
+            if context.memory.has_abandoned(&finding) || context.memory.knows(&describe_second_poll(&finding))
+            {
                 continue;
             }
-            match poll_issue(router, repository, issue, memory).await {
+            match poll_issue(context, repository, issue).await {
                 Ok(IssuePollResult { news, is_certain }) => {
                     round.add_read(news);
                     is_whole &= is_certain;
                 }
                 // A rate limit applies to all issues, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => {
-                    router.settle_round(round, memory).await?;
+                    context.settle_round(round).await?;
                     return Err(limit);
                 }
                 Err(failure) => round.add_failure(FailedFinding {
@@ -65,7 +66,7 @@ impl ChangedIssues {
             }
         }
         let recovered = round.recovered();
-        is_whole &= router.settle_round(round, memory).await?.is_none();
+        is_whole &= context.settle_round(round).await?.is_none();
         // A 304 would hide an issue that failed, or that may change again within the same second. The ETag is kept only
         // after a complete round.
         match etag.filter(|_| is_whole) {
@@ -73,7 +74,7 @@ impl ChangedIssues {
             None => drop(self.tags.remove(repository)),
         }
         if is_whole {
-            router.looked(&look, look.now).await?;
+            context.records.looked(&look, look.now).await?;
         }
         Ok(recovered)
     }
@@ -112,24 +113,25 @@ struct IssuePollResult {
 }
 
 async fn poll_issue(
-    router: &EventRouter,
+    context: &mut PollContext,
     repository: &RepositoryName,
     issue: &PolledIssue,
-    memory: &mut PollMemory,
 ) -> Result<IssuePollResult, EventFailure> {
     let ticket = build_issue_key(repository, issue);
-    let given = router
+    let given = context
+        .router
         .take(
             &TicketAssignedEvent::from_poll(ticket.clone()),
             TriggerChannel::Poll,
         )
         .await?;
-    let text = router
+    let text = context
+        .router
         .take(&IssueText::from_poll(ticket), TriggerChannel::Poll)
         .await?;
     let finding = describe_finding(repository, issue);
-    let is_certain = memory.knows(&finding);
-    memory.settle(if is_certain {
+    let is_certain = context.memory.knows(&finding);
+    context.memory.settle(if is_certain {
         describe_second_poll(&finding)
     } else {
         finding

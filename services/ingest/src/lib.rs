@@ -35,6 +35,7 @@ mod outcome;
 mod own_accounts;
 mod patches;
 mod payload;
+mod poll_records;
 mod poll_round;
 mod poller;
 mod projector;
@@ -61,9 +62,9 @@ mod update_marks;
 pub use api::ApiToken;
 pub use check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest};
 pub use config::{Config, SecretList, Settings};
-pub use delivery_replay::OVERLAP_MS;
 pub use dry_round::{DryRound, run_dry_round};
 pub use ingest_mode::IngestMode;
+pub use poll_records::OVERLAP_MS;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -1,10 +1,11 @@
 //! One round of a poll: whether findings were read, and which of the failed ones are given up.
 
 use domain::{TicketKey, Timestamp};
+use queue::AppendOutcome;
 
 use crate::{
     memory::{FailureCause, PollMemory},
-    outcome::EventFailure,
+    outcome::{EventFailure, EventOutcome},
 };
 
 // Number of temporary failures, without a single finding that was read, after which the rest waits for the next round:
@@ -119,6 +120,25 @@ const fn find_cause(failure: &EventFailure, has_answer: bool) -> FailureCause {
 
 fn find_earlier(known: Option<Timestamp>, at: Timestamp) -> Timestamp {
     known.map_or(at, |known| known.min(at))
+}
+
+/// Number of triggers that are new in their ticket's log. Each is logged.
+pub(crate) fn count_new_triggers(outcomes: &[EventOutcome]) -> u64 {
+    let new = outcomes.iter().filter_map(|outcome| match outcome {
+        EventOutcome::Appended {
+            trigger,
+            appended: AppendOutcome::New(_),
+        } => Some(trigger),
+        EventOutcome::Appended { .. }
+        | EventOutcome::Known(_)
+        | EventOutcome::NoChecks
+        | EventOutcome::NothingFailed
+        | EventOutcome::Nothing(_) => None,
+    });
+    new.inspect(
+        |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),
+    )
+    .count() as u64
 }
 
 #[cfg(test)]

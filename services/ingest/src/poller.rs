@@ -12,12 +12,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::count_new_triggers,
+    catch_up::{poll_jira_changes, poll_repository_comments},
+    delivery_replay::replay_deliveries,
     discussions,
     issues::ChangedIssues,
     kinds::{matched::ConditionMatchEvent, work::WorkRequestEvent},
-    memory::PollMemory,
     outcome::EventFailure,
+    poll_records::PollContext,
+    poll_round::count_new_triggers,
     pull_request_polls::OpenPullRequests,
     reminders::ReminderSchedule,
     router::EventRouter,
@@ -27,9 +29,8 @@ use crate::{
 /// Poller of Jira (requests for work, changed tickets) and GitHub (our pull requests, issues, discussions, commands in
 /// comments).
 pub(crate) struct TrackerPoller {
-    router: EventRouter,
+    context: PollContext,
     interval: Duration,
-    memory: PollMemory,
     pull_requests: OpenPullRequests,
     reminders: ReminderSchedule,
     issues: ChangedIssues,
@@ -51,9 +52,8 @@ impl TrackerPoller {
             )
             .build();
         Self {
-            router,
+            context: PollContext::new(router),
             interval,
-            memory: PollMemory::default(),
             pull_requests: OpenPullRequests::new(interval, settle, pending),
             reminders: ReminderSchedule::default(),
             issues: ChangedIssues::default(),
@@ -91,19 +91,19 @@ impl TrackerPoller {
         self.poll_discussions().await;
         self.poll_projects().await;
         // The pull requests are polled before the reminders, which use the update times of this poll.
-        let polled = self.pull_requests.poll(&self.router, &mut self.memory);
+        let polled = self.pull_requests.poll(&mut self.context);
         let recovered = Box::pin(polled).await;
         self.add(recovered, "github");
         self.reminders
-            .remind(&self.router, &self.pull_requests.open())
+            .remind(&self.context.router, &self.pull_requests.open())
             .await;
     }
 
     /// Replays failed deliveries from GitHub's delivery log. An account without such a log polls the comments of each
     /// repository.
     async fn reconcile_github(&mut self) {
-        for instance in self.router.outside.github_instances() {
-            match self.router.reconcile(instance.as_ref(), &mut self.memory).await {
+        for instance in self.context.router.outside.github_instances() {
+            match replay_deliveries(&mut self.context, instance.as_ref()).await {
                 Ok(Some(recovered)) => self.add(recovered, "github"),
                 Ok(None) => self.poll_comments(instance.as_ref()).await,
                 Err(failure) => {
@@ -120,15 +120,13 @@ impl TrackerPoller {
 
     /// Polls issues that request work or a triage, where the rules allow them.
     async fn poll_issues(&mut self) {
-        let book = self.router.rules.book();
+        let book = self.context.router.rules.book();
         for rules in book.repositories() {
             let is_wanted = !rules.issues.is_empty() || !rules.triage.is_off();
             let (Ok(repository), None, true) = (rules.repository(), &rules.repo.folder, is_wanted) else {
                 continue;
             };
-            let polled = self
-                .issues
-                .poll(&self.router, &repository, &rules.issues, &mut self.memory);
+            let polled = self.issues.poll(&mut self.context, &repository, &rules.issues);
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
@@ -140,14 +138,14 @@ impl TrackerPoller {
 
     /// Polls discussions, where the rules enable them.
     async fn poll_discussions(&mut self) {
-        let book = self.router.rules.book();
+        let book = self.context.router.rules.book();
         for rules in book.repositories() {
             let (Ok(repository), None, true) =
                 (rules.repository(), &rules.repo.folder, rules.discussions.enabled)
             else {
                 continue;
             };
-            let polled = discussions::poll_discussions(&self.router, &repository, &mut self.memory);
+            let polled = discussions::poll_discussions(&mut self.context, &repository);
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
@@ -162,10 +160,10 @@ impl TrackerPoller {
     }
 
     async fn poll_comments(&mut self, instance: Option<&InstanceName>) {
-        let book = self.router.rules.book();
+        let book = self.context.router.rules.book();
         let repositories = book.repositories().filter_map(|rules| rules.repository().ok());
         for repository in repositories.filter(|repository| repository.instance() == instance) {
-            match self.router.catch_up_github(&repository, &mut self.memory).await {
+            match poll_repository_comments(&mut self.context, &repository).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
                     tracing::warn!(
@@ -180,7 +178,7 @@ impl TrackerPoller {
 
     /// Polls the Jira projects. A rate limit of Jira applies to all projects, so all wait for its end.
     async fn poll_projects(&mut self) {
-        let book = self.router.rules.book();
+        let book = self.context.router.rules.book();
         for ((_, project), sharing) in group_by_project(&book) {
             if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
                 return;
@@ -194,7 +192,7 @@ impl TrackerPoller {
                     }
                     self.poll_condition(rules).await?;
                 }
-                self.router.catch_up_jira(&sharing, &mut self.memory).await
+                poll_jira_changes(&mut self.context, &sharing).await
             };
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "jira"),
@@ -224,6 +222,7 @@ impl TrackerPoller {
 
     async fn poll_project(&mut self, rules: &RepositoryRules) -> Result<(), EventFailure> {
         let ready = self
+            .context
             .router
             .outside
             .ready(&rules.jira, &rules.agent.status)
@@ -242,11 +241,12 @@ impl TrackerPoller {
                 }
                 Err(failure) => {
                     let finding = format!("{} in {}", found.ticket, found.status);
-                    if !self.memory.knows(&finding) {
-                        self.router
+                    if !self.context.memory.knows(&finding) {
+                        self.context
+                            .records
                             .give_up(&finding, Some(found.ticket.clone()), &failure)
                             .await?;
-                        self.memory.settle(finding);
+                        self.context.memory.settle(finding);
                     }
                 }
             }
@@ -260,7 +260,7 @@ impl TrackerPoller {
         if rules.jira.jql.is_empty() {
             return Ok(());
         }
-        let found = match self.router.outside.matching(&rules.jira).await? {
+        let found = match self.context.router.outside.matching(&rules.jira).await? {
             Ok(found) => found,
             Err(detail) => {
                 let project = &rules.jira.project_key;
@@ -276,14 +276,14 @@ impl TrackerPoller {
             // The update time is part of the finding, so that the next change of the ticket is judged
             // again.
             let remembered = format!("{} matched {}", stub.key, stub.updated);
-            if self.memory.knows(&remembered) {
+            if self.context.memory.knows(&remembered) {
                 continue;
             }
             let matched = ConditionMatchEvent::from_poll(stub.key.clone());
-            match self.router.take(&matched, TriggerChannel::Poll).await {
+            match self.context.router.take(&matched, TriggerChannel::Poll).await {
                 Ok(outcome) => {
                     self.add(count_new_triggers(&[outcome]), "jira");
-                    self.memory.settle(remembered);
+                    self.context.memory.settle(remembered);
                 }
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure) => {
@@ -296,6 +296,7 @@ impl TrackerPoller {
 
     async fn poll_ticket(&mut self, found: &ReadyTicket) -> Result<(), EventFailure> {
         let moved = self
+            .context
             .router
             .outside
             .last_move(&found.ticket, &found.status)
@@ -309,12 +310,12 @@ impl TrackerPoller {
         // The key contains the changelog id, so a ticket that left the status and returned is a new
         // finding.
         let remembered = format!("{} {}", found.ticket, work.key().as_str());
-        if self.memory.knows(&remembered) {
+        if self.context.memory.knows(&remembered) {
             return Ok(());
         }
-        let outcome = self.router.take(&work, TriggerChannel::Poll).await?;
+        let outcome = self.context.router.take(&work, TriggerChannel::Poll).await?;
         self.add(count_new_triggers(&[outcome]), "jira");
-        self.memory.settle(remembered);
+        self.context.memory.settle(remembered);
         Ok(())
     }
 }

@@ -4,7 +4,6 @@ use domain::{PullRequestStatus, RepositoryName, TriggerChannel};
 use github::PullRequest;
 
 use crate::{
-    catch_up::count_new_triggers,
     kinds::{
         closed::is_closed,
         elsewhere::CompetingMergeEvent,
@@ -16,6 +15,7 @@ use crate::{
         withdrawn::ReviewWithdrawalEvent,
     },
     outcome::EventFailure,
+    poll_round::count_new_triggers,
     router::EventRouter,
 };
 

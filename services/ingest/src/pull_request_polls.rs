@@ -18,15 +18,14 @@ use queue::TableRevision;
 use tokio::time::Instant;
 
 use crate::{
-    catch_up::count_new_triggers,
     check_schedule::{ReadAllowance, TrackedPullRequest},
     kinds::{
         checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{CloseEvent, is_closed},
     },
-    memory::PollMemory,
     outcome::{EventFailure, EventOutcome},
-    poll_round::{FailedFinding, PollRound},
+    poll_records::PollContext,
+    poll_round::{FailedFinding, PollRound, count_new_triggers},
     pull_request_events::{
         PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
     },
@@ -77,20 +76,21 @@ impl OpenPullRequests {
 
     /// Runs one round. Returns the number of events whose webhook was missed. A failure of one pull request or
     /// repository does not block the others; a rate limit of GitHub ends the round.
-    pub(crate) async fn poll(&mut self, router: &EventRouter, memory: &mut PollMemory) -> u64 {
+    pub(crate) async fn poll(&mut self, context: &mut PollContext) -> u64 {
         if self.rests_until.is_some_and(|end| Instant::now() < end) {
             return 0;
         }
         // An unreadable index only hides new pull requests. The known ones are polled all the same.
-        if let Err(error) = self.read_index(router).await {
+        if let Err(error) = self.read_index(&context.router).await {
             tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
         }
         // A pull request of ours is polled even after the rules of its repository were removed.
         let ours = self.open.keys().map(|(repository, _)| repository.clone());
-        let repositories: BTreeSet<RepositoryName> = ours.chain(list_rules_repositories(router)).collect();
+        let repositories: BTreeSet<RepositoryName> =
+            ours.chain(list_rules_repositories(&context.router)).collect();
         let mut recovered = 0;
         for repository in repositories {
-            match self.look_at(router, &repository, memory).await {
+            match self.look_at(context, &repository).await {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
@@ -100,7 +100,7 @@ impl OpenPullRequests {
                 }
             }
         }
-        recovered + self.look_at_checks(router).await
+        recovered + self.look_at_checks(&context.router).await
     }
 
     fn rests(&mut self, failure: &EventFailure) -> bool {
@@ -145,16 +145,17 @@ impl OpenPullRequests {
     /// Polls the changes of one repository since the last poll.
     async fn look_at(
         &mut self,
-        router: &EventRouter,
+        context: &mut PollContext,
         repository: &RepositoryName,
-        memory: &mut PollMemory,
     ) -> Result<u64, EventFailure> {
         // The first poll lists everything, because a pull request may have ended before it.
-        let look = router
+        let look = context
+            .records
             .look_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
             .await?;
         let known = self.tags.get(repository);
-        let polled = router
+        let polled = context
+            .router
             .outside
             .changed_pull_requests(repository, look.since, known)
             .await?;
@@ -174,18 +175,18 @@ impl OpenPullRequests {
         let mut round = PollRound::default();
         for read in reads {
             let finding = read.finding(repository);
-            if memory.knows(&finding) {
+            if context.memory.knows(&finding) {
                 continue;
             }
-            match self.handle_read(router, repository, read).await {
+            match self.handle_read(&context.router, repository, read).await {
                 Ok(recovered) => {
                     round.add_read(recovered);
                     // It is not settled: an open pull request is read again until its update time is certain.
-                    memory.forget_failures(&finding);
+                    context.memory.forget_failures(&finding);
                 }
                 // A rate limit applies to all pull requests, so the rest of the round would fail too.
                 Err(limit) if limit.is_limit() => {
-                    router.settle_round(round, memory).await?;
+                    context.settle_round(round).await?;
                     return Err(limit);
                 }
                 Err(failure) => round.add_failure(FailedFinding {
@@ -197,13 +198,13 @@ impl OpenPullRequests {
             }
         }
         let recovered = round.recovered();
-        if router.settle_round(round, memory).await?.is_some() {
+        if context.settle_round(round).await?.is_some() {
             // The next round lists a failed pull request again, because neither the mark nor the ETag moves. The keys in
             // the logs make repeated events harmless.
             self.tags.remove(repository);
             return Ok(recovered);
         }
-        router.looked(&look, look.now).await?;
+        context.records.looked(&look, look.now).await?;
         // GitHub reports whole seconds. An ETag from the second of a change would hide a further change
         // in that second behind a 304.
         let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
@@ -401,7 +402,7 @@ enum PullRequestRead<'a> {
 }
 
 impl PullRequestRead<'_> {
-    /// Key in [`PollMemory`]. The update time is part of it, so that the next change of a pull request that was given up
+    /// Key in the memory of polls. The update time is part of it, so that the next change of a pull request that was given up
     /// is read again.
     fn finding(self, repository: &RepositoryName) -> String {
         match self {
