@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::{
     api::{ApiToken, ApiTokens},
-    networks::WebhookNetworks,
+    webhook::networks::WebhookNetworks,
 };
 
 // A stranger can brute-force a shorter secret offline from one signed delivery.

@@ -6,7 +6,6 @@
 
 pub mod api;
 mod background;
-mod body;
 mod catch_up;
 mod census;
 mod check_schedule;
@@ -30,11 +29,9 @@ mod log_essence;
 mod loops;
 mod memory;
 mod mention;
-mod networks;
 mod outcome;
 mod own_accounts;
 mod patches;
-mod payload;
 mod poll_records;
 mod poll_round;
 mod poller;
@@ -47,9 +44,7 @@ mod repair;
 mod review_delta;
 mod router;
 mod sanitizer;
-mod server;
 mod service;
-mod signature;
 mod skip;
 mod status_cache;
 mod status_check;
@@ -58,6 +53,7 @@ mod text_pin;
 mod ticket_mentions;
 mod tracker_reader;
 mod update_marks;
+mod webhook;
 
 pub use api::ApiToken;
 pub use check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest};

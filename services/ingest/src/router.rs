@@ -17,9 +17,9 @@ use crate::{
     kinds::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
     outcome::{EventFailure, EventOutcome, choose_disposition},
     own_accounts::OwnAccounts,
-    payload::WebhookPayload,
     status_cache::StatusCache,
     tracker_reader::TrackerReader,
+    webhook::payload::WebhookPayload,
 };
 
 // Time limit of one delivery in a slot. A service that does not answer must not block the deliveries of the others.

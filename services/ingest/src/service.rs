@@ -31,8 +31,8 @@ use crate::{
     loops,
     own_accounts::OwnAccounts,
     router::EventRouter,
-    server::WebhookHandlers,
     tracker_reader::TrackerReader,
+    webhook::server::WebhookHandlers,
 };
 
 // Kubernetes kills the pod 60 s after SIGTERM (terminationGracePeriodSeconds in k8s/base/ingest.yaml).

@@ -11,9 +11,8 @@ use github::{CommitCheck, WorkflowRunProgress};
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need},
-    hex, log_essence,
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
-    repair, skip, text_pin,
+    hex, log_essence, repair, skip, text_pin,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 const FAILED_CHECKS: usize = 20;

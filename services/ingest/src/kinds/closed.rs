@@ -9,8 +9,8 @@ use github::PullRequest;
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Merge or close of a pull request.

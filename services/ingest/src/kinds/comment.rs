@@ -16,12 +16,12 @@ use super::{
 use crate::{
     command::CommentCommand,
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
-    payload::{
+    text_pin,
+    tracker_reader::convert_user,
+    webhook::payload::{
         UnreadablePayload, WebhookPayload, github,
         jira::{JiraHookUser, convert_to_markdown},
     },
-    text_pin,
-    tracker_reader::convert_user,
 };
 
 // Limit of feedback at a gate in characters, equal to that of the API.

@@ -10,9 +10,9 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     skip, text_pin,
     tracker_reader::TrackerIssue,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Task in a discussion.

@@ -7,9 +7,9 @@ use github::PullRequest;
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, Need},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
     ticket_mentions::{PullRequestTexts, find_named_ticket},
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Merge of a pull request of any author.

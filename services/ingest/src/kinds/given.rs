@@ -6,9 +6,9 @@ use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::co
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     status_check::WorkApproval,
     tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Change of a ticket that may request work. The ticket's history contains the entry, so a webhook and a poll find the same

@@ -8,10 +8,10 @@ use super::{EventKind, EventVerdict, NewTrigger, given::is_given};
 use crate::{
     facts::{DecisionFacts, Need},
     job_request::decide_after_approval,
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     status_check::{WorkApproval, asks_for_work},
     ticket_mentions::{PullRequestTexts, find_named_ticket},
     tracker_reader::TrackerIssue,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Close of a pull request of any author without a merge.

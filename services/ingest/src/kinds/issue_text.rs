@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     facts::{DecisionFacts, Need},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     tracker_reader::TrackerIssue,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// New or edited text of an issue. The issue itself contains the last author and the time.

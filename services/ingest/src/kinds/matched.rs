@@ -6,8 +6,8 @@ use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
     job_request::{decide_after_approval, name_approver},
-    payload::{UnreadablePayload, WebhookPayload},
     status_check::WorkApproval,
+    webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
 /// Possible match of a ticket.

@@ -6,7 +6,7 @@ use domain::{ReactionSubject, TicketKey, Timestamp, Trigger, TriggerKey, Trigger
 
 use crate::{
     facts::{DecisionFacts, Need},
-    payload::{UnreadablePayload, WebhookPayload},
+    webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
 /// Event outside of Journeyman.

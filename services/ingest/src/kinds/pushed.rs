@@ -8,8 +8,8 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     text_pin,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Push to a branch.

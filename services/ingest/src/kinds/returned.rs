@@ -12,11 +12,11 @@ use super::{
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    payload::{UnreadablePayload, WebhookPayload},
     repair, skip,
     status_check::{WorkApproval, asks_for_work},
     text_pin,
     tracker_reader::TrackerIssue,
+    webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
 /// Status change of a ticket. The ticket's history decides whether it is a return.
@@ -36,7 +36,7 @@ pub(super) fn from_webhook(
     };
     let changelog = payload.changelog.as_ref();
     let moved = changelog.filter(|_| payload.webhook_event == "jira:issue_updated");
-    let Some((id, status)) = moved.and_then(crate::payload::jira::JiraHookChangelog::status) else {
+    let Some((id, status)) = moved.and_then(crate::webhook::payload::jira::JiraHookChangelog::status) else {
         return Ok(None);
     };
     let (ticket, at) = payload.ticket_and_time(*instance)?;

@@ -12,9 +12,9 @@ use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
     patches::{PatchLimits, limit_patches},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     review_delta, skip, text_pin, ticket_mentions,
     tracker_reader::convert_user,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Prefix of the keys of reviews that a user requested on the pull request.

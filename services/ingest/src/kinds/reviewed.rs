@@ -12,8 +12,8 @@ use crate::{
     deciders::list_deciders,
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
     patches::{PatchLimits, limit_patches},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
     repair, skip, text_pin,
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 const THREADS: usize = 50;

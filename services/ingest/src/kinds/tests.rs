@@ -31,9 +31,9 @@ use super::{
 use crate::{
     facts::{DecisionFacts, EventActor, Need, RunProgress},
     gates::DecisionGate,
-    payload::{UnreadablePayload, WebhookPayload},
     status_check::WorkApproval,
     tracker_reader::{TrackerEdit, TrackerIssue},
+    webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
 pub(super) const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -578,7 +578,7 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
         by_customer: false,
         created: at,
         updated: at,
-        text: crate::payload::jira::convert_to_markdown(body).unwrap_or_default(),
+        text: crate::webhook::payload::jira::convert_to_markdown(body).unwrap_or_default(),
         mentioned: jira::adf::mentioned_accounts(body),
         marker: String::new(),
         by_us: false,

@@ -10,11 +10,11 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
-    payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
     skip,
     status_check::asks_for_work,
     text_pin,
     tracker_reader::{TrackerEdit, TrackerIssue},
+    webhook::payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
 };
 
 /// Creation of a ticket, or edit of its text.

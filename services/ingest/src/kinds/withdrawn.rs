@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    payload::{UnreadablePayload, WebhookPayload, github as wire},
+    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
 /// Possible end of a requested review. The pull request contains the state, for webhooks and polls alike.

@@ -9,13 +9,13 @@ use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::co
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM},
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    payload::{
-        UnreadablePayload, WebhookPayload,
-        jira::{JiraHookPayload, build_unknown_account},
-    },
     status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
     text_pin,
     tracker_reader::TrackerIssue,
+    webhook::payload::{
+        UnreadablePayload, WebhookPayload,
+        jira::{JiraHookPayload, build_unknown_account},
+    },
 };
 
 /// Request for work on a ticket.

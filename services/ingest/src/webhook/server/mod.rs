@@ -26,11 +26,13 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    body::{InvalidBody, WebhookBody},
     config::{SecretList, Settings},
     hex,
-    networks::WebhookNetworks,
-    signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
+    webhook::{
+        body::{InvalidBody, WebhookBody},
+        networks::WebhookNetworks,
+        signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
+    },
 };
 
 // Senders choose both values, which go into every log line about the delivery.

@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::Value;
 
 use super::*;
-use crate::{kinds, payload::WebhookPayload};
+use crate::{kinds, webhook::payload::WebhookPayload};
 
 const SECRET: &str = "secret-number-one";
 /// Marker in every recorded body. No error may repeat it.
