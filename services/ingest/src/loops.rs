@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, census::RunCensus, ingest_mode::IngestMode, poller::TrackerPoller, projector::RunProjector,
-    router::EventRouter, sweeper::WakeupSweeper,
+    Settings, census::RunCensus, ingest_mode::IngestMode, poll::poller::TrackerPoller,
+    projector::RunProjector, router::EventRouter, sweeper::WakeupSweeper,
 };
 
 // Time until another process takes over a loop whose process died.

@@ -6,8 +6,10 @@ use domain::{Timestamp, TriggerChannel, cause::format_error_chain};
 use tokio::time::Instant;
 
 use crate::{
-    kinds::overdue_review::OverdueReviewEvent, outcome::EventFailure, pull_request_events::PullRequestPlace,
-    router::EventRouter, update_marks::UpdateMarks,
+    kinds::overdue_review::OverdueReviewEvent,
+    outcome::EventFailure,
+    poll::{pull_request_events::PullRequestPlace, update_marks::UpdateMarks},
+    router::EventRouter,
 };
 
 // Pause between two checks of an unchanged pull request.

@@ -20,7 +20,7 @@ use tracing::{
 use crate::{
     Config,
     dry_run_sink::DryRunSink,
-    poller::TrackerPoller,
+    poll::poller::TrackerPoller,
     service::{IngestService, connect_once},
 };
 

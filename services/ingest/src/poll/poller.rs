@@ -12,16 +12,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catch_up::{poll_jira_changes, poll_repository_comments},
-    delivery_replay::replay_deliveries,
-    discussions,
-    issues::ChangedIssues,
     kinds::{matched::ConditionMatchEvent, work::WorkRequestEvent},
     outcome::EventFailure,
-    poll_records::PollContext,
-    poll_round::count_new_triggers,
-    pull_request_polls::OpenPullRequests,
-    reminders::ReminderSchedule,
+    poll::{
+        context::PollContext,
+        delivery_log::replay_deliveries,
+        discussions,
+        issues::ChangedIssues,
+        pull_requests::OpenPullRequests,
+        reminders::ReminderSchedule,
+        round::count_new_triggers,
+        tickets::{poll_jira_changes, poll_repository_comments},
+    },
     router::EventRouter,
     tracker_reader::ReadyTicket,
 };

@@ -7,8 +7,10 @@ use queue::WebhookDelivery;
 
 use crate::{
     outcome::EventFailure,
-    poll_records::PollContext,
-    poll_round::{FailedFinding, PollRound},
+    poll::{
+        context::PollContext,
+        round::{FailedFinding, PollRound},
+    },
     router::EventRouter,
 };
 

@@ -8,8 +8,10 @@ use github::{ETag, IssuePoll, PolledIssue};
 use crate::{
     kinds::{given::TicketAssignedEvent, issue_text::IssueText},
     outcome::EventFailure,
-    poll_records::PollContext,
-    poll_round::{FailedFinding, PollRound, count_new_triggers},
+    poll::{
+        context::PollContext,
+        round::{FailedFinding, PollRound, count_new_triggers},
+    },
 };
 
 /// State of the issue polls between rounds.

@@ -8,9 +8,11 @@ use queue::{DeadLetter, FoundValue, KeyValueBucket, Queue, TableRevision};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    memory::PollMemory,
     outcome::EventFailure,
-    poll_round::{FailedFinding, PollRound},
+    poll::{
+        memory::PollMemory,
+        round::{FailedFinding, PollRound},
+    },
     router::EventRouter,
     tracker_reader::{ReadError, TrackerReader},
 };

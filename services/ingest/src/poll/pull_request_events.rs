@@ -15,7 +15,7 @@ use crate::{
         withdrawn::ReviewWithdrawalEvent,
     },
     outcome::EventFailure,
-    poll_round::count_new_triggers,
+    poll::round::count_new_triggers,
     router::EventRouter,
 };
 

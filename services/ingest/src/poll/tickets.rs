@@ -6,10 +6,12 @@ use crate::{
     kinds::{
         comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
     },
-    memory::PollMemory,
     outcome::{EventFailure, EventOutcome},
-    poll_records::{OVERLAP_MS, PollContext},
-    poll_round::{FailedFinding, PollRound, count_new_triggers},
+    poll::{
+        context::{OVERLAP_MS, PollContext},
+        memory::PollMemory,
+        round::{FailedFinding, PollRound, count_new_triggers},
+    },
 };
 
 /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
@@ -200,7 +202,7 @@ fn order_by_failures<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::FailureCause;
+    use crate::poll::memory::FailureCause;
 
     fn build_changed_issue(second: i64) -> jira::ChangedIssue {
         jira::ChangedIssue {

@@ -6,8 +6,10 @@ use github::DiscussionStub;
 use crate::{
     kinds::{comment::CommentEvent, discussed::DiscussionEvent},
     outcome::EventFailure,
-    poll_records::{PollContext, PollWindow},
-    poll_round::{FailedFinding, PollRound, count_new_triggers},
+    poll::{
+        context::{PollContext, PollWindow},
+        round::{FailedFinding, PollRound, count_new_triggers},
+    },
     router::EventRouter,
 };
 

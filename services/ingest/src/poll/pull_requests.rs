@@ -18,16 +18,18 @@ use queue::TableRevision;
 use tokio::time::Instant;
 
 use crate::{
-    check_schedule::{ReadAllowance, TrackedPullRequest},
     kinds::{
         checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{CloseEvent, is_closed},
     },
     outcome::{EventFailure, EventOutcome},
-    poll_records::PollContext,
-    poll_round::{FailedFinding, PollRound, count_new_triggers},
-    pull_request_events::{
-        PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
+    poll::{
+        check_schedule::{ReadAllowance, TrackedPullRequest},
+        context::PollContext,
+        pull_request_events::{
+            PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
+        },
+        round::{FailedFinding, PollRound, count_new_triggers},
     },
     router::EventRouter,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::CommitId;
 use tokio::time::Instant;
 
-use crate::update_marks::UpdateMarks;
+use crate::poll::update_marks::UpdateMarks;
 
 // Longest first wait between two reads of the checks of a head. A shorter poll interval shortens it.
 const FIRST_WAIT: Duration = Duration::from_secs(60);

@@ -1,0 +1,16 @@
+//! Polls of Jira and GitHub: the fallback that finds events whose webhook was missed.
+
+pub(crate) mod check_schedule;
+pub(crate) mod context;
+pub(crate) mod delivery_log;
+pub(crate) mod discussions;
+pub(crate) mod dry_round;
+pub(crate) mod issues;
+pub(crate) mod memory;
+pub(crate) mod poller;
+pub(crate) mod pull_request_events;
+pub(crate) mod pull_requests;
+pub(crate) mod reminders;
+pub(crate) mod round;
+pub(crate) mod tickets;
+pub(crate) mod update_marks;
