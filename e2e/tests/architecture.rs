@@ -46,7 +46,7 @@ fn load_metadata() -> &'static Metadata {
 fn docs_cover_every_event_and_job() {
     let read = |path: &str| fs::read_to_string(find_repository_root().join(path)).unwrap();
     let events = read("docs/events.md");
-    let kinds = fs::read_dir(find_repository_root().join("services/ingest/src/kinds")).unwrap();
+    let kinds = fs::read_dir(find_repository_root().join("services/ingest/src/events")).unwrap();
     let mut known = 0;
     for kind in kinds {
         let name = kind.unwrap().file_name().into_string().unwrap();

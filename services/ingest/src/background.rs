@@ -12,8 +12,8 @@ use futures::future::join_all;
 use github::{PullRequest, PullRequestRemark};
 
 use crate::{
+    events::NewTrigger,
     facts::DecisionFacts,
-    kinds::NewTrigger,
     own_accounts::OwnAccounts,
     text_pin,
     tracker_reader::{ReadError, TrackerIssue, TrackerReader},

@@ -12,9 +12,9 @@ use queue::{DeliveryDisposition, Queue, WebhookDelivery};
 use crate::{
     background::BackgroundReader,
     dry_run_sink::DryRunSink,
+    events::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
     fact_reads::FactReader,
     facts::{ChecksPatience, DecisionFacts},
-    kinds::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
     outcome::{EventFailure, EventOutcome, choose_disposition},
     own_accounts::OwnAccounts,
     status_cache::StatusCache,
@@ -66,7 +66,7 @@ impl EventRouter {
 
     async fn route(&self, delivery: &WebhookDelivery) -> Result<Vec<EventOutcome>, EventFailure> {
         let hook = WebhookPayload::open(delivery)?;
-        let events = kinds::from_webhook(&hook)?;
+        let events = events::from_webhook(&hook)?;
         let mut outcomes = Vec::new();
         for event in &events {
             // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     command::SHORTEST,
+    events::decision::DecisionEvent,
     gates::{find_last_shown, find_open_gate, is_about_gate},
-    kinds::decision::DecisionEvent,
     outcome::EventOutcome,
 };
 

@@ -12,7 +12,7 @@ use queue::KeyValueBucket;
 
 use super::{ApiProblem, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped};
 use crate::{
-    kinds::{retry::RetryEvent, stop::StopEvent},
+    events::{retry::RetryEvent, stop::StopEvent},
     outcome::EventOutcome,
     router::EventRouter,
 };

@@ -17,8 +17,8 @@ use super::{
     ticket_key::parse_ticket_key,
 };
 use crate::{
+    events::{NewTrigger, dispatch::DispatchEvent},
     job_request,
-    kinds::{NewTrigger, dispatch::DispatchEvent},
     outcome::EventOutcome,
     router::EventRouter,
 };

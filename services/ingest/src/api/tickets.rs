@@ -21,7 +21,7 @@ use super::{
     maintenance::{check_maintenance_outcome, order_maintenance},
     ticket_key::TicketScoped,
 };
-use crate::kinds::comment::CommentEvent;
+use crate::events::comment::CommentEvent;
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",

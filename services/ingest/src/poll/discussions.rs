@@ -4,7 +4,7 @@ use domain::{RepositoryName, TicketKey, TriggerChannel};
 use github::DiscussionStub;
 
 use crate::{
-    kinds::{comment::CommentEvent, discussed::DiscussionEvent},
+    events::{comment::CommentEvent, discussed::DiscussionEvent},
     outcome::EventFailure,
     poll::{
         context::{PollContext, PollWindow},

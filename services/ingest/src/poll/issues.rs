@@ -6,7 +6,7 @@ use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel};
 use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
-    kinds::{given::TicketAssignedEvent, issue_text::IssueText},
+    events::{given::TicketAssignedEvent, issue_text::IssueText},
     outcome::EventFailure,
     poll::{
         context::PollContext,

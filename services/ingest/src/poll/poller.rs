@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    kinds::{matched::ConditionMatchEvent, work::WorkRequestEvent},
+    events::{matched::ConditionMatchEvent, work::WorkRequestEvent},
     outcome::EventFailure,
     poll::{
         context::PollContext,

@@ -4,7 +4,7 @@ use domain::{PullRequestStatus, RepositoryName, TriggerChannel};
 use github::PullRequest;
 
 use crate::{
-    kinds::{
+    events::{
         closed::is_closed,
         elsewhere::CompetingMergeEvent,
         given_up::CompetingCloseEvent,

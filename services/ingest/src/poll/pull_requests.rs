@@ -18,7 +18,7 @@ use queue::TableRevision;
 use tokio::time::Instant;
 
 use crate::{
-    kinds::{
+    events::{
         checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{CloseEvent, is_closed},
     },

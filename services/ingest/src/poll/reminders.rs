@@ -6,7 +6,7 @@ use domain::{Timestamp, TriggerChannel, cause::format_error_chain};
 use tokio::time::Instant;
 
 use crate::{
-    kinds::overdue_review::OverdueReviewEvent,
+    events::overdue_review::OverdueReviewEvent,
     outcome::EventFailure,
     poll::{pull_request_events::PullRequestPlace, update_marks::UpdateMarks},
     router::EventRouter,

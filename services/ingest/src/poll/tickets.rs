@@ -3,7 +3,7 @@
 use domain::{RepositoryName, RepositoryRules, ServiceOrigin, TicketKey, Timestamp, TriggerChannel};
 
 use crate::{
-    kinds::{
+    events::{
         comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
     },
     outcome::{EventFailure, EventOutcome},

@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::Value;
 
 use super::*;
-use crate::{kinds, webhook::payload::WebhookPayload};
+use crate::{events, webhook::payload::WebhookPayload};
 
 const SECRET: &str = "secret-number-one";
 /// Marker in every recorded body. No error may repeat it.
@@ -90,7 +90,7 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
         .map_err(|InvalidBody(reason)| reason.to_owned())?;
     let delivery = named.delivery(sender, None, &verified);
     let hook = WebhookPayload::open(&delivery).map_err(|error| error.to_string())?;
-    kinds::from_webhook(&hook).map_err(|error| error.to_string())?;
+    events::from_webhook(&hook).map_err(|error| error.to_string())?;
     Ok(())
 }
 

@@ -1750,7 +1750,7 @@ fn competing_merge_finishes_named_ticket() {
 
 #[test]
 fn subscribed_app_events_have_a_kind() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kinds");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/events");
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());

@@ -568,7 +568,7 @@ fn known_key_is_recognized_by_both_channels() {
 
 #[test]
 fn every_kind_has_a_channel_row() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/kinds");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/events");
     let files = std::fs::read_dir(folder).expect("the kinds");
     let names = files.map(|file| file.expect("a file").file_name().into_string().expect("a name"));
     let kinds: BTreeSet<String> = names
