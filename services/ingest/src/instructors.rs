@@ -6,7 +6,7 @@ use domain::InstanceName;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::tracker_reader::{ReadError, TrackerReader};
+use crate::facts::tracker_reader::{ReadError, TrackerReader};
 
 // Lifetime of a cached answer of Jira. A ticket with many comments then costs one request per author.
 const REMEMBERED: Duration = Duration::from_secs(60);

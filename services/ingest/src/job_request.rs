@@ -9,11 +9,13 @@ use domain::{
 use github::PullRequest;
 
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
+    facts::{
+        DecisionFacts, EventActor, Need,
+        tracker_reader::{TrackerComment, TrackerIssue},
+    },
     skip::{self, build_ticket_text},
     status_check::{WorkApproval, find_unauthorized_edit},
     text_pin,
-    tracker_reader::{TrackerComment, TrackerIssue},
 };
 
 /// Job request or skip reason that follows from an approval by an authorized account.

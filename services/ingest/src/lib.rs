@@ -5,31 +5,24 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod api;
-mod background;
 mod census;
 mod command;
 mod config;
 mod deciders;
 mod dry_run_sink;
 mod events;
-mod fact_reads;
 mod facts;
-mod gates;
 mod hex;
 mod ingest_mode;
 mod instructors;
 mod job_request;
-mod log_essence;
 mod loops;
 mod mention;
 mod outcome;
 mod own_accounts;
-mod patches;
 mod poll;
 mod projector;
-mod read_error;
 mod repair;
-mod review_delta;
 mod router;
 mod sanitizer;
 mod service;
@@ -39,7 +32,6 @@ mod status_check;
 mod sweeper;
 mod text_pin;
 mod ticket_mentions;
-mod tracker_reader;
 mod webhook;
 
 pub use api::ApiToken;

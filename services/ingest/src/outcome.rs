@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::{PullRequestEvent, Trigger, TriggerReason, cause::format_error_chain};
 use queue::{AppendOutcome, DeliveryDisposition};
 
-use crate::{tracker_reader::ReadError, webhook::payload};
+use crate::{facts::tracker_reader::ReadError, webhook::payload};
 
 // Longest wait of an event for the record of its pull request, in milliseconds. The webhook may overtake
 // the reporter's write.

@@ -6,7 +6,7 @@ use domain::cause::format_error_chain;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
-use crate::tracker_reader::TrackerReader;
+use crate::facts::tracker_reader::TrackerReader;
 
 // Pause between two attempts to identify the reader accounts.
 const PAUSE: Duration = Duration::from_secs(60);

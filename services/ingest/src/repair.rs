@@ -10,8 +10,10 @@ use domain::{
 
 use crate::{
     deciders::list_deciders,
-    facts::{DecisionFacts, Need},
-    patches::{PatchLimits, limit_patches},
+    facts::{
+        DecisionFacts, Need,
+        patches::{PatchLimits, limit_patches},
+    },
 };
 
 /// Repair job for failed checks, or a report of the checks with the reason why there is no repair.

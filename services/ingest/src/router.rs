@@ -10,15 +10,15 @@ use domain::{RepositoryRules, TicketKey, Trigger, TriggerChannel, cause::format_
 use queue::{DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    background::BackgroundReader,
     dry_run_sink::DryRunSink,
     events::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
-    fact_reads::FactReader,
-    facts::{ChecksPatience, DecisionFacts},
+    facts::{
+        ChecksPatience, DecisionFacts, background::BackgroundReader, reader::FactReader,
+        tracker_reader::TrackerReader,
+    },
     outcome::{EventFailure, EventOutcome, choose_disposition},
     own_accounts::OwnAccounts,
     status_cache::StatusCache,
-    tracker_reader::TrackerReader,
     webhook::payload::WebhookPayload,
 };
 

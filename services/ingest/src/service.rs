@@ -23,15 +23,14 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config,
     api::{self, ApiState, ApiTokens},
-    background::BackgroundReader,
-    fact_reads::FactReader,
-    facts::ChecksPatience,
+    facts::{
+        ChecksPatience, background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
+    },
     ingest_mode::IngestMode,
     instructors::Instructors,
     loops,
     own_accounts::OwnAccounts,
     router::EventRouter,
-    tracker_reader::TrackerReader,
     webhook::server::WebhookHandlers,
 };
 

@@ -4,8 +4,8 @@ use domain::{RepositoryRules, SkipPlace, SkipReason, TicketText};
 use github::PullRequest;
 
 use crate::{
+    facts::tracker_reader::{TrackerComment, TrackerIssue},
     text_pin,
-    tracker_reader::{TrackerComment, TrackerIssue},
 };
 
 /// Reason for ignoring an event of a pull request.

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::tracker_reader::{ReadError, TrackerReader};
+use crate::facts::tracker_reader::{ReadError, TrackerReader};
 
 // Lifetime of a cached answer of Jira.
 const REMEMBERED: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{RepositoryRules, Timestamp};
 
-use crate::tracker_reader::{TrackerEdit, TrackerIssue};
+use crate::facts::tracker_reader::{TrackerEdit, TrackerIssue};
 
 /// Act that requests work. The ticket's text at that moment defines the work.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{TicketComment, TicketText, Timestamp};
 
-use crate::{hex, tracker_reader::TrackerComment};
+use crate::{facts::tracker_reader::TrackerComment, hex};
 
 pub(crate) use crate::sanitizer::sanitize_text;
 

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     command::SHORTEST,
     events::decision::DecisionEvent,
-    gates::{find_last_shown, find_open_gate, is_about_gate},
+    facts::gates::{find_last_shown, find_open_gate, is_about_gate},
     outcome::EventOutcome,
 };
 

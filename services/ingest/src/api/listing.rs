@@ -16,11 +16,11 @@ use queue::KeyValueBucket;
 
 use super::{ApiProblem, ApiState, ViewerProof, auth::InScope, scope::TokenScope};
 use crate::{
+    facts::tracker_reader::{ReadError, TrackerComment},
     router::EventRouter,
     skip,
     status_check::asks_for_work,
     text_pin,
-    tracker_reader::{ReadError, TrackerComment},
 };
 
 // Time limit of one tracker.

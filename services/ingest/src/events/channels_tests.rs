@@ -40,7 +40,7 @@ use super::{
     ticket_return_tests,
     work::WorkRequestEvent,
 };
-use crate::{facts::DecisionFacts, tracker_reader::TrackerEdit};
+use crate::facts::{DecisionFacts, tracker_reader::TrackerEdit};
 
 const READY: &str = "Ready for Agent";
 /// Reason why two channels of the same event may name different actors.

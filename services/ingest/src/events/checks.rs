@@ -10,8 +10,8 @@ use github::{CommitCheck, WorkflowRunProgress};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need},
-    hex, log_essence, repair, skip, text_pin,
+    facts::{DecisionFacts, Need, log_essence},
+    hex, repair, skip, text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -15,9 +15,8 @@ use super::{
 };
 use crate::{
     command::CommentCommand,
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::convert_user},
     text_pin,
-    tracker_reader::convert_user,
     webhook::payload::{
         UnreadablePayload, WebhookPayload, github,
         jira::{JiraHookUser, convert_to_markdown},

@@ -13,8 +13,8 @@ use super::{
         expect_trigger, facts_with, parse_github_events, parse_jira_events, pull_request,
     },
 };
-use crate::{
-    facts::DecisionFacts,
+use crate::facts::{
+    DecisionFacts,
     tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
 };
 

@@ -10,7 +10,7 @@ use super::{
         facts_with, jira_person, parse_jira_events,
     },
 };
-use crate::{facts::DecisionFacts, tracker_reader::TrackerIssue};
+use crate::facts::{DecisionFacts, tracker_reader::TrackerIssue};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  jql: labels = agent\n";
 

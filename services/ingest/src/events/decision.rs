@@ -5,8 +5,7 @@ use domain::{GateDecision, RunId, SkipReason, TicketKey, Timestamp, TriggerKey, 
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     command::SHORTEST,
-    facts::{DecisionFacts, Need},
-    gates::DecisionGate,
+    facts::{DecisionFacts, Need, gates::DecisionGate},
 };
 
 /// Decision of an authorized user.

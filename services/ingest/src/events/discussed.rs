@@ -9,9 +9,8 @@ use domain::{
 
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
     skip, text_pin,
-    tracker_reader::TrackerIssue,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

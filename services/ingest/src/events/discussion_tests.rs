@@ -11,8 +11,8 @@ use super::{
     discussed::DiscussionEvent,
     tests::{expect_nothing, expect_trigger, facts_with, parse_github_events},
 };
-use crate::{
-    facts::{DecisionFacts, EventActor, RunProgress},
+use crate::facts::{
+    DecisionFacts, EventActor, RunProgress,
     tracker_reader::{TrackerIssue, convert_user},
 };
 

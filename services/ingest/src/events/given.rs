@@ -4,10 +4,12 @@ use domain::{RepositoryRules, SkipReason, TicketKey, TrackerAccount, TriggerKey,
 
 use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::continue_pull_request};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{
+        DecisionFacts, EventActor, Need, PROGRAM,
+        tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
+    },
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
     status_check::WorkApproval,
-    tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

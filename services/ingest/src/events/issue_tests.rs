@@ -15,8 +15,8 @@ use super::{
         parse_github_events, parse_jira_events,
     },
 };
-use crate::{
-    facts::{DecisionFacts, EventActor, RunProgress},
+use crate::facts::{
+    DecisionFacts, EventActor, RunProgress,
     tracker_reader::{
         AssignmentEvent, AssignmentKind, TrackerComment, TrackerEdit, TrackerIssue, convert_user,
     },

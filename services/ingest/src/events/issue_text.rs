@@ -8,8 +8,7 @@ use super::{
     text::{WrittenText, decide_triage},
 };
 use crate::{
-    facts::{DecisionFacts, Need},
-    tracker_reader::TrackerIssue,
+    facts::{DecisionFacts, Need, tracker_reader::TrackerIssue},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

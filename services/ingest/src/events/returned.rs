@@ -10,12 +10,11 @@ use super::{
     EventKind, EventVerdict, NewTrigger, check_active_work, closed::is_closed, reviewed::list_own_changes,
 };
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
     repair, skip,
     status_check::{WorkApproval, asks_for_work},
     text_pin,
-    tracker_reader::TrackerIssue,
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 

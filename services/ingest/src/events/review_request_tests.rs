@@ -13,10 +13,7 @@ use super::{
     review_requested::ReviewRequestEvent,
     tests::{decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events, pull_request},
 };
-use crate::{
-    facts::{DecisionFacts, EventActor},
-    tracker_reader::convert_user,
-};
+use crate::facts::{DecisionFacts, EventActor, tracker_reader::convert_user};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
 
@@ -266,11 +263,11 @@ fn named_tickets_come_with_review() {
         EventActor::on(&ticket, &convert_user(build_github_user("rita"))),
         true,
     );
-    let issue = |text: &str| crate::tracker_reader::TrackerIssue {
+    let issue = |text: &str| crate::facts::tracker_reader::TrackerIssue {
         summary: format!("Summary of {text}"),
         description: format!("## Acceptance criteria\n- {text} works\u{200b}"),
         status: "open".to_owned(),
-        ..crate::tracker_reader::TrackerIssue::default()
+        ..crate::facts::tracker_reader::TrackerIssue::default()
     };
     facts.put_named(TicketKey::jira("ENG-4").expect("ticket"), Some(issue("four")));
     facts.put_named("github:acme/shop#5".parse().expect("ticket"), None);

@@ -10,10 +10,13 @@ use github::{PullRequest, PullRequestReview};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
-    patches::{PatchLimits, limit_patches},
-    review_delta, skip, text_pin, ticket_mentions,
-    tracker_reader::convert_user,
+    facts::{
+        DecisionFacts, EventActor, Need,
+        patches::{PatchLimits, limit_patches},
+        review_delta,
+        tracker_reader::convert_user,
+    },
+    skip, text_pin, ticket_mentions,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -12,8 +12,8 @@ use super::{
         build_ada_account, build_ticket_key, expect_nothing, expect_trigger, jira_person, parse_jira_events,
     },
 };
-use crate::{
-    facts::{DecisionFacts, Need, RunProgress},
+use crate::facts::{
+    DecisionFacts, Need, RunProgress,
     tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
 };
 

@@ -29,10 +29,12 @@ use super::{
     work::WorkRequestEvent,
 };
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, RunProgress},
-    gates::DecisionGate,
+    facts::{
+        DecisionFacts, EventActor, Need, RunProgress,
+        gates::DecisionGate,
+        tracker_reader::{TrackerEdit, TrackerIssue},
+    },
     status_check::WorkApproval,
-    tracker_reader::{TrackerEdit, TrackerIssue},
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
@@ -325,7 +327,7 @@ fn forbidden_work_names_its_skip_rule() {
             is_bot: false,
         }),
     };
-    let comment = crate::tracker_reader::TrackerComment {
+    let comment = crate::facts::tracker_reader::TrackerComment {
         author: "Ada".to_owned(),
         author_id: "a1".to_owned(),
         by_bot: false,

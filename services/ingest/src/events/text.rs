@@ -9,11 +9,13 @@ use domain::{
 
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{
+        DecisionFacts, EventActor, Need, PROGRAM,
+        tracker_reader::{TrackerEdit, TrackerIssue},
+    },
     skip,
     status_check::asks_for_work,
     text_pin,
-    tracker_reader::{TrackerEdit, TrackerIssue},
     webhook::payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
 };
 

@@ -15,8 +15,8 @@ use super::{
     },
     work::WorkRequestEvent,
 };
-use crate::{
-    facts::{DecisionFacts, RunProgress},
+use crate::facts::{
+    DecisionFacts, RunProgress,
     tracker_reader::{TrackerComment, TrackerIssue},
 };
 

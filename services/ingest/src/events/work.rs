@@ -7,11 +7,10 @@ use domain::{
 
 use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::continue_pull_request};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, PROGRAM},
+    facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
     job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
     status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
     text_pin,
-    tracker_reader::TrackerIssue,
     webhook::payload::{
         UnreadablePayload, WebhookPayload,
         jira::{JiraHookPayload, build_unknown_account},

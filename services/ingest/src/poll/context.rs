@@ -8,13 +8,13 @@ use queue::{DeadLetter, FoundValue, KeyValueBucket, Queue, TableRevision};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    facts::tracker_reader::{ReadError, TrackerReader},
     outcome::EventFailure,
     poll::{
         memory::PollMemory,
         round::{FailedFinding, PollRound},
     },
     router::EventRouter,
-    tracker_reader::{ReadError, TrackerReader},
 };
 
 /// Overlap of a poll with the previous one, in milliseconds. Attempts appear late in GitHub's delivery log.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     events::{matched::ConditionMatchEvent, work::WorkRequestEvent},
+    facts::tracker_reader::ReadyTicket,
     outcome::EventFailure,
     poll::{
         context::PollContext,
@@ -25,7 +26,6 @@ use crate::{
         tickets::{poll_jira_changes, poll_repository_comments},
     },
     router::EventRouter,
-    tracker_reader::ReadyTicket,
 };
 
 /// Poller of Jira (requests for work, changed tickets) and GitHub (our pull requests, issues, discussions, commands in

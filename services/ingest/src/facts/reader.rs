@@ -10,11 +10,13 @@ use github::{CommitCheck, PullRequest};
 use queue::{KeyValueBucket, Queue};
 
 use crate::{
-    facts::{DecisionFacts, EventActor, Need, ReadIssue, RunProgress},
-    gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
+    facts::{
+        DecisionFacts, EventActor, Need, ReadIssue, RunProgress,
+        gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
+        tracker_reader::{ReadError, TrackerIssue, TrackerReader},
+    },
     instructors::Instructors,
     outcome::EventFailure,
-    tracker_reader::{ReadError, TrackerIssue, TrackerReader},
 };
 
 /// Reads a value and adds it to the facts under its key.

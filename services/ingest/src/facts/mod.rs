@@ -1,4 +1,13 @@
-//! Facts of a decision. A decision is a pure function that the router repeats after each read.
+//! Facts of a decision, and their readers. A decision is a pure function that the router repeats after each read.
+
+pub(crate) mod background;
+pub(crate) mod gates;
+pub(crate) mod log_essence;
+pub(crate) mod patches;
+pub(crate) mod read_error;
+pub(crate) mod reader;
+pub(crate) mod review_delta;
+pub(crate) mod tracker_reader;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,7 +19,10 @@ use domain::{
 };
 use github::{CommitCheck, CommitRun, PullRequest, PullRequestReview, ReviewRequest};
 
-use crate::{gates::DecisionGate, mention, tracker_reader::TrackerIssue};
+use crate::{
+    facts::{gates::DecisionGate, tracker_reader::TrackerIssue},
+    mention,
+};
 
 /// Actor of an event, as the tracker identifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ mod jira_reads;
 
 use std::collections::BTreeSet;
 
-pub(crate) use crate::read_error::ReadError;
+pub(crate) use crate::facts::read_error::ReadError;
 use domain::{TicketKey, Timestamp, TrackerAccount};
 
 /// Issue from its tracker, with raw text.

@@ -13,10 +13,12 @@ use github::{PullRequest, PullRequestRemark};
 
 use crate::{
     events::NewTrigger,
-    facts::DecisionFacts,
+    facts::{
+        DecisionFacts,
+        tracker_reader::{ReadError, TrackerIssue, TrackerReader},
+    },
     own_accounts::OwnAccounts,
     text_pin,
-    tracker_reader::{ReadError, TrackerIssue, TrackerReader},
 };
 
 // A part that takes longer is left out, so that the job starts without it.
