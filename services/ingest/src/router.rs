@@ -17,8 +17,7 @@ use crate::{
         tracker_reader::TrackerReader,
     },
     outcome::{EventFailure, EventOutcome, choose_disposition},
-    own_accounts::OwnAccounts,
-    status_cache::StatusCache,
+    policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
     webhook::payload::WebhookPayload,
 };
 

@@ -27,9 +27,8 @@ use crate::{
         ChecksPatience, background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
     },
     ingest_mode::IngestMode,
-    instructors::Instructors,
     loops,
-    own_accounts::OwnAccounts,
+    policy::{instructors::Instructors, own_accounts::OwnAccounts},
     router::EventRouter,
     webhook::server::WebhookHandlers,
 };

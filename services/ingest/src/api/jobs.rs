@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     events::{NewTrigger, dispatch::DispatchEvent},
-    job_request,
     outcome::EventOutcome,
+    policy::job_request,
     router::EventRouter,
 };
 

@@ -17,9 +17,8 @@ use queue::KeyValueBucket;
 use super::{ApiProblem, ApiState, ViewerProof, auth::InScope, scope::TokenScope};
 use crate::{
     facts::tracker_reader::{ReadError, TrackerComment},
+    policy::{skip, status_check::asks_for_work},
     router::EventRouter,
-    skip,
-    status_check::asks_for_work,
     text_pin,
 };
 

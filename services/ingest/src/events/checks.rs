@@ -11,7 +11,9 @@ use github::{CommitCheck, WorkflowRunProgress};
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need, log_essence},
-    hex, repair, skip, text_pin,
+    hex,
+    policy::{repair, skip},
+    text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -10,7 +10,8 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
-    skip, text_pin,
+    policy::skip,
+    text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -21,9 +21,9 @@ use super::{
     work::WorkRequestEvent,
 };
 use crate::{
-    deciders::list_deciders,
     facts::{DecisionFacts, EventActor, Need},
-    repair, skip, text_pin,
+    policy::{deciders::list_deciders, repair, skip},
+    text_pin,
 };
 
 /// Job request of an authorized user.

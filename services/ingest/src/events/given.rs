@@ -8,8 +8,10 @@ use crate::{
         DecisionFacts, EventActor, Need, PROGRAM,
         tracker_reader::{AssignmentEvent, AssignmentKind, TrackerIssue},
     },
-    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    status_check::WorkApproval,
+    policy::{
+        job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
+        status_check::WorkApproval,
+    },
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

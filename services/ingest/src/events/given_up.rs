@@ -7,8 +7,10 @@ use github::PullRequest;
 use super::{EventKind, EventVerdict, NewTrigger, given::is_given};
 use crate::{
     facts::{DecisionFacts, Need, tracker_reader::TrackerIssue},
-    job_request::decide_after_approval,
-    status_check::{WorkApproval, asks_for_work},
+    policy::{
+        job_request::decide_after_approval,
+        status_check::{WorkApproval, asks_for_work},
+    },
     ticket_mentions::{PullRequestTexts, find_named_ticket},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };

@@ -5,8 +5,10 @@ use domain::{Job, TicketKey, TicketRow, Trigger, TriggerKey};
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    job_request::{decide_after_approval, name_approver},
-    status_check::WorkApproval,
+    policy::{
+        job_request::{decide_after_approval, name_approver},
+        status_check::WorkApproval,
+    },
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 

@@ -11,7 +11,8 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need},
-    skip, text_pin,
+    policy::skip,
+    text_pin,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -13,11 +13,10 @@ use super::{
     reviewed::list_own_changes,
 };
 use crate::{
-    deciders::list_deciders,
     facts::{DecisionFacts, EventActor, Need},
-    job_request::decide_after_approval,
-    repair, skip,
-    status_check::WorkApproval,
+    policy::{
+        deciders::list_deciders, job_request::decide_after_approval, repair, skip, status_check::WorkApproval,
+    },
     text_pin,
 };
 

@@ -11,9 +11,11 @@ use super::{
 };
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
-    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    repair, skip,
-    status_check::{WorkApproval, asks_for_work},
+    policy::{
+        job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
+        repair, skip,
+        status_check::{WorkApproval, asks_for_work},
+    },
     text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
@@ -190,7 +192,7 @@ fn list_new_instructions(
     since: Timestamp,
     facts: &DecisionFacts,
 ) -> Result<Vec<TicketComment>, Need> {
-    let comments = crate::job_request::remove_own_comments(issue, facts);
+    let comments = crate::policy::job_request::remove_own_comments(issue, facts);
     let recent = TrackerIssue {
         comments: comments
             .into_iter()
@@ -199,7 +201,7 @@ fn list_new_instructions(
         ..TrackerIssue::default()
     };
     // Only the authors of recent comments are checked, because each check may cost a request.
-    let may = crate::job_request::list_instructors(ticket, &recent, approval, facts)?;
+    let may = crate::policy::job_request::list_instructors(ticket, &recent, approval, facts)?;
     let pinned = text_pin::pin_text(TicketText::default(), &recent.comments, approval.at, &may);
     let instructions = pinned.comments.into_iter().filter(|comment| comment.may_instruct);
     Ok(instructions.collect())

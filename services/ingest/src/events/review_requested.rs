@@ -16,7 +16,8 @@ use crate::{
         review_delta,
         tracker_reader::convert_user,
     },
-    skip, text_pin, ticket_mentions,
+    policy::skip,
+    text_pin, ticket_mentions,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

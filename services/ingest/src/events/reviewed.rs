@@ -9,12 +9,12 @@ use github::{PullRequest, PullRequestReview, ReviewLineComment, ReviewVerdict};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    deciders::list_deciders,
     facts::{
         DecisionFacts, EventActor, Need, PROGRAM,
         patches::{PatchLimits, limit_patches},
     },
-    repair, skip, text_pin,
+    policy::{deciders::list_deciders, repair, skip},
+    text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -13,7 +13,7 @@ use super::{
         expect_trigger, facts_with, parse_jira_events, prepare_review, pull_request,
     },
 };
-use crate::skip::FORBIDDEN;
+use crate::policy::skip::FORBIDDEN;
 
 fn label_pull_request(label: &str) -> PullRequest {
     PullRequest {

@@ -34,7 +34,7 @@ use crate::{
         gates::DecisionGate,
         tracker_reader::{TrackerEdit, TrackerIssue},
     },
-    status_check::WorkApproval,
+    policy::status_check::WorkApproval,
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 

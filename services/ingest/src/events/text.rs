@@ -13,8 +13,7 @@ use crate::{
         DecisionFacts, EventActor, Need, PROGRAM,
         tracker_reader::{TrackerEdit, TrackerIssue},
     },
-    skip,
-    status_check::asks_for_work,
+    policy::{skip, status_check::asks_for_work},
     text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
 };

@@ -8,8 +8,10 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger, check_active_work, returned::continue_pull_request};
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
-    job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
-    status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
+    policy::{
+        job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
+        status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
+    },
     text_pin,
     webhook::payload::{
         UnreadablePayload, WebhookPayload,

@@ -17,7 +17,7 @@ use crate::{
         DecisionFacts,
         tracker_reader::{ReadError, TrackerIssue, TrackerReader},
     },
-    own_accounts::OwnAccounts,
+    policy::own_accounts::OwnAccounts,
     text_pin,
 };
 

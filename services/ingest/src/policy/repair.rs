@@ -9,11 +9,11 @@ use domain::{
 };
 
 use crate::{
-    deciders::list_deciders,
     facts::{
         DecisionFacts, Need,
         patches::{PatchLimits, limit_patches},
     },
+    policy::deciders::list_deciders,
 };
 
 /// Repair job for failed checks, or a report of the checks with the reason why there is no repair.

@@ -13,8 +13,10 @@ use crate::{
         DecisionFacts, EventActor, Need,
         tracker_reader::{TrackerComment, TrackerIssue},
     },
-    skip::{self, build_ticket_text},
-    status_check::{WorkApproval, find_unauthorized_edit},
+    policy::{
+        skip::{self, build_ticket_text},
+        status_check::{WorkApproval, find_unauthorized_edit},
+    },
     text_pin,
 };
 
