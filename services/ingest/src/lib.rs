@@ -6,7 +6,6 @@
 
 pub mod api;
 mod census;
-mod command;
 mod config;
 mod dry_run_sink;
 mod events;
@@ -14,17 +13,14 @@ mod facts;
 mod hex;
 mod ingest_mode;
 mod loops;
-mod mention;
 mod outcome;
 mod policy;
 mod poll;
 mod projector;
 mod router;
-mod sanitizer;
 mod service;
 mod sweeper;
-mod text_pin;
-mod ticket_mentions;
+mod text;
 mod webhook;
 
 pub use api::ApiToken;

@@ -26,10 +26,10 @@ use super::{
     runs::find_run,
 };
 use crate::{
-    command::SHORTEST,
     events::decision::DecisionEvent,
     facts::gates::{find_last_shown, find_open_gate, is_about_gate},
     outcome::EventOutcome,
+    text::command::SHORTEST,
 };
 
 /// Decides at the approval gate of a run.

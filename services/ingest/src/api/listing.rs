@@ -19,7 +19,7 @@ use crate::{
     facts::tracker_reader::{ReadError, TrackerComment},
     policy::{skip, status_check::asks_for_work},
     router::EventRouter,
-    text_pin,
+    text::text_pin,
 };
 
 // Time limit of one tracker.

@@ -13,7 +13,7 @@ use crate::{
     facts::{DecisionFacts, Need, log_essence},
     hex,
     policy::{repair, skip},
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

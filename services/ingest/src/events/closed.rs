@@ -9,7 +9,7 @@ use github::PullRequest;
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -14,9 +14,8 @@ use super::{
     stop::StopEvent,
 };
 use crate::{
-    command::CommentCommand,
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::convert_user},
-    text_pin,
+    text::{command::CommentCommand, text_pin},
     webhook::payload::{
         UnreadablePayload, WebhookPayload, github,
         jira::{JiraHookUser, convert_to_markdown},

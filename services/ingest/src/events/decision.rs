@@ -4,8 +4,8 @@ use domain::{GateDecision, RunId, SkipReason, TicketKey, Timestamp, TriggerKey, 
 
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    command::SHORTEST,
     facts::{DecisionFacts, Need, gates::DecisionGate},
+    text::command::SHORTEST,
 };
 
 /// Decision of an authorized user.

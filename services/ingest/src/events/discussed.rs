@@ -11,7 +11,7 @@ use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::TrackerIssue},
     policy::skip,
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

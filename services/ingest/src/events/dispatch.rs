@@ -23,7 +23,7 @@ use super::{
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
     policy::{deciders::list_deciders, repair, skip},
-    text_pin,
+    text::text_pin,
 };
 
 /// Job request of an authorized user.

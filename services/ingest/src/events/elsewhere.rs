@@ -7,8 +7,10 @@ use github::PullRequest;
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
     facts::{DecisionFacts, Need},
-    text_pin,
-    ticket_mentions::{PullRequestTexts, find_named_ticket},
+    text::{
+        text_pin,
+        ticket_mentions::{PullRequestTexts, find_named_ticket},
+    },
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

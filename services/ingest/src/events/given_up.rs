@@ -11,7 +11,7 @@ use crate::{
         job_request::decide_after_approval,
         status_check::{WorkApproval, asks_for_work},
     },
-    ticket_mentions::{PullRequestTexts, find_named_ticket},
+    text::ticket_mentions::{PullRequestTexts, find_named_ticket},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -12,7 +12,7 @@ use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need},
     policy::skip,
-    text_pin,
+    text::text_pin,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -8,7 +8,7 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, EventActor, Need},
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

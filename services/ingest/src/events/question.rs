@@ -17,7 +17,7 @@ use crate::{
     policy::{
         deciders::list_deciders, job_request::decide_after_approval, repair, skip, status_check::WorkApproval,
     },
-    text_pin,
+    text::text_pin,
 };
 
 /// Question of a user to Journeyman.

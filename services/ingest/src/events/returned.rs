@@ -16,7 +16,7 @@ use crate::{
         repair, skip,
         status_check::{WorkApproval, asks_for_work},
     },
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 

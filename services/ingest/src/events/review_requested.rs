@@ -17,7 +17,7 @@ use crate::{
         tracker_reader::convert_user,
     },
     policy::skip,
-    text_pin, ticket_mentions,
+    text::{text_pin, ticket_mentions},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

@@ -14,7 +14,7 @@ use crate::{
         patches::{PatchLimits, limit_patches},
     },
     policy::{deciders::list_deciders, repair, skip},
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 

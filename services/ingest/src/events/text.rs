@@ -14,7 +14,7 @@ use crate::{
         tracker_reader::{TrackerEdit, TrackerIssue},
     },
     policy::{skip, status_check::asks_for_work},
-    text_pin,
+    text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, jira::build_unknown_account},
 };
 

@@ -12,7 +12,7 @@ use crate::{
         job_request::{clean_account_name, decide_after_approval, name_approver, refuse_program},
         status_check::{StatusCheck, WorkApproval, asks_for_work, check_status},
     },
-    text_pin,
+    text::text_pin,
     webhook::payload::{
         UnreadablePayload, WebhookPayload,
         jira::{JiraHookPayload, build_unknown_account},

@@ -18,7 +18,7 @@ use crate::{
         tracker_reader::{ReadError, TrackerIssue, TrackerReader},
     },
     policy::own_accounts::OwnAccounts,
-    text_pin,
+    text::text_pin,
 };
 
 // A part that takes longer is left out, so that the job starts without it.

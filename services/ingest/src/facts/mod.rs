@@ -21,7 +21,7 @@ use github::{CommitCheck, CommitRun, PullRequest, PullRequestReview, ReviewReque
 
 use crate::{
     facts::{gates::DecisionGate, tracker_reader::TrackerIssue},
-    mention,
+    text::mention,
 };
 
 /// Actor of an event, as the tracker identifies it.

@@ -17,7 +17,7 @@ use crate::{
         skip::{self, build_ticket_text},
         status_check::{WorkApproval, find_unauthorized_edit},
     },
-    text_pin,
+    text::text_pin,
 };
 
 /// Job request or skip reason that follows from an approval by an authorized account.

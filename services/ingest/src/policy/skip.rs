@@ -5,7 +5,7 @@ use github::PullRequest;
 
 use crate::{
     facts::tracker_reader::{TrackerComment, TrackerIssue},
-    text_pin,
+    text::text_pin,
 };
 
 /// Reason for ignoring an event of a pull request.

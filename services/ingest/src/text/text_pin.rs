@@ -6,7 +6,7 @@ use domain::{TicketComment, TicketText, Timestamp};
 
 use crate::{facts::tracker_reader::TrackerComment, hex};
 
-pub(crate) use crate::sanitizer::sanitize_text;
+pub(crate) use crate::text::sanitizer::sanitize_text;
 
 const SUMMARY_CHARS: usize = 500;
 const BODY_CHARS: usize = 65_536;

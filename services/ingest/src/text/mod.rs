@@ -1,0 +1,7 @@
+//! Text of tickets and comments: what a reader sees of it, its pinned form, mentions and commands in it.
+
+pub(crate) mod command;
+pub(crate) mod mention;
+pub(crate) mod sanitizer;
+pub(crate) mod text_pin;
+pub(crate) mod ticket_mentions;
