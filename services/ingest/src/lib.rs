@@ -7,13 +7,11 @@
 pub mod api;
 mod census;
 mod config;
-mod dry_run_sink;
 mod events;
 mod facts;
 mod hex;
 mod ingest_mode;
 mod loops;
-mod outcome;
 mod policy;
 mod poll;
 mod projector;

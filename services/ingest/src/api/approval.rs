@@ -28,7 +28,7 @@ use super::{
 use crate::{
     events::decision::DecisionEvent,
     facts::gates::{find_last_shown, find_open_gate, is_about_gate},
-    outcome::EventOutcome,
+    router::outcome::EventOutcome,
     text::command::SHORTEST,
 };
 

@@ -13,8 +13,7 @@ use queue::KeyValueBucket;
 use super::{ApiProblem, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped};
 use crate::{
     events::{retry::RetryEvent, stop::StopEvent},
-    outcome::EventOutcome,
-    router::EventRouter,
+    router::{EventRouter, outcome::EventOutcome},
 };
 
 pub(super) type AcceptedAnswer = Result<(StatusCode, Json<Accepted>), ApiProblem>;

@@ -18,9 +18,8 @@ use super::{
 };
 use crate::{
     events::{NewTrigger, dispatch::DispatchEvent},
-    outcome::EventOutcome,
     policy::job_request,
-    router::EventRouter,
+    router::{EventRouter, outcome::EventOutcome},
 };
 
 /// Starts a job on a ticket or a pull request, in their current state. Skip rules apply. With `dry_run` it only describes

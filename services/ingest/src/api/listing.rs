@@ -241,10 +241,10 @@ pub(super) async fn show_ticket_text(
             Err(ReadError::NotFound(_)) => read_pull_request_view(router, &ticket, repository, *number).await,
             read => read,
         }
-        .map_err(crate::outcome::EventFailure::from)?,
+        .map_err(crate::router::outcome::EventFailure::from)?,
         TicketKey::Jira { .. } | TicketKey::Discussion { .. } => read_issue_view(router, &ticket)
             .await
-            .map_err(crate::outcome::EventFailure::from)?,
+            .map_err(crate::router::outcome::EventFailure::from)?,
     };
     Ok(Json(view))
 }

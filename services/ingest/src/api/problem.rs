@@ -10,7 +10,7 @@ use axum::{
 use domain::cause::format_error_chain;
 use uuid::Uuid;
 
-use crate::outcome::EventFailure;
+use crate::router::outcome::EventFailure;
 
 // Seconds after which a caller with too many requests may retry.
 const RETRY_AFTER_S: &str = "3";

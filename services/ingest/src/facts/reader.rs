@@ -15,8 +15,8 @@ use crate::{
         gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
         tracker_reader::{ReadError, TrackerIssue, TrackerReader},
     },
-    outcome::EventFailure,
     policy::instructors::Instructors,
+    router::outcome::EventFailure,
 };
 
 /// Reads a value and adds it to the facts under its key.

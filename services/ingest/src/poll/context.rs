@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     facts::tracker_reader::{ReadError, TrackerReader},
-    outcome::EventFailure,
     poll::{
         memory::PollMemory,
         round::{FailedFinding, PollRound},
     },
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 /// Overlap of a poll with the previous one, in milliseconds. Attempts appear late in GitHub's delivery log.

@@ -6,12 +6,11 @@ use domain::{InstanceName, ServiceOrigin, Timestamp};
 use queue::WebhookDelivery;
 
 use crate::{
-    outcome::EventFailure,
     poll::{
         context::PollContext,
         round::{FailedFinding, PollRound},
     },
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 /// Stores the deliveries that GitHub failed to deliver, under their original ids. Returns the number of new ones,

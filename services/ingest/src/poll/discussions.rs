@@ -5,12 +5,11 @@ use github::DiscussionStub;
 
 use crate::{
     events::{comment::CommentEvent, discussed::DiscussionEvent},
-    outcome::EventFailure,
     poll::{
         context::{PollContext, PollWindow},
         round::{FailedFinding, PollRound, count_new_triggers},
     },
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 /// Reads the discussions of a repository that changed since the last poll. Returns the number of events whose

@@ -19,8 +19,8 @@ use tracing::{
 
 use crate::{
     Config,
-    dry_run_sink::DryRunSink,
     poll::poller::TrackerPoller,
+    router::dry_run_sink::DryRunSink,
     service::{IngestService, connect_once},
 };
 

@@ -7,11 +7,11 @@ use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
     events::{given::TicketAssignedEvent, issue_text::IssueText},
-    outcome::EventFailure,
     poll::{
         context::PollContext,
         round::{FailedFinding, PollRound, count_new_triggers},
     },
+    router::outcome::EventFailure,
 };
 
 /// State of the issue polls between rounds.

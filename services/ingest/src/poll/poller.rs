@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     events::{matched::ConditionMatchEvent, work::WorkRequestEvent},
     facts::tracker_reader::ReadyTicket,
-    outcome::EventFailure,
     poll::{
         context::PollContext,
         delivery_log::replay_deliveries,
@@ -25,7 +24,7 @@ use crate::{
         round::count_new_triggers,
         tickets::{poll_jira_changes, poll_repository_comments},
     },
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 /// Poller of Jira (requests for work, changed tickets) and GitHub (our pull requests, issues, discussions, commands in

@@ -14,9 +14,8 @@ use crate::{
         reviewed::ReviewEvent,
         withdrawn::ReviewWithdrawalEvent,
     },
-    outcome::EventFailure,
     poll::round::count_new_triggers,
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 /// Repository and number of a pull request.

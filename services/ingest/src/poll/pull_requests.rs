@@ -22,7 +22,6 @@ use crate::{
         checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{CloseEvent, is_closed},
     },
-    outcome::{EventFailure, EventOutcome},
     poll::{
         check_schedule::{ReadAllowance, TrackedPullRequest},
         context::PollContext,
@@ -31,7 +30,10 @@ use crate::{
         },
         round::{FailedFinding, PollRound, count_new_triggers},
     },
-    router::EventRouter,
+    router::{
+        EventRouter,
+        outcome::{EventFailure, EventOutcome},
+    },
 };
 
 /// Our open pull requests, from the index and from GitHub.

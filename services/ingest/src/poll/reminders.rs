@@ -7,9 +7,8 @@ use tokio::time::Instant;
 
 use crate::{
     events::overdue_review::OverdueReviewEvent,
-    outcome::EventFailure,
     poll::{pull_request_events::PullRequestPlace, update_marks::UpdateMarks},
-    router::EventRouter,
+    router::{EventRouter, outcome::EventFailure},
 };
 
 // Pause between two checks of an unchanged pull request.

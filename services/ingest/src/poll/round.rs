@@ -4,8 +4,8 @@ use domain::{TicketKey, Timestamp};
 use queue::AppendOutcome;
 
 use crate::{
-    outcome::{EventFailure, EventOutcome},
     poll::memory::{FailureCause, PollMemory},
+    router::outcome::{EventFailure, EventOutcome},
 };
 
 // Number of temporary failures, without a single finding that was read, after which the rest waits for the next round:

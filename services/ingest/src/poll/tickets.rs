@@ -6,12 +6,12 @@ use crate::{
     events::{
         comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
     },
-    outcome::{EventFailure, EventOutcome},
     poll::{
         context::{OVERLAP_MS, PollContext},
         memory::PollMemory,
         round::{FailedFinding, PollRound, count_new_triggers},
     },
+    router::outcome::{EventFailure, EventOutcome},
 };
 
 /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was

@@ -3,6 +3,9 @@
 //! The kind of an event decides what follows. The router reads the facts that the decision needs, and appends the
 //! trigger.
 
+pub(crate) mod dry_run_sink;
+pub(crate) mod outcome;
+
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
@@ -10,14 +13,16 @@ use domain::{RepositoryRules, TicketKey, Trigger, TriggerChannel, cause::format_
 use queue::{DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    dry_run_sink::DryRunSink,
     events::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
     facts::{
         ChecksPatience, DecisionFacts, background::BackgroundReader, reader::FactReader,
         tracker_reader::TrackerReader,
     },
-    outcome::{EventFailure, EventOutcome, choose_disposition},
     policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
+    router::{
+        dry_run_sink::DryRunSink,
+        outcome::{EventFailure, EventOutcome, choose_disposition},
+    },
     webhook::payload::WebhookPayload,
 };
 
