@@ -20,7 +20,7 @@ use crate::{comment_with, decisions::extract_approval_target, end_of, only_pull_
 const ELSEWHERE: [(&str, &str); 7] = [
     (
         "journeyman_wakeups_swept_total",
-        "a wake-up has to be lost: services/ingest/src/sweeper.rs",
+        "a wake-up has to be lost: services/ingest/src/maintenance/sweeper.rs",
     ),
     (
         "journeyman_records_newer_total",

@@ -5,19 +5,17 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod api;
-mod census;
 mod config;
 mod events;
 mod facts;
 mod hex;
 mod ingest_mode;
 mod loops;
+mod maintenance;
 mod policy;
 mod poll;
-mod projector;
 mod router;
 mod service;
-mod sweeper;
 mod text;
 mod webhook;
 

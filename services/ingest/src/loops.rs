@@ -9,8 +9,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, census::RunCensus, ingest_mode::IngestMode, poll::poller::TrackerPoller,
-    projector::RunProjector, router::EventRouter, sweeper::WakeupSweeper,
+    Settings,
+    ingest_mode::IngestMode,
+    maintenance::{census::RunCensus, projector::RunProjector, sweeper::WakeupSweeper},
+    poll::poller::TrackerPoller,
+    router::EventRouter,
 };
 
 // Time until another process takes over a loop whose process died.
