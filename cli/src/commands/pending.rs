@@ -66,7 +66,7 @@ fn render_waiting_run(run: &RunView) -> Vec<String> {
     let mut lines = vec![first.trim_end().to_owned()];
     match known.and_then(|known| known.decides_about.as_deref()) {
         Some(head) => lines.extend([
-            format!("  read it   journeyman diff {}", run.ticket),
+            format!("  read it   journeyman diff {}", run.id),
             format!(
                 "  decide    journeyman decide {} approve --head {}",
                 run.id,
@@ -113,7 +113,7 @@ mod tests {
             decision,
             [
                 "jira:ENG-12@57 implement waits since 2026-11-25T09:00:00Z  Prices wander",
-                "  read it   journeyman diff jira:ENG-12",
+                "  read it   journeyman diff jira:ENG-12@57",
                 "  decide    journeyman decide jira:ENG-12@57 approve --head abababababab",
             ]
         );
