@@ -1,6 +1,9 @@
 //! Address and token of the API, for commands that are its clients.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use api::Client;
@@ -13,6 +16,8 @@ use crate::{args, file_replacement::replace_file, user_folders};
 const ACCESS_FILE: &str = "api.json";
 /// File of `journeyman login` with addresses and tokens, the last login first.
 const LOGINS_FILE: &str = "logins.json";
+/// Variable that may hold a token.
+const TOKEN_VARIABLE: &str = "JOURNEYMAN_TOKEN";
 
 /// Address with its token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,17 +128,28 @@ pub(crate) fn local_url() -> Option<String> {
 /// # Errors
 /// When address or token are in none of these places.
 pub(crate) fn build_client(arguments: &args::ApiArguments) -> anyhow::Result<Client> {
-    let from_file = arguments.token_file.as_deref().map(token_in).transpose()?;
-    let from_environment = std::env::vars()
-        .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
-        .map(|(_, token)| token.trim().to_owned());
+    let token = match arguments.token_file.as_deref() {
+        Some(file) => Some(token_in(file)?),
+        None => parse_token_variable(std::env::var_os(TOKEN_VARIABLE))?,
+    };
     // Without HOME there are no logins, but the arguments may name address and token.
     let logins = SavedLogins::read().map(|logins| logins.known).unwrap_or_default();
     // The local `journeyman up` has precedence, because it belongs to the current folder.
     let known = Vec::from_iter(read_local_access().into_iter().chain(logins));
-    let ApiAccess { url, token } =
-        choose_access(arguments.url.as_deref(), from_file.or(from_environment), known)?;
+    let ApiAccess { url, token } = choose_access(arguments.url.as_deref(), token, known)?;
     Ok(Client::new(&url, SecretString::from(token))?)
+}
+
+/// Token of the environment. An empty variable counts as a missing one.
+///
+/// # Errors
+/// When the variable is not UTF-8.
+fn parse_token_variable(value: Option<OsString>) -> anyhow::Result<Option<String>> {
+    let Some(value) = value else { return Ok(None) };
+    let Ok(token) = value.into_string() else {
+        bail!("{TOKEN_VARIABLE} is not UTF-8: set it to a token that `journeyman token` printed");
+    };
+    Ok(Some(token.trim().to_owned()).filter(|token| !token.is_empty()))
 }
 
 /// Token from a file; `-` is standard input.
@@ -227,6 +243,17 @@ mod tests {
             chosen(None, Some("own")),
             Some(build_api_access("http://here", "own"))
         );
+    }
+
+    #[test]
+    fn empty_token_variable_counts_as_missing() {
+        use std::os::unix::ffi::OsStringExt;
+        let parse = |text: &str| parse_token_variable(Some(text.into())).unwrap();
+        assert_eq!(parse(" jm_1\n").as_deref(), Some("jm_1"));
+        assert_eq!(parse(" \n"), None);
+        assert_eq!(parse_token_variable(None).unwrap(), None);
+        let other = OsString::from_vec(vec![0xff]);
+        assert!(parse_token_variable(Some(other)).is_err());
     }
 
     #[test]

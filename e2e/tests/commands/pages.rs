@@ -48,6 +48,18 @@ fn every_command_has_help_on_page() {
 }
 
 #[test]
+fn client_ignores_foreign_variable_without_utf8() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
+    let command = command.arg("runs").env_clear().current_dir(nowhere.path());
+    let foreign: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
+    let ran = command.env("FOREIGN", foreign).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    assert!(said.starts_with("journeyman: no API: "), "{said}");
+}
+
+#[test]
 fn command_ends_silently_when_reader_closes() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
