@@ -1,12 +1,11 @@
 //! `journeyman completions`: completion scripts for shells.
 
-use std::{
-    io::{Write as _, stdout},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+
+use super::print_line;
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
@@ -17,15 +16,17 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
-    stdout().write_all(&render_script(asked.shell))?;
+    let script = render_script(asked.shell)?;
+    // The script contains no text of other people, so it is printed unchanged.
+    print_line(script.strip_suffix('\n').unwrap_or(&script));
     Ok(ExitCode::SUCCESS)
 }
 
-fn render_script(shell: Shell) -> Vec<u8> {
+fn render_script(shell: Shell) -> anyhow::Result<String> {
     let mut script = Vec::new();
     let mut command = super::Arguments::command();
     clap_complete::generate(shell, &mut command, "journeyman", &mut script);
-    script
+    Ok(String::from_utf8(script)?)
 }
 
 #[cfg(test)]
@@ -37,7 +38,7 @@ mod tests {
     #[test]
     fn scripts_complete_every_command_per_shell() {
         for &shell in Shell::value_variants() {
-            let script = String::from_utf8(render_script(shell)).unwrap();
+            let script = render_script(shell).unwrap();
             for command in super::super::Arguments::command().get_subcommands() {
                 assert!(
                     script.contains(command.get_name()),

@@ -61,15 +61,21 @@ fn client_ignores_foreign_variable_without_utf8() {
 
 #[test]
 fn command_ends_silently_when_reader_closes() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
-    let command = command.args(["token", "ada", "--role", "viewer"]);
-    let ran = command.stdout(writer).stderr(std::process::Stdio::piped());
-    let ran = ran.spawn().unwrap().wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&ran.status),
-        Some(15)
-    );
+    for arguments in [
+        &["token", "ada", "--role", "viewer"][..],
+        &["completions", "bash"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
+        let command = command.args(arguments);
+        let ran = command.stdout(writer).stderr(std::process::Stdio::piped());
+        let ran = ran.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&ran.stderr), "", "{arguments:?}");
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&ran.status),
+            Some(15),
+            "{arguments:?}"
+        );
+    }
 }
