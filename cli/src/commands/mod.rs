@@ -1,18 +1,19 @@
-//! One file per command, with its arguments and its code.
+//! Commands by subject: their arguments and their code.
 
-/// Declares the commands. Each file contains `Arguments`, described for `--help`, and `run_command`.
+/// Declares the commands. A file contains the arguments of each of its commands, described for `--help`, and the
+/// function that runs it.
 macro_rules! commands {
-    ($visible:vis enum Command { $($name:ident in $file:ident,)* }) => {
+    ($visible:vis enum Command { $($name:ident: $file:ident::$arguments:ident => $run:ident,)* }) => {
         /// The command to run.
         #[derive(Debug, Subcommand)]
         $visible enum Command {
-            $($name($file::Arguments),)*
+            $($name($file::$arguments),)*
         }
 
         impl Command {
             $visible async fn obey(self) -> anyhow::Result<ExitCode> {
                 match self {
-                    $(Self::$name(asked) => Box::pin($file::run_command(asked)).await,)*
+                    $(Self::$name(asked) => Box::pin($file::$run(asked)).await,)*
                 }
             }
         }
@@ -103,36 +104,36 @@ enum AnyCommand {
 
 commands! {
     enum Command {
-        Dispatch in dispatch,
-        ShowTicket in show_ticket,
-        Follow in follow,
-        Open in open,
-        Journal in journal,
-        Runs in runs,
-        Pending in pending,
-        Say in say,
-        Spend in spend,
-        Pools in pools,
-        Stop in stop,
-        Retry in retry,
-        Dead in dead,
-        Purge in purge,
-        StopAll in stop_all,
-        Diff in diff,
-        Decide in decide,
-        Approve in approve,
-        Reject in reject,
-        Feedback in feedback,
-        Backup in backup,
-        Restore in restore,
-        Login in login,
-        Token in token,
-        GrantKey in grant_key,
-        ServiceKeys in service_keys,
-        Certs in certs,
-        NatsUsers in nats_users,
-        Completions in completions,
-        Man in man,
+        Dispatch: dispatch::Arguments => run_command,
+        ShowTicket: show_ticket::Arguments => run_command,
+        Follow: follow::Arguments => run_command,
+        Open: open::Arguments => run_command,
+        Journal: journal::Arguments => run_command,
+        Runs: runs::Arguments => run_command,
+        Pending: pending::Arguments => run_command,
+        Say: say::Arguments => run_command,
+        Spend: spend::Arguments => run_command,
+        Pools: pools::Arguments => run_command,
+        Stop: stop::Arguments => run_command,
+        Retry: retry::Arguments => run_command,
+        Dead: dead::Arguments => run_command,
+        Purge: purge::Arguments => run_command,
+        StopAll: stop_all::Arguments => run_command,
+        Diff: diff::Arguments => run_command,
+        Decide: decide::Arguments => run_command,
+        Approve: approve::Arguments => run_command,
+        Reject: reject::Arguments => run_command,
+        Feedback: feedback::Arguments => run_command,
+        Backup: backup::Arguments => run_command,
+        Restore: restore::Arguments => run_command,
+        Login: login::Arguments => run_command,
+        Token: token::Arguments => run_command,
+        GrantKey: grant_key::Arguments => run_command,
+        ServiceKeys: service_keys::Arguments => run_command,
+        Certs: certs::Arguments => run_command,
+        NatsUsers: nats_users::Arguments => run_command,
+        Completions: completions::Arguments => run_command,
+        Man: man::Arguments => run_command,
     }
 }
 

@@ -35,17 +35,17 @@ const INTERRUPTED: u8 = 130;
 // The order of `--help`.
 commands! {
     pub(super) enum Command {
-        Setup in setup,
-        Repo in repo,
-        Up in up,
-        Serve in serve,
-        Console in console,
-        Watch in watch,
-        Try in r#try,
-        Eval in eval,
-        ProcessTicket in process_ticket,
-        ListTickets in list_tickets,
-        Pr in pr,
-        Doctor in doctor,
+        Setup: setup::Arguments => run_command,
+        Repo: repo::Arguments => run_command,
+        Up: up::Arguments => run_command,
+        Serve: serve::Arguments => run_command,
+        Console: console::Arguments => run_command,
+        Watch: watch::Arguments => run_command,
+        Try: r#try::Arguments => run_command,
+        Eval: eval::Arguments => run_command,
+        ProcessTicket: process_ticket::Arguments => run_command,
+        ListTickets: list_tickets::Arguments => run_command,
+        Pr: pr::Arguments => run_command,
+        Doctor: doctor::Arguments => run_command,
     }
 }
