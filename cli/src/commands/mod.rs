@@ -20,18 +20,14 @@ macro_rules! commands {
     };
 }
 
-mod approve;
 mod backup;
 mod certs;
 mod completions;
 mod confirmation;
 mod dead;
-mod decide;
 mod decision;
-mod diff;
 mod dispatch;
 mod dry_run;
-mod feedback;
 mod follow;
 mod grant_key;
 mod journal;
@@ -49,7 +45,6 @@ mod pools;
 )]
 mod prompt;
 mod purge;
-mod reject;
 mod restore;
 mod retry;
 mod runs;
@@ -119,11 +114,11 @@ commands! {
         Dead: dead::Arguments => run_command,
         Purge: purge::Arguments => run_command,
         StopAll: stop_all::Arguments => run_command,
-        Diff: diff::Arguments => run_command,
-        Decide: decide::Arguments => run_command,
-        Approve: approve::Arguments => run_command,
-        Reject: reject::Arguments => run_command,
-        Feedback: feedback::Arguments => run_command,
+        Diff: decision::DiffArguments => run_diff,
+        Decide: decision::DecideArguments => run_decide,
+        Approve: decision::ApproveArguments => run_approve,
+        Reject: decision::RejectArguments => run_reject,
+        Feedback: decision::FeedbackArguments => run_feedback,
         Backup: backup::Arguments => run_command,
         Restore: restore::Arguments => run_command,
         Login: login::Arguments => run_command,
