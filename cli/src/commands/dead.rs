@@ -6,8 +6,7 @@ use api::{ApiAction, types::DeadView};
 use clap::{Args, Subcommand};
 
 use super::{
-    confirmation::ConfirmationOption,
-    dry_run::{DryRun, perform_act},
+    confirmation::{ConfirmationOption, DryRun, perform_act},
     print_result,
 };
 use crate::{access, args::ApiArguments};

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use domain::{DecisionVerdict, RunId, WaitCondition};
 
 use super::{
-    dry_run::{DryRun, perform_act},
+    confirmation::{DryRun, perform_act},
     print_long,
 };
 use crate::{

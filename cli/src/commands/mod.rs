@@ -27,7 +27,6 @@ mod confirmation;
 mod dead;
 mod decision;
 mod dispatch;
-mod dry_run;
 mod follow;
 mod grant_key;
 mod journal;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::ApiAction;
 use clap::Args;
 
-use super::{confirmation::ConfirmationOption, dry_run::DryRun};
+use super::confirmation::{ConfirmationOption, DryRun};
 use crate::{access, args::TicketArguments};
 
 /// Delete all records of a ticket without live runs (needs an admin's token)

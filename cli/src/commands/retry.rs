@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::ApiAction;
 use clap::Args;
 
-use super::dry_run::{DryRun, perform_act};
+use super::confirmation::{DryRun, perform_act};
 use crate::{access, args::TicketArguments};
 
 /// Retry: a waiting run at once, a quarantined ticket from its current state, a failed job from the start

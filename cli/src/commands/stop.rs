@@ -6,10 +6,7 @@ use api::ApiAction;
 use clap::Args;
 use domain::RunId;
 
-use super::{
-    confirmation::ConfirmationOption,
-    dry_run::{DryRun, perform_act},
-};
+use super::confirmation::{ConfirmationOption, DryRun, perform_act};
 use crate::{
     access,
     args::{self, ApiArguments},

@@ -6,8 +6,7 @@ use api::{ApiAction, types::StopAllView};
 use clap::{Args, ValueEnum};
 
 use super::{
-    confirmation::ConfirmationOption,
-    dry_run::{DryRun, print_effects},
+    confirmation::{ConfirmationOption, DryRun, print_effects},
     print_result,
 };
 use crate::{access, args::ApiArguments};
