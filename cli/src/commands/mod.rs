@@ -52,7 +52,6 @@ mod service_keys;
 mod show_ticket;
 mod spend;
 mod stop;
-mod stop_all;
 mod token;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -108,11 +107,11 @@ commands! {
         Say: say::Arguments => run_command,
         Spend: spend::Arguments => run_command,
         Pools: pools::Arguments => run_command,
-        Stop: stop::Arguments => run_command,
+        Stop: stop::StopArguments => run_stop,
         Retry: retry::Arguments => run_command,
         Dead: dead::Arguments => run_command,
         Purge: purge::Arguments => run_command,
-        StopAll: stop_all::Arguments => run_command,
+        StopAll: stop::StopAllArguments => run_stop_all,
         Diff: decision::DiffArguments => run_diff,
         Decide: decision::DecideArguments => run_decide,
         Approve: decision::ApproveArguments => run_approve,

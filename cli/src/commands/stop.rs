@@ -1,12 +1,15 @@
-//! `journeyman stop`: stops one run, or all live runs of a ticket.
+//! Stops: `journeyman stop` for a run or ticket, `journeyman stop-all` for the planners.
 
 use std::process::ExitCode;
 
-use api::ApiAction;
-use clap::Args;
+use api::{ApiAction, types::StopAllView};
+use clap::{Args, ValueEnum};
 use domain::RunId;
 
-use super::confirmation::{ConfirmationOption, DryRun, perform_act};
+use super::{
+    confirmation::{ConfirmationOption, DryRun, perform_act, print_effects},
+    print_result,
+};
 use crate::{
     access,
     args::{self, ApiArguments},
@@ -14,7 +17,7 @@ use crate::{
 
 /// Stop a run, or every live run of a ticket
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct StopArguments {
     /// jira:ENG-12@57 for one run, jira:ENG-12 or ENG-12 for all of the ticket
     target: String,
     #[command(flatten)]
@@ -27,8 +30,8 @@ pub(super) struct Arguments {
 
 /// Stops the target. A named run needs no confirmation; the live runs of a ticket may be more than
 /// the user expects.
-pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments {
+pub(super) async fn run_stop(asked: StopArguments) -> anyhow::Result<ExitCode> {
+    let StopArguments {
         target,
         dry,
         sure,
@@ -45,4 +48,72 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let client = access::build_client(&api)?;
     sure.perform(&client, ApiAction::StopTicket(&ticket), dry, &done)
         .await
+}
+
+/// Stop every planner, or let them continue (needs an admin's token)
+#[derive(Debug, Args)]
+pub(super) struct StopAllArguments {
+    /// on, off, or status
+    #[arg(value_enum, default_value = "status")]
+    switch: StopAllSwitch,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    sure: ConfirmationOption,
+    #[command(flatten)]
+    api: ApiArguments,
+}
+
+/// Positions of the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StopAllSwitch {
+    /// Stop every planner.
+    On,
+    /// Let the planners continue.
+    Off,
+    /// Show the current position.
+    Status,
+}
+
+impl StopAllSwitch {
+    /// New position; `None` for a query.
+    fn turned(self) -> Option<bool> {
+        match self {
+            Self::On => Some(true),
+            Self::Off => Some(false),
+            Self::Status => None,
+        }
+    }
+}
+
+pub(super) async fn run_stop_all(asked: StopAllArguments) -> anyhow::Result<ExitCode> {
+    let StopAllArguments {
+        switch,
+        dry,
+        sure,
+        api,
+    } = asked;
+    // Only stopping interrupts work, so only stopping needs a confirmation.
+    let asks = switch == StopAllSwitch::On;
+    if asks && let Some(refused) = sure.refused(dry) {
+        return Ok(refused);
+    }
+    let client = access::build_client(&api)?;
+    if let (true, Some(on)) = (dry.dry_run, switch.turned()) {
+        print_effects(&client.would(ApiAction::StopAll(on)).await?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if asks && !sure.is_meant(&client, ApiAction::StopAll(true)).await? {
+        return Ok(ExitCode::FAILURE);
+    }
+    let StopAllView { on, by, at } = match switch.turned() {
+        Some(on) => client.stop_all(on).await?,
+        None => client.is_stopped().await?,
+    };
+    let since = by
+        .zip(at)
+        .map(|(by, at)| format!(" (by {by}, {at})"))
+        .unwrap_or_default();
+    print_result(&format!("stop-all is {}{since}", if on { "on" } else { "off" }));
+    Ok(ExitCode::SUCCESS)
 }
