@@ -43,15 +43,12 @@ mod pools;
     expect(dead_code, reason = "only the set-up asks for more than yes or no")
 )]
 mod prompt;
-mod purge;
 mod restore;
-mod retry;
 mod runs;
-mod say;
 mod service_keys;
-mod show_ticket;
 mod spend;
 mod stop;
+mod ticket;
 mod token;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -98,19 +95,19 @@ enum AnyCommand {
 commands! {
     enum Command {
         Dispatch: dispatch::Arguments => run_command,
-        ShowTicket: show_ticket::Arguments => run_command,
+        ShowTicket: ticket::ShowTicketArguments => run_show_ticket,
         Follow: follow::Arguments => run_command,
         Open: open::Arguments => run_command,
         Journal: journal::Arguments => run_command,
         Runs: runs::Arguments => run_command,
         Pending: pending::Arguments => run_command,
-        Say: say::Arguments => run_command,
+        Say: ticket::SayArguments => run_say,
         Spend: spend::Arguments => run_command,
         Pools: pools::Arguments => run_command,
         Stop: stop::StopArguments => run_stop,
-        Retry: retry::Arguments => run_command,
+        Retry: ticket::RetryArguments => run_retry,
         Dead: dead::Arguments => run_command,
-        Purge: purge::Arguments => run_command,
+        Purge: ticket::PurgeArguments => run_purge,
         StopAll: stop::StopAllArguments => run_stop_all,
         Diff: decision::DiffArguments => run_diff,
         Decide: decision::DecideArguments => run_decide,

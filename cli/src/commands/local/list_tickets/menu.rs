@@ -11,7 +11,7 @@ use super::{
         INTERRUPTED,
         follow::{choose_exit_code, print_journal},
         print_error, print_result,
-        show_ticket::render_ticket,
+        ticket::render_ticket,
     },
     build_row,
     question::{ask_choice, ask_yes_no},

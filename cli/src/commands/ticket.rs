@@ -1,27 +1,66 @@
-//! `journeyman show-ticket`: the current text of a ticket.
+//! Tickets: `journeyman show-ticket`, `say`, `retry` and `purge`.
 
 use std::process::ExitCode;
 
-use api::types::{ChecksView, PullRequestView, TicketTextView};
+use api::{
+    ApiAction,
+    types::{ChecksView, PullRequestView, TicketTextView},
+};
 use clap::Args;
-use domain::{ChecksConclusion, PullRequestStatus};
+use domain::{ChecksConclusion, PullRequestStatus, RunId, TicketKey};
 
-use super::print_long;
+use super::{
+    confirmation::{ConfirmationOption, DryRun, perform_act},
+    print_long, print_result,
+};
 use crate::{
-    access,
-    args::{PagerOptions, TicketArguments},
+    access, args,
+    args::{ApiArguments, PagerOptions, TicketArguments},
 };
 
 /// Print the current text of a ticket or pull request, and the status of its pull requests
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ShowTicketArguments {
     #[command(flatten)]
     of: TicketArguments,
     #[command(flatten)]
     paging: PagerOptions,
 }
 
-pub(super) async fn run_command(Arguments { of, paging }: Arguments) -> anyhow::Result<ExitCode> {
+/// Comment to the live runs of a ticket: the model reads it before its next turn
+#[derive(Debug, Args)]
+pub(super) struct SayArguments {
+    /// The ticket, or one of its runs
+    #[arg(value_name = "RUN|TICKET", value_parser = parse_run_ticket)]
+    ticket: TicketKey,
+    /// The comment
+    text: String,
+    #[command(flatten)]
+    api: ApiArguments,
+}
+
+/// Retry: a waiting run at once, a quarantined ticket from its current state, a failed job from the start
+#[derive(Debug, Args)]
+pub(super) struct RetryArguments {
+    #[command(flatten)]
+    of: TicketArguments,
+    #[command(flatten)]
+    dry: DryRun,
+}
+
+/// Delete all records of a ticket without live runs (needs an admin's token)
+#[derive(Debug, Args)]
+pub(super) struct PurgeArguments {
+    #[command(flatten)]
+    of: TicketArguments,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    sure: ConfirmationOption,
+}
+
+pub(super) async fn run_show_ticket(asked: ShowTicketArguments) -> anyhow::Result<ExitCode> {
+    let ShowTicketArguments { of, paging } = asked;
     let client = access::build_client(&of.api)?;
     let text = client.ticket_text(&of.ticket).await?;
     let standing = match client.ticket(&of.ticket).await {
@@ -34,6 +73,45 @@ pub(super) async fn run_command(Arguments { of, paging }: Arguments) -> anyhow::
     parts.extend(standing.iter().map(render_pull_request));
     print_long([parts.join("\n\n")], paging);
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn run_say(asked: SayArguments) -> anyhow::Result<ExitCode> {
+    let SayArguments { ticket, text, api } = asked;
+    access::build_client(&api)?.comment(&ticket, &text).await?;
+    print_result(&format!("said to {ticket}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn run_retry(asked: RetryArguments) -> anyhow::Result<ExitCode> {
+    let TicketArguments { ticket, api } = asked.of;
+    let client = access::build_client(&api)?;
+    perform_act(
+        &client,
+        ApiAction::RetryTicket(&ticket),
+        asked.dry,
+        &format!("retry asked for: {ticket}"),
+    )
+    .await
+}
+
+pub(super) async fn run_purge(asked: PurgeArguments) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = asked.sure.refused(asked.dry) {
+        return Ok(refused);
+    }
+    let TicketArguments { ticket, api } = asked.of;
+    let (client, done) = (access::build_client(&api)?, format!("purged: {ticket}"));
+    asked
+        .sure
+        .perform(&client, ApiAction::Purge(&ticket), asked.dry, &done)
+        .await
+}
+
+/// Parses a ticket, or takes the ticket of a run: a comment goes to all runs of the ticket.
+fn parse_run_ticket(text: &str) -> Result<TicketKey, String> {
+    match text.parse::<RunId>() {
+        Ok(run) => Ok(run.ticket().clone()),
+        Err(_) => args::parse_ticket(text),
+    }
 }
 
 /// Pull request with its checks and reviews, as known from webhooks and polls.
@@ -205,5 +283,17 @@ mod tests {
             render_ticket(&text),
             "jira:ENG-1: Fix the cart\nstatus: To Do\nlabels: shop, tax\n\nIt rounds.\n\nAda at 2026-11-24T10:00:00Z:\nHalf up."
         );
+    }
+
+    #[test]
+    fn a_run_stands_for_its_ticket() {
+        for text in ["jira:ENG-12@57", "jira:ENG-12", "ENG-12"] {
+            assert_eq!(
+                parse_run_ticket(text).unwrap().to_string(),
+                "jira:ENG-12",
+                "{text}"
+            );
+        }
+        assert!(parse_run_ticket("nothing").is_err());
     }
 }
