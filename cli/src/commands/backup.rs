@@ -1,4 +1,4 @@
-//! `journeyman backup`: copies all data in NATS.
+//! Copies of all data in NATS: `journeyman backup` and `journeyman restore`.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -10,16 +10,25 @@ use super::{find_settings_file, print_result};
 
 /// Copy all data in NATS into a new folder; services may continue meanwhile
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct BackupArguments {
     #[command(flatten)]
     at: NatsArguments,
     /// The folder to create
     folder: PathBuf,
 }
 
+/// Load a backup into a NATS without streams of Journeyman, while no service runs
+#[derive(Debug, Args)]
+pub(super) struct RestoreArguments {
+    #[command(flatten)]
+    at: NatsArguments,
+    /// The folder that `journeyman backup` created
+    folder: PathBuf,
+}
+
 /// Location of NATS.
 #[derive(Debug, Args)]
-pub(super) struct NatsArguments {
+struct NatsArguments {
     /// Settings file, for its section `nats` [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     settings: Option<PathBuf>,
@@ -33,7 +42,7 @@ struct NatsSection {
 
 impl NatsArguments {
     /// Connects as operator. A NATS with users requires the key of the user `backup`.
-    pub(super) async fn connect(&self) -> anyhow::Result<Queue> {
+    async fn connect(&self) -> anyhow::Result<Queue> {
         // Only the section `nats` is read: an operator who makes backups needs no other setting.
         let file = find_settings_file(self.settings.clone());
         let section: NatsSection = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
@@ -41,15 +50,22 @@ impl NatsArguments {
     }
 }
 
-pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_backup(asked: BackupArguments) -> anyhow::Result<ExitCode> {
     let queue = asked.at.connect().await?;
     queue.back_up(&asked.folder, print_stream_line).await?;
     print_result(&format!("backup {}", asked.folder.display()));
     Ok(ExitCode::SUCCESS)
 }
 
+pub(super) async fn run_restore(asked: RestoreArguments) -> anyhow::Result<ExitCode> {
+    let queue = asked.at.connect().await?;
+    queue.restore(&asked.folder, print_stream_line).await?;
+    print_result(&format!("restored {}", asked.folder.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Prints one line per stream.
-pub(super) fn print_stream_line(kept: &StreamTransfer) {
+fn print_stream_line(kept: &StreamTransfer) {
     let StreamTransfer {
         stream,
         messages,

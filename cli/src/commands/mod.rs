@@ -43,7 +43,6 @@ mod pools;
     expect(dead_code, reason = "only the set-up asks for more than yes or no")
 )]
 mod prompt;
-mod restore;
 mod runs;
 mod service_keys;
 mod spend;
@@ -114,8 +113,8 @@ commands! {
         Approve: decision::ApproveArguments => run_approve,
         Reject: decision::RejectArguments => run_reject,
         Feedback: decision::FeedbackArguments => run_feedback,
-        Backup: backup::Arguments => run_command,
-        Restore: restore::Arguments => run_command,
+        Backup: backup::BackupArguments => run_backup,
+        Restore: backup::RestoreArguments => run_restore,
         Login: login::Arguments => run_command,
         Token: token::Arguments => run_command,
         GrantKey: grant_key::Arguments => run_command,
