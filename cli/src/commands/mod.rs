@@ -20,21 +20,18 @@ macro_rules! commands {
     };
 }
 
+mod api_token;
 mod backup;
 mod certs;
-mod completions;
 mod confirmation;
 mod dead;
 mod decision;
 mod dispatch;
 mod follow;
-mod grant_key;
 mod journal;
 #[cfg(feature = "local")]
 mod local;
-mod login;
-mod man;
-mod nats_users;
+mod manual;
 mod open;
 mod pending;
 mod pools;
@@ -48,7 +45,6 @@ mod service_keys;
 mod spend;
 mod stop;
 mod ticket;
-mod token;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -115,14 +111,14 @@ commands! {
         Feedback: decision::FeedbackArguments => run_feedback,
         Backup: backup::BackupArguments => run_backup,
         Restore: backup::RestoreArguments => run_restore,
-        Login: login::Arguments => run_command,
-        Token: token::Arguments => run_command,
-        GrantKey: grant_key::Arguments => run_command,
-        ServiceKeys: service_keys::Arguments => run_command,
+        Login: api_token::LoginArguments => run_login,
+        Token: api_token::TokenArguments => run_token,
+        GrantKey: service_keys::GrantKeyArguments => run_grant_key,
+        ServiceKeys: service_keys::ServiceKeysArguments => run_service_keys,
         Certs: certs::Arguments => run_command,
-        NatsUsers: nats_users::Arguments => run_command,
-        Completions: completions::Arguments => run_command,
-        Man: man::Arguments => run_command,
+        NatsUsers: service_keys::NatsUsersArguments => run_nats_users,
+        Completions: manual::CompletionsArguments => run_completions,
+        Man: manual::ManArguments => run_man,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `journeyman service-keys`: credentials of services.
+//! Credentials of services: `journeyman grant-key`, `service-keys` and `nats-users`.
 
 use std::process::ExitCode;
 
@@ -7,12 +7,37 @@ use lease::RedisUser;
 use queue::{NatsIdentity, NatsRole};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{nats_users::name_key_variable, print_result};
+use super::print_result;
 use crate::secrets::generate_password;
+
+/// Generate a key pair for grants: the private key for the planner, the public key for executor, reporter and
+/// egress
+#[derive(Debug, Args)]
+pub(super) struct GrantKeyArguments {}
+
+pub(super) async fn run_grant_key(_: GrantKeyArguments) -> anyhow::Result<ExitCode> {
+    let keys = grant::generate_key_pair();
+    print_result(&format!(
+        "# for the planner alone, a secret:\n[planner]\ngrant_key_id = \"{}\"",
+        keys.id
+    ));
+    print_result(&format!("grant_key = \"{}\"\n", keys.private_key.expose_secret()));
+    print_result(&format!(
+        "# for executor, reporter and egress, public:\n[executor.grant_keys]\n{} = \"{}\"",
+        keys.id, keys.public_key
+    ));
+    for section in ["reporter", "egress"] {
+        print_result(&format!(
+            "[{section}.grant_keys]\n{} = \"{}\"",
+            keys.id, keys.public_key
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
 
 /// Generate the keys and the passwords with which services authenticate to NATS and Redis
 #[derive(Debug, Args)]
-pub(super) struct Arguments {}
+pub(super) struct ServiceKeysArguments {}
 
 /// Credentials of one service for NATS and Redis.
 pub(super) struct ServiceKeys {
@@ -59,7 +84,7 @@ impl NewKeys {
 }
 
 /// Prints the entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys for the server.
-pub(super) async fn run_command(_: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_service_keys(_: ServiceKeysArguments) -> anyhow::Result<ExitCode> {
     let keys = NewKeys::generate();
     for service in &keys.services {
         let (holder, seed) = (name_key_holder(service.role), service.nkey_seed.expose_secret());
@@ -85,5 +110,48 @@ fn name_key_holder(role: NatsRole) -> String {
     match role {
         NatsRole::Backup => "for `journeyman backup` and `journeyman restore`, in no service".to_owned(),
         NatsRole::Ingest | NatsRole::Planner | NatsRole::Reporter => format!("{}-secrets", role.name()),
+    }
+}
+
+/// Print the users of NATS with their permissions, in the form of k8s/base/settings/nats-users.conf
+#[derive(Debug, Args)]
+pub(super) struct NatsUsersArguments {}
+
+/// Prints the content of `k8s/base/settings/nats-users.conf`.
+pub(super) async fn run_nats_users(_: NatsUsersArguments) -> anyhow::Result<ExitCode> {
+    print_result(render_cluster_users().trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render_cluster_users() -> String {
+    let variables = NatsRole::ALL.map(|role| (role, format!("${}", name_key_variable(role))));
+    let users = variables.each_ref().map(|(role, name)| (*role, name.as_str()));
+    format!(
+        "# Rendered from the topology of streams: journeyman nats-users. Public keys come from the environment.\n{}",
+        queue::render_authorization(&users)
+    )
+}
+
+/// Environment variable with the public key of a service.
+fn name_key_variable(role: NatsRole) -> String {
+    format!("NATS_{}", role.name().to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifest_users_match_topology() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../k8s/base/settings/nats-users.conf"
+        );
+        let stored = std::fs::read_to_string(file).unwrap();
+        let wanted = render_cluster_users();
+        assert!(
+            stored == wanted,
+            "k8s/base/settings/nats-users.conf differs: write the output of `journeyman nats-users` there"
+        );
     }
 }
