@@ -1,4 +1,4 @@
-//! `journeyman follow`, and the same for other commands.
+//! Journal of a run, live or up to now: `journeyman follow`, `journeyman journal`, and the same for other commands.
 
 use std::process::ExitCode;
 
@@ -8,17 +8,17 @@ use clap::Args;
 use domain::{Fact, JournalEntry, RunId, StopReason, TicketKey, Timestamp, WaitCondition};
 use futures::TryStreamExt;
 
-use super::{EXIT_ARGUMENTS, EXIT_PERSON, print_error, print_json, print_result};
+use super::{EXIT_ARGUMENTS, EXIT_PERSON, print_error, print_json, print_long, print_result};
 use crate::{
     access,
-    args::{ApiArguments, OutputFormat, RunOrTicket, parse_run_or_ticket},
+    args::{ApiArguments, OutputFormat, PagerOptions, RunOrTicket, parse_run_or_ticket},
     output_lines::OutputLines,
     timeline,
 };
 
 /// Show a run live until its end, with the output of its tools; the exit code shows whether it completed
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct FollowArguments {
     /// The run, or a ticket for its newest run
     #[arg(value_name = "RUN|TICKET", value_parser = parse_run_or_ticket)]
     of: RunOrTicket,
@@ -32,9 +32,29 @@ pub(super) struct Arguments {
     api: ApiArguments,
 }
 
+/// Print a run's journal
+#[derive(Debug, Args)]
+pub(super) struct JournalArguments {
+    /// The run: jira:ENG-12@57
+    run: RunId,
+    /// Output format: text, one JSON array, or one JSON object per line
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: OutputFormat,
+    /// Same as -o jsonl
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Keep printing until the run is finished
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    paging: PagerOptions,
+    #[command(flatten)]
+    api: ApiArguments,
+}
+
 /// End of following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FollowLimit {
+enum FollowLimit {
     /// End of the run, independent of waits for people.
     End,
     /// End of the run, or a wait for a person.
@@ -50,8 +70,8 @@ pub(super) enum FollowOutcome {
     Waits(WaitCondition),
 }
 
-pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { of, output, api, .. } = asked;
+pub(super) async fn run_follow(asked: FollowArguments) -> anyhow::Result<ExitCode> {
+    let FollowArguments { of, output, api, .. } = asked;
     if output == OutputFormat::Json {
         print_error("journeyman: -o json has to wait for an end: use -o jsonl");
         return Ok(ExitCode::from(EXIT_ARGUMENTS));
@@ -73,6 +93,35 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     ))
 }
 
+pub(super) async fn run_journal(asked: JournalArguments) -> anyhow::Result<ExitCode> {
+    let output = match asked.json {
+        true => OutputFormat::Jsonl,
+        false => asked.output,
+    };
+    if asked.follow && output == OutputFormat::Json {
+        print_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");
+        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+    }
+    let client = access::build_client(&asked.api)?;
+    if asked.follow {
+        print_live_run(&client, &asked.run, output, FollowLimit::End).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let journal = client.journal(&asked.run).await?;
+    match output {
+        OutputFormat::Json => print_json(&journal)?,
+        OutputFormat::Jsonl => journal.iter().try_for_each(print_json)?,
+        OutputFormat::Text => {
+            let start = journal.first().map(|entry| entry.at).unwrap_or_default();
+            let lines = journal
+                .iter()
+                .filter_map(|entry| timeline::render_entry_line(entry, start));
+            print_long(lines, asked.paging);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Newest run of a ticket.
 async fn find_newest_run(client: &Client, ticket: &TicketKey) -> anyhow::Result<RunId> {
     let query = RunsQuery {
@@ -86,7 +135,7 @@ async fn find_newest_run(client: &Client, ticket: &TicketKey) -> anyhow::Result<
 }
 
 /// Prints a run live: its journal and, in text format, the output of its tools.
-pub(super) async fn print_live_run(
+async fn print_live_run(
     client: &Client,
     run: &RunId,
     output: OutputFormat,
@@ -139,7 +188,7 @@ async fn find_follow_end(
 }
 
 /// Prints one entry of a journal.
-pub(super) fn print_entry(
+fn print_entry(
     entry: &JournalEntry,
     output: OutputFormat,
     start: &mut Option<Timestamp>,

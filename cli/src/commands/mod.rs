@@ -28,12 +28,10 @@ mod dead;
 mod decision;
 mod dispatch;
 mod follow;
-mod journal;
 #[cfg(feature = "local")]
 mod local;
 mod manual;
 mod open;
-mod pending;
 mod pools;
 #[cfg_attr(
     not(feature = "local"),
@@ -91,11 +89,11 @@ commands! {
     enum Command {
         Dispatch: dispatch::Arguments => run_command,
         ShowTicket: ticket::ShowTicketArguments => run_show_ticket,
-        Follow: follow::Arguments => run_command,
+        Follow: follow::FollowArguments => run_follow,
         Open: open::Arguments => run_command,
-        Journal: journal::Arguments => run_command,
-        Runs: runs::Arguments => run_command,
-        Pending: pending::Arguments => run_command,
+        Journal: follow::JournalArguments => run_journal,
+        Runs: runs::RunsArguments => list_runs,
+        Pending: runs::PendingArguments => list_pending,
         Say: ticket::SayArguments => run_say,
         Spend: spend::Arguments => run_command,
         Pools: pools::Arguments => run_command,
