@@ -64,9 +64,10 @@ pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode>
 #[derive(Debug, Args)]
 pub(super) struct TokenArguments {
     /// Name of the bearer
+    #[arg(value_parser = parse_bearer_name)]
     name: String,
     /// viewer, operator or admin
-    #[arg(long, default_value = "viewer")]
+    #[arg(long, default_value = "viewer", value_parser = parse_role)]
     role: String,
     /// Only the issues, pull requests and discussions of this repository; may be repeated
     #[arg(long = "repository", value_name = "OWNER/NAME")]
@@ -76,18 +77,23 @@ pub(super) struct TokenArguments {
     projects: Vec<String>,
 }
 
+fn parse_bearer_name(text: &str) -> Result<String, String> {
+    let is_legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    match !text.is_empty() && text.bytes().all(is_legal) {
+        true => Ok(text.to_owned()),
+        false => Err("must be lower-case letters and digits".to_owned()),
+    }
+}
+
+fn parse_role(text: &str) -> Result<String, String> {
+    match ["viewer", "operator", "admin"].contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err("must be viewer, operator or admin".to_owned()),
+    }
+}
+
 pub(super) async fn run_token(asked: TokenArguments) -> anyhow::Result<ExitCode> {
     let TokenArguments { name, role, .. } = &asked;
-    let is_name = !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    if !is_name {
-        bail!("the name must be lower-case letters and digits");
-    }
-    if !["viewer", "operator", "admin"].contains(&role.as_str()) {
-        bail!("the role must be viewer, operator or admin");
-    }
     let (token, sha256) = generate_token();
     print_result(&format!(
         "# for its bearer, shown once:\n{}\n",

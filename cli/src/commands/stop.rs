@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use api::{ApiAction, types::StopAllView};
 use clap::{Args, ValueEnum};
-use domain::RunId;
 
 use super::{
     confirmation::{ConfirmationOption, DryRun, perform_act, print_effects},
@@ -12,20 +11,35 @@ use super::{
 };
 use crate::{
     access,
-    args::{self, ApiArguments},
+    args::{ApiArguments, RunOrTicket, parse_run_or_ticket},
 };
 
 /// Stop a run, or every live run of a ticket
 #[derive(Debug, Args)]
 pub(super) struct StopArguments {
     /// jira:ENG-12@57 for one run, jira:ENG-12 or ENG-12 for all of the ticket
-    target: String,
+    #[arg(value_parser = parse_target)]
+    target: StopTarget,
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
     sure: ConfirmationOption,
     #[command(flatten)]
     api: ApiArguments,
+}
+
+/// Run or ticket to stop, and its text on the command line.
+#[derive(Clone, Debug)]
+struct StopTarget {
+    of: RunOrTicket,
+    text: String,
+}
+
+fn parse_target(text: &str) -> Result<StopTarget, String> {
+    Ok(StopTarget {
+        of: parse_run_or_ticket(text)?,
+        text: text.to_owned(),
+    })
 }
 
 /// Stops the target. A named run needs no confirmation; the live runs of a ticket may be more than
@@ -37,11 +51,13 @@ pub(super) async fn run_stop(asked: StopArguments) -> anyhow::Result<ExitCode> {
         sure,
         api,
     } = asked;
-    let done = format!("stop asked for: {target}");
-    if let Ok(run) = target.parse::<RunId>() {
-        return perform_act(&access::build_client(&api)?, ApiAction::StopRun(&run), dry, &done).await;
-    }
-    let ticket = args::parse_ticket(&target).map_err(anyhow::Error::msg)?;
+    let done = format!("stop asked for: {}", target.text);
+    let ticket = match target.of {
+        RunOrTicket::Run(run) => {
+            return perform_act(&access::build_client(&api)?, ApiAction::StopRun(&run), dry, &done).await;
+        }
+        RunOrTicket::Ticket(ticket) => ticket,
+    };
     if let Some(refused) = sure.refused(dry) {
         return Ok(refused);
     }

@@ -60,6 +60,20 @@ fn client_ignores_foreign_variable_without_utf8() {
 }
 
 #[test]
+fn invalid_argument_ends_with_its_exit_code() {
+    for arguments in [
+        &["stop", "nothing"][..],
+        &["token", "Ada"],
+        &["token", "ada", "--role", "guest"],
+    ] {
+        let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
+        let ran = command.args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn command_ends_silently_when_reader_closes() {
     for arguments in [
         &["token", "ada", "--role", "viewer"][..],
