@@ -12,7 +12,6 @@ mod pr;
 mod process_ticket;
 mod progress;
 mod repo;
-mod serve;
 mod setup;
 mod r#try;
 mod up;
@@ -37,8 +36,8 @@ commands! {
     pub(super) enum Command {
         Setup: setup::Arguments => run_command,
         Repo: repo::Arguments => run_command,
-        Up: up::Arguments => run_command,
-        Serve: serve::Arguments => run_command,
+        Up: up::UpArguments => run_up,
+        Serve: up::ServeArguments => run_serve,
         Console: console::Arguments => run_command,
         Watch: watch::Arguments => run_command,
         Try: r#try::Arguments => run_command,

@@ -1,6 +1,10 @@
-//! `journeyman up`: all services in one process.
+//! All services in one process: `journeyman up`, and `journeyman serve` with typical server options on the command line.
 
-use std::process::ExitCode;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::Args;
 use secrecy::ExposeSecret;
@@ -14,17 +18,51 @@ use crate::{
 
 /// Start NATS, Redis and all five services on this machine; data under .journeyman/
 #[derive(Debug, Args)]
-pub(in crate::commands) struct Arguments {
+pub(in crate::commands) struct UpArguments {
     #[command(flatten)]
     settings: SettingsArguments,
 }
 
-pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+/// Same as `up`, with the port and the folder of rules on the command line
+#[derive(Debug, Clone, Args)]
+pub(in crate::commands) struct ServeArguments {
+    /// Port for webhooks and the API, at the address of `ingest.listen` [default: that of the settings, else 7401]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Folder with one rules file per repository [default: that of the settings]
+    #[arg(long, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SettingsArguments,
+}
+
+pub(super) async fn run_up(asked: UpArguments) -> anyhow::Result<ExitCode> {
     start_everything(asked.settings, Vec::new()).await
 }
 
+pub(super) async fn run_serve(asked: ServeArguments) -> anyhow::Result<ExitCode> {
+    let mut more = Vec::new();
+    if let Some(port) = asked.port {
+        // The option replaces the port alone, so the configured address is kept.
+        let file = find_settings_file(asked.settings.settings.clone());
+        let known: IngestListenSection =
+            bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+        let address = known
+            .ingest
+            .listen
+            .map_or(Ipv4Addr::LOCALHOST.into(), |listen| listen.ip());
+        let listen = SocketAddr::new(address, port);
+        more.push(("JOURNEYMAN__INGEST__LISTEN".to_owned(), listen.to_string()));
+    }
+    if let Some(folder) = &asked.config_dir {
+        anyhow::ensure!(folder.is_dir(), "--config-dir {} is no folder", folder.display());
+        more.push(("JOURNEYMAN__RULES__DIR".to_owned(), folder.display().to_string()));
+    }
+    start_everything(asked.settings, more).await
+}
+
 /// Starts everything with additional settings from the command line.
-pub(super) async fn start_everything(
+async fn start_everything(
     settings: SettingsArguments,
     more: Vec<(String, String)>,
 ) -> anyhow::Result<ExitCode> {
@@ -82,6 +120,19 @@ pub(super) async fn start_everything(
         Some(ended) => ended.map(|()| ExitCode::SUCCESS),
         None => Ok(ExitCode::from(130)),
     }
+}
+
+/// Configured address of ingest.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct IngestListenSection {
+    ingest: ListenAddress,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct ListenAddress {
+    listen: Option<SocketAddr>,
 }
 
 /// Subset of the settings for the messages at the start.

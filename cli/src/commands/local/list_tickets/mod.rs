@@ -1,7 +1,6 @@
 //! `journeyman list-tickets`: list of tickets, or interactive choice.
 
 mod menu;
-mod question;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
