@@ -13,7 +13,6 @@ mod process_ticket;
 mod progress;
 mod repo;
 mod setup;
-mod r#try;
 mod up;
 mod watch;
 
@@ -40,7 +39,7 @@ commands! {
         Serve: up::ServeArguments => run_serve,
         Console: console::Arguments => run_command,
         Watch: watch::Arguments => run_command,
-        Try: r#try::Arguments => run_command,
+        Try: folder::TryArguments => run_try,
         Eval: eval::Arguments => run_command,
         ProcessTicket: process_ticket::Arguments => run_command,
         ListTickets: list_tickets::Arguments => run_command,

@@ -1,11 +1,9 @@
-//! Work on a local folder, for `try` and `process-ticket --repository`: from a text to a branch and a patch.
+//! Work on a local folder, `journeyman try` and `process-ticket --repository`: from a text to a branch and a patch.
 
-mod arguments;
 mod environment;
 mod interactive_run;
 mod model;
 mod result;
-mod setup_advice;
 mod state;
 
 use std::{
@@ -15,11 +13,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use api::{Client, types::TextBody};
+use clap::Args;
 use domain::{StopReason, cause::format_error_chain};
 use git::{FolderHead, FolderRepository};
 
 pub(super) use self::{
-    arguments::InFolder,
     environment::FolderEnvironment,
     model::{
         ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
@@ -27,6 +25,49 @@ pub(super) use self::{
 };
 use super::{EXIT_PERSON, print_error, print_result};
 use crate::local::LocalServices;
+
+/// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
+#[derive(Debug, Args)]
+pub(in crate::commands) struct TryArguments {
+    /// The task: one line, and more lines with details
+    text: String,
+    #[command(flatten)]
+    asked: InFolder,
+}
+
+/// Options for the work on one ticket.
+#[derive(Debug, Clone, Args)]
+pub(super) struct InFolder {
+    /// A folder with a git repository: the change becomes a branch in it and a patch, the files in it stay unchanged [`try`:
+    /// the current folder]
+    #[arg(long, value_name = "DIR")]
+    pub(super) repository: Option<PathBuf>,
+    /// The repository's rules file; optional for a folder, and without `repo:`
+    #[arg(long = "config", value_name = "FILE")]
+    pub(super) rules: Option<PathBuf>,
+    /// Settings file; for a ticket of a folder only its model and limits count [for Jira: journeyman.toml, when it exists]
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    pub(super) settings: Option<PathBuf>,
+    /// Folder for data [for Jira: .journeyman; for a folder: below ~/.local/state/journeyman]
+    #[arg(long, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// The model, by its provider's name for it
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<String>,
+    /// In a folder: check the branch out at the end; refused while there are uncommitted changes
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) accept: bool,
+    /// Write nothing: in a folder print the text and the change, for a ticket the job that would start
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+pub(super) async fn run_try(asked: TryArguments) -> anyhow::Result<ExitCode> {
+    work_in_folder(parse_ticket_text(&asked.text)?, asked.asked).await
+}
 
 /// Ticket from a text: its first line without heading marks becomes the summary, the rest the description.
 pub(super) fn parse_ticket_text(text: &str) -> anyhow::Result<TextBody> {
@@ -80,7 +121,7 @@ pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow:
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
     result::print_run_result(&attended, asked.dry_run)?;
-    for line in setup_advice::render_setup_advice(&attended.checks) {
+    for line in result::render_setup_advice(&attended.checks) {
         print_result(&line);
     }
     if asked.accept {
