@@ -5,7 +5,6 @@ mod console;
 mod doctor;
 mod eval;
 mod folder;
-mod jira_group;
 mod list_tickets;
 mod one_shot;
 mod pr;

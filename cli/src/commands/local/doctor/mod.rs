@@ -3,9 +3,7 @@
 mod accounts;
 mod certificates;
 mod clock;
-mod github_projects;
 mod instances;
-mod model;
 mod remedy;
 mod repositories;
 mod requesters;
@@ -29,6 +27,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use accounts::ProjectRequirements;
 use remedy::Remedy;
+pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
 
 use super::{find_settings_file, print_result};
 use crate::{args::SettingsArguments, local};
@@ -49,6 +48,8 @@ const DOCTOR: &str = "ingest";
 const OWN_PROGRAMS: [&str; 3] = ["launcher", "parser", "inspector"];
 // A silent server must not hold up the other checks.
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
+// Time limit of the model with retries, for a provider that asks for a pause or answers slowly.
+const MODEL_LIMIT: Duration = Duration::from_secs(30);
 // Time for which a record of a newer release is reported. Services meet such records repeatedly until they
 // are handled.
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
@@ -153,8 +154,8 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         accounts::check_default_accounts(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
         repositories::check_repositories(&mut findings, &sections, &instances).await;
-        github_projects::check_github_projects(&mut findings, &sections, &instances).await;
-        Box::pin(model::check_model(&mut findings, file, &environment)).await;
+        repositories::check_github_projects(&mut findings, &sections, &instances).await;
+        Box::pin(check_model(&mut findings, file, &environment)).await;
     } else {
         let asked =
             "NATS, Redis, clocks, accounts, repositories, the model and pools are not asked: --offline";
@@ -390,6 +391,29 @@ fn check_rules(
         (rules.jira.instance.clone(), project)
     });
     RulesProjects(named.collect())
+}
+
+/// Sends one short question to the model.
+async fn check_model(findings: &mut DoctorReport, file: Option<&Path>, environment: &[(String, String)]) {
+    let loaded = settings::load_settings::<planner::Config>(file, environment.iter().cloned());
+    let finding = match loaded.and_then(|config| config.check().map(|()| config.model)) {
+        // The check of the planner's settings reports their problems.
+        Err(_) => {
+            DoctorFinding::Skipped("not asked: the settings of the planner are not complete".to_owned())
+        }
+        Ok(model) => match tokio::time::timeout(MODEL_LIMIT, planner::try_configured_model(&model)).await {
+            Ok(Ok(tried)) => DoctorFinding::Ok(format!(
+                "{} at {} answers to {}",
+                tried.model, tried.host, tried.credential
+            )),
+            Ok(Err(problem)) => DoctorFinding::Failed(problem, Remedy::SetUpModel),
+            Err(_) => DoctorFinding::Failed(
+                format!("{} gave no answer within {} s", model.name, MODEL_LIMIT.as_secs()),
+                Remedy::SetUpModel,
+            ),
+        },
+    };
+    findings.add("model", finding);
 }
 
 async fn check_pools(findings: &mut DoctorReport, file: Option<&Path>) {

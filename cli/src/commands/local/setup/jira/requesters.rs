@@ -8,7 +8,7 @@ use super::{KnownSettings, print_result, prompt};
 use crate::{
     account_settings,
     commands::local::{
-        jira_group::{EVERYBODY, GroupState, inspect_group, list_groups},
+        doctor::{EVERYBODY, GroupState, inspect_group, list_groups},
         setup::store::SetupStore,
     },
 };
