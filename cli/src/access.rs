@@ -10,7 +10,10 @@ use api::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{args, file_replacement::replace_file, user_folders};
+use crate::{
+    args,
+    user_files::{self, replace_file},
+};
 
 /// File of `journeyman up` with its address and token, in its data folder.
 const ACCESS_FILE: &str = "api.json";
@@ -67,7 +70,7 @@ impl SavedLogins {
     /// When the user has no folder for configuration.
     pub(crate) fn read() -> anyhow::Result<Self> {
         let path =
-            user_folders::find_config_folder().context("HOME is not set: there is no place for logins")?;
+            user_files::find_config_folder().context("HOME is not set: there is no place for logins")?;
         let path = path.join(LOGINS_FILE);
         // A missing or broken file counts as no login. The next login replaces it.
         let known = read_json(&path).unwrap_or_default();

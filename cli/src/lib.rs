@@ -14,15 +14,11 @@ mod commands;
 pub mod credentials;
 #[cfg(feature = "local")]
 mod derived_settings;
-mod file_replacement;
-#[cfg(feature = "local")]
-mod hidden_paths;
 #[cfg(feature = "local")]
 pub mod local;
-mod output_lines;
 mod pager;
 pub mod secrets;
 pub mod timeline;
-mod user_folders;
+mod user_files;
 
 pub use commands::{Arguments, run_command_line};

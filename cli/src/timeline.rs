@@ -1,12 +1,17 @@
-//! Journal of a run as terminal lines: elapsed time, actor, event.
+//! Journal of a run as terminal lines (elapsed time, actor, event), and the output of its tools between them.
 
 use api::view::{EntryView, Tone};
-use domain::{ChangePlan, JournalEntry, Timestamp, text::escape_hidden};
+use domain::{
+    ChangePlan, JournalEntry, Timestamp,
+    text::{escape_hidden, remove_hidden},
+};
 
 pub use api::view::format_dollars;
 
 // Longest text of the last column, in characters.
 const WIDTH: usize = 110;
+// Longest line of output, in characters.
+const OUTPUT_WIDTH: usize = 200;
 
 /// Line of an entry, without a line feed: `  1234 ms  executor  ok: 3 passed`. `None` for entries that are of no
 /// interest to people.
@@ -46,6 +51,43 @@ fn shorten_text(text: &str) -> String {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,
     }
+}
+
+/// Output of tools in chunks, split into lines.
+#[derive(Default)]
+pub(crate) struct OutputLines {
+    begun: String,
+}
+
+impl OutputLines {
+    /// Adds a chunk and returns the lines that it completes.
+    pub(crate) fn push(&mut self, piece: &str) -> Vec<String> {
+        // A progress bar rewrites its line with carriage returns. Each state becomes a line.
+        self.begun
+            .push_str(&piece.replace("\r\n", "\n").replace('\r', "\n"));
+        // A chunk may end within a line. The rest waits for the next chunk.
+        let Some(end) = self.begun.rfind('\n') else {
+            return Vec::new();
+        };
+        let rest = self.begun.split_off(end + 1);
+        let ended = std::mem::replace(&mut self.begun, rest);
+        ended.lines().filter_map(clean_line).collect()
+    }
+
+    /// Returns the incomplete last line.
+    pub(crate) fn end(&mut self) -> Option<String> {
+        clean_line(&std::mem::take(&mut self.begun))
+    }
+}
+
+/// Line without characters that control the terminal; `None` for an empty one.
+fn clean_line(line: &str) -> Option<String> {
+    let line: String = remove_hidden(line)
+        .trim_end()
+        .chars()
+        .take(OUTPUT_WIDTH)
+        .collect();
+    (!line.is_empty()).then(|| format!("{:>12}| {line}", ""))
 }
 
 #[cfg(test)]
@@ -92,5 +134,21 @@ mod tests {
         let line = render_entry_line(&build_entry(Fact::StopRequested { by }), Timestamp::default()).unwrap();
         assert!(!line.chars().any(domain::text::is_hidden), "{line:?}");
         assert!(line.ends_with('…') && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn pieces_become_lines_without_control_characters() {
+        let mut lines = OutputLines::default();
+        assert_eq!(lines.push("one\ntw"), ["            | one"]);
+        assert_eq!(
+            lines.push("o\u{1b}]0;title\u{7}\r\n10%\r20%"),
+            ["            | two]0;title", "            | 10%"]
+        );
+        assert_eq!(lines.end().unwrap(), "            | 20%");
+        assert_eq!(lines.end(), None);
+        assert_eq!(
+            lines.push(&format!("{}\n", "x".repeat(5000)))[0].len(),
+            OUTPUT_WIDTH + 14
+        );
     }
 }

@@ -12,8 +12,7 @@ use super::{EXIT_ARGUMENTS, EXIT_PERSON, print_error, print_json, print_long, pr
 use crate::{
     access,
     args::{ApiArguments, OutputFormat, PagerOptions, RunOrTicket, parse_run_or_ticket},
-    output_lines::OutputLines,
-    timeline,
+    timeline::{self, OutputLines},
 };
 
 /// Show a run live until its end, with the output of its tools; the exit code shows whether it completed

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use certs::{AUTHORITY, CERTIFICATE, CertificateAuthority, CertificateSubject, KEY};
 use domain::Timestamp;
 
-use crate::file_replacement::replace_file;
+use crate::user_files::replace_file;
 
 // Validity of an authority: ten years, because a new authority must be distributed to every peer that trusts it.
 const AUTHORITY_DAYS: u32 = 3650;

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use domain::{InstanceName, TicketKey};
 use ring::digest::{SHA256, digest};
 
-use crate::user_folders;
+use crate::user_files;
 
 // Length of the digest that distinguishes folders with the same name, in bytes.
 const DIGEST: usize = 4;
@@ -32,7 +32,7 @@ impl FolderState {
         let name = build_folder_name(path);
         let base = match chosen {
             Some(chosen) => std::path::absolute(chosen)?,
-            None => user_folders::find_state_folder()?,
+            None => user_files::find_state_folder()?,
         };
         let root = base.join(format!("{name}-{}", short_digest(path)));
         if root.starts_with(path) {

@@ -16,7 +16,7 @@ use super::{
     KnownSettings, print_result,
     store::SetupStore,
 };
-use crate::{file_replacement::replace_file, secrets::generate_token};
+use crate::{secrets::generate_token, user_files::replace_file};
 
 // File of the operator's token among the secrets.
 const OPERATOR: &str = "operator.token";

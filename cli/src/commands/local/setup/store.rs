@@ -13,7 +13,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::{
     account_settings::{AccountSetting, SettingValue},
-    file_replacement::replace_file,
+    user_files::replace_file,
 };
 
 // Folder of secrets in the data folder.

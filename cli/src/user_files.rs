@@ -1,9 +1,15 @@
-//! Folders of a user's files, by the XDG Base Directory Specification.
+//! Files of the user: their folders by the XDG Base Directory Specification, and atomic replacement.
 
-use std::path::PathBuf;
+use std::{
+    fs::{File, Permissions},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 #[cfg(feature = "local")]
 use anyhow::Context;
+use tempfile::NamedTempFile;
 
 const PRODUCT: &str = "journeyman";
 
@@ -32,4 +38,19 @@ fn find_xdg_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     };
     let folder = set(variable).or_else(|| Some(set("HOME")?.join(below_home)))?;
     Some(folder.join(PRODUCT))
+}
+
+/// Replaces a file in one step, so that a crash leaves the old or the new content.
+pub(crate) fn replace_file(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // A rename is atomic only within one file system, so the temporary file is in the same folder.
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    // Without this sync, a crash after the rename could leave an empty file.
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    // The rename is durable only after a sync of the folder.
+    File::open(folder)?.sync_all()
 }
