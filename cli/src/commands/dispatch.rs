@@ -11,10 +11,10 @@ use api::{
     Client,
     types::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted},
 };
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::PossibleValue};
 use domain::{
-    DiscussionTask, Fact, Job, JournalEntry, OutboundOutcome, OutboundReceipt, RehearsedEffects,
-    RepairResult, RepositoryName, RunId, StopReason, TicketKey, WaitCondition,
+    DiscussionTask, Fact, Job, JobAccess, JobInput, JournalEntry, OutboundOutcome, OutboundReceipt,
+    RehearsedEffects, RepairResult, RepositoryName, RunId, StopReason, TicketKey, WaitCondition,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ use crate::{
 
 /// Request a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = render_after_help())]
 pub(super) struct Arguments {
     /// The kind of work
     #[arg(long, value_enum)]
@@ -38,15 +38,19 @@ pub(super) struct Arguments {
     /// The ticket, pull request or discussion: ENG-12, acme/shop#7, acme/shop/discussions/7, or with its tracker: jira:ENG-12
     #[arg(long, value_parser = parse_ticket, value_name = "KEY")]
     ticket: TicketKey,
-    /// For discuss: the task in the discussion
-    #[arg(long, value_enum)]
+    #[arg(
+        long,
+        value_enum,
+        help = format!("For {}: the task in the discussion", list_jobs_with(JobInput::Task))
+    )]
     task: Option<TaskArgument>,
-    /// File with a JSON object, or - for standard input: `instructions` (implement, `fix_ci`, review), `question` (answer),
-    /// `feedback` (`address_review`), `pr_number`; the rest is read from Jira or GitHub
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", help = render_context_help())]
     context: Option<PathBuf>,
-    /// For implement: another repository than that of the ticket's project
-    #[arg(long, value_name = "OWNER/NAME")]
+    #[arg(
+        long,
+        value_name = "OWNER/NAME",
+        help = format!("For {}: another repository than that of the ticket's project", list_jobs_with(JobInput::Repository))
+    )]
     repository: Option<RepositoryName>,
     /// Start the job once, even when the command is repeated with this key
     #[arg(long, value_name = "KEY")]
@@ -68,51 +72,98 @@ pub(super) struct Arguments {
     api: ApiArguments,
 }
 
-const AFTER_HELP: &str = "Other names of the jobs: issue-iterate (implement), issue-triage (triage), issue-comment and \
-discussion-respond (answer), pr-review (review), pr-response and pr-human-response (address_review).
-mark_ready, finish, back_to_draft, reopen and remind cannot be asked for: they follow from checks, merges, pushes and time.
-
-Examples:
+const EXAMPLES: &str = "Examples:
   journeyman dispatch --job implement --ticket ENG-12
   journeyman dispatch --job fix_ci --ticket acme/shop#7
   journeyman dispatch --job discuss --task plan --ticket acme/shop/discussions/7
   echo '{\"question\": \"Why is tax 5 %?\"}' | journeyman dispatch --job answer --ticket ENG-12 --context -";
 
-/// Job that users can dispatch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum JobArgument {
-    /// Write the change that a ticket requests
-    #[value(alias = "issue-iterate")]
-    Implement,
-    /// Label a ticket
-    #[value(alias = "issue-triage")]
-    Triage,
-    /// Answer a question on a ticket, in a discussion or on our pull request
-    #[value(aliases = ["issue-comment", "discussion-respond"])]
-    Answer,
-    /// Do the --task in a discussion
-    Discuss,
-    /// Same as discuss --task research
-    #[value(name = "discussion-research")]
-    DiscussionResearch,
-    /// Same as discuss --task summarize
-    #[value(name = "discussion-summarize")]
-    DiscussionSummarize,
-    /// Same as discuss --task plan
-    #[value(name = "discussion-plan")]
-    DiscussionPlan,
-    /// Same as discuss --task complete
-    #[value(name = "discussion-complete")]
-    DiscussionComplete,
-    /// Review a pull request of others
-    #[value(alias = "pr-review")]
-    Review,
-    /// Repair the failed checks of our pull request
-    FixCi,
-    /// Make the changes that a review of our pull request requests
-    #[value(aliases = ["pr-response", "pr-human-response"])]
-    AddressReview,
+/// Job that users can dispatch, by one of its names.
+#[derive(Debug, Clone, Copy)]
+struct JobArgument {
+    name: &'static str,
+    /// Names of the job in other dispatchers.
+    aliases: &'static [&'static str],
+    help: &'static str,
+    job: Job,
+    /// Task that the name of the job implies.
+    task: Option<TaskArgument>,
+}
+
+impl JobArgument {
+    // The order of `--help`.
+    const ALL: [Self; 11] = [
+        Self::of(
+            Job::Implement,
+            &["issue-iterate"],
+            "Write the change that a ticket requests",
+        ),
+        Self::of(Job::Triage, &["issue-triage"], "Label a ticket"),
+        Self::of(
+            Job::Answer,
+            &["issue-comment", "discussion-respond"],
+            "Answer a question on a ticket, in a discussion or on our pull request",
+        ),
+        Self::of(Job::Discuss, &[], "Do the --task in a discussion"),
+        Self::of_task(
+            "discussion-research",
+            TaskArgument::Research,
+            "Same as discuss --task research",
+        ),
+        Self::of_task(
+            "discussion-summarize",
+            TaskArgument::Summarize,
+            "Same as discuss --task summarize",
+        ),
+        Self::of_task(
+            "discussion-plan",
+            TaskArgument::Plan,
+            "Same as discuss --task plan",
+        ),
+        Self::of_task(
+            "discussion-complete",
+            TaskArgument::Complete,
+            "Same as discuss --task complete",
+        ),
+        Self::of(Job::Review, &["pr-review"], "Review a pull request of others"),
+        Self::of(Job::FixCi, &[], "Repair the failed checks of our pull request"),
+        Self::of(
+            Job::AddressReview,
+            &["pr-response", "pr-human-response"],
+            "Make the changes that a review of our pull request requests",
+        ),
+    ];
+
+    const fn of(job: Job, aliases: &'static [&'static str], help: &'static str) -> Self {
+        Self {
+            name: job.as_str(),
+            aliases,
+            help,
+            job,
+            task: None,
+        }
+    }
+
+    const fn of_task(name: &'static str, task: TaskArgument, help: &'static str) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            help,
+            job: Job::Discuss,
+            task: Some(task),
+        }
+    }
+}
+
+impl ValueEnum for JobArgument {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let value = PossibleValue::new(self.name).help(self.help);
+        Some(value.aliases(self.aliases.iter().copied()))
+    }
 }
 
 /// Task in a discussion.
@@ -128,41 +179,6 @@ enum TaskArgument {
     Complete,
 }
 
-impl JobArgument {
-    fn job(self) -> Job {
-        match self {
-            Self::Implement => Job::Implement,
-            Self::Triage => Job::Triage,
-            Self::Answer => Job::Answer,
-            Self::Discuss
-            | Self::DiscussionResearch
-            | Self::DiscussionSummarize
-            | Self::DiscussionPlan
-            | Self::DiscussionComplete => Job::Discuss,
-            Self::Review => Job::Review,
-            Self::FixCi => Job::FixCi,
-            Self::AddressReview => Job::AddressReview,
-        }
-    }
-
-    /// Task that the name of the job implies.
-    fn task(self) -> Option<TaskArgument> {
-        match self {
-            Self::DiscussionResearch => Some(TaskArgument::Research),
-            Self::DiscussionSummarize => Some(TaskArgument::Summarize),
-            Self::DiscussionPlan => Some(TaskArgument::Plan),
-            Self::DiscussionComplete => Some(TaskArgument::Complete),
-            Self::Implement
-            | Self::Triage
-            | Self::Answer
-            | Self::Discuss
-            | Self::Review
-            | Self::FixCi
-            | Self::AddressReview => None,
-        }
-    }
-}
-
 impl From<TaskArgument> for DiscussionTask {
     fn from(task: TaskArgument) -> Self {
         match task {
@@ -171,6 +187,54 @@ impl From<TaskArgument> for DiscussionTask {
             TaskArgument::Plan => Self::Plan,
             TaskArgument::Complete => Self::Complete,
         }
+    }
+}
+
+/// Names of the jobs at the end of `--help`, by the list above and the profiles of the jobs.
+fn render_after_help() -> String {
+    let named = JobArgument::ALL
+        .iter()
+        .filter(|argument| !argument.aliases.is_empty());
+    let aliases: Vec<String> = named
+        .map(|argument| format!("{} ({})", join_names(argument.aliases), argument.name))
+        .collect();
+    let of_events = Job::ALL
+        .into_iter()
+        .filter(|job| matches!(job.profile().access, JobAccess::Event));
+    let of_events: Vec<&str> = of_events.map(Job::as_str).collect();
+    format!(
+        "Other names of the jobs: {}.\n{} cannot be asked for: they follow from checks, merges, pushes and time.\n\n{EXAMPLES}",
+        aliases.join(", "),
+        join_names(&of_events)
+    )
+}
+
+/// Fields of the context with the jobs that read them, by the profiles of the jobs.
+fn render_context_help() -> String {
+    let inputs = [JobInput::Instructions, JobInput::Question, JobInput::Feedback];
+    let fields = inputs
+        .into_iter()
+        .filter_map(|input| Some(format!("`{}` ({})", input.text_field()?, list_jobs_with(input))));
+    format!(
+        "File with a JSON object, or - for standard input: {}, `pr_number`; the rest is read from Jira or GitHub",
+        fields.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Names of the jobs whose requests may contain this input.
+fn list_jobs_with(input: JobInput) -> String {
+    let jobs = Job::ALL.into_iter().filter(|job| job.inputs().contains(&input));
+    let names = jobs.map(|job| match job.as_str() {
+        name if name.contains('_') => format!("`{name}`"),
+        name => name.to_owned(),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn join_names(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        names => names.concat(),
     }
 }
 
@@ -196,7 +260,7 @@ struct DispatchResult {
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let wanted = JobBody {
         ticket: asked.ticket.to_string(),
-        job: asked.job.job(),
+        job: asked.job.job,
         repository: asked.repository.as_ref().map(ToString::to_string),
         text: None,
         context: build_context(&asked)?,
@@ -335,7 +399,7 @@ pub(super) fn render_planned_job(planned: &JobPlanned) -> String {
 /// Context of the job: the given object, completed by the task.
 fn build_context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
     let mut context = asked.context.as_deref().map(read_json_object).transpose()?;
-    for task in [asked.job.task(), asked.task].into_iter().flatten() {
+    for task in [asked.job.task, asked.task].into_iter().flatten() {
         let name = DiscussionTask::from(task).as_str();
         let said = context
             .get_or_insert_default()
@@ -406,12 +470,21 @@ mod tests {
         ] {
             let asked = parse_dispatch(name, &[]);
             let context = build_context(&asked).unwrap();
-            let told = context.as_ref().map(|context| context["task"].as_str().unwrap());
-            assert_eq!((asked.job.job(), told), (job, task), "{name}");
+            let given = context.as_ref().map(|context| context["task"].as_str().unwrap());
+            assert_eq!((asked.job.job, given), (job, task), "{name}");
         }
         for name in ["mark_ready", "finish", "remind", "rehearse", "push-to-draft"] {
             let line = ["dispatch", "--ticket", "ENG-1", "--job", name];
             assert!(Line::try_parse_from(line).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_users_alone_are_listed() {
+        for job in Job::ALL {
+            let is_listed = JobArgument::ALL.iter().any(|argument| argument.job == job);
+            let is_for_users = matches!(job.profile().access, JobAccess::Users { .. });
+            assert_eq!(is_listed, is_for_users, "{job}");
         }
     }
 
