@@ -62,6 +62,8 @@ const EXIT_SETTINGS: u8 = 64;
 const EXIT_PERSON: u8 = 3;
 // Exit code without a token, or with one that the API refuses.
 const EXIT_TOKEN: u8 = 4;
+// Exit code after a signal: the one of a shell after Ctrl-C.
+const INTERRUPTED: u8 = 130;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
                           refused one, 64 wrong setting or no --yes, 130 interrupted.";

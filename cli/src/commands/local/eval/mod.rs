@@ -30,11 +30,9 @@ use self::{
     session::EvalSession,
     summary::{EvalFrame, EvalSummary, InvalidInstance},
 };
-use super::{folder, print_error, print_json, print_result};
+use super::{INTERRUPTED, folder, print_error, print_json, print_result};
 use crate::{args::OutputFormat, local};
 
-// Exit code after an interruption.
-const EXIT_INTERRUPTED: u8 = 130;
 // Characters of a digest in a key.
 const DIGEST: usize = 16;
 
@@ -112,7 +110,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         asked.output,
     )?;
     Ok(match shutdown.is_cancelled() {
-        true => ExitCode::from(EXIT_INTERRUPTED),
+        true => ExitCode::from(INTERRUPTED),
         false => ExitCode::SUCCESS,
     })
 }

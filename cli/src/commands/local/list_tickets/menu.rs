@@ -193,7 +193,7 @@ async fn ask_in_thread<T: Send + 'static>(
             let _ = tcsetattr(std::io::stderr(), OptionalActions::Now, &before);
         }
         drop(Term::stderr().show_cursor());
-        std::process::exit(130);
+        std::process::exit(INTERRUPTED.into());
     };
     answer?
         .inspect_err(|_| drop(Term::stderr().show_cursor()))
