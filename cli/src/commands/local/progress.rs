@@ -1,21 +1,15 @@
 //! Progress display at the end of the terminal. Without a terminal on standard error nothing is shown.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 const TICK: Duration = Duration::from_millis(100);
 const SPINNER: &str = "{spinner} {elapsed} {msg}";
 const BAR: &str = "{bar:30} {pos}/{len} {elapsed} {msg}";
 
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-fn lock_display() -> MutexGuard<'static, Option<ProgressBar>> {
-    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Visible progress display, removed on drop. Only one exists at a time.
 pub(super) struct ProgressDisplay(ProgressBar);
@@ -37,7 +31,7 @@ impl ProgressDisplay {
             bar.set_style(style);
         }
         bar.enable_steady_tick(TICK);
-        *lock_display() = Some(bar.clone());
+        *SHOWN.lock() = Some(bar.clone());
         Self(bar)
     }
 
@@ -54,7 +48,7 @@ impl ProgressDisplay {
 
 impl Drop for ProgressDisplay {
     fn drop(&mut self) {
-        *lock_display() = None;
+        *SHOWN.lock() = None;
         self.0.finish_and_clear();
     }
 }
@@ -62,7 +56,7 @@ impl Drop for ProgressDisplay {
 /// Prints above the progress display.
 pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
     // The clone releases the lock before `print` runs, so that a nested print cannot deadlock.
-    let bar = lock_display().clone();
+    let bar = SHOWN.lock().clone();
     match bar {
         Some(bar) => bar.suspend(print),
         None => print(),

@@ -2,13 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use anyhow::Context;
 use domain::{StopReason, cause::format_error_chain};
 use executor::FolderCheckRunner;
 use git::SingleCommitRepository;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -76,13 +77,9 @@ impl EvalSession {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, EvalSessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Results of these runs, and the reason why some have none.
     pub(super) fn end(self, planned: &[EvalRunKey]) -> (Vec<EvalRunRecord>, Option<String>) {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         let mut records = state.store.records;
         // With --resume the folder may also contain results of other instances, models or settings.
         records.retain(|record| planned.contains(&record.key));
@@ -101,7 +98,7 @@ impl EvalSession {
     /// # Errors
     /// When a result cannot be stored.
     pub(super) async fn one(&self, instance: Arc<EvalInstance>, key: EvalRunKey) -> anyhow::Result<()> {
-        if self.state().store.has(&key) || !self.may_begin() {
+        if self.state.lock().store.has(&key) || !self.may_begin() {
             return Ok(());
         }
         let name = format!("{}.{}", key.instance, key.run);
@@ -117,7 +114,7 @@ impl EvalSession {
         let Some(record) = record else { return Ok(()) };
         // One lock covers count, output and record, so that concurrent runs print their numbers in
         // order.
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.over += 1;
         self.progress.step();
         print_error(&format!(
@@ -143,7 +140,7 @@ impl EvalSession {
             return false;
         }
         let Some(most) = self.max_cost else { return true };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let records = &state.store.records;
         let spent: u64 = records.iter().map(|record| record.cost_micros).sum();
         let is_unknown = records.iter().any(|record| record.unpriced > 0);

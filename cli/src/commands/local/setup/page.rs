@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use axum::{
     routing::get,
 };
 use maud::{DOCTYPE, Markup, html};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -59,12 +60,6 @@ struct ShownPage {
     nonce: String,
     /// Expected state of the next code. Each is valid once.
     state: Option<String>,
-}
-
-impl ManifestPageState {
-    fn shown(&self) -> MutexGuard<'_, ShownPage> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ManifestPage {
@@ -123,7 +118,7 @@ impl ManifestPage {
             }
             script nonce=(nonce) { "document.forms[0].submit()" }
         });
-        *self.desk.shown() = ShownPage {
+        *self.desk.shown.lock() = ShownPage {
             html,
             nonce,
             state: Some(state),
@@ -138,7 +133,7 @@ impl ManifestPage {
                 p { a href=(url) target="_blank" rel="noopener" { (title) } }
             }
         });
-        *self.desk.shown() = ShownPage {
+        *self.desk.shown.lock() = ShownPage {
             html,
             ..ShownPage::default()
         };
@@ -146,7 +141,7 @@ impl ManifestPage {
 
     /// HTML of the shown form, as a file for a browser on another machine. It submits when the file is opened.
     pub(super) fn form(&self) -> String {
-        self.desk.shown().html.clone()
+        self.desk.shown.lock().html.clone()
     }
 
     /// Code from a pasted callback address, if the state matches.
@@ -157,7 +152,7 @@ impl ManifestPage {
             pairs.find_map(|(name, value)| (name == wanted).then(|| value.into_owned()))
         };
         let (code, state) = (value("code")?, value("state")?);
-        self.desk.shown().state.take_if(|sent| *sent == state)?;
+        self.desk.shown.lock().state.take_if(|sent| *sent == state)?;
         let (seen, _) = oneshot::channel();
         Some(ReturnedCode { code, seen })
     }
@@ -207,7 +202,7 @@ async fn require_own_host(
 
 async fn show_page(State(desk): State<Arc<ManifestPageState>>) -> Response {
     let (html, nonce) = {
-        let shown = desk.shown();
+        let shown = desk.shown.lock();
         (shown.html.clone(), shown.nonce.clone())
     };
     let mut headers = HeaderMap::new();
@@ -239,7 +234,12 @@ async fn receive_code(
 ) -> Response {
     // Comparison and removal happen under one lock, so that of two simultaneous callbacks only one is
     // accepted.
-    let is_ours = desk.shown().state.take_if(|state| *state == back.state).is_some();
+    let is_ours = desk
+        .shown
+        .lock()
+        .state
+        .take_if(|state| *state == back.state)
+        .is_some();
     if !is_ours {
         let text = "This did not begin here, or was used already. Nothing was changed.";
         return (StatusCode::FORBIDDEN, text).into_response();
@@ -284,7 +284,7 @@ mod tests {
         let returned = page.returned.recv().await.unwrap();
         assert_eq!(returned.code, "c1");
         assert_eq!(again.await.unwrap().status(), 403, "it is good for once");
-        page.desk.shown().html = "next".to_owned();
+        page.desk.shown.lock().html = "next".to_owned();
         returned.seen.send(()).unwrap();
         assert_eq!(good.await.unwrap().unwrap().text().await.unwrap(), "next");
     }
@@ -293,7 +293,7 @@ mod tests {
     async fn pasted_address_is_accepted_once_with_state() {
         let page = ManifestPage::open().await.unwrap();
         page.send("https://github.com/x", &json!({}));
-        let state = page.desk.shown().state.clone().unwrap();
+        let state = page.desk.shown.lock().state.clone().unwrap();
         let address = |state: &str| format!("http://127.0.0.1:9/callback?code=c1&state={state}\n");
         for wrong in ["c1", "http://127.0.0.1:9/callback?code=c1", &address("other")] {
             assert!(page.pasted(wrong).is_none(), "{wrong}");
@@ -308,7 +308,7 @@ mod tests {
         bootstrap::install_tls_provider();
         let page = ManifestPage::open().await.unwrap();
         page.send("https://github.com/x", &json!({}));
-        let state = page.desk.shown().state.clone().unwrap();
+        let state = page.desk.shown.lock().state.clone().unwrap();
         for path in [
             "/",
             "/callback",
