@@ -1,13 +1,11 @@
 //! Sealed state of logins in progress. The browser keeps it, encrypted and authenticated, so logins that strangers
 //! begin use no memory of the console.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::VecDeque;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::Timestamp;
+use parking_lot::Mutex;
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     error::Unspecified,
@@ -95,7 +93,7 @@ impl LoginSeal {
     }
 
     fn use_up(&self, id: String) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         if used.contains(&id) {
             return false;
         }
@@ -157,7 +155,7 @@ mod tests {
         for _ in 0..5_000 {
             seal.seal("/", build_timestamp(100)).expect("sealed");
         }
-        assert!(seal.used.lock().expect("lock").is_empty());
+        assert!(seal.used.lock().is_empty());
         assert!(seal.open_once::<String>(&ours, build_timestamp(1)).is_some());
     }
 }

@@ -1,12 +1,9 @@
 //! Sessions of logged-in persons. The browser has a random id; the token stays in the memory of this process.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use api::Client;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::person_role::PersonStanding;
@@ -104,9 +101,7 @@ impl<T> ExpiringTable<T> {
     }
 
     fn with<A>(&self, act: impl FnOnce(&mut HashMap<String, ExpiringValue<T>>) -> A) -> A {
-        // Each access leaves the table whole, so a panic of one request must not end the sessions of all
-        // people.
-        act(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.open.lock())
     }
 }
 

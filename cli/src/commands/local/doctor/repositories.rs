@@ -151,6 +151,7 @@ async fn inspect_project(settings: &github::Settings, rules: &RepositoryRules) -
     };
     let writer = GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
     let found = writer
+        .projects()
         .project(&repository, &wanted.owner, wanted.number)
         .await
         .map_err(|error| format_error_chain(&error))?;
