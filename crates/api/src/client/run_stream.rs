@@ -1,4 +1,4 @@
-//! Live stream of a run. The client reconnects after a broken connection and continues after the last
+//! Live streams of journals. The stream of one run reconnects after a broken connection and continues after the last
 //! received entry.
 
 use std::{pin::Pin, time::Duration};
@@ -7,6 +7,7 @@ use domain::{Fact, JournalEntry, LiveOutput, RunId, address::percent_encode};
 use eventsource_stream::{Event, EventStreamError, Eventsource};
 use futures::{Stream, TryStreamExt, stream};
 use reqwest::Method;
+use serde::Deserialize;
 
 use super::{Client, parse_event_data, refuse_problem};
 use crate::Error;
@@ -23,6 +24,15 @@ const PAUSES: [Duration; 8] = [
     Duration::from_secs(8),
 ];
 
+/// A new entry in the journal of any run.
+#[derive(Debug, Deserialize)]
+pub struct RunJournalEntry {
+    /// Id of the run.
+    pub run: RunId,
+    /// The new entry.
+    pub entry: JournalEntry,
+}
+
 /// Event of a run while a client follows it.
 #[derive(Debug)]
 pub enum RunEvent {
@@ -33,6 +43,20 @@ pub enum RunEvent {
 }
 
 impl Client {
+    /// Streams the new entries of every run.
+    ///
+    /// # Errors
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost.
+    pub async fn events(&self) -> Result<impl Stream<Item = Result<RunJournalEntry, Error>> + use<>, Error> {
+        // No time limit, because the stream has no end. No reconnect either: its events carry no id after which
+        // another stream could continue.
+        let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
+        let events = refuse_problem(answer).await?.bytes_stream().eventsource();
+        Ok(events
+            .map_err(Error::Events)
+            .and_then(async |event| parse_event_data(&event.data)))
+    }
+
     /// Streams a run's journal live, from its first entry to the end of the run.
     ///
     /// # Errors

@@ -1,14 +1,20 @@
-//! Calls that change runs, tickets and dead letters, with a dry run for each of them.
+//! Calls that change something: jobs, pull requests, and actions on runs, tickets and dead letters, each with a dry run.
 
-use domain::{DecisionVerdict, RunId, TicketKey, address::percent_encode};
-use reqwest::Method;
+use domain::{DecisionVerdict, Job, RunId, TicketKey, address::percent_encode};
+use reqwest::{Method, StatusCode};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{CALL_LIMIT, Client, refuse_problem};
 use crate::{
     Error,
-    types::{StopAllView, Would},
+    types::{
+        JobAccepted, JobBody, JobPlanned, JobStarted, PullRequestCallView, StopAllView, TextBody, Would,
+    },
 };
+
+const JOBS: &str = "/v1/jobs";
+const PULL_REQUESTS: &str = "/v1/pull-requests";
 
 /// A call that changes stored data.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +74,15 @@ impl ApiAction<'_> {
         };
         (method, path, None)
     }
+}
+
+/// Immediate answer to a request for a pull request.
+#[derive(Debug)]
+pub enum PullRequestSubmission {
+    /// The reporter will carry out the request.
+    Taken(PullRequestCallView),
+    /// The request is invalid. The answer lists the problems.
+    Refused(Value),
 }
 
 impl Client {
@@ -166,5 +181,121 @@ impl Client {
             feedback,
         };
         self.act(decision).await
+    }
+
+    /// Requests a job on a ticket.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> Result<JobAccepted, Error> {
+        self.dispatch_with(&build_job_body(ticket, job), None).await
+    }
+
+    /// Requests work on a folder ticket with this text.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> Result<JobAccepted, Error> {
+        let body = JobBody {
+            text: Some(text.clone()),
+            ..build_implement_job(ticket)
+        };
+        self.dispatch_with(&body, None).await
+    }
+
+    /// Requests a job. Repeated requests with the same key start it once.
+    ///
+    /// # Errors
+    /// Those of the API with their texts, and [`Error::Needless`] when there is nothing to repair.
+    pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobAccepted, Error> {
+        match self.start(wanted, key).await? {
+            JobStarted::Accepted(accepted) => Ok(accepted),
+            JobStarted::Needless(result) => Err(Error::Needless(result.message.unwrap_or_default())),
+        }
+    }
+
+    /// Requests a job, and returns the result of a repair when there is nothing to repair.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn start(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobStarted, Error> {
+        self.post(wanted, key).await
+    }
+
+    /// Returns the job that would start, without starting it.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn plan(&self, wanted: &JobBody) -> Result<JobPlanned, Error> {
+        let wanted = JobBody {
+            dry_run: true,
+            ..wanted.clone()
+        };
+        self.post(&wanted, None).await
+    }
+
+    async fn post<T: DeserializeOwned>(&self, wanted: &JobBody, key: Option<&str>) -> Result<T, Error> {
+        let request = self.request(Method::POST, JOBS).json(wanted);
+        self.answered(match key {
+            // Proxies and clients may repeat a request. The key makes the API count it once.
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        })
+        .await
+    }
+
+    /// Requests a pull request for a branch that exists on GitHub. Repeated requests with the same key count
+    /// once.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn ask_pull_request(
+        &self,
+        request: &Value,
+        key: Option<&str>,
+    ) -> Result<PullRequestSubmission, Error> {
+        let mut asked = self.request(Method::POST, PULL_REQUESTS).json(request);
+        if let Some(key) = key {
+            // The key makes a repetition safe after a lost answer, when the caller cannot know whether
+            // the request arrived.
+            asked = asked.header("idempotency-key", key);
+        }
+        let answer = self.send(asked.timeout(CALL_LIMIT)).await?;
+        // A `422` answer has the schema of a result instead of a problem, so `refuse_problem` must not read
+        // it.
+        if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {
+            return Ok(PullRequestSubmission::Refused(
+                answer.json().await.map_err(Error::Lost)?,
+            ));
+        }
+        Ok(PullRequestSubmission::Taken(
+            refuse_problem(answer).await?.json().await.map_err(Error::Lost)?,
+        ))
+    }
+
+    /// Reads the state of a requested pull request.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn pull_request_call(&self, id: &str) -> Result<PullRequestCallView, Error> {
+        let path = format!("{PULL_REQUESTS}/{}", percent_encode(id));
+        self.answered(self.request(Method::GET, &path)).await
+    }
+}
+
+/// Returns the request for work on a ticket.
+pub fn build_implement_job(ticket: &TicketKey) -> JobBody {
+    build_job_body(ticket, Job::Implement)
+}
+
+fn build_job_body(ticket: &TicketKey, job: Job) -> JobBody {
+    JobBody {
+        ticket: ticket.to_string(),
+        job,
+        repository: None,
+        text: None,
+        context: None,
+        dry_run: false,
+        mock: false,
     }
 }

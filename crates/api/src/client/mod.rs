@@ -1,13 +1,7 @@
-//! Client of the API, with one file per part of it.
+//! Client of the API: its connection, and the calls that read.
 
-mod actions;
-mod jobs;
-mod pools;
-mod pull_requests;
+mod changes;
 mod run_stream;
-mod runs;
-mod spend;
-mod tickets;
 
 use std::time::Duration;
 
@@ -18,12 +12,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub use self::{
-    actions::ApiAction, jobs::build_implement_job, pull_requests::PullRequestSubmission,
-    run_stream::RunEvent, tickets::RunJournalEntry,
+    changes::{ApiAction, PullRequestSubmission, build_implement_job},
+    run_stream::{RunEvent, RunJournalEntry},
 };
 use crate::{
     Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
-    types::{CredentialView, DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
+    types::{
+        CredentialView, DeadDetail, DeadView, JournalQuery, PoolsView, Role, RulesView, RunView, RunsQuery,
+        SpendQuery, SpendView, StopAllView, TicketTextView, TicketView, TicketsQuery, TicketsView,
+    },
 };
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -202,6 +199,102 @@ impl Client {
         let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
         let answer = self.send(request).await?;
         refuse_problem(answer).await?.text().await.map_err(Error::Lost)
+    }
+
+    /// Lists the runs of a ticket, or the last hundred of all, newest last.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn runs(&self, ticket: Option<&TicketKey>) -> Result<Vec<RunView>, Error> {
+        let asked = RunsQuery {
+            ticket: ticket.map(ToString::to_string),
+            ..RunsQuery::default()
+        };
+        let mut newest_first = self.list_runs(&asked).await?;
+        // The API pages backward, so its answers begin with the newest run.
+        newest_first.reverse();
+        Ok(newest_first)
+    }
+
+    /// Lists the runs that match a query, newest first.
+    ///
+    /// A full page may have more runs after it: the next query sets `before` to the last one.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn list_runs(&self, asked: &RunsQuery) -> Result<Vec<RunView>, Error> {
+        let request = self.request(Method::GET, "/v1/runs").query(asked);
+        self.answered(request).await
+    }
+
+    /// Reads the cost of models in a period, from all pages of the answer. Several lines may have the same
+    /// names; their amounts have to be added.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
+        let mut all = self.part_of_spend(asked).await?;
+        while let Some(from) = all.next {
+            let rest = SpendQuery {
+                // The first answer resolves open limits such as "now". Later pages repeat its values, so that
+                // all pages cover the same period.
+                since: Some(all.since.clone()),
+                until: Some(all.until.clone()),
+                from: Some(from),
+            };
+            let part = self.part_of_spend(&rest).await?;
+            all.lines.extend(part.lines);
+            all.next = part.next;
+        }
+        Ok(all)
+    }
+
+    async fn part_of_spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
+        let request = self.request(Method::GET, "/v1/spend").query(asked);
+        self.answered(request).await
+    }
+
+    /// Lists the pools of executors, sorted by name.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn pools(&self) -> Result<PoolsView, Error> {
+        self.call(Method::GET, "/v1/pools", None).await
+    }
+
+    /// Lists tickets of the projects and repositories in the rules.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
+        let request = self.request(Method::GET, "/v1/tickets").query(asked);
+        self.answered(request).await
+    }
+
+    /// Reads the runs of a ticket and the status of its pull requests.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn ticket(&self, ticket: &TicketKey) -> Result<TicketView, Error> {
+        let path = format!("/v1/tickets/{}", percent_encode(&ticket.to_string()));
+        self.call(Method::GET, &path, None).await
+    }
+
+    /// Reads the current text of a ticket.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn ticket_text(&self, ticket: &TicketKey) -> Result<TicketTextView, Error> {
+        let path = format!("/v1/tickets/{}/text", percent_encode(&ticket.to_string()));
+        self.call(Method::GET, &path, None).await
+    }
+
+    /// Lists the repositories with rules, and the problems of invalid files.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn rules(&self) -> Result<RulesView, Error> {
+        self.call(Method::GET, "/v1/rules", None).await
     }
 
     async fn call<T: DeserializeOwned>(
