@@ -3,7 +3,6 @@
 mod credentials;
 mod jobs;
 mod pools;
-mod pull_request_views;
 mod pull_requests;
 mod runs;
 mod tickets;
@@ -18,8 +17,10 @@ pub use self::{
     credentials::CredentialView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
-    pull_request_views::{ChecksView, FailedCheckView, PullRequestView, ReviewView},
-    pull_requests::{CallState, PullRequestBody, PullRequestCallView},
+    pull_requests::{
+        CallState, ChecksView, FailedCheckView, PullRequestBody, PullRequestCallView, PullRequestView,
+        ReviewView,
+    },
     runs::{OverviewView, RunState, RunView, RunsQuery},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
