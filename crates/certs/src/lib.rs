@@ -5,11 +5,32 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod authority;
-mod error;
 mod inspection;
 mod subject;
 
 pub use authority::{AUTHORITY, CERTIFICATE, CertificateAuthority, IssuedCertificate, KEY};
-pub use error::Error;
 pub use inspection::{CertificateDetails, is_key_of_certificate, read_certificates};
 pub use subject::{CertificateSubject, SERVICES, list_service_subjects};
+
+/// Reason why a certificate cannot be made or read. It never contains a key.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is not a certificate in PEM.
+    #[error("this is no certificate in PEM")]
+    NoCertificate,
+    /// The text is not a private key in PEM.
+    #[error("this is no private key in PEM")]
+    NoKey,
+    /// The key does not belong to the authority's certificate.
+    #[error("the key is not the one of the authority's certificate")]
+    OtherKey,
+    /// The authority has expired, so its certificates would not be valid.
+    #[error("the authority's certificate has expired")]
+    AuthorityExpired,
+    /// A host name or address is invalid.
+    #[error("{0:?} is no name of a host and no address")]
+    Name(String),
+    /// The library failed to make the certificate.
+    #[error("the certificate cannot be made")]
+    Make(#[from] rcgen::Error),
+}
