@@ -3,7 +3,6 @@
 mod approval;
 mod costs;
 mod dead_letters;
-mod entry;
 mod health;
 mod login;
 mod needs_you;
@@ -39,8 +38,8 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
         .route("/runs/{id}/summary", get(run_events::serve_summary))
         .route("/runs/{id}/changes", get(run_events::serve_changes))
         .route("/runs/{id}/events", get(run_events::serve_events))
-        .route("/runs/{id}/journal.json", get(entry::serve_journal))
-        .route("/runs/{id}/entries/{position}", get(entry::show_entry))
+        .route("/runs/{id}/journal.json", get(run_events::serve_journal))
+        .route("/runs/{id}/entries/{position}", get(run_events::show_entry))
         .route("/runs/{id}/stop", post(orders::stop_run))
         .route(
             "/runs/{id}/approval",

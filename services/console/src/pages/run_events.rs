@@ -1,8 +1,9 @@
-//! Live run: new entries of the journal over server-sent events.
+//! Journal of a run: new entries over server-sent events, one entry on a page, and all entries as JSON.
 
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
+    Json,
     extract::{Path, Query, State as Shared},
     http::HeaderMap,
     response::{
@@ -12,14 +13,16 @@ use axum::{
 };
 use domain::{Fact, JournalEntry, RunId, Timestamp};
 use futures::{StreamExt, TryStreamExt, stream};
-use maud::Markup;
+use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::run;
 use crate::{
+    layout::{ConsolePage, NavigationEntry},
     person::{ConsoleState, SignedInPerson},
     problem::PageProblem,
     timeline,
+    words::{make_visible, run_path},
 };
 
 // nginx closes a connection without data after 60 s by default (proxy_read_timeout).
@@ -99,4 +102,33 @@ fn of_entry(run: &str, entry: &JournalEntry, start: Timestamp) -> Vec<Event> {
         events.push(Event::default().event("over").data("."));
     }
     events
+}
+
+pub(super) async fn serve_journal(
+    SignedInPerson(client): SignedInPerson,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<JournalEntry>>, PageProblem> {
+    Ok(Json(client.journal(&id.parse()?).await?))
+}
+
+pub(super) async fn show_entry(
+    SignedInPerson(client): SignedInPerson,
+    Path((id, position)): Path<(String, u64)>,
+) -> Result<ConsolePage, PageProblem> {
+    let entry = client.entry(&id.parse()?, position).await?;
+    let entry = entry.ok_or(PageProblem::NotFound)?;
+    Ok(ConsolePage::new(
+        NavigationEntry::Runs,
+        format!("Entry {position} of {}", make_visible(&id)),
+        render_entry(&id, &entry),
+    ))
+}
+
+pub(super) fn render_entry(run: &str, entry: &JournalEntry) -> Markup {
+    let json = serde_json::to_string_pretty(entry).unwrap_or_default();
+    html! {
+        p { (entry.fact.name().replace('_', " ")) ", written at " (entry.at) }
+        pre tabindex="0" { (make_visible(&json)) }
+        p { a href={ (run_path(run)) "?all=true#entry-" (entry.position) } { "To its place in the run" } }
+    }
 }

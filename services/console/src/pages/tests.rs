@@ -7,7 +7,7 @@ use domain::{
 };
 use maud::Markup;
 
-use super::{approval, costs, dead_letters, entry, health, needs_you, pools, rules, run, runs, ticket};
+use super::{approval, costs, dead_letters, health, needs_you, pools, rules, run, run_events, runs, ticket};
 use crate::layout::{ConsolePage, NavigationEntry};
 
 /// Closes open markup, contains a script and an htmx attribute, and reverses the order of letters.
@@ -406,7 +406,7 @@ fn health_page_contains_the_planner_switch() {
 #[test]
 fn entry_page_shows_stored_json() {
     let journal = build_journal_entries([build_decided_fact()]);
-    let page = render_safe_page(entry::render_entry("jira:ENG-12@57", &journal[0]));
+    let page = render_safe_page(run_events::render_entry("jira:ENG-12@57", &journal[0]));
     assert!(page.contains("&lt;U+202E&gt;"), "{page}");
 }
 
