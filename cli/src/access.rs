@@ -69,8 +69,8 @@ impl SavedLogins {
     /// # Errors
     /// When the user has no folder for configuration.
     pub(crate) fn read() -> anyhow::Result<Self> {
-        let path =
-            user_files::find_config_folder().context("HOME is not set: there is no place for logins")?;
+        let path = user_files::find_config_folder()
+            .context("logins have no folder, because HOME is not set: set it, or XDG_CONFIG_HOME")?;
         let path = path.join(LOGINS_FILE);
         // A missing or broken file counts as no login. The next login replaces it.
         let known = read_json(&path).unwrap_or_default();
@@ -166,7 +166,10 @@ pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
     };
     let text = text.with_context(|| format!("cannot read the token in {}", file.display()))?;
     match text.trim() {
-        "" => bail!("there is no token in {}", file.display()),
+        "" => bail!(
+            "{} contains no token: write the one that `journeyman token` printed into it",
+            file.display()
+        ),
         token => Ok(token.to_owned()),
     }
 }

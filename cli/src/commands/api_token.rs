@@ -43,7 +43,7 @@ pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode>
     let LoginArguments { url, token_file, .. } = asked;
     let Some(file) = token_file else {
         if !SavedLogins::read()?.forget(&url)? {
-            bail!("there is no login at {url}");
+            bail!("no login is stored for {url}");
         }
         print_result(&format!("forgot the token of {url}"));
         return Ok(ExitCode::SUCCESS);

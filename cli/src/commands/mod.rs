@@ -223,7 +223,7 @@ fn print_line(line: &str) {
 
 #[expect(
     clippy::print_stderr,
-    reason = "the operator must hear it whatever the log settings are"
+    reason = "the operator must see it whatever the log settings are"
 )]
 fn print_error(line: &str) {
     suspend_display(|| eprintln!("{}", domain::text::escape_hidden(line)));

@@ -59,7 +59,10 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     // The address comes from a tracker or a forge. Only web addresses are opened, because a browser also accepts other schemes.
     let is_page = url.starts_with("https://") || url.starts_with("http://");
-    ensure!(is_page, "{url} is no address of a page");
+    ensure!(
+        is_page,
+        "{url} is not an address of the web: no browser was opened"
+    );
     if let Err(error) = webbrowser::open(&url) {
         print_error(&format!("journeyman: no browser was opened: {error}"));
         return Ok(ExitCode::FAILURE);
@@ -78,13 +81,17 @@ async fn find_page_address(client: &Client, asked: &Arguments) -> anyhow::Result
         .unwrap_or_else(|| choose_default_page(run.as_ref(), console));
     match page {
         PageChoice::Console => {
-            let console = console
-                .context("where the console is has to be said: --console URL or JOURNEYMAN_CONSOLE")?;
+            let console = console.context(
+                "the address of the console is missing: give --console URL, or set JOURNEYMAN_CONSOLE",
+            )?;
             Ok(build_console_address(console, run.as_ref(), ticket))
         }
         PageChoice::Ticket => {
             let url = client.ticket_text(ticket).await?.url;
-            ensure!(!url.is_empty(), "{ticket} has no page");
+            ensure!(
+                !url.is_empty(),
+                "{ticket} has no page at its tracker: --page console opens that of the console"
+            );
             Ok(url)
         }
         PageChoice::PullRequest => {
@@ -93,7 +100,7 @@ async fn find_page_address(client: &Client, asked: &Arguments) -> anyhow::Result
                 None => list_ticket_runs(client, ticket).await?,
             };
             let found = runs.iter().find_map(find_pull_request_url);
-            found.with_context(|| format!("there is no pull request of {ticket} yet"))
+            found.with_context(|| format!("{ticket} has no pull request yet"))
         }
     }
 }

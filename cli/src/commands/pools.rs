@@ -28,7 +28,7 @@ pub(super) async fn run_command(Arguments { output, api }: Arguments) -> anyhow:
         OutputFormat::Json => print_json(&found)?,
         OutputFormat::Jsonl => print_list(&found.pools, false)?,
         OutputFormat::Text if found.pools.is_empty() => {
-            print_result("no pool is known: no planner has told of one within a day, and no rules name one")
+            print_result("no pool is known: no planner has reported one within a day, and no rules name one")
         }
         OutputFormat::Text => found
             .pools
@@ -53,15 +53,15 @@ fn render_pool(pool: &PoolView) -> Vec<String> {
         } else {
             format!(": {}", one.why)
         };
-        let heard = match (one.state.as_str(), &one.heard_at) {
-            ("silent", Some(at)) => format!(", heard last at {at}"),
-            ("silent", None) => ", never heard".to_owned(),
+        let report = match (one.state.as_str(), &one.heard_at) {
+            ("silent", Some(at)) => format!(", last answer at {at}"),
+            ("silent", None) => ", no answer yet".to_owned(),
             _ => format!(
                 ", {} of {} slots free, {} workspaces open",
                 one.free, one.total, one.held
             ),
         };
-        lines.push(format!("  {} {}{heard}{why}", one.address, one.state.as_str()));
+        lines.push(format!("  {} {}{report}{why}", one.address, one.state.as_str()));
     }
     lines.extend(
         pool.problems
@@ -180,7 +180,7 @@ mod tests {
                 "default  1 of 2 executors ready, 1 of 4 slots free, 3 workspaces open, 2 runs wait since 2026-11-25T08:58:00Z, \
                  seen 2026-11-25T09:00:00Z",
                 "  1 executor of release 0.1.0, sandbox L2, Debian GNU/Linux 12 (bookworm): go, python3.11",
-                "  http://10.0.0.8:7403 silent, heard last at 2026-11-25T08:50:00Z: it cannot be reached",
+                "  http://10.0.0.8:7403 silent, last answer at 2026-11-25T08:50:00Z: it cannot be reached",
                 "  http://10.0.0.7:7403 ready, 1 of 4 slots free, 3 workspaces open",
                 "  problem: 1 executor is silent: it cannot be reached",
             ]

@@ -157,7 +157,7 @@ fn render_checks(checks: &ChecksView) -> Vec<String> {
     };
     let follows = match checks.follows.as_str() {
         "repair" => "; a run repairs them".to_owned(),
-        "rerun" => "; the jobs that failed run once more".to_owned(),
+        "rerun" => "; the failed jobs run again".to_owned(),
         "left" => format!("; left to people: {}", checks.left_because()),
         _ => String::new(),
     };

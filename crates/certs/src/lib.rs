@@ -16,19 +16,19 @@ pub use subject::{CertificateSubject, SERVICES, list_service_subjects};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is not a certificate in PEM.
-    #[error("this is no certificate in PEM")]
+    #[error("not a certificate in PEM")]
     NoCertificate,
     /// The text is not a private key in PEM.
-    #[error("this is no private key in PEM")]
+    #[error("not a private key in PEM")]
     NoKey,
     /// The key does not belong to the authority's certificate.
-    #[error("the key is not the one of the authority's certificate")]
+    #[error("the key does not belong to the authority's certificate")]
     OtherKey,
     /// The authority has expired, so its certificates would not be valid.
     #[error("the authority's certificate has expired")]
     AuthorityExpired,
     /// A host name or address is invalid.
-    #[error("{0:?} is no name of a host and no address")]
+    #[error("{0:?} is neither a host name nor an address")]
     Name(String),
     /// The library failed to make the certificate.
     #[error("the certificate cannot be made")]

@@ -111,7 +111,7 @@ struct ProviderMetadata {
     keys: Arc<Vec<Jwk>>,
 }
 
-/// Discovery document (OpenID Connect Discovery, section 3): the fields that a login needs.
+/// Discovery document (`OpenID` Connect Discovery, section 3): the fields that a login needs.
 #[derive(Deserialize)]
 struct DiscoveryDocument {
     issuer: String,
@@ -226,7 +226,10 @@ impl OidcProvider {
             .await
             .map_err(|refused| match refused {
                 LoginRefusal::Token(reason) => LoginRefusal::Provider(reason),
-                other => other,
+                other @ (LoginRefusal::Provider(_)
+                | LoginRefusal::Foreign
+                | LoginRefusal::Nameless(_)
+                | LoginRefusal::Groupless(_)) => other,
             })?;
         let claims = self.claims(&answer, Some(&begun.nonce)).await?;
         Ok(KnownPerson {
@@ -256,7 +259,7 @@ impl OidcProvider {
         let claims = self.claims(&answer, None).await?;
         // OpenID Connect Core, section 12.2, requires issuer and subject of the first ID token.
         if read_identity(&claims)? != *known {
-            return Err(LoginRefusal::Token("it is for somebody else".to_owned()));
+            return Err(LoginRefusal::Token("it is for another person".to_owned()));
         }
         Ok((read_person(&self.settings, &claims)?, answer.refresh_token))
     }

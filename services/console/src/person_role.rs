@@ -78,7 +78,7 @@ impl PersonStanding {
                 Some(known.client.clone())
             }
             Err(LoginRefusal::Provider(why)) => {
-                tracing::warn!(why, "the provider cannot be asked again for somebody's role");
+                tracing::warn!(why, "the provider cannot be asked again for the role of a person");
                 known.tried = Some(Instant::now());
                 counts_still
             }

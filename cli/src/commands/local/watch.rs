@@ -68,7 +68,7 @@ fn print_dry_round(look: &DryRound) -> ExitCode {
         print_result(&describe_trigger(trigger));
     }
     if look.triggers.is_empty() && look.problems.is_empty() {
-        print_result("nothing would be taken up");
+        print_result("nothing would start");
     }
     for problem in &look.problems {
         print_error(&format!("journeyman: {problem}"));
@@ -88,15 +88,15 @@ fn describe_trigger(trigger: &Trigger) -> String {
         }
         TriggerReason::Skipped(reason) => format!("{ticket}: {}", reason.words(&TextMarkup::PLAIN)),
         TriggerReason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
-        TriggerReason::RetryRequested => format!("would go on with {ticket} where it waits"),
-        TriggerReason::Decided(decision) => format!("would take a decision about run {}", decision.run),
-        TriggerReason::CostAsked { .. } => format!("would tell what {ticket} cost"),
+        TriggerReason::RetryRequested => format!("would continue {ticket} where it waits"),
+        TriggerReason::Decided(decision) => format!("would decide about run {}", decision.run),
+        TriggerReason::CostAsked { .. } => format!("would comment the cost of {ticket}"),
         TriggerReason::PullRequest(_)
         | TriggerReason::ReviewWithdrawn { .. }
         | TriggerReason::ReportSettled(_)
         | TriggerReason::NewsArrived(_) => match trigger.reason.job() {
             Some(job) => format!("would start {job} on {ticket}"),
-            None => format!("would tell the runs of {ticket} what is new"),
+            None => format!("would report the news of {ticket} to its runs"),
         },
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn render_pools(pools: &PoolsView) -> Markup {
     html! {
         @if pools.pools.is_empty() {
             p {
-                "No pool is known: no planner has told of one within a day, and no rules name one. Start a planner that has "
+                "No pool is known: no planner has reported one within a day, and no rules name one. Start a planner that has "
                 code { "planner.pools" }
                 " in its settings, and an executor at one of the addresses there; "
                 code { "journeyman up" }

@@ -157,7 +157,7 @@ fn build_login_cookie(sealed: &str, seconds: u64, over_tls: bool) -> String {
 }
 
 fn not_in(state: &ConsoleState, next: &str, refused: &LoginRefusal) -> Response {
-    tracing::warn!(?refused, "nobody is logged in");
+    tracing::warn!(?refused, "a login at the provider was refused");
     let (status, words) = match refused {
         LoginRefusal::Provider(why) => (
             StatusCode::BAD_GATEWAY,

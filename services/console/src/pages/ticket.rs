@@ -111,12 +111,12 @@ const fn is_effect(fact: &Fact) -> bool {
 pub(super) async fn submit_comment(
     SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
-    Form(said): Form<TicketCommentForm>,
+    Form(form): Form<TicketCommentForm>,
 ) -> Result<Redirect, PageProblem> {
-    if said.text.trim().is_empty() {
+    if form.text.trim().is_empty() {
         return Err(PageProblem::Form("Say something."));
     }
-    client.comment(&key.parse()?, said.text.trim()).await?;
+    client.comment(&key.parse()?, form.text.trim()).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
@@ -215,7 +215,7 @@ fn render_checks(checks: &ChecksView) -> Markup {
         @if checks.outdated { ". " span.warm { "There is a newer commit, whose checks are not complete." } }
         @match checks.follows.as_str() {
             "repair" => ". A run repairs them.",
-            "rerun" => ". The jobs that failed run once more.",
+            "rerun" => ". The failed jobs run again.",
             "left" => { ". Left to people: " (checks.left_because()) "." }
             _ => "",
         }
@@ -302,7 +302,7 @@ fn render_outcome(fact: &Fact) -> Markup {
             OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) => { "pushed " code { (make_visible(branch)) } " at " code { (head.short()) } }
             OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => { "opened " (render_link(&opened.url)) }
             OutboundOutcome::Done(OutboundReceipt::DecisionAsked { .. }) => "asked for a decision",
-            OutboundOutcome::Done(OutboundReceipt::Told) => "told people",
+            OutboundOutcome::Done(OutboundReceipt::Told) => "notified people",
             OutboundOutcome::Done(OutboundReceipt::Rehearsed { .. }) => "nothing, in a rehearsal",
             OutboundOutcome::Refused(refusal) => span.bad { "refused: " (make_visible(&format!("{refusal:?}"))) },
             OutboundOutcome::Failed { detail } => span.bad { "failed: " (make_visible(detail)) },

@@ -66,7 +66,10 @@ pub(super) async fn work_on_text(
     client.stop_run(&visit.run).await?;
     let rest = tokio::time::timeout(STOP_LIMIT, Box::pin(visit.follow(&mut events))).await;
     if rest.is_err() {
-        print_error("the run did not end in time; it is cut");
+        print_error(&format!(
+            "the run did not end within {} s: its services stop without it",
+            STOP_LIMIT.as_secs()
+        ));
     }
     // An interrupted run has no result, whatever its journal contains by now.
     visit.came.reason = None;

@@ -175,7 +175,7 @@ async fn set_commit_author(
         Err(error) => {
             let error = format_error_chain(&error);
             print_result(&format!(
-                "author   GitHub does not tell the number of {slug}[bot] ({error}): set rules.commit_author"
+                "author   GitHub did not return the number of {slug}[bot] ({error}): set rules.commit_author"
             ));
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl AppRegistration<'_> {
                 .and_then(|app| self.keep(*role, &app).map(|path| (app, path)));
             let (app, path) = made.inspect_err(|_| {
                 page.say(
-                    "That did not work; the terminal tells why. Run the command again.",
+                    "This step failed. The terminal shows the reason; run the command again.",
                     &[],
                 );
             })?;
@@ -388,7 +388,10 @@ fn keep_webhook_secret(store: &SetupStore, secret: &SecretString) -> anyhow::Res
 async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) -> anyhow::Result<()> {
     let reader = &known.github_reader;
     let Some(secret) = known.ingest.github_webhook_secrets.first() else {
-        bail!("there is no webhook secret, which was made a moment ago");
+        bail!(
+            "ingest.github_webhook_secrets in {} is empty: run the command again",
+            store.file.display()
+        );
     };
     if reader.app_id.is_none() {
         print_result(
@@ -396,8 +399,8 @@ async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) 
         );
         return Ok(());
     }
-    let told = registration::set_app_webhook(reader, url, &secret.clone().into()).await;
-    told.with_context(|| {
+    let set = registration::set_app_webhook(reader, url, &secret.clone().into()).await;
+    set.with_context(|| {
         let place = store.place(WebhookSender::Github.setting());
         format!(
             "the App's webhook {url} cannot be set; set it on its page, with the secret in {}",

@@ -200,7 +200,7 @@ async fn detect_site(site: &str, otherwise: JiraDialect) -> hook::JiraSite {
         Ok(site) => site,
         Err(error) => {
             print_result(&format!(
-                "site     {site} does not say which Jira it is ({}); taken for a {}",
+                "site     {site} did not report which Jira it is ({}); assumed to be a {}",
                 format_error_chain(&error),
                 hook::JiraSite::unknown(otherwise)
             ));
