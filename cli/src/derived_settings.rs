@@ -66,13 +66,16 @@ struct ServiceListen {
 }
 
 /// Binds the sockets of the services, at the addresses of the settings or at free ports.
-pub(crate) async fn bind_all(glance: &ServiceSections, free_ports: bool) -> anyhow::Result<[TcpListener; 5]> {
+pub(crate) async fn bind_all(
+    sections: &ServiceSections,
+    free_ports: bool,
+) -> anyhow::Result<[TcpListener; 5]> {
     let wanted = [
-        (&glance.ingest, 7401),
-        (&glance.planner, 7402),
-        (&glance.executor, 7403),
-        (&glance.reporter, 7404),
-        (&glance.egress, 3128),
+        (&sections.ingest, 7401),
+        (&sections.planner, 7402),
+        (&sections.executor, 7403),
+        (&sections.reporter, 7404),
+        (&sections.egress, 3128),
     ];
     let mut bound = Vec::with_capacity(wanted.len());
     for (listen, port) in wanted {
@@ -95,7 +98,7 @@ pub(crate) async fn bind_all(glance: &ServiceSections, free_ports: bool) -> anyh
 /// token.
 pub(crate) fn add_derived_settings(
     environment: &mut Vec<(String, String)>,
-    glance: &ServiceSections,
+    sections: &ServiceSections,
     file: Option<&Path>,
     data: &Path,
     listeners: [&TcpListener; 5],
@@ -113,17 +116,17 @@ pub(crate) fn add_derived_settings(
         // one.
         set_variable(environment, &format!("{section}__LISTEN"), address.to_string());
     }
-    if glance.planner.pools.is_none() {
+    if sections.planner.pools.is_none() {
         set_variable(
             environment,
             "PLANNER__POOLS__DEFAULT",
             format!("http://{executor}"),
         );
     }
-    if glance.planner.gate_url.is_none() {
+    if sections.planner.gate_url.is_none() {
         set_variable(environment, "PLANNER__GATE_URL", format!("http://{reporter}/git"));
     }
-    if glance.planner.egress_url.is_none() {
+    if sections.planner.egress_url.is_none() {
         set_variable(environment, "PLANNER__EGRESS_URL", format!("http://{egress}"));
     }
     for section in ["EXECUTOR", "REPORTER"] {
@@ -134,7 +137,7 @@ pub(crate) fn add_derived_settings(
             folder.display().to_string(),
         );
     }
-    let hidden = list_hidden_paths(&glance.executor.hidden, data, file, environment)?;
+    let hidden = list_hidden_paths(&sections.executor.hidden, data, file, environment)?;
     set_variable(environment, "EXECUTOR__HIDDEN", hidden);
     // The keys are new at each start, so no grant of an earlier start is valid.
     let keys = grant::generate_key_pair();

@@ -85,13 +85,13 @@ pub async fn complete_settings(
     file: Option<&Path>,
     mut environment: Vec<(String, String)>,
 ) -> anyhow::Result<Vec<(String, String)>> {
-    let glance: ServiceSections = settings::load_settings(file, environment.clone())?;
-    glance.check()?;
+    let sections: ServiceSections = settings::load_settings(file, environment.clone())?;
+    sections.check()?;
     // Free ports, because a running `journeyman up` may hold the configured ones.
-    let listeners = bind_all(&glance, true).await?;
+    let listeners = bind_all(&sections, true).await?;
     add_derived_settings(
         &mut environment,
-        &glance,
+        &sections,
         file,
         Path::new(".journeyman"),
         listeners.each_ref(),
@@ -114,18 +114,18 @@ impl PreparedServices {
             free_ports,
             extent,
         } = plan;
-        let glance: ServiceSections = settings::load_settings(file.as_deref(), environment.clone())?;
-        glance.check()?;
+        let sections: ServiceSections = settings::load_settings(file.as_deref(), environment.clone())?;
+        sections.check()?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         // The lock comes before the first server, because two servers would corrupt one store.
         let mut servers = BackingServers::lock(&data)?;
         let data = std::path::absolute(&data)?;
         // The sockets are bound before any service starts, because the settings of each service contain
         // the addresses of the others.
-        let listeners = bind_all(&glance, free_ports).await?;
+        let listeners = bind_all(&sections, free_ports).await?;
         let token = add_derived_settings(
             &mut environment,
-            &glance,
+            &sections,
             file.as_deref(),
             &data,
             listeners.each_ref(),
@@ -138,7 +138,7 @@ impl PreparedServices {
         }
         let mut credentials = ServiceCredentials::default();
         let is_apart = extent == IngestMode::OnRequest;
-        if glance.nats.url.is_none() || is_apart {
+        if sections.nats.url.is_none() || is_apart {
             let url = servers.start_nats(&data, credentials.for_nats()).await?;
             set_variable(&mut environment, "NATS__URL", url);
             if only_answers {
@@ -147,7 +147,7 @@ impl PreparedServices {
             }
         }
         // The API alone needs no Redis.
-        if (glance.redis.url.is_none() || is_apart) && !only_answers {
+        if (sections.redis.url.is_none() || is_apart) && !only_answers {
             let url = servers.start_redis(&data, credentials.for_redis()).await?;
             set_variable(&mut environment, "REDIS__URL", url);
         }

@@ -402,11 +402,11 @@ fn build_context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>
     let mut context = asked.context.as_deref().map(read_json_object).transpose()?;
     for task in [asked.job.task, asked.task].into_iter().flatten() {
         let name = DiscussionTask::from(task).as_str();
-        let said = context
+        let replaced = context
             .get_or_insert_default()
             .insert("task".to_owned(), name.into());
         // An empty or equal task in the context does not contradict the flag.
-        let other = said.filter(|said| *said != name && *said != "" && !said.is_null());
+        let other = replaced.filter(|task| *task != name && *task != "" && !task.is_null());
         if let Some(other) = other {
             bail!("two tasks are asked for: {name} and {other}");
         }

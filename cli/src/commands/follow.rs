@@ -224,11 +224,11 @@ pub(super) async fn print_journal(
 
 /// Exit code: 0 for a completed run, 3 for one that waits for a person.
 pub(super) fn choose_exit_code(followed: &FollowOutcome) -> ExitCode {
-    let (told, code) = match followed {
+    let (end, code) = match followed {
         FollowOutcome::Over(StopReason::Completed) => return ExitCode::SUCCESS,
         FollowOutcome::Over(other) => (format!("ended: {}", other.as_str()), ExitCode::FAILURE),
         FollowOutcome::Waits(waits_for) => (waits_for.words().to_owned(), EXIT_PERSON.into()),
     };
-    print_error(&format!("journeyman: the run {told}"));
+    print_error(&format!("journeyman: the run {end}"));
     code
 }

@@ -175,12 +175,12 @@ mod tests {
             since: found.since,
             until: found.until,
         };
-        let said = Vec::from_iter(table.sums.iter().chain([&table.total]).map(|sum| {
+        let sums = Vec::from_iter(table.sums.iter().chain([&table.total]).map(|sum| {
             let micros = sum.cost_usd.micros();
             (sum.name.as_str(), micros, sum.calls, sum.tokens, sum.unpriced)
         }));
         assert_eq!(
-            said,
+            sums,
             [
                 ("acme/shop", 500_000, 4, 20, 1),
                 ("acme/web", 1_000_000, 2, 10, 0),

@@ -55,22 +55,22 @@ impl OneShotServices {
         worked.map(Some)
     }
 
-    /// Runs one dry-run round of all polls; `None` when a signal came first.
-    pub(super) async fn look(self) -> anyhow::Result<Option<DryRound>> {
+    /// Runs one dry-run round of all polls; `None` when a signal arrives first.
+    pub(super) async fn preview_round(self) -> anyhow::Result<Option<DryRound>> {
         let folder = self.only_rules()?;
         let [shutdown, _] = bootstrap::listen_for_signals();
         let plan = self.plan(folder.as_ref());
-        let looked = async {
+        let round = async {
             let prepared = PreparedServices::new(plan).await?;
-            let look = match prepared.ingest() {
+            let previewed = match prepared.ingest() {
                 Ok(config) => Box::pin(ingest::run_dry_round(&config)).await,
                 Err(error) => Err(error.into()),
             };
             // The servers end even when the settings are invalid.
             prepared.end().await;
-            look
+            previewed
         };
-        shutdown.run_until_cancelled(Box::pin(looked)).await.transpose()
+        shutdown.run_until_cancelled(Box::pin(round)).await.transpose()
     }
 
     fn plan(self, folder: Option<&TempDir>) -> StartPlan {

@@ -82,13 +82,13 @@ async fn preview_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Resu
         extent: IngestMode::Answers,
         ..alone
     };
-    let told = alone.run(async |client, _| {
+    let previewed = alone.run(async |client, _| {
         print_result(&render_planned_job(
             &client.plan(&build_implement_job(ticket)).await?,
         ));
         Ok(ExitCode::SUCCESS)
     });
-    Ok(told.await?.unwrap_or(INTERRUPTED.into()))
+    Ok(previewed.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Rehearses in a temporary folder, where no other ticket is queued.

@@ -173,22 +173,22 @@ mod tests {
 
     #[test]
     fn start_lists_disabled_and_listening_sources() {
-        let mut glance = StartSections::default();
+        let mut sections = StartSections::default();
         let off = |title: &str, name: &str| {
             format!("off: {title}, which the settings name no account for; `journeyman setup {name}` does")
         };
-        let neither = glance.lines("http://here");
+        let neither = sections.lines("http://here");
         assert_eq!(neither[0], "ready: API at http://here/v1");
         assert_eq!(neither[1..], [off("Jira", "jira"), off("GitHub", "github")]);
-        glance.github_reader.token = Some("t".to_owned().into());
-        let one = glance.lines("http://here");
+        sections.github_reader.token = Some("t".to_owned().into());
+        let one = sections.lines("http://here");
         assert_eq!(
             one[0],
             "ready: http://here/webhooks/github, API at http://here/v1"
         );
         assert_eq!(one[1..], [off("Jira", "jira")]);
-        glance.jira_reader.base_url = "https://jira.example".to_owned();
-        let both = glance.lines("http://here");
+        sections.jira_reader.base_url = "https://jira.example".to_owned();
+        let both = sections.lines("http://here");
         assert_eq!(
             both,
             ["ready: http://here/webhooks/jira and /webhooks/github, API at http://here/v1"]

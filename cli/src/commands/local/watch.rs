@@ -54,26 +54,26 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     if asked.dry_run {
         return Ok(alone
-            .look()
+            .preview_round()
             .await?
-            .map_or(INTERRUPTED.into(), |look| print_dry_round(&look)));
+            .map_or(INTERRUPTED.into(), |round| print_dry_round(&round)));
     }
     let watched = alone.run(async |client, shutdown| watch_events(&client, &data, interval, shutdown).await);
     Ok(watched.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Prints the triggers of a dry run, and the failed reads.
-fn print_dry_round(look: &DryRound) -> ExitCode {
-    for trigger in &look.triggers {
+fn print_dry_round(round: &DryRound) -> ExitCode {
+    for trigger in &round.triggers {
         print_result(&describe_trigger(trigger));
     }
-    if look.triggers.is_empty() && look.problems.is_empty() {
+    if round.triggers.is_empty() && round.problems.is_empty() {
         print_result("nothing would start");
     }
-    for problem in &look.problems {
+    for problem in &round.problems {
         print_error(&format!("journeyman: {problem}"));
     }
-    match look.problems.is_empty() {
+    match round.problems.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }

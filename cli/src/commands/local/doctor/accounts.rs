@@ -138,10 +138,10 @@ fn judge_token_expiry(end: Timestamp, now: Timestamp, remedy: Remedy) -> DoctorF
         return DoctorFinding::Failed(format!("it ended on {day}"), remedy);
     }
     let days = end.since(now).as_secs() / 86_400;
-    let told = format!("it ends on {day}, in {days} days");
+    let detail = format!("it ends on {day}, in {days} days");
     match days < CredentialEnd::SOON_DAYS {
-        true => DoctorFinding::Warn(format!("{told} {remedy}")),
-        false => DoctorFinding::Ok(told),
+        true => DoctorFinding::Warn(format!("{detail} {remedy}")),
+        false => DoctorFinding::Ok(detail),
     }
 }
 
@@ -283,19 +283,19 @@ fn join_permissions(permissions: &[app::RequiredAppPermission]) -> String {
 /// Finding about subscribed events. Polls find the events that the App is not subscribed to.
 fn judge_app_events(subscribed: &[String]) -> DoctorFinding {
     let (in_vain, missing) = app::compare_events(subscribed);
-    let mut told = Vec::new();
+    let mut problems = Vec::new();
     if !missing.is_empty() {
-        told.push(format!(
+        problems.push(format!(
             "not subscribed to {}: found by polls alone",
             missing.join(", ")
         ));
     }
     if !in_vain.is_empty() {
-        told.push(format!("subscribed in vain to {}", in_vain.join(", ")));
+        problems.push(format!("subscribed in vain to {}", in_vain.join(", ")));
     }
-    match told.is_empty() {
+    match problems.is_empty() {
         true => DoctorFinding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
-        false => DoctorFinding::Warn(format!("{}; see docs/permissions.md", told.join("; "))),
+        false => DoctorFinding::Warn(format!("{}; see docs/permissions.md", problems.join("; "))),
     }
 }
 
@@ -334,23 +334,23 @@ async fn check_jira_reader(
 ) -> Result<AccountAnswer, String> {
     let reader = jira::JiraReader::new(settings).map_err(|error| format_error_chain(&error))?;
     let account = detect_jira_account(settings, reader.myself().await).await?;
-    let mut told = ProjectFindings::default();
+    let mut found = ProjectFindings::default();
     for ProjectRequirements { key, status, role } in projects {
-        told.problems.extend(find_role_problem(&reader, key, role).await);
-        told.add(key, reader.permissions(key).await);
+        found.problems.extend(find_role_problem(&reader, key, role).await);
+        found.add(key, reader.permissions(key).await);
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         // Jira compares status names case-insensitively.
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
         // An unreadable project has its finding from the permission check above.
         if !statuses.is_empty() && !is_known {
             let known: Vec<&str> = statuses.iter().map(String::as_str).collect();
-            told.of_rules.push(format!(
+            found.of_rules.push(format!(
                 "{key} has no status {status:?} (agent.status in the rules); it has {}",
                 known.join(", ")
             ));
         }
     }
-    Ok(summarize_jira_account(account, projects, &told))
+    Ok(summarize_jira_account(account, projects, &found))
 }
 
 /// Problem with the role. With an unreadable role no user may request work.
@@ -376,11 +376,11 @@ async fn check_jira_writer(
 ) -> Result<AccountAnswer, String> {
     let writer = jira::JiraWriter::new(settings).map_err(|error| format_error_chain(&error))?;
     let account = detect_jira_account(settings, writer.myself().await).await?;
-    let mut told = ProjectFindings::default();
+    let mut found = ProjectFindings::default();
     for ProjectRequirements { key, .. } in projects {
-        told.add(key, writer.permissions(key).await);
+        found.add(key, writer.permissions(key).await);
     }
-    Ok(summarize_jira_account(account, projects, &told))
+    Ok(summarize_jira_account(account, projects, &found))
 }
 
 impl ProjectFindings {
@@ -413,19 +413,19 @@ impl ProjectFindings {
 fn summarize_jira_account(
     account: domain::TrackerAccount,
     projects: &[ProjectRequirements],
-    told: &ProjectFindings,
+    found: &ProjectFindings,
 ) -> AccountAnswer {
     let name = account.display_name;
     let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
     let with_all = format!("{name} with every permission in {}", keys.join(", "));
-    let all: Vec<&str> = told
+    let all: Vec<&str> = found
         .problems
         .iter()
-        .chain(&told.of_rules)
+        .chain(&found.of_rules)
         .map(String::as_str)
         .collect();
     let finding = if !all.is_empty() {
-        let remedy = match told.problems.is_empty() {
+        let remedy = match found.problems.is_empty() {
             true => Remedy::Rules,
             false => Remedy::JiraAccounts,
         };
@@ -434,10 +434,10 @@ fn summarize_jira_account(
         DoctorFinding::Ok(format!(
             "{name} (the rules name no project, so no permission was checked)"
         ))
-    } else if told.excess.is_empty() {
+    } else if found.excess.is_empty() {
         DoctorFinding::Ok(with_all)
     } else {
-        let excess = told.excess.join("; ");
+        let excess = found.excess.join("; ");
         DoctorFinding::Warn(format!("{with_all}, and without need {excess}"))
     };
     AccountAnswer {

@@ -257,9 +257,9 @@ fn check_service_config<C: ServiceConfig>(
     match loaded.and_then(|config| config.check()) {
         Ok(()) => DoctorFinding::Ok("complete".to_owned()),
         Err(error) => {
-            let told = format_error_chain(&error);
-            let remedy = Remedy::of_setting(&told);
-            DoctorFinding::Failed(told, remedy)
+            let problem = format_error_chain(&error);
+            let remedy = Remedy::of_setting(&problem);
+            DoctorFinding::Failed(problem, remedy)
         }
     }
 }
@@ -469,12 +469,12 @@ mod tests {
             DoctorFinding::Ok(_)
         ));
         let some = check_own_programs(|name| (name == "launcher").then(PathBuf::new));
-        let DoctorFinding::Failed(told, Remedy::Install) = some else {
+        let DoctorFinding::Failed(problem, Remedy::Install) = some else {
             panic!("two are missing")
         };
         assert!(
-            told.starts_with("missing beside this program: parser, inspector"),
-            "{told}"
+            problem.starts_with("missing beside this program: parser, inspector"),
+            "{problem}"
         );
     }
 

@@ -87,17 +87,17 @@ impl Remedy {
     }
 
     /// Remedy for an invalid or missing setting. The message starts with its key.
-    pub(super) fn of_setting(told: &str) -> Self {
+    pub(super) fn of_setting(problem: &str) -> Self {
         let sections = [
             ("github_", Self::SetUpGithub),
             ("jira_", Self::SetUpJira),
             ("model.", Self::SetUpModel),
         ];
         // The setup command adds missing settings. It does not repair invalid ones.
-        let is_missing = told.contains("is missing");
+        let is_missing = problem.contains("is missing");
         let found = sections
             .into_iter()
-            .find(|(section, _)| told.starts_with(section));
+            .find(|(section, _)| problem.starts_with(section));
         found
             .filter(|_| is_missing)
             .map_or(Self::Settings, |(_, remedy)| remedy)
@@ -187,14 +187,14 @@ mod tests {
 
     #[test]
     fn missing_setting_gets_setup_remedy() {
-        for (told, remedy) in [
+        for (problem, remedy) in [
             ("model.api_key: is missing", Remedy::SetUpModel),
             ("jira_reader.base_url: is missing", Remedy::SetUpJira),
             ("github_writer.app_id: is missing", Remedy::SetUpGithub),
             ("ingest.router_slots: must be 1 at least", Remedy::Settings),
             ("model.base_url: is not a URL", Remedy::Settings),
         ] {
-            assert_eq!(Remedy::of_setting(told), remedy, "{told}");
+            assert_eq!(Remedy::of_setting(problem), remedy, "{problem}");
         }
     }
 }

@@ -190,20 +190,20 @@ mod tests {
     #[test]
     fn repository_needs_visibility_to_both_accounts() {
         let name: RepositoryName = "acme/shop".parse().unwrap();
-        let told = |reader, writer| match judge_visibility(&name, reader, writer) {
-            DoctorFinding::Failed(told, Remedy::GithubApps) => Some(told),
+        let find_problem = |reader, writer| match judge_visibility(&name, reader, writer) {
+            DoctorFinding::Failed(problem, Remedy::GithubApps) => Some(problem),
             DoctorFinding::Ok(_) => None,
-            _ => Some("not looked at".to_owned()),
+            _ => Some("not checked".to_owned()),
         };
-        assert_eq!(told(Ok(true), Ok(true)), None);
+        assert_eq!(find_problem(Ok(true), Ok(true)), None);
         for (reader, writer, part) in [
             (Ok(true), Ok(false), "the writer does not"),
             (Ok(false), Ok(true), "the reader does not"),
             (Ok(false), Ok(false), "no account"),
-            (Err("x".to_owned()), Ok(false), "not looked at"),
+            (Err("x".to_owned()), Ok(false), "not checked"),
         ] {
-            let told = told(reader, writer).unwrap();
-            assert!(told.contains(part), "{part}: {told}");
+            let problem = find_problem(reader, writer).unwrap();
+            assert!(problem.contains(part), "{part}: {problem}");
         }
     }
 }

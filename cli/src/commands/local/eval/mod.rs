@@ -217,7 +217,7 @@ async fn validate_instances(
     jobs: usize,
     shutdown: &CancellationToken,
 ) -> (Vec<Arc<EvalInstance>>, Vec<InvalidInstance>) {
-    let looked = stream::iter(instances).map(|instance| async move {
+    let checked = stream::iter(instances).map(|instance| async move {
         let place = root.join("validated").join(&instance.id);
         let problem = grade::find_instance_problem(bench, place.clone(), &instance, shutdown).await;
         // The folder is temporary, so a failed removal is harmless.
@@ -233,9 +233,9 @@ async fn validate_instances(
         }
         (instance, problem)
     });
-    let looked: Vec<_> = looked.map(Box::pin).buffered(jobs).collect().await;
+    let checked: Vec<_> = checked.map(Box::pin).buffered(jobs).collect().await;
     let (mut valid, mut invalid) = (Vec::new(), Vec::new());
-    for (instance, problem) in looked {
+    for (instance, problem) in checked {
         match problem {
             None => valid.push(instance),
             Some(reason) => invalid.push(InvalidInstance {

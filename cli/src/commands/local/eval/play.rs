@@ -88,7 +88,7 @@ pub(super) async fn play_instance(
             .parse()?;
         let mut visit = RecordedVisit::new(client, run, place.kept)?;
         visit.stay(shutdown).await?;
-        Ok(visit.came)
+        Ok(visit.outcome)
     };
     let played: anyhow::Result<PlayedRun> = Box::pin(worked).await;
     // The services stop after an error, too, because the next run starts its own.
@@ -121,7 +121,7 @@ struct RecordedVisit {
     run: RunId,
     journal: File,
     timeline: File,
-    came: PlayedRun,
+    outcome: PlayedRun,
 }
 
 impl RecordedVisit {
@@ -135,7 +135,7 @@ impl RecordedVisit {
             run,
             journal: create("journal.jsonl")?,
             timeline: create("timeline.txt")?,
-            came: PlayedRun::default(),
+            outcome: PlayedRun::default(),
         })
     }
 
@@ -150,7 +150,7 @@ impl RecordedVisit {
         self.client.stop_run(&self.run).await?;
         // An interrupted run has no result, whether it ended in time or not.
         let _ = tokio::time::timeout(STOP_LIMIT, Box::pin(self.follow(&mut events))).await;
-        self.came.reason = None;
+        self.outcome.reason = None;
         Ok(())
     }
 
@@ -167,11 +167,11 @@ impl RecordedVisit {
             } = entry.fact
             {
                 // No person answers in an evaluation, so the run ends here.
-                self.came.asked = true;
+                self.outcome.asked = true;
                 self.client.stop_run(&self.run).await?;
             }
-            self.came.note(entry);
-            if self.came.reason.is_some() {
+            self.outcome.note(entry);
+            if self.outcome.reason.is_some() {
                 return Ok(());
             }
         }
@@ -179,7 +179,7 @@ impl RecordedVisit {
     }
 
     fn keep(&mut self, entry: &JournalEntry) -> anyhow::Result<()> {
-        let start = self.came.journal.first().map_or(entry.at, |first| first.at);
+        let start = self.outcome.journal.first().map_or(entry.at, |first| first.at);
         writeln!(self.journal, "{}", serde_json::to_string(entry)?).context("cannot write the journal")?;
         if let Some(line) = timeline::render_entry_line(entry, start) {
             writeln!(self.timeline, "{line}").context("cannot write the timeline")?;

@@ -233,8 +233,8 @@ impl EvalSession {
             &self.shutdown,
         );
         let grade = Box::pin(graded).await?;
-        let told = format!("{}\n\n{}", grade.note, grade.output);
-        std::fs::write(kept.join("tests.txt"), told).context("cannot keep what the tests said")?;
+        let report = format!("{}\n\n{}", grade.note, grade.output);
+        std::fs::write(kept.join("tests.txt"), report).context("cannot keep the output of the tests")?;
         Ok(Some(grade))
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn work_on_text(
     let followed = visit.follow(&mut events);
     if let Some(followed) = shutdown.run_until_cancelled(Box::pin(followed)).await {
         followed?;
-        return Ok(visit.came);
+        return Ok(visit.outcome);
     }
     print_error("stopping");
     client.stop_run(&visit.run).await?;
@@ -72,8 +72,8 @@ pub(super) async fn work_on_text(
         ));
     }
     // An interrupted run has no result, whatever its journal contains by now.
-    visit.came.reason = None;
-    Ok(visit.came)
+    visit.outcome.reason = None;
+    Ok(visit.outcome)
 }
 
 struct InteractiveVisit<'a> {
@@ -81,7 +81,7 @@ struct InteractiveVisit<'a> {
     run: RunId,
     start: Option<Timestamp>,
     asked: Option<UserQuestion>,
-    came: AttendedRun,
+    outcome: AttendedRun,
     /// Absent while the user types, because the display would overwrite the input.
     progress: Option<ProgressDisplay>,
 }
@@ -93,7 +93,7 @@ impl<'a> InteractiveVisit<'a> {
             run,
             start: None,
             asked: None,
-            came: AttendedRun::default(),
+            outcome: AttendedRun::default(),
             progress: Some(ProgressDisplay::spinner()),
         }
     }
@@ -114,7 +114,7 @@ impl<'a> InteractiveVisit<'a> {
             } else {
                 self.note(entry.fact);
             }
-            if self.came.reason.is_some() {
+            if self.outcome.reason.is_some() {
                 return Ok(());
             }
         }
@@ -124,14 +124,14 @@ impl<'a> InteractiveVisit<'a> {
     /// Shows the current activity of the run, and its cost so far.
     fn show(&self, fact: &Fact) {
         if let (Some(doing), Some(progress)) = (name_operation(fact), &self.progress) {
-            let cost = timeline::format_dollars(self.came.replies.spend.cost_usd.micros());
+            let cost = timeline::format_dollars(self.outcome.replies.spend.cost_usd.micros());
             progress.now(&format!("{cost}  {doing}"));
         }
     }
 
     fn note(&mut self, fact: Fact) {
         if let Some(charge) = fact.charge() {
-            self.came.replies.add(charge.reply);
+            self.outcome.replies.add(charge.reply);
         } else if let Fact::ReportRequested { request, .. } = fact {
             self.note_request(request);
         } else if let Fact::ReportSettled {
@@ -140,8 +140,8 @@ impl<'a> InteractiveVisit<'a> {
         } = fact
         {
             match receipt {
-                OutboundReceipt::Pushed { branch, .. } => self.came.branch = Some(branch),
-                OutboundReceipt::PullRequestOpened(opened) => self.came.patch = Some(opened.url.into()),
+                OutboundReceipt::Pushed { branch, .. } => self.outcome.branch = Some(branch),
+                OutboundReceipt::PullRequestOpened(opened) => self.outcome.patch = Some(opened.url.into()),
                 OutboundReceipt::DecisionAsked { .. }
                 | OutboundReceipt::Told
                 | OutboundReceipt::Rehearsed { .. } => {}
@@ -150,9 +150,9 @@ impl<'a> InteractiveVisit<'a> {
             output: PhaseOutput::Prove { proof },
         } = fact
         {
-            self.came.checks = proof.rows;
+            self.outcome.checks = proof.rows;
         } else if let Fact::RunFinished { reason } = fact {
-            self.came.reason = Some(reason);
+            self.outcome.reason = Some(reason);
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> InteractiveVisit<'a> {
             }
         };
         if !is_answered {
-            self.came.is_unanswered = true;
+            self.outcome.is_unanswered = true;
             // The services end with this command, so no later answer can reach the run.
             self.client.stop_run(&self.run).await?;
         }

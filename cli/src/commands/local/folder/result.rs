@@ -7,12 +7,12 @@ use super::interactive_run::AttendedRun;
 use crate::commands::print_result;
 
 /// Prints the places of branch, patch and text, and for a dry run also their content.
-pub(super) fn print_run_result(came: &AttendedRun, dry_run: bool) -> anyhow::Result<()> {
-    if let Some(branch) = &came.branch {
+pub(super) fn print_run_result(outcome: &AttendedRun, dry_run: bool) -> anyhow::Result<()> {
+    if let Some(branch) = &outcome.branch {
         let not = if dry_run { " (not written: --dry-run)" } else { "" };
         print_result(&format!("branch  {branch}{not}"));
     }
-    if let Some(patch) = &came.patch {
+    if let Some(patch) = &outcome.patch {
         // The receipt names the patch alone. The reporter writes the text next to it.
         let text = patch.with_file_name("description.md");
         print_result(&format!("patch   {}", patch.display()));
@@ -25,7 +25,7 @@ pub(super) fn print_run_result(came: &AttendedRun, dry_run: bool) -> anyhow::Res
             }
         }
     }
-    print_result(&format!("cost    {}", render_cost(came.replies)));
+    print_result(&format!("cost    {}", render_cost(outcome.replies)));
     Ok(())
 }
 
@@ -128,9 +128,9 @@ mod tests {
             commands: vec!["npm ci".to_owned()],
             registry: "npm".to_owned(),
         };
-        let said = render_setup_advice(&[build_check_row(CheckOutcome::Inert, Some(hint))]).join("\n");
-        assert!(said.contains("the package `x` is missing here"), "{said}");
-        assert!(said.contains("executor: {setup: [\"npm ci\"]}"), "{said}");
+        let advice = render_setup_advice(&[build_check_row(CheckOutcome::Inert, Some(hint))]).join("\n");
+        assert!(advice.contains("the package `x` is missing here"), "{advice}");
+        assert!(advice.contains("executor: {setup: [\"npm ci\"]}"), "{advice}");
         let plain = render_setup_advice(&[build_check_row(CheckOutcome::Inert, None)]).join("\n");
         assert!(plain.contains("Cannot find module 'x'") && plain.contains("executor.setup"));
         assert!(render_setup_advice(&[build_check_row(CheckOutcome::Red, None)]).is_empty());

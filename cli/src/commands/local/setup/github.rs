@@ -228,7 +228,7 @@ impl AppRegistration<'_> {
                 .and_then(|app| self.check_owner(&app).map(|()| app))
                 .and_then(|app| self.keep(*role, &app).map(|path| (app, path)));
             let (app, path) = made.inspect_err(|_| {
-                page.say(
+                page.show(
                     "This step failed. The terminal shows the reason; run the command again.",
                     &[],
                 );
@@ -243,7 +243,7 @@ impl AppRegistration<'_> {
             links.push((format!("Install {}", app.slug), build_install_url(&app.html_url)));
             waiting = Some(returned.seen);
         }
-        page.say(
+        page.show(
             "Both Apps are there. Install each on the same repositories:",
             &links,
         );

@@ -85,15 +85,15 @@ pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyho
         print_result(&format!("secrets  {}: kubectl apply -f it", output.display()));
     }
     // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
-    let tell = |line: &str| match is_printed {
+    let report = |line: &str| match is_printed {
         true => print_error(line),
         false => print_result(line),
     };
-    tell(&format!(
+    report(&format!(
         "token    {}: the operator's, for `journeyman login URL --token-file`",
         token.display()
     ));
-    made.public().iter().for_each(|line| tell(line));
+    made.public().iter().for_each(|line| report(line));
     Ok(())
 }
 

@@ -126,7 +126,7 @@ impl ManifestPage {
     }
 
     /// Shows a text and links.
-    pub(super) fn say(&self, text: &str, links: &[(String, String)]) {
+    pub(super) fn show(&self, text: &str, links: &[(String, String)]) {
         let html = render_frame(&html! {
             p { (text) }
             @for (title, url) in links {
@@ -160,10 +160,10 @@ impl ManifestPage {
     /// Waits for the next code.
     pub(super) async fn returned(&mut self) -> anyhow::Result<ReturnedCode> {
         let waiting = tokio::time::timeout(PATIENCE, self.returned.recv());
-        let came = waiting
+        let received = waiting
             .await
             .context("nothing came back from GitHub within an hour");
-        came?.context("the page on this machine ended")
+        received?.context("the page on this machine ended")
     }
 }
 
