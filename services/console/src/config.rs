@@ -260,8 +260,8 @@ mod tests {
             ),
             (with("https://id.example", public, ""), "viewers"),
         ] {
-            let told = expect_refusal(&text);
-            assert!(told.contains(&format!("console.oidc.{key}")), "{told}");
+            let problem = expect_refusal(&text);
+            assert!(problem.contains(&format!("console.oidc.{key}")), "{problem}");
         }
     }
 }

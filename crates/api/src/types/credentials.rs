@@ -59,19 +59,19 @@ mod tests {
             instance: None,
             ends: at("2027-01-31"),
         };
-        let told = |end: &CredentialEnd, now| {
+        let view_at = |end: &CredentialEnd, now| {
             let view = CredentialView::of(end, at(now));
             (view.is_due, view.words())
         };
         let words = |rest: &str| format!("the token of jira_writer {rest}");
         assert_eq!(
-            told(&end, "2026-12-01"),
+            view_at(&end, "2026-12-01"),
             (false, words("ends on 2027-01-31, in 61 days"))
         );
-        assert_eq!(told(&end, "2027-02-07"), (true, words("ends on 2027-01-31")));
+        assert_eq!(view_at(&end, "2027-02-07"), (true, words("ends on 2027-01-31")));
         end.instance = "dc".parse().ok();
         assert_eq!(
-            told(&end, "2027-01-30"),
+            view_at(&end, "2027-01-30"),
             (true, words("(instance dc) ends on 2027-01-31, in 1 day"))
         );
     }

@@ -61,21 +61,21 @@ pub(super) fn render_summary(reply: &ModelReply) -> TimelineLine {
 
 /// Renders the output of a phase.
 pub(super) fn render_phase_output(output: &PhaseOutput) -> TimelineLine {
-    let said =
+    let titled =
         |head: &str, text: &str| TimelineLine::new(Who::Model, format!("{head}: {text}")).rest_of(text);
     let nothing = |words: &str| TimelineLine::new(Who::Model, words).tone(Tone::Warm);
     match output {
         PhaseOutput::Intake { intake: Some(it) } => render_intake(it),
         PhaseOutput::Intake { intake: None } => nothing("the first look brought nothing usable"),
         PhaseOutput::Plan { plan: Some(plan) } => {
-            said(&format!("plan of {} steps", plan.steps.len()), &plan.goal)
+            titled(&format!("plan of {} steps", plan.steps.len()), &plan.goal)
         }
         PhaseOutput::Plan { plan: None } => nothing("no plan was made"),
-        PhaseOutput::Answer { answer: Some(answer) } => said("answer", &answer.answer),
+        PhaseOutput::Answer { answer: Some(answer) } => titled("answer", &answer.answer),
         PhaseOutput::Answer { answer: None } => nothing("no answer was of use"),
         PhaseOutput::PullRequest { review: Some(review) } => {
             let head = format!("review with {} comments", review.comments.len());
-            said(&head, &review.summary)
+            titled(&head, &review.summary)
         }
         PhaseOutput::PullRequest { review: None } => nothing("the review came to no end"),
         PhaseOutput::Issues { issues } => {

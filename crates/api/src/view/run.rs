@@ -68,16 +68,16 @@ pub(super) fn render_retry(by: Option<&str>) -> TimelineLine {
 }
 
 pub(super) fn render_decision(decision: &GateDecision, by: &str) -> TimelineLine {
-    let (said, tone) = match decision.verdict {
+    let (verdict, tone) = match decision.verdict {
         DecisionVerdict::Approve => ("approved it", Tone::Good),
         DecisionVerdict::Reject => ("rejected it", Tone::Warm),
         DecisionVerdict::Revise => ("asked for changes", Tone::Warm),
     };
-    let said = match decision.feedback.trim() {
-        "" => format!("{by} {said}"),
-        feedback => format!("{by} {said}: {feedback}"),
+    let words = match decision.feedback.trim() {
+        "" => format!("{by} {verdict}"),
+        feedback => format!("{by} {verdict}: {feedback}"),
     };
-    TimelineLine::new(Who::Person, said)
+    TimelineLine::new(Who::Person, words)
         .rest_of(&decision.feedback)
         .tone(tone)
 }
@@ -89,8 +89,8 @@ pub(super) fn render_stop_request(by: &str) -> TimelineLine {
 pub(super) fn render_news(news: &TicketNews) -> TimelineLine {
     match news {
         TicketNews::Comment { comment, .. } => {
-            let said = format!("{} commented: {}", comment.author, comment.text);
-            TimelineLine::new(Who::Person, said).rest_of(&comment.text)
+            let words = format!("{} commented: {}", comment.author, comment.text);
+            TimelineLine::new(Who::Person, words).rest_of(&comment.text)
         }
     }
 }

@@ -151,7 +151,7 @@ pub(super) fn render_past_decision(run: &str, journal: &[JournalEntry], refused:
     html! {
         @if let Some(refused) = refused { div.box.problem role="alert" { p { (make_visible(refused)) } } }
         @match last {
-            Some((by, said, at)) => p { (make_visible(by)) " " (describe_verdict(said)) " at " (at) "." },
+            Some((by, verdict, at)) => p { (make_visible(by)) " " (describe_verdict(verdict)) " at " (at) "." },
             None => @if refused.is_none() { p { "This run waits for no decision." } },
         }
         p { a href=(run_path(run)) { "To the run" } }

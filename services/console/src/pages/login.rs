@@ -126,16 +126,16 @@ pub(super) fn build_login_page(state: &ConsoleState, next: &str, problem: Option
     }
 }
 
-fn render_login(doors: LoginMethods, next: &str, problem: Option<&str>) -> Markup {
+fn render_login(methods: LoginMethods, next: &str, problem: Option<&str>) -> Markup {
     html! {
         @if let Some(problem) = problem {
             div.box.problem role="alert" { p { (problem) } }
         }
         // A link, because the content security policy forbids forms that lead to another site.
-        @if doors.provider {
+        @if methods.provider {
             p { a.button href={ "/login/oidc?next=" (percent_encode(&safe_next_path(next))) } { "Log in with your account" } }
         }
-        @if doors.token { (with_token(next)) }
+        @if methods.token { (with_token(next)) }
         // The cookie is SameSite=Strict: a link from another site does not send it, a link of this page does.
         @if !next.is_empty() { p { a href=(safe_next_path(next)) { "You are logged in already? Go on" } } }
     }

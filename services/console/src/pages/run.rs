@@ -150,20 +150,20 @@ pub(super) fn render_summary(run: &RunView) -> Markup {
 
 /// Describes the state of the run in one sentence.
 fn render_state_sentence(run: &RunView) -> Markup {
-    let (stands, class) = describe_run_state(run);
+    let (state, class) = describe_run_state(run);
     let Some(overview) = &run.overview else {
-        return html! { "The run " span class=(class) { (stands) } "." };
+        return html! { "The run " span class=(class) { (state) } "." };
     };
     let ended = run.finished_at.as_ref().unwrap_or(&overview.updated_at);
     let at = |text: &str| Timestamp::parse(text).unwrap_or_default();
     let after = format_elapsed(at(&run.started_at), at(ended));
     match (run.status, &run.stop) {
         (RunState::Finished, Some(reason)) => html! {
-            "The " (run.job) " run " span class=(class) { (stands) } " after " (after) "."
+            "The " (run.job) " run " span class=(class) { (state) } " after " (after) "."
             @if let Some(detail) = stop_detail(reason) { pre { (detail) } }
         },
         (RunState::Finished, None) | (RunState::Parked, _) => html! {
-            "The " (run.job) " run " span class=(class) { (stands) } "."
+            "The " (run.job) " run " span class=(class) { (state) } "."
             @if run.waits_for.as_deref() == Some(WaitCondition::Answer.as_str()) {
                 " " a href=(ticket_path(&run.ticket)) { "To the ticket" }
             }

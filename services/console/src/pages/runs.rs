@@ -204,7 +204,7 @@ pub(super) fn render_run_table(runs: &[&RunView], choose: bool) -> Markup {
 }
 
 fn render_run_row(run: &RunView, choose: bool) -> Markup {
-    let (stands, tone) = describe_run_state(run);
+    let (state, tone) = describe_run_state(run);
     html! {
         tr {
             @if choose {
@@ -217,7 +217,7 @@ fn render_run_row(run: &RunView, choose: bool) -> Markup {
                 @if choose { " " a.soft href=(ticket_path(&run.ticket)) aria-label={ "Ticket " (make_visible(&run.ticket)) } { "ticket" } }
             }
             td data-name="Job" { (run.job) }
-            td data-name="Stands" { span class=(tone) { (stands) } }
+            td data-name="Stands" { span class=(tone) { (state) } }
             td data-name="Began" { (format_instant(&run.started_at)) }
             td.number data-name="Turns" { (run.turns) }
         }
