@@ -116,8 +116,10 @@ impl EvalResultStore {
             .map(render_record)
             .collect::<Result<String, serde_json::Error>>()?;
         std::fs::write(&kept, lines).with_context(|| format!("cannot write {}", kept.display()))?;
-        std::fs::rename(&kept, &path)?;
-        let file = OpenOptions::new().append(true).open(&path)?;
+        let unwritable = || format!("cannot write {}", path.display());
+        std::fs::rename(&kept, &path).with_context(unwritable)?;
+        let file = OpenOptions::new().append(true).open(&path);
+        let file = file.with_context(unwritable)?;
         Ok(Self { file, path, records })
     }
 

@@ -105,16 +105,18 @@ fn lock_state(root: &Path) -> anyhow::Result<File> {
 
 /// Creates the folder of the next ticket.
 fn create_ticket_folder(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
-    std::fs::create_dir_all(tickets)?;
+    let unwritable = || format!("cannot write in {}", tickets.display());
+    std::fs::create_dir_all(tickets).with_context(unwritable)?;
     // Folders of earlier tickets stay, so that no number is used twice.
     let mut last = 0;
-    for entry in std::fs::read_dir(tickets)? {
+    let entries = std::fs::read_dir(tickets);
+    for entry in entries.with_context(|| format!("cannot read {}", tickets.display()))? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| name.parse().ok());
         last = last.max(number.unwrap_or(0));
     }
     let path = tickets.join((last + 1).to_string());
-    std::fs::create_dir(&path)?;
+    std::fs::create_dir(&path).with_context(unwritable)?;
     Ok((last + 1, path))
 }
 

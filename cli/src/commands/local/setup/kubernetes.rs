@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use bootstrap::settings;
 use clap::Args;
 use queue::NatsRole;
@@ -81,7 +81,8 @@ pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyho
     if is_printed {
         print_line(text.trim_end());
     } else {
-        replace_file(output, text.as_bytes(), 0o600)?;
+        replace_file(output, text.as_bytes(), 0o600)
+            .with_context(|| format!("cannot write {}", output.display()))?;
         print_result(&format!("secrets  {}: kubectl apply -f it", output.display()));
     }
     // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
