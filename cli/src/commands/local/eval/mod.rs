@@ -1,6 +1,5 @@
 //! `journeyman eval`: plays tasks with known solutions, and reports the resolved share.
 
-mod arguments;
 mod dataset;
 mod grade;
 mod leak_check;
@@ -19,11 +18,11 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::settings;
+use clap::Args;
 use executor::FolderCheckRunner;
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::arguments::Arguments;
 use self::{
     dataset::EvalInstance,
     record::{EvalResultStore, EvalRunKey, EvalRunRecord},
@@ -35,6 +34,55 @@ use crate::{args::OutputFormat, local};
 
 // Characters of a digest in a key.
 const DIGEST: usize = 16;
+
+/// Play tasks with known solutions, grade them by their tests, and print the resolved share and the
+/// cost
+#[derive(Debug, Clone, Args)]
+pub(in crate::commands) struct Arguments {
+    /// The data set: one JSON object per line and instance
+    #[arg(value_name = "DATASET")]
+    dataset: PathBuf,
+    /// The model, by its provider's name for it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Settings file; only its model and limits count
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+    /// Rules for every instance, without `repo:`
+    #[arg(long = "config", value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Concurrent instances
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
+    /// Runs of each instance
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// Start no run once this amount is spent, in dollars; active runs may still cost something
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    max_cost: Option<f64>,
+    /// Folder for results and journals
+    #[arg(long, value_name = "DIR", default_value = "eval-results")]
+    out: PathBuf,
+    /// Keep existing results, and play the missing ones
+    #[arg(long)]
+    resume: bool,
+    /// Results folder of another evaluation to compare with, instance by instance
+    #[arg(long, value_name = "RESULTS")]
+    compare: Option<PathBuf>,
+    /// Output format of the result
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: OutputFormat,
+}
+
+fn parse_dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|usd| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
+}
 
 /// Version, model and settings of an evaluation.
 struct EvalIdentity {
