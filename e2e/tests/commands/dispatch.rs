@@ -34,25 +34,25 @@ async fn dispatched_jobs_pass_words_to_model() {
         "--context",
         &context,
     ];
-    let planned = up.told(&[&work[..], &["--dry-run"]].concat()).await;
+    let planned = up.output(&[&work[..], &["--dry-run"]].concat()).await;
     assert_eq!(
         planned,
         "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity\n"
     );
-    assert_eq!(up.told(&["runs"]).await, "");
+    assert_eq!(up.output(&["runs"]).await, "");
 
     let mut script = fixture::build_shop_script();
     script[0].expect = Some("Mind the posters.".to_owned());
     up.stage.model.set_script("", script);
     let keyed = [&work[..], &["--key", "monday", "-o", "json"]].concat();
-    let ended = json_of(&up.told(&keyed).await);
+    let ended = json_of(&up.output(&keyed).await);
     assert_eq!(
         (&ended["ticket"], &ended["stop"]),
         (&json!("jira:ENG-1"), &json!({"type": "completed"})),
         "{ended}"
     );
     assert_eq!(
-        json_of(&up.told(&keyed).await),
+        json_of(&up.output(&keyed).await),
         ended,
         "the same key is the same run"
     );
@@ -82,7 +82,7 @@ async fn dispatched_jobs_pass_words_to_model() {
         ],
     );
     let addressed = up
-        .told(&[
+        .output(&[
             "dispatch",
             "--job",
             "address_review",
@@ -110,7 +110,7 @@ async fn dispatched_rehearsal_writes_nothing() {
     let up = Up::start(Stage::start(RULES).await).await;
     let key = up.stage.file_ticket();
     let mock = ["dispatch", "--job", "implement", "--ticket", &key, "--mock"];
-    let told = up.told(&mock).await;
+    let output = up.output(&mock).await;
     let branch = "fix/ENG-1-cart-total-ignores-the-quantity";
     for line in [
         "would tell the ticket that work on acme/shop starts: transition, check_run, comment",
@@ -118,9 +118,9 @@ async fn dispatched_rehearsal_writes_nothing() {
         &format!("would push {branch} at 000000000000: push_branch, check_run"),
         "would open draft pull request \"",
     ] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(output.contains(line), "{line}: {output}");
     }
-    let json = json_of(&up.told(&[&mock[..], &["-o", "json"]].concat()).await);
+    let json = json_of(&up.output(&[&mock[..], &["-o", "json"]].concat()).await);
     assert_eq!(json["stop"], json!({"type": "completed"}), "{json}");
     assert_eq!(json["would"].as_array().map(Vec::len), Some(3), "{json}");
 
@@ -132,7 +132,7 @@ async fn dispatched_rehearsal_writes_nothing() {
     // A rehearsal is not work on the ticket, so the ticket counts as new.
     let retry = up.ask(&["retry", &key]).await;
     assert_eq!(retry.code, Some(1), "{retry:?}");
-    let work = up.told(&mock[..5]).await;
+    let work = up.output(&mock[..5]).await;
     assert!(work.contains("run finished: completed"), "{work}");
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
 
@@ -146,7 +146,7 @@ async fn dispatched_rehearsal_writes_nothing() {
     );
     let before = up.stage.model.call_count();
     let addressed = up
-        .told(&[
+        .output(&[
             "dispatch",
             "--job",
             "address_review",
@@ -200,7 +200,7 @@ async fn dispatch_reviews_foreign_pull_request() {
     );
     let ticket = format!("github:{}#{number}", fixture::REPOSITORY);
     let reviewed = up
-        .told(&[
+        .output(&[
             "dispatch",
             "--job",
             "pr-review",
@@ -250,13 +250,13 @@ async fn discussion_dispatch_accepts_foreign_job_names() {
     );
     let asked = ["dispatch", "--ticket", &ticket, "--context", &context, "--job"];
     let planned = up
-        .told(&[&asked[..], &["discussion-plan", "--dry-run"]].concat())
+        .output(&[&asked[..], &["discussion-plan", "--dry-run"]].concat())
         .await;
     assert!(
         planned.starts_with(&format!("would start discuss on github:{ticket}")),
         "{planned}"
     );
-    let said = up.told(&[&asked[..], &["discussion-summarize"]].concat()).await;
+    let said = up.output(&[&asked[..], &["discussion-summarize"]].concat()).await;
     assert!(said.contains("run finished: completed"), "{said}");
     let discussion = up.stage.github.discussion(fixture::REPOSITORY, number).unwrap();
     assert!(
@@ -313,6 +313,6 @@ async fn dispatch_refusal_is_one_line_with_reason() {
     }
     let unknown = up.ask(&["dispatch", "--job", "finish", "--ticket", &key]).await;
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert_eq!(up.told(&["runs"]).await, "");
+    assert_eq!(up.output(&["runs"]).await, "");
     up.stop().await;
 }

@@ -18,24 +18,24 @@ fn parse_json_lines(text: &str) -> Value {
 /// Checks the forms of a completed run.
 pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
     for command in [["runs", "--ticket", key], ["journal", run, "--no-pager"]] {
-        let whole = up.told(&[&command[..], &["-o", "json"]].concat()).await;
-        let each = up.told(&[&command[..], &["-o", "jsonl"]].concat()).await;
+        let whole = up.output(&[&command[..], &["-o", "json"]].concat()).await;
+        let each = up.output(&[&command[..], &["-o", "jsonl"]].concat()).await;
         assert!(!each.is_empty(), "{command:?}");
         assert_eq!(parse_json_lines(&each), parse_json_text(&whole), "{command:?}");
     }
-    let tickets = up.told(&["list-tickets", "-o", "json"]).await;
-    let each = up.told(&["tickets", "-o", "jsonl"]).await;
+    let tickets = up.output(&["list-tickets", "-o", "json"]).await;
+    let each = up.output(&["tickets", "-o", "jsonl"]).await;
     assert_eq!(parse_json_lines(&each), parse_json_text(&tickets)["tickets"]);
-    let sums = up.told(&["spend", "-o", "json"]).await;
+    let sums = up.output(&["spend", "-o", "json"]).await;
     assert_eq!(
-        parse_json_lines(&up.told(&["spend", "-o", "jsonl"]).await),
+        parse_json_lines(&up.output(&["spend", "-o", "jsonl"]).await),
         parse_json_text(&sums)["sums"]
     );
 
-    let journal = up.told(&["journal", run]).await;
-    assert_eq!(up.told(&["follow", key]).await, format!("run {run}\n{journal}"));
-    let entries = up.told(&["journal", run, "-o", "jsonl"]).await;
-    assert_eq!(up.told(&["follow", run, "-o", "jsonl"]).await, entries);
+    let journal = up.output(&["journal", run]).await;
+    assert_eq!(up.output(&["follow", key]).await, format!("run {run}\n{journal}"));
+    let entries = up.output(&["journal", run, "-o", "jsonl"]).await;
+    assert_eq!(up.output(&["follow", run, "-o", "jsonl"]).await, entries);
     let none = up.ask(&["follow", "ENG-77"]).await;
     assert_eq!(
         (none.code, none.err.as_str()),
@@ -45,25 +45,29 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
 
 /// Checks the forms of this machine's pool, after the planner has reported its executor.
 pub(crate) async fn assert_pools(up: &Up) {
-    let ready = poll_until("the executor is told of", Duration::from_secs(30), async || {
-        let told = up.told(&["pools"]).await;
-        told.starts_with("default  1 of 1 executors ready")
-            .then_some(told)
+    let ready = poll_until("the executor is reported", Duration::from_secs(30), async || {
+        let output = up.output(&["pools"]).await;
+        output
+            .starts_with("default  1 of 1 executors ready")
+            .then_some(output)
     });
-    let told = ready.await.unwrap();
+    let output = ready.await.unwrap();
     let version = format!("1 executor of release {}, sandbox L", env!("CARGO_PKG_VERSION"));
-    assert!(told.contains(&version) && !told.contains("problem"), "{told}");
-    let whole = parse_json_text(&up.told(&["pools", "-o", "json"]).await);
+    assert!(
+        output.contains(&version) && !output.contains("problem"),
+        "{output}"
+    );
+    let whole = parse_json_text(&up.output(&["pools", "-o", "json"]).await);
     assert_eq!(whole["pools"][0]["members"][0]["state"], "ready", "{whole}");
-    let each = parse_json_lines(&up.told(&["pools", "-o", "jsonl"]).await);
+    let each = parse_json_lines(&up.output(&["pools", "-o", "jsonl"]).await);
     assert_eq!(each[0]["name"], "default", "{each}");
 }
 
 /// Checks the addresses of the run's pages.
 pub(crate) async fn assert_open(up: &Up, run: &str, key: &str) {
     let open = async |arguments: &[&str]| {
-        let told = up.told(&[&["open"], arguments].concat()).await;
-        told.trim_end().to_owned()
+        let output = up.output(&[&["open"], arguments].concat()).await;
+        output.trim_end().to_owned()
     };
     let ticket = format!("{}/browse/{key}", up.stage.jira.url());
     assert_eq!(open(&[key]).await, ticket);
@@ -85,7 +89,7 @@ pub(crate) async fn assert_open(up: &Up, run: &str, key: &str) {
     );
     let nowhere = up.ask(&["open", run, "--page", "console"]).await;
     assert!(
-        nowhere.code == Some(1) && nowhere.err.contains("--console URL or JOURNEYMAN_CONSOLE"),
+        nowhere.code == Some(1) && nowhere.err.contains("--console URL, or set JOURNEYMAN_CONSOLE"),
         "{nowhere:?}"
     );
 }
@@ -101,6 +105,6 @@ pub(crate) async fn assert_paged(up: &Up, run: &str) {
     );
     let plain = shown(&["runs", "--no-pager"]).await;
     assert!(plain.code == Some(0) && plain.out.starts_with(run), "{plain:?}");
-    let piped = up.told(&["runs"]).await;
+    let piped = up.output(&["runs"]).await;
     assert!(piped.starts_with(run), "{piped}");
 }

@@ -30,8 +30,11 @@ async fn follow_exits_with_three_on_waiting_run() {
         (Some(3), "journeyman: the run waits for a person's decision\n"),
         "{ran:?}"
     );
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&told["waits_for"], told.get("stop")), (&"decision".into(), None));
+    let output: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&output["waits_for"], output.get("stop")),
+        (&"decision".into(), None)
+    );
     let followed = up.ask(&["follow", &key, "--exit-status"]).await;
     assert_eq!(followed.code, Some(3), "{followed:?}");
     assert!(
@@ -40,11 +43,11 @@ async fn follow_exits_with_three_on_waiting_run() {
             .ends_with("planner   waits for a person's decision\n"),
         "{followed:?}"
     );
-    let run = told["run"].as_str().unwrap();
+    let run = output["run"].as_str().unwrap();
     let head = up.asked_about(run).await;
-    up.told(&["approve", &key, &head]).await;
+    up.output(&["approve", &key, &head]).await;
     // The journal contains the wait, which is over.
-    let followed = up.told(&["follow", run, "--exit-status"]).await;
+    let followed = up.output(&["follow", run, "--exit-status"]).await;
     assert!(followed.contains("run finished: completed"), "{followed}");
     up.stop().await;
 }
@@ -57,18 +60,18 @@ async fn expiring_tokens_appear_under_needs_you() {
         ("JIRA_WRITER__EXPIRES", &soon),
     ];
     let up = Up::start_with(Stage::start("").await, &settings).await;
-    let told = poll_until("the end of the writer's token", PATIENCE, async || {
-        let pending = up.told(&["pending"]).await;
+    let output = poll_until("the end of the writer's token", PATIENCE, async || {
+        let pending = up.output(&["pending"]).await;
         pending.contains("jira_writer").then_some(pending)
     });
-    let told = told.await.unwrap();
+    let output = output.await.unwrap();
     assert!(
-        told.starts_with(&format!("the token of jira_writer ends on {soon}, in 9 days\n")),
-        "{told}"
+        output.starts_with(&format!("the token of jira_writer ends on {soon}, in 9 days\n")),
+        "{output}"
     );
     assert!(
-        told.contains("set its end in `expires`") && !told.contains("jira_reader"),
-        "{told}"
+        output.contains("set its end in `expires`") && !output.contains("jira_reader"),
+        "{output}"
     );
     up.stop().await;
 }
@@ -87,8 +90,8 @@ async fn destructive_commands_require_confirmation_at_terminal() {
     ] {
         let refused = up.ask(asked).await;
         assert_eq!(refused.code, Some(64), "{asked:?}: {refused:?}");
-        let told = "journeyman: --yes is missing, and there is no terminal to ask at; --dry-run shows what would be lost\n";
-        assert_eq!((refused.out.as_str(), refused.err.as_str()), ("", told));
+        let output = "journeyman: --yes is missing, and there is no terminal to ask at; --dry-run shows what would be lost\n";
+        assert_eq!((refused.out.as_str(), refused.err.as_str()), ("", output));
     }
     let folder = up.stage.path();
     for (asked, shown) in [
@@ -105,9 +108,9 @@ async fn destructive_commands_require_confirmation_at_terminal() {
     // An empty answer is not a confirmation.
     let kept = at_terminal(&["stop", &key], &[("Do it?", "\r")], folder).await;
     assert_eq!(kept.code, Some(1), "{kept:?}");
-    let waits = up.told(&["runs", "--status", "parked"]).await;
+    let waits = up.output(&["runs", "--status", "parked"]).await;
     assert!(waits.contains("decision"), "{waits}");
-    assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
+    assert_eq!(up.output(&["stop-all"]).await, "stop-all is off\n");
     // A request that the API refuses needs no confirmation.
     let live = at_terminal(&["purge", &key], &[], folder).await;
     assert!(
@@ -131,6 +134,6 @@ async fn destructive_commands_require_confirmation_at_terminal() {
         purged.code == Some(0) && purged.out.contains("purged: "),
         "{purged:?}"
     );
-    assert_eq!(up.told(&["runs"]).await, "");
+    assert_eq!(up.output(&["runs"]).await, "");
     up.stop().await;
 }

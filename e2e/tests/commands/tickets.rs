@@ -31,7 +31,7 @@ async fn with_tickets() -> (Up, u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn list_tickets_covers_jira_and_github() {
     let (up, issue) = with_tickets().await;
-    let listed = up.told(&["list-tickets"]).await;
+    let listed = up.output(&["list-tickets"]).await;
     let lines: Vec<Vec<&str>> = listed
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -48,22 +48,22 @@ async fn list_tickets_covers_jira_and_github() {
             "{line}: {listed}"
         );
     }
-    let done = up.told(&["list-tickets", "--status", "Done"]).await;
+    let done = up.output(&["list-tickets", "--status", "Done"]).await;
     assert!(done.contains("jira:ENG-3") && done.lines().count() == 2, "{done}");
     let closed = up
-        .told(&["list-tickets", "--status", "open", "--repository", "acme/shop"])
+        .output(&["list-tickets", "--status", "open", "--repository", "acme/shop"])
         .await;
     assert!(closed.contains("Add a mean"), "{closed}");
-    let json: Value = serde_json::from_str(&up.told(&["list-tickets", "-o", "json"]).await).unwrap();
+    let json: Value = serde_json::from_str(&up.output(&["list-tickets", "-o", "json"]).await).unwrap();
     assert_eq!(json["tickets"].as_array().map(Vec::len), Some(3), "{json}");
 
-    let shown = up.told(&["show-ticket", "ENG-1"]).await;
+    let shown = up.output(&["show-ticket", "ENG-1"]).await;
     assert!(
         shown.starts_with("jira:ENG-1: Cart total ignores the quantity\nstatus: To Do\ntype: Bug\n")
             && shown.contains("Three mugs at 8.50"),
         "{shown}"
     );
-    let shown = up.told(&["show-ticket", &format!("acme/shop#{issue}")]).await;
+    let shown = up.output(&["show-ticket", &format!("acme/shop#{issue}")]).await;
     assert!(
         shown.contains("status: open\n") && shown.contains("Of prices."),
         "{shown}"
@@ -111,7 +111,7 @@ async fn list_tickets_selects_with_arrow_keys() {
         ran.out
     );
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
-    let listed = up.told(&["list-tickets"]).await;
+    let listed = up.output(&["list-tickets"]).await;
     assert!(listed.contains("implement completed"), "{listed}");
     up.stop().await.assert_kept_protocols();
 }
@@ -140,7 +140,7 @@ async fn choosing_nothing_does_nothing() {
         "the cursor is seen again: {:?}",
         ran.out
     );
-    assert_eq!(up.told(&["runs"]).await, "");
+    assert_eq!(up.output(&["runs"]).await, "");
     up.stop().await;
 }
 

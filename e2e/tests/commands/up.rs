@@ -64,7 +64,7 @@ impl Up {
         run_program("journeyman", arguments, &[], self.stage.path()).await
     }
 
-    pub(crate) async fn told(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn output(&self, arguments: &[&str]) -> String {
         let ran = self.ask(arguments).await;
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
         ran.out
@@ -72,7 +72,7 @@ impl Up {
 
     /// Returns the abbreviated commit that a run asks about, as its journal names it.
     pub(crate) async fn asked_about(&self, run: &str) -> String {
-        let journal = self.told(&["journal", run]).await;
+        let journal = self.output(&["journal", run]).await;
         let (_, head) = journal.split_once("asked a person about ").expect("asked");
         head.split_whitespace().next().unwrap().to_owned()
     }
@@ -80,7 +80,7 @@ impl Up {
     /// Waits until `journeyman runs` contains `text` and returns the id of the first run.
     pub(crate) async fn until_runs_say(&self, text: &str) -> String {
         let listed = poll_until(text, PATIENCE, async || {
-            let runs = self.told(&["runs"]).await;
+            let runs = self.output(&["runs"]).await;
             runs.contains(text).then_some(runs)
         });
         let listed = listed.await.unwrap();
@@ -91,7 +91,7 @@ impl Up {
 #[tokio::test(flavor = "multi_thread")]
 async fn restart_keeps_run_at_decided_gate() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
-    assert_eq!(up.told(&["runs"]).await, "");
+    assert_eq!(up.output(&["runs"]).await, "");
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
@@ -102,15 +102,15 @@ async fn restart_keeps_run_at_decided_gate() {
     let head = up.asked_about(&run).await;
     let other = up.ask(&["approve", &key, "0000000"]).await;
     assert_eq!(other.code, Some(1), "{other:?}");
-    let decided = up.told(&["approve", &key, &head]).await;
+    let decided = up.output(&["approve", &key, &head]).await;
     assert_eq!(decided, format!("decided: {run}\n"));
-    let followed = up.told(&["journal", &run, "--follow"]).await;
+    let followed = up.output(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("ms  person    "), "{followed}");
     assert!(followed.contains("run finished: completed"), "{followed}");
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
-    let text = up.told(&["journal", &run]).await;
+    let text = up.output(&["journal", &run]).await;
     assert_eq!(text, followed);
-    let json = up.told(&["journal", &run, "--json"]).await;
+    let json = up.output(&["journal", &run, "--json"]).await;
     let entries: Vec<JournalEntry> = json
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -139,7 +139,7 @@ async fn restart_keeps_run_at_decided_gate() {
 
     let second = Up::start(up.stop().await).await;
     assert_eq!(second.until_runs_say("completed").await, run);
-    assert_eq!(second.told(&["journal", &run, "--json"]).await, json);
+    assert_eq!(second.output(&["journal", &run, "--json"]).await, json);
     second.stop().await.assert_kept_protocols();
 }
 
@@ -159,10 +159,10 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
     up.says("console at").await;
-    let told = up.out();
-    let lines: Vec<&str> = told.lines().collect();
+    let output = up.out();
+    let lines: Vec<&str> = output.lines().collect();
     let [ready, jira, github, _console] = lines[..] else {
-        panic!("{told}")
+        panic!("{output}")
     };
     assert!(ready.starts_with("ready: API at http://127.0.0.1:"), "{ready}");
     assert!(jira.contains("`journeyman setup jira`"), "{jira}");
@@ -187,10 +187,10 @@ async fn a_run_is_stopped_by_its_ticket() {
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
     assert_eq!(
-        up.told(&["stop", "ENG-1", "--yes"]).await,
+        up.output(&["stop", "ENG-1", "--yes"]).await,
         "stop asked for: ENG-1\n"
     );
-    let followed = up.told(&["journal", &run, "--follow"]).await;
+    let followed = up.output(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("asked to stop"), "{followed}");
     up.until_runs_say("stopped").await;
     let over = up.ask(&["stop", &run]).await;
@@ -217,25 +217,25 @@ async fn gate_commands_accept_ticket_as_run() {
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
     let before = up.asked_about(&run).await;
-    let said = up.told(&["say", &run, "Mind the Swiss franc."]).await;
+    let said = up.output(&["say", &run, "Mind the Swiss franc."]).await;
     assert_eq!(said, format!("said to jira:{key}\n"));
     let journal = poll_until("the words in the journal", PATIENCE, async || {
-        let journal = up.told(&["journal", &run]).await;
+        let journal = up.output(&["journal", &run]).await;
         journal.contains("Swiss franc").then_some(journal)
     });
     let journal = journal.await.unwrap();
     let dry = up
-        .told(&["feedback", &key, "Say how it is rounded.", "--dry-run"])
+        .output(&["feedback", &key, "Say how it is rounded.", "--dry-run"])
         .await;
     assert_eq!(
         dry,
         format!("would send run {run} back to change it: Say how it is rounded.\n")
     );
-    assert_eq!(up.told(&["journal", &run]).await, journal, "nothing happened");
-    let said = up.told(&["feedback", &key, "Say how it is rounded."]).await;
+    assert_eq!(up.output(&["journal", &run]).await, journal, "nothing happened");
+    let said = up.output(&["feedback", &key, "Say how it is rounded."]).await;
     assert_eq!(said, format!("decided: {run}\n"));
     let after = poll_until("another question", PATIENCE, async || {
-        let journal = up.told(&["journal", &run]).await;
+        let journal = up.output(&["journal", &run]).await;
         let asked = journal.matches("asked a person about ").count();
         (asked == 2).then_some(journal)
     });
@@ -246,32 +246,32 @@ async fn gate_commands_accept_ticket_as_run() {
         .calls()
         .iter()
         .any(|call| call.request.to_string().contains("Mind the Swiss franc."));
-    assert!(read, "the model was told what was said");
+    assert!(read, "the model read the comment");
     up.until_runs_say("decision").await;
     let (_, head) = after.rsplit_once("asked a person about ").unwrap();
     assert!(!head.starts_with(&before), "the change is another one: {after}");
-    assert!(up.told(&["diff", &run]).await.contains("notes/rounding.md"));
+    assert!(up.output(&["diff", &run]).await.contains("notes/rounding.md"));
 
-    let dry = up.told(&["reject", &key, "--dry-run"]).await;
+    let dry = up.output(&["reject", &key, "--dry-run"]).await;
     assert_eq!(
         dry,
         format!("would reject what run {run} asks about, and the run would end\n")
     );
-    let waits = up.told(&["runs", "--status", "parked"]).await;
+    let waits = up.output(&["runs", "--status", "parked"]).await;
     assert!(waits.contains("decision"), "it waits as before: {waits}");
-    let pending = up.told(&["pending"]).await;
+    let pending = up.output(&["pending"]).await;
     let decide = format!("journeyman decide {run} approve --head {}", &head[..12]);
     assert!(
         pending.starts_with(&run) && pending.contains(&decide),
         "{pending}"
     );
     forms::assert_pools(&up).await;
-    assert_eq!(up.told(&["reject", &key]).await, format!("decided: {run}\n"));
-    let followed = up.told(&["journal", &run, "--follow"]).await;
+    assert_eq!(up.output(&["reject", &key]).await, format!("decided: {run}\n"));
+    let followed = up.output(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("run finished: "), "{followed}");
-    assert!(!up.told(&["runs"]).await.contains("completed"));
-    assert_eq!(up.told(&["pending"]).await, "nothing waits for a person\n");
-    let failed = up.told(&["runs", "--stop", "failed", "-o", "json"]).await;
+    assert!(!up.output(&["runs"]).await.contains("completed"));
+    assert_eq!(up.output(&["pending"]).await, "nothing waits for a person\n");
+    let failed = up.output(&["runs", "--stop", "failed", "-o", "json"]).await;
     assert!(
         failed.contains(&run) && failed.contains(r#""repository":"#),
         "{failed}"
@@ -293,11 +293,11 @@ async fn up_dry_run_starts_nothing() {
     let run = up.until_runs_say("decision").await;
     let head = up.asked_about(&run).await;
     let (runs, journal) = (
-        up.told(&["runs"]).await,
-        up.told(&["journal", &run, "--json"]).await,
+        up.output(&["runs"]).await,
+        up.output(&["journal", &run, "--json"]).await,
     );
     let comments = up.stage.jira.comments(&key).len();
-    for (asked, told) in [
+    for (asked, output) in [
         (
             vec!["approve", &key, &head],
             format!("would approve {head}, and run {run} would go on with it\n"),
@@ -312,7 +312,7 @@ async fn up_dry_run_starts_nothing() {
         (vec!["stop-all", "off"], "nothing would change\n".to_owned()),
     ] {
         let asked = [&asked[..], &["--dry-run"]].concat();
-        assert_eq!(up.told(&asked).await, told, "{asked:?}");
+        assert_eq!(up.output(&asked).await, output, "{asked:?}");
     }
     // A dry run refuses what the real command refuses.
     for (asked, why) in [
@@ -329,30 +329,30 @@ async fn up_dry_run_starts_nothing() {
         let ran = up.ask(&[&asked[..], &["--dry-run"]].concat()).await;
         assert!(ran.code == Some(1) && ran.err.contains(why), "{asked:?}: {ran:?}");
     }
-    assert_eq!(up.told(&["runs"]).await, runs);
-    assert_eq!(up.told(&["journal", &run, "--json"]).await, journal);
-    assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
+    assert_eq!(up.output(&["runs"]).await, runs);
+    assert_eq!(up.output(&["journal", &run, "--json"]).await, journal);
+    assert_eq!(up.output(&["stop-all"]).await, "stop-all is off\n");
     assert_eq!(up.stage.jira.comments(&key).len(), comments);
     assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
 
-    up.told(&["stop-all", "on", "--yes"]).await;
+    up.output(&["stop-all", "on", "--yes"]).await;
     assert_eq!(
-        up.told(&["stop-all", "off", "--dry-run"]).await,
+        up.output(&["stop-all", "off", "--dry-run"]).await,
         "would let every planner go on\n"
     );
-    assert!(up.told(&["stop-all"]).await.starts_with("stop-all is on"));
-    up.told(&["stop-all", "off"]).await;
-    up.told(&["stop", &run]).await;
+    assert!(up.output(&["stop-all"]).await.starts_with("stop-all is on"));
+    up.output(&["stop-all", "off"]).await;
+    up.output(&["stop", &run]).await;
     up.until_runs_say("stopped").await;
-    let again = up.told(&["retry", &key, "--dry-run"]).await;
+    let again = up.output(&["retry", &key, "--dry-run"]).await;
     assert_eq!(again, "would start implement on jira:ENG-1 again\n");
-    let purged = up.told(&["purge", &key, "--dry-run"]).await;
+    let purged = up.output(&["purge", &key, "--dry-run"]).await;
     assert!(
         purged.starts_with("would forget ") && purged.contains("of jira:ENG-1 and 1 runs"),
         "{purged}"
     );
     assert_eq!(
-        up.told(&["runs"]).await.lines().count(),
+        up.output(&["runs"]).await.lines().count(),
         1,
         "the run is still known"
     );
