@@ -1,13 +1,11 @@
 //! Specifications of jobs, phases and conversations.
 
-use domain::{Job, JobRequest, ModelReply, ModelRole, RunPhase, StopReason};
+use domain::{JobRequest, ModelReply, ModelRole, RunPhase, StopReason};
 
 use super::{ArgumentProblem, DialogTurn, PhaseDialog, PlannerRunState, RunAction, TurnCall};
 
 /// Job: its phases, in order.
 pub(crate) struct JobSpec {
-    /// Kind of the job; absent if several kinds share it.
-    pub(crate) job: Option<Job>,
     pub(crate) phases: &'static [PhaseSpec],
     /// True if the run notifies its requester of its retries and its end.
     pub(crate) is_awaited: bool,

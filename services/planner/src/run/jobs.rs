@@ -1,0 +1,164 @@
+//! Jobs of runs, each a list of phases. A new job is a constant and an arm of [`spec_of_job`].
+
+use domain::{Job, RunPhase, StopReason};
+
+use super::machine::{DialogSpec, JobSpec, PhaseSpec, PlannerRunState, RunInput, RunStep};
+use super::phases;
+
+/// Implements a ticket and opens a pull request.
+const IMPLEMENT: JobSpec = JobSpec {
+    phases: &[
+        phases::acknowledge::PHASE,
+        phases::announce::PHASE,
+        phases::open_workspace::PHASE,
+        phases::seed_code::PHASE,
+        phases::intake::PHASE,
+        phases::forecast::PHASE,
+        phases::refine_code::PHASE,
+        phases::plan::PHASE,
+        phases::approve_plan::PHASE,
+        phases::work::PHASE,
+        phases::auto_fix::PHASE,
+        phases::prove::PHASE,
+        phases::restore_best::PHASE,
+        phases::review::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Triages a new ticket. Its requester gets no notification.
+const TRIAGE: JobSpec = JobSpec {
+    phases: &[phases::triage::PHASE],
+    is_awaited: false,
+};
+
+/// Answers a question from a comment, without changes.
+const ANSWER: JobSpec = JobSpec {
+    phases: &[
+        phases::acknowledge::PHASE,
+        phases::open_workspace::PHASE,
+        phases::answer::PHASE,
+        phases::mark_done::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Researches, summarizes, plans or closes a discussion, without changes in the repository.
+const DISCUSS: JobSpec = JobSpec {
+    phases: &[
+        phases::acknowledge::PHASE,
+        phases::open_workspace::PHASE,
+        phases::discuss::PHASE,
+        phases::mark_done::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Repairs failed checks of our pull request on its branch, first with the repository's automatic fixes,
+/// then with the model.
+const FIX_CI: JobSpec = JobSpec {
+    phases: &[
+        phases::announce::PHASE,
+        phases::open_workspace::PHASE,
+        phases::repair::PHASE,
+        phases::work::PHASE,
+        phases::auto_fix::PHASE,
+        phases::prove::PHASE,
+        phases::restore_best::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+        phases::report_back::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Addresses a review of our pull request: a reply to each comment, and the requested changes on the
+/// branch.
+const ADDRESS_REVIEW: JobSpec = JobSpec {
+    phases: &[
+        phases::acknowledge::PHASE,
+        phases::announce::PHASE,
+        phases::open_workspace::PHASE,
+        phases::work::PHASE,
+        phases::auto_fix::PHASE,
+        phases::prove::PHASE,
+        phases::restore_best::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+        phases::report_back::PHASE,
+        phases::mark_done::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Reviews a foreign pull request, without changes.
+const REVIEW: JobSpec = JobSpec {
+    phases: &[
+        phases::acknowledge::PHASE,
+        phases::open_workspace::PHASE,
+        phases::pull_request::PHASE,
+    ],
+    is_awaited: true,
+};
+
+/// Rehearses another job without any notification.
+const REHEARSAL: JobSpec = JobSpec {
+    phases: &[phases::rehearse::PHASE],
+    is_awaited: false,
+};
+
+/// Reports an event of our pull request to the reporter, which performs its effects.
+const NOTICE: JobSpec = JobSpec {
+    phases: &[phases::notify::PHASE],
+    is_awaited: true,
+};
+
+/// Closes a run whose job cannot be requested.
+const UNSUPPORTED: JobSpec = JobSpec {
+    phases: &[PhaseSpec {
+        dialog: None,
+        next: |_| RunStep::Close(StopReason::UnsupportedJob),
+    }],
+    is_awaited: true,
+};
+
+/// Returns the job of a run.
+pub(super) fn job_spec(state: &PlannerRunState) -> &'static JobSpec {
+    match &state.input {
+        RunInput::Notice(..) => &NOTICE,
+        RunInput::Request(request) => spec_of_job(request.job),
+    }
+}
+
+fn spec_of_job(job: Job) -> &'static JobSpec {
+    match job {
+        Job::Implement => &IMPLEMENT,
+        Job::Triage => &TRIAGE,
+        Job::Answer => &ANSWER,
+        Job::Discuss => &DISCUSS,
+        Job::FixCi => &FIX_CI,
+        Job::AddressReview => &ADDRESS_REVIEW,
+        Job::Review => &REVIEW,
+        Job::Rehearse => &REHEARSAL,
+        // Events of pull requests request them, as notices.
+        Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Remind => &UNSUPPORTED,
+    }
+}
+
+/// Returns the conversations of a run's job.
+pub(crate) fn job_dialogs(state: &PlannerRunState) -> impl Iterator<Item = &'static DialogSpec> {
+    job_spec(state)
+        .phases
+        .iter()
+        .filter_map(|spec| spec.dialog.as_ref())
+}
+
+/// Returns a run's conversation for a phase.
+pub(super) fn phase_dialog(state: &PlannerRunState, phase: RunPhase) -> Option<&'static DialogSpec> {
+    job_dialogs(state).find(|dialog| dialog.phase == phase)
+}
