@@ -2,7 +2,6 @@
 //! phases.
 
 mod decide;
-mod forms;
 mod jobs;
 #[allow(
     clippy::wildcard_enum_match_arm,

@@ -10,7 +10,7 @@ use super::conversation_loop::await_submission;
 use crate::run::machine::{
     DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
 };
-use crate::run::tools::{accepted_input, submit_answer, submit_issues};
+use crate::run::tools::{accepted_input, plans, submit_answer};
 
 const MOST_TURNS: usize = 15;
 
@@ -20,7 +20,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::Discuss,
         ModelRole::Default,
-        &[submit_answer::TOOL, submit_issues::TOOL],
+        &[submit_answer::TOOL, plans::SUBMIT_ISSUES],
     )
 };
 
@@ -49,9 +49,9 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
             let handed_in = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
                 let answer = accepted_input(calls, &submit_answer::TOOL, submit_answer::parse_answer);
                 let most = request.rules.issues.most_planned;
-                let parse = |input: &_| submit_issues::parse_issues(input, most);
+                let parse = |input: &_| plans::parse_issues(input, most);
                 let planned = || match task {
-                    DiscussionTask::Plan => accepted_input(calls, &submit_issues::TOOL, parse),
+                    DiscussionTask::Plan => accepted_input(calls, &plans::SUBMIT_ISSUES, parse),
                     DiscussionTask::Research | DiscussionTask::Summarize | DiscussionTask::Complete => None,
                 };
                 answer

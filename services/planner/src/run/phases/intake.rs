@@ -1,19 +1,26 @@
-//! Triages a ticket before the work: its kind, its size, and whether the work can begin.
+//! Triages a ticket before the work: its kind, its size, and whether the work can begin. The reply of the model
+//! has a fixed form.
 
 use domain::{
-    Fact, GiveUp, IntakeDecision, ModelReply, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
-    RunPhase, StopReason, TicketIntake, TicketQuestion, WaitCondition, report,
+    AcceptanceCriterion, Fact, GiveUp, IntakeDecision, JobRequest, ModelReply, ModelRole, ModuleNote,
+    OutboundAction, OutboundOutcome, PhaseOutput, RunPhase, StopReason, TicketBackground, TicketIntake,
+    TicketKind, TicketQuestion, TicketText, WaitCondition, WorkClass, acceptance_criteria, report,
+    text::normalize_text,
 };
+use serde::Deserialize;
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
-use crate::run::forms;
 use crate::run::machine::{
     ArgumentProblem, DialogSpec, PhaseSpec, PlannerRunState, ReplyForm, RunAction, RunStep, await_report,
     park_run, record_turn, request_report,
 };
+use crate::run::tools::{self, LINES, exits, is_about};
+use crate::structured_reply;
 
 // Attempts of the model: one reply, and one correction.
 const TRIES: usize = 2;
+const LINE_CHARS: usize = 300;
+const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=2_000;
 
 const DIALOG: DialogSpec = DialogSpec {
     output: Some(ReplyForm {
@@ -65,7 +72,7 @@ fn finish_phase(intake: Option<TicketIntake>) -> RunStep {
 
 fn read_reply(state: &PlannerRunState, reply: &ModelReply) -> Result<TicketIntake, ArgumentProblem> {
     let request = state.request().ok_or(ArgumentProblem::Decline)?;
-    forms::intake::read_intake(reply, request)
+    read_intake(reply, request)
 }
 
 fn intake_problem(state: &PlannerRunState, reply: &ModelReply) -> Option<ArgumentProblem> {
@@ -110,4 +117,191 @@ fn ask_questions(state: &PlannerRunState, questions: &[TicketQuestion]) -> RunSt
         Some(OutboundOutcome::Refused(_)) => RunStep::Over,
         Some(OutboundOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitCondition::Report),
     }
+}
+
+/// Fields that the model fills in.
+#[derive(Deserialize)]
+struct IntakeForm {
+    kind: TicketKind,
+    one_liner: String,
+    #[serde(default)]
+    root_cause: String,
+    #[serde(default)]
+    criteria: Vec<AcceptanceCriterion>,
+    #[serde(default)]
+    components: Vec<String>,
+    #[serde(default)]
+    modules: Vec<ModuleNote>,
+    #[serde(default)]
+    files: Vec<String>,
+    class: WorkClass,
+    #[serde(default)]
+    assumptions: Vec<String>,
+    decision: DecisionWord,
+    #[serde(default)]
+    questions: Vec<TicketQuestion>,
+    #[serde(default)]
+    decline_kind: Option<GiveUp>,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    repeats: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DecisionWord {
+    Go,
+    Ask,
+    Decline,
+}
+
+/// Reads a triage reply. The ticket's own criteria are added, even if the model omits them.
+fn read_intake(reply: &ModelReply, request: &JobRequest) -> Result<TicketIntake, ArgumentProblem> {
+    let text = &request.text;
+    let form: IntakeForm = structured_reply::read_structured(reply).map_err(ArgumentProblem::Malformed)?;
+    let one_liner = form.one_liner.trim();
+    if !(5..=LINE_CHARS).contains(&one_liner.chars().count()) || one_liner.contains('\n') {
+        return Err(ArgumentProblem::OneLiner);
+    }
+    let decision = match form.decision {
+        DecisionWord::Go => IntakeDecision::Go,
+        DecisionWord::Ask => IntakeDecision::Ask {
+            questions: exits::check_questions(form.questions)?,
+        },
+        DecisionWord::Decline => check_decline(
+            form.decline_kind,
+            &form.reason,
+            &form.repeats,
+            &request.background,
+        )?,
+    };
+    Ok(TicketIntake {
+        kind: form.kind,
+        one_liner: one_liner.to_owned(),
+        root_cause: Some(cut_line(&form.root_cause)).filter(|cause| !cause.is_empty()),
+        criteria: merge_criteria(form.criteria, text)?,
+        components: cut_lines(form.components),
+        modules: resolve_modules(form.modules, request)?,
+        files: cut_lines(form.files)
+            .into_iter()
+            .filter(|path| is_inside(path))
+            .collect(),
+        class: form.class,
+        assumptions: cut_lines(form.assumptions),
+        decision,
+    })
+}
+
+/// Resolves modules by their names in the rules; without rules for modules, they are folders.
+fn resolve_modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, ArgumentProblem> {
+    let known = &request.rules.modules;
+    let is_known = |note: &ModuleNote| match known.is_empty() {
+        true => is_inside(&note.name),
+        false => known.iter().any(|module| module.name == note.name),
+    };
+    // Refused only if the rules name modules; otherwise a folder outside of the repository is dropped
+    // silently.
+    if !known.is_empty() && !found.iter().all(is_known) {
+        let known = known.iter().map(|module| module.name.clone()).collect();
+        return Err(ArgumentProblem::UnknownModule { known });
+    }
+    let kept = found.into_iter().filter(is_known).take(LINES);
+    let noted = kept.map(|note| ModuleNote {
+        name: cut_line(&note.name),
+        why: cut_line(&note.why).replace('\n', " "),
+    });
+    Ok(noted.collect())
+}
+
+fn check_decline(
+    kind: Option<GiveUp>,
+    reason: &str,
+    repeats: &str,
+    known: &TicketBackground,
+) -> Result<IntakeDecision, ArgumentProblem> {
+    let (reason, repeats) = (reason.trim(), repeats.trim());
+    let is_fit = REASON_CHARS.contains(&reason.chars().count());
+    let kind = kind.filter(|_| is_fit).ok_or(ArgumentProblem::Decline)?;
+    let known = match kind {
+        GiveUp::Duplicate => known.tickets().into_iter().map(str::to_owned).collect(),
+        // The code is not checked yet, so only merged work counts.
+        GiveUp::AlreadyDone => known.merged(),
+        GiveUp::SpecContradictsTests
+        | GiveUp::CannotReproduce
+        | GiveUp::OutOfScope
+        | GiveUp::Blocked
+        | GiveUp::TooLarge => {
+            let reason = reason.to_owned();
+            return Ok(IntakeDecision::Decline { kind, reason });
+        }
+    };
+    match known.iter().any(|name| name == repeats) {
+        true => Ok(IntakeDecision::Decline {
+            kind,
+            reason: format!("{repeats}: {reason}"),
+        }),
+        false => Err(ArgumentProblem::Citation(known)),
+    }
+}
+
+/// Returns the ticket's own list first, then additional criteria from its text.
+fn merge_criteria(
+    found: Vec<AcceptanceCriterion>,
+    text: &TicketText,
+) -> Result<Vec<AcceptanceCriterion>, ArgumentProblem> {
+    // A quotation proves that the criterion comes from the ticket, not from the model.
+    let said = normalize_text(&instructing_text(text));
+    if let Some(foreign) = found
+        .iter()
+        .find(|one| !said.contains(&normalize_text(&one.quote)))
+    {
+        return Err(ArgumentProblem::Quote(cut_line(&foreign.quote)));
+    }
+    let listed = acceptance_criteria(&text.description);
+    let is_testable = |quote: &str| {
+        found
+            .iter()
+            .any(|one| one.testable && is_about(&one.quote, quote))
+    };
+    let mut all: Vec<AcceptanceCriterion> = listed
+        .iter()
+        .map(|quote| AcceptanceCriterion {
+            testable: is_testable(quote),
+            quote: quote.clone(),
+        })
+        .collect();
+    let is_new = |one: &AcceptanceCriterion| !listed.iter().any(|quote| is_about(&one.quote, quote));
+    all.extend(
+        found
+            .into_iter()
+            .filter(|one| !normalize_text(&one.quote).is_empty() && is_new(one)),
+    );
+    all.truncate(LINES);
+    Ok(all)
+}
+
+/// Returns the text of authors who may request work.
+fn instructing_text(text: &TicketText) -> String {
+    let mut words = format!("{}\n{}", text.summary, text.description);
+    for comment in text.comments.iter().filter(|comment| comment.may_instruct) {
+        words.push('\n');
+        words.push_str(&comment.text);
+    }
+    words
+}
+
+/// Returns true if a path is inside the repository, judged by its text alone.
+fn is_inside(path: &str) -> bool {
+    !path.starts_with('/')
+        && !path.contains('\\')
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+fn cut_line(text: &str) -> String {
+    tools::truncate_text(text, LINE_CHARS)
+}
+
+fn cut_lines(all: Vec<String>) -> Vec<String> {
+    tools::truncate_lines(all, LINE_CHARS)
 }

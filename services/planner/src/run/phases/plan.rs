@@ -6,14 +6,14 @@ use domain::{
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep};
-use crate::run::tools::{accepted_input, submit_plan};
+use crate::run::tools::{accepted_input, plans};
 
 const MOST_TURNS: usize = 15;
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
-    ..DialogSpec::new(RunPhase::Plan, ModelRole::Default, &[submit_plan::TOOL])
+    ..DialogSpec::new(RunPhase::Plan, ModelRole::Default, &[plans::SUBMIT_PLAN])
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
@@ -31,7 +31,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     // Each revision of the plan gets the same number of turns again.
     let most_turns = MOST_TURNS * (1 + state.outputs().returns().len());
     let plan = await_submission(state, &DIALOG, most_turns, |calls| {
-        accepted_input(calls, &submit_plan::TOOL, submit_plan::parse_plan)
+        accepted_input(calls, &plans::SUBMIT_PLAN, plans::parse_plan)
     });
     plan.map_or_else(|step| step, finish_phase)
 }

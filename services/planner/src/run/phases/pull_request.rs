@@ -10,7 +10,7 @@ use super::conversation_loop::await_submission;
 use crate::run::machine::{
     DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
 };
-use crate::run::tools::{accepted_input, submit_comments};
+use crate::run::tools::{accepted_input, reviews};
 
 const MOST_TURNS: usize = 20;
 
@@ -20,7 +20,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::PullRequest,
         ModelRole::Reviewer,
-        &[submit_comments::TOOL],
+        &[reviews::SUBMIT_COMMENTS],
     )
 };
 
@@ -37,7 +37,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         }),
         None => {
             let review = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
-                accepted_input(calls, &submit_comments::TOOL, submit_comments::parse_comments)
+                accepted_input(calls, &reviews::SUBMIT_COMMENTS, reviews::parse_comments)
             });
             review.map_or_else(|step| step, finish_phase)
         }

@@ -13,7 +13,7 @@ use crate::run::machine::{
     DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, spent_reason,
     start_own_call,
 };
-use crate::run::tools::{accepted_input, submit_review};
+use crate::run::tools::{accepted_input, reviews};
 
 const MOST_TURNS: usize = 10;
 // Lines up to which a trivial change of one file has no review.
@@ -23,7 +23,7 @@ const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
     is_fresh_after_return: true,
-    ..DialogSpec::new(RunPhase::Review, ModelRole::Reviewer, &[submit_review::TOOL])
+    ..DialogSpec::new(RunPhase::Review, ModelRole::Reviewer, &[reviews::SUBMIT_REVIEW])
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
@@ -77,7 +77,7 @@ fn request_review(state: &PlannerRunState) -> RunStep {
     if is_unpaid || state.budget().refused(state.journal.last_at).is_some() {
         return finish_phase(Vec::new(), false);
     }
-    let review = |calls: &[_]| accepted_input(calls, &submit_review::TOOL, submit_review::parse_objections);
+    let review = |calls: &[_]| accepted_input(calls, &reviews::SUBMIT_REVIEW, reviews::parse_objections);
     match await_submission(state, &DIALOG, MOST_TURNS, review) {
         Ok(Some(objections)) => finish_phase(objections, true),
         Ok(None) => finish_phase(Vec::new(), false),

@@ -11,7 +11,7 @@ use crate::run::machine::{
     TurnCallState, final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason,
     turn_limit,
 };
-use crate::run::tools::{accepted_input, ask, finish, give_up, widen_scope};
+use crate::run::tools::{accepted_input, exits, widen_scope};
 
 // Maximum of reminders after replies without a tool call.
 const REMINDERS: usize = 2;
@@ -26,7 +26,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::Work,
         ModelRole::Default,
-        &[finish::TOOL, ask::TOOL, give_up::TOOL, widen_scope::TOOL],
+        &[exits::FINISH, exits::ASK, exits::GIVE_UP, widen_scope::TOOL],
     )
 };
 
@@ -90,10 +90,10 @@ fn has_unread_news(state: &PlannerRunState) -> bool {
 
 /// Returns the exit of a turn.
 fn exit_of_turn(calls: &[TurnCall]) -> Option<WorkExit> {
-    let finished = accepted_input(calls, &finish::TOOL, finish::parse_handover);
+    let finished = accepted_input(calls, &exits::FINISH, exits::parse_handover);
     let finished = finished.map(|handover| WorkExit::Finished(Box::new(handover)));
     finished.or_else(|| {
-        let (kind, evidence) = accepted_input(calls, &give_up::TOOL, give_up::parse_give_up)?;
+        let (kind, evidence) = accepted_input(calls, &exits::GIVE_UP, exits::parse_give_up)?;
         Some(WorkExit::GaveUp { kind, evidence })
     })
 }
@@ -107,7 +107,7 @@ fn is_question(call: &TurnCall) -> bool {
             ..
         }
     );
-    call.call.name == ask::TOOL.name && is_asked
+    call.call.name == exits::ASK.name && is_asked
 }
 
 /// Handles a reply without a tool call and without an exit.

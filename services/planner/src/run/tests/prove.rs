@@ -291,7 +291,7 @@ fn demonstration_printing_files_is_refused() {
         let (_, mut says) = build_finish_call();
         says["demonstrations"] = json!([{"command": command, "prints": "37.50"}]);
         assert_eq!(
-            own_tools::finish::parse_handover(&says),
+            own_tools::exits::parse_handover(&says),
             Err(ArgumentProblem::Demonstration),
             "{command}"
         );

@@ -1,17 +1,13 @@
-//! Tools that the planner itself answers, one file each.
+//! Tools that the planner itself answers, by subject.
 
-pub(super) mod ask;
-pub(super) mod finish;
-pub(super) mod give_up;
+pub(super) mod exits;
+pub(super) mod plans;
+pub(super) mod reviews;
 pub(super) mod submit_answer;
-pub(super) mod submit_comments;
-pub(super) mod submit_issues;
-pub(super) mod submit_plan;
-pub(super) mod submit_review;
 pub(super) mod submit_triage;
 pub(super) mod widen_scope;
 
-use domain::ToolStatus;
+use domain::{ToolStatus, text::normalize_text};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -31,11 +27,11 @@ fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, ArgumentProblem>
 
 /// Accepts an exit if its arguments are valid; the phase performs it.
 fn note_exit<T>(state: &PlannerRunState, call: &TurnCall, parsed: Result<T, ArgumentProblem>) -> RunStep {
-    let said = match parsed {
+    let answer = match parsed {
         Ok(_) => CallAnswer::Noted,
         Err(wrong) => CallAnswer::Argument(wrong),
     };
-    answer_call(state, call, said).into()
+    answer_call(state, call, answer).into()
 }
 
 /// Returns the parsed arguments of the first accepted call of a tool.
@@ -61,6 +57,12 @@ pub(super) fn truncate_text(text: &str, most: usize) -> String {
 /// Collapses the white space of a text.
 pub(super) fn collapse_space(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns true if one text contains the other, regardless of spaces, punctuation and case.
+pub(super) fn is_about(one: &str, other: &str) -> bool {
+    let (one, other) = (normalize_text(one), normalize_text(other));
+    !one.is_empty() && !other.is_empty() && (one.contains(&other) || other.contains(&one))
 }
 
 /// Truncates the lines of a list and removes empty ones.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     parse_input,
-    submit_issues::{self, IssueInput},
+    plans::{self, IssueInput},
     truncate_text,
 };
 use crate::run::machine::{
@@ -160,7 +160,7 @@ fn check_parts(
         return Ok(Vec::new());
     }
     let most = choices.most_parts;
-    let planned = submit_issues::check_issues(wanted, FEWEST_PARTS..=most);
+    let planned = plans::check_issues(wanted, FEWEST_PARTS..=most);
     planned
         .filter(|_| !is_duplicate)
         .ok_or(ArgumentProblem::Parts { most })

@@ -1,6 +1,6 @@
-//! Accepts the review of a pull request: a summary, and comments on added lines.
+//! Tools that accept reviews: of a foreign pull request, and of the run's own change.
 
-use domain::{JobRequest, JudgedCriterion, LineRemark, ObjectionWeight, ReviewOfChange};
+use domain::{JobRequest, JudgedCriterion, LineRemark, ObjectionWeight, ReviewObjection, ReviewOfChange};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,13 +15,14 @@ const SUMMARY_CHARS: usize = 2_000;
 const SUGGESTION_CHARS: usize = 2_000;
 const TEXT_CHARS: std::ops::RangeInclusive<usize> = 5..=LINE_CHARS;
 
-pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
+/// Accepts the review of a pull request: a summary, and comments on added lines.
+pub(in crate::run) const SUBMIT_COMMENTS: PlannerTool = PlannerTool {
     name: "submit_comments",
     ends_work: true,
-    act: handle_call,
+    act: handle_comments,
 };
 
-fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
+fn handle_comments(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
     let parsed = parse_comments(&call.call.input)
         .and_then(|review| check_places(review, request))
         .and_then(|review| check_verdicts(review, request));
@@ -121,6 +122,55 @@ fn check_comment(comment: LineRemark) -> Result<LineRemark, ArgumentProblem> {
         why: truncate_text(&comment.why, LINE_CHARS),
         ..comment
     })
+}
+
+/// Accepts the objections of the reviewer.
+pub(in crate::run) const SUBMIT_REVIEW: PlannerTool = PlannerTool {
+    name: "submit_review",
+    ends_work: true,
+    act: handle_review,
+};
+
+/// Refuses an objection to a file outside of the change.
+fn handle_review(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunStep {
+    let change = state.own_calls().diff().unwrap_or_default();
+    let parsed = parse_objections(&call.call.input).and_then(|objections| {
+        let is_here = |objection: &ReviewObjection| change.contains(&objection.path);
+        match objections.iter().all(is_here) {
+            true => Ok(objections),
+            false => Err(ArgumentProblem::Objection),
+        }
+    });
+    note_exit(state, call, parsed)
+}
+
+#[derive(Deserialize)]
+struct SubmitReviewInput {
+    objections: Vec<ReviewObjection>,
+}
+
+/// Parses the objections from a call.
+pub(in crate::run) fn parse_objections(input: &Value) -> Result<Vec<ReviewObjection>, ArgumentProblem> {
+    let input: SubmitReviewInput = parse_input(input)?;
+    let objections = input
+        .objections
+        .into_iter()
+        .take(LINES)
+        .map(|objection| ReviewObjection {
+            path: truncate_text(&objection.path, LINE_CHARS),
+            trigger: truncate_text(&objection.trigger, LINE_CHARS),
+            why: truncate_text(&objection.why, LINE_CHARS),
+            ..objection
+        });
+    let objections: Vec<ReviewObjection> = objections.collect();
+    let is_long_enough = |text: &str| TEXT_CHARS.contains(&text.chars().count());
+    let is_fit = |objection: &ReviewObjection| {
+        !objection.path.is_empty() && is_long_enough(&objection.trigger) && is_long_enough(&objection.why)
+    };
+    match objections.iter().all(is_fit) {
+        true => Ok(objections),
+        false => Err(ArgumentProblem::Objection),
+    }
 }
 
 #[cfg(test)]

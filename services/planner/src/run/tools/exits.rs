@@ -1,20 +1,23 @@
-//! Accepts a complete change with its description.
+//! Tools that end the work of the model: a complete change, questions for users, or no change.
+
+use std::ops::RangeInclusive;
 
 use domain::{
-    CommitRules, CommitStyle, CriterionNote, DemonstrationClaim, FileNote, JobRequest, ReviewThread,
-    TemplateAnswer, ThreadReply, WorkHandover,
+    CommitRules, CommitStyle, CriterionNote, DemonstrationClaim, FileNote, GiveUp, JobRequest,
+    OutboundAction, ReviewThread, TemplateAnswer, ThreadReply, TicketQuestion, WorkHandover, report,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, LINES, note_exit, parse_input, truncate_lines};
-use crate::run::forms::intake::is_about;
-use crate::run::machine::{ArgumentProblem, PlannerRunState, PlannerTool, RunStep, TurnCall};
+use super::{LINE_CHARS, LINES, is_about, note_exit, parse_input, truncate_lines, truncate_text};
+use crate::run::machine::{
+    ArgumentProblem, CallAnswer, PlannerRunState, PlannerTool, RunStep, TurnCall, answer_call, request_report,
+};
 
-const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
-const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
+const TITLE_CHARS: RangeInclusive<usize> = 5..=120;
+const SUMMARY_CHARS: RangeInclusive<usize> = 10..=8_000;
 const REPLY_CHARS: usize = 2_000;
-const PRINTS_CHARS: std::ops::RangeInclusive<usize> = 2..=200;
+const PRINTS_CHARS: RangeInclusive<usize> = 2..=200;
 // More commands cost more time than they show.
 const DEMONSTRATIONS: usize = 3;
 // Programs that print files or parts of the command: their output is not evidence for the code.
@@ -22,14 +25,18 @@ const READERS: [&str; 20] = [
     "awk", "bat", "cat", "cut", "diff", "echo", "egrep", "fgrep", "find", "git", "grep", "head", "less",
     "ls", "printf", "rg", "sed", "sort", "tail", "wc",
 ];
+const MOST_QUESTIONS: usize = 3;
+const QUESTION_CHARS: RangeInclusive<usize> = 5..=1_000;
+const EVIDENCE_CHARS: RangeInclusive<usize> = 10..=4_000;
 
-pub(in crate::run) const TOOL: PlannerTool = PlannerTool {
+/// Accepts a complete change with its description.
+pub(in crate::run) const FINISH: PlannerTool = PlannerTool {
     name: "finish",
     ends_work: true,
-    act: handle_call,
+    act: handle_finish,
 };
 
-fn handle_call(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
+fn handle_finish(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> RunStep {
     let parsed = parse_handover(&call.call.input)
         .and_then(|handover| check_scope(&request.rules.commits, handover))
         .and_then(|handover| check_complete(state, handover));
@@ -145,29 +152,108 @@ pub(in crate::run) fn parse_handover(input: &Value) -> Result<WorkHandover, Argu
 fn cap_answer(answer: TemplateAnswer) -> TemplateAnswer {
     TemplateAnswer {
         heading: cut_line(answer.heading.trim()),
-        text: super::truncate_text(answer.text.trim(), REPLY_CHARS),
+        text: truncate_text(answer.text.trim(), REPLY_CHARS),
         done: truncate_lines(answer.done, LINE_CHARS),
     }
 }
 
 fn cap_reply(reply: ThreadReply) -> ThreadReply {
     ThreadReply {
-        reply: super::truncate_text(reply.reply.trim(), REPLY_CHARS),
+        reply: truncate_text(reply.reply.trim(), REPLY_CHARS),
         ..reply
     }
 }
 
 /// Returns true if the command runs code and names its expected output.
-fn is_demonstration(said: &DemonstrationClaim) -> bool {
-    let length = said.command.chars().count();
-    let program = said.command.split_whitespace().next().unwrap_or_default();
+fn is_demonstration(claim: &DemonstrationClaim) -> bool {
+    let length = claim.command.chars().count();
+    let program = claim.command.split_whitespace().next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();
     (2..=LINE_CHARS).contains(&length)
-        && PRINTS_CHARS.contains(&said.prints.trim().chars().count())
-        && !said.command.contains(&said.prints)
+        && PRINTS_CHARS.contains(&claim.prints.trim().chars().count())
+        && !claim.command.contains(&claim.prints)
         && !READERS.contains(&program)
 }
 
 fn cut_line(text: &str) -> String {
-    super::truncate_text(text, LINE_CHARS)
+    truncate_text(text, LINE_CHARS)
+}
+
+/// Asks users on the ticket. The run waits for their answer without holding resources.
+pub(in crate::run) const ASK: PlannerTool = PlannerTool {
+    name: "ask",
+    ends_work: true,
+    act: handle_ask,
+};
+
+/// Asks only once per run, so that users answer once.
+fn handle_ask(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunStep {
+    if has_asked(state) {
+        return answer_call(state, call, CallAnswer::AskedAlready).into();
+    }
+    match parse_questions(&call.call.input) {
+        Ok(questions) => request_report(
+            state,
+            OutboundAction::QuestionAsked(report::QuestionAsked { questions }),
+            Some(call),
+        )
+        .into(),
+        Err(wrong) => answer_call(state, call, CallAnswer::Argument(wrong)).into(),
+    }
+}
+
+fn has_asked(state: &PlannerRunState) -> bool {
+    let mut known = state.delivery().reports().iter().filter(|report| !report.is_void);
+    known.any(|report| matches!(report.request, OutboundAction::QuestionAsked(_)))
+}
+
+#[derive(Deserialize)]
+struct AskInput {
+    questions: Vec<TicketQuestion>,
+}
+
+fn parse_questions(input: &Value) -> Result<Vec<TicketQuestion>, ArgumentProblem> {
+    let AskInput { questions } = parse_input(input)?;
+    check_questions(questions)
+}
+
+/// Validates questions for users.
+pub(in crate::run) fn check_questions(
+    questions: Vec<TicketQuestion>,
+) -> Result<Vec<TicketQuestion>, ArgumentProblem> {
+    let is_fit = |question: &TicketQuestion| {
+        let options = question.options.len() <= 6 && question.options.iter().all(|text| text.len() <= 300);
+        QUESTION_CHARS.contains(&question.text.trim().chars().count()) && options
+    };
+    match (1..=MOST_QUESTIONS).contains(&questions.len()) && questions.iter().all(is_fit) {
+        true => Ok(questions),
+        false => Err(ArgumentProblem::Questions),
+    }
+}
+
+/// Accepts that no change is possible, with a reason: an honest end must be as easy as a false one.
+pub(in crate::run) const GIVE_UP: PlannerTool = PlannerTool {
+    name: "give_up",
+    ends_work: true,
+    act: handle_give_up,
+};
+
+fn handle_give_up(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> RunStep {
+    note_exit(state, call, parse_give_up(&call.call.input))
+}
+
+#[derive(Deserialize)]
+struct GiveUpInput {
+    kind: GiveUp,
+    evidence: String,
+}
+
+/// Parses the kind and its evidence.
+pub(in crate::run) fn parse_give_up(input: &Value) -> Result<(GiveUp, String), ArgumentProblem> {
+    let GiveUpInput { kind, evidence } = parse_input(input)?;
+    let evidence = evidence.trim().to_owned();
+    match EVIDENCE_CHARS.contains(&evidence.chars().count()) {
+        true => Ok((kind, evidence)),
+        false => Err(ArgumentProblem::Evidence),
+    }
 }
