@@ -51,7 +51,7 @@ fn first_open_step(state: &PlannerRunState) -> RunStep {
         return RunStep::Close(StopReason::Stopped { by: by.to_owned() });
     }
     // A moved head comes before the phases, because it makes their results obsolete.
-    if let Some(step) = phases::end_after_moves(state) {
+    if let Some(step) = phases::rework::end_after_moves(state) {
         return step;
     }
     let phases = jobs::job_spec(state).phases.iter();

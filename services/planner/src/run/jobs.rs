@@ -8,19 +8,19 @@ use super::phases;
 /// Implements a ticket and opens a pull request.
 const IMPLEMENT: JobSpec = JobSpec {
     phases: &[
-        phases::acknowledge::PHASE,
-        phases::announce::PHASE,
-        phases::open_workspace::PHASE,
-        phases::seed_code::PHASE,
+        phases::preparation::ACKNOWLEDGE,
+        phases::preparation::ANNOUNCE,
+        phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::SEED_CODE,
         phases::intake::PHASE,
-        phases::forecast::PHASE,
-        phases::refine_code::PHASE,
+        phases::preparation::FORECAST,
+        phases::preparation::REFINE_CODE,
         phases::plan::PHASE,
-        phases::approve_plan::PHASE,
+        phases::plan::APPROVAL,
         phases::work::PHASE,
-        phases::auto_fix::PHASE,
+        phases::repair::AUTO_FIX,
         phases::prove::PHASE,
-        phases::restore_best::PHASE,
+        phases::rework::RESTORE_BEST,
         phases::review::PHASE,
         phases::commit::PHASE,
         phases::gate::PHASE,
@@ -38,10 +38,10 @@ const TRIAGE: JobSpec = JobSpec {
 /// Answers a question from a comment, without changes.
 const ANSWER: JobSpec = JobSpec {
     phases: &[
-        phases::acknowledge::PHASE,
-        phases::open_workspace::PHASE,
+        phases::preparation::ACKNOWLEDGE,
+        phases::preparation::OPEN_WORKSPACE,
         phases::answer::PHASE,
-        phases::mark_done::PHASE,
+        phases::notification::MARK_DONE,
     ],
     is_awaited: true,
 };
@@ -49,10 +49,10 @@ const ANSWER: JobSpec = JobSpec {
 /// Researches, summarizes, plans or closes a discussion, without changes in the repository.
 const DISCUSS: JobSpec = JobSpec {
     phases: &[
-        phases::acknowledge::PHASE,
-        phases::open_workspace::PHASE,
+        phases::preparation::ACKNOWLEDGE,
+        phases::preparation::OPEN_WORKSPACE,
         phases::discuss::PHASE,
-        phases::mark_done::PHASE,
+        phases::notification::MARK_DONE,
     ],
     is_awaited: true,
 };
@@ -61,17 +61,17 @@ const DISCUSS: JobSpec = JobSpec {
 /// then with the model.
 const FIX_CI: JobSpec = JobSpec {
     phases: &[
-        phases::announce::PHASE,
-        phases::open_workspace::PHASE,
-        phases::repair::PHASE,
+        phases::preparation::ANNOUNCE,
+        phases::preparation::OPEN_WORKSPACE,
+        phases::repair::REPAIR,
         phases::work::PHASE,
-        phases::auto_fix::PHASE,
+        phases::repair::AUTO_FIX,
         phases::prove::PHASE,
-        phases::restore_best::PHASE,
+        phases::rework::RESTORE_BEST,
         phases::commit::PHASE,
         phases::gate::PHASE,
         phases::deliver::PHASE,
-        phases::report_back::PHASE,
+        phases::notification::REPORT_BACK,
     ],
     is_awaited: true,
 };
@@ -80,18 +80,18 @@ const FIX_CI: JobSpec = JobSpec {
 /// branch.
 const ADDRESS_REVIEW: JobSpec = JobSpec {
     phases: &[
-        phases::acknowledge::PHASE,
-        phases::announce::PHASE,
-        phases::open_workspace::PHASE,
+        phases::preparation::ACKNOWLEDGE,
+        phases::preparation::ANNOUNCE,
+        phases::preparation::OPEN_WORKSPACE,
         phases::work::PHASE,
-        phases::auto_fix::PHASE,
+        phases::repair::AUTO_FIX,
         phases::prove::PHASE,
-        phases::restore_best::PHASE,
+        phases::rework::RESTORE_BEST,
         phases::commit::PHASE,
         phases::gate::PHASE,
         phases::deliver::PHASE,
-        phases::report_back::PHASE,
-        phases::mark_done::PHASE,
+        phases::notification::REPORT_BACK,
+        phases::notification::MARK_DONE,
     ],
     is_awaited: true,
 };
@@ -99,8 +99,8 @@ const ADDRESS_REVIEW: JobSpec = JobSpec {
 /// Reviews a foreign pull request, without changes.
 const REVIEW: JobSpec = JobSpec {
     phases: &[
-        phases::acknowledge::PHASE,
-        phases::open_workspace::PHASE,
+        phases::preparation::ACKNOWLEDGE,
+        phases::preparation::OPEN_WORKSPACE,
         phases::pull_request::PHASE,
     ],
     is_awaited: true,
@@ -114,7 +114,7 @@ const REHEARSAL: JobSpec = JobSpec {
 
 /// Reports an event of our pull request to the reporter, which performs its effects.
 const NOTICE: JobSpec = JobSpec {
-    phases: &[phases::notify::PHASE],
+    phases: &[phases::notification::NOTIFY],
     is_awaited: true,
 };
 

@@ -21,4 +21,4 @@ pub(crate) use machine::{
     IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, RunAction, TurnDigest, counted_length,
     estimate_tokens, list_packs, list_packs_beside_snapshot, ticket_room_refusal,
 };
-pub(crate) use phases::forecast::effort_so_far;
+pub(crate) use phases::preparation::effort_so_far;

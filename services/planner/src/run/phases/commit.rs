@@ -5,7 +5,7 @@ use domain::{
 };
 use serde_json::{Value, json};
 
-use super::return_to_work::go_back_to_work;
+use super::rework::go_back_to_work;
 use crate::run::machine::{
     COMMIT_CHANGES, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, start_own_call,
 };

@@ -6,7 +6,7 @@ use domain::{
 };
 
 use super::description::describe_change;
-use super::return_to_work::go_back_to_work;
+use super::rework::go_back_to_work;
 use crate::run::machine::{
     PhaseSpec, PlannerRunState, ReportState, RunAction, RunStep, await_report, request_report,
 };

@@ -8,7 +8,7 @@ use domain::{
     ReviewObjection, WorkHandover, fill_template,
 };
 
-use super::forecast::effort_so_far;
+use super::preparation::effort_so_far;
 use crate::run::machine::PlannerRunState;
 use crate::run::tools::widen_scope;
 

@@ -1,5 +1,5 @@
-//! Triages a ticket before the work: its kind, its size, and whether the work can begin. The reply of the model
-//! has a fixed form.
+//! Triages a ticket before the work: its kind, its size, and whether the work can begin. The model replies
+//! in a fixed form.
 
 use domain::{
     AcceptanceCriterion, Fact, GiveUp, IntakeDecision, JobRequest, ModelReply, ModelRole, ModuleNote,

@@ -1,11 +1,14 @@
-//! Plans a large change before the work. The model only reads.
+//! Plans a large change before the work, and requests a person's decision about the plan. The model only
+//! reads.
 
 use domain::{
-    ApprovalRule, ChangePlan, Fact, JobRequest, ModelRole, PhaseOutput, PlanningRule, RunPhase, WorkClass,
+    ApprovalRule, ChangePlan, CommitId, Fact, JobRequest, ModelRole, OutboundAction, PhaseOutput,
+    PlanningRule, ReturnReason, RunPhase, StopReason, WorkClass, report,
 };
 
 use super::conversation_loop::await_submission;
-use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep};
+use super::gate::await_approval;
+use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, hash_text};
 use crate::run::tools::{accepted_input, plans};
 
 const MOST_TURNS: usize = 15;
@@ -50,4 +53,44 @@ fn finish_phase(plan: Option<ChangePlan>) -> RunStep {
         plan: plan.map(Box::new),
     };
     RunAction::Record(Fact::PhaseFinished { output }).into()
+}
+
+/// Requests a person's decision about the plan before the work, where the rules require it.
+pub(in crate::run) const APPROVAL: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: decide_approval,
+};
+
+fn decide_approval(state: &PlannerRunState) -> RunStep {
+    let (Some(request), Some(plan)) = (state.request(), state.outputs().plan()) else {
+        return RunStep::Over;
+    };
+    if request.rules.agent.approval != ApprovalRule::Plan || state.conversation().is_at_work() {
+        return RunStep::Over;
+    }
+    match plan.zip(plan_id(state)) {
+        Some((plan, id)) => decide_plan(state, request, plan, &id),
+        None => RunStep::Close(StopReason::NoPlan),
+    }
+}
+
+/// Returns the plan's id for a decision, which is unique within the run.
+fn plan_id(state: &PlannerRunState) -> Option<CommitId> {
+    let returns = state.outputs().returns().len();
+    let name = |part| hash_text(&format!("{} {returns} {part}", state.run));
+    let text = format!("{:016x}{:016x}{:016x}", name(1), name(2), name(3));
+    text[..40].parse().ok()
+}
+
+fn decide_plan(state: &PlannerRunState, request: &JobRequest, plan: &ChangePlan, id: &CommitId) -> RunStep {
+    let proposal = || {
+        OutboundAction::PlanProposed(report::PlanProposed {
+            repository: request.repository.clone(),
+            id: id.clone(),
+            plan: Box::new(plan.clone()),
+        })
+    };
+    let revise = |by, feedback| ReturnReason::Replan { by, feedback };
+    let refused = |refusal| RunStep::Close(StopReason::ReportRefused(refusal));
+    await_approval(state, id, proposal, revise, refused)
 }

@@ -8,7 +8,7 @@ use domain::{
 use serde_json::json;
 
 use super::conversation_loop::await_submission;
-use super::return_to_work::{can_work, go_back_to_work};
+use super::rework::{can_work, go_back_to_work};
 use crate::run::machine::{
     DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, spent_reason,
     start_own_call,

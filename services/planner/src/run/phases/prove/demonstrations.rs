@@ -3,7 +3,7 @@
 use domain::check::{CheckSpec, CompletedCheck, TreeKind};
 use domain::{DemonstrationClaim, DemonstrationResult, WorkHandover};
 
-use super::limits::{DEMONSTRATION_S, SEEN};
+use super::{DEMONSTRATION_S, SEEN};
 use crate::run::machine::RunChecks;
 
 /// Returns the first missing run.

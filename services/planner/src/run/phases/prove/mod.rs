@@ -2,11 +2,8 @@
 //! base for comparison.
 
 mod command;
+mod coverage;
 mod demonstrations;
-mod doubts;
-mod hunks;
-mod limits;
-mod trees;
 mod weakened_tests;
 
 use domain::check::{
@@ -18,12 +15,36 @@ use domain::{
 };
 
 use self::command::CheckCommand;
-use self::hunks::{HunkCoverage, measure_coverage, product_numbers};
-use self::limits::{MOST_COMMANDS, MOST_TRIES};
-use super::auto_fix::failed_repairs;
-use super::return_to_work::{can_work, count_returns, go_back_to_work};
+use self::coverage::{HunkCoverage, measure_coverage, product_numbers};
+use super::repair::failed_repairs;
+use super::rework::{can_work, count_returns, go_back_to_work};
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
 use crate::run::tools::widen_scope;
+
+// Commands. More of them cost more time than they show.
+const MOST_COMMANDS: usize = 2;
+// Seconds for one check.
+const CHECK_S: u32 = 900;
+// Maximum of returns to the model because of failed checks.
+const MOST_TRIES: usize = 3;
+// Milliseconds below which a check runs again to confirm a repaired test.
+const REPEATED_MS: u64 = 10_000;
+// Milliseconds above which a check has one repeat less before a failure counts.
+const SLOW_MS: u64 = 120_000;
+// Names of tests that one finding lists.
+const MOST_NAMES: usize = 10;
+// Changed lines above which the model gets a question, by class of the ticket: trivial, normal.
+const MOST_LINES: [u32; 2] = [400, 1_500];
+// Milliseconds below which a check is fast enough to revert hunks one at a time.
+const TAKEN_BACK_MS: u64 = 20_000;
+// Maximum of hunks that are reverted one at a time.
+const MOST_HUNKS: usize = 8;
+// Characters that are kept of a failed check's output.
+const TAIL: usize = 2_000;
+// Seconds for a command that demonstrates the change.
+const DEMONSTRATION_S: u32 = 120;
+// Characters that are kept of a line of its output.
+const SEEN: usize = 200;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     dialog: None,
@@ -86,7 +107,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if let Some(why) = weakened_return(state, &findings) {
         return go_back_to_work(state, why);
     }
-    if let Some(why) = question_return(state, doubts::size_doubts(state, change.as_ref())) {
+    if let Some(why) = question_return(state, coverage::size_doubts(state, change.as_ref())) {
         return go_back_to_work(state, why);
     }
     if let Some(check) = demonstrations::missing_demonstration(checks, handover) {
@@ -224,7 +245,7 @@ fn finish_proof(
         .map(|handover| demonstrations::demonstration_results(state.verification().checks(), handover));
     let demonstrations = demonstrations.unwrap_or_default();
     let level = evidence_level(&rows, &demonstrations, &findings);
-    let doubt = doubts::cover_doubt(state, level, &rows, &unnoticed, change);
+    let doubt = coverage::cover_doubt(state, level, &rows, &unnoticed, change);
     if let Some(why) = question_return(state, doubt.into_iter().collect()) {
         return go_back_to_work(state, why);
     }

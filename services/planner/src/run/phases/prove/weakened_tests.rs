@@ -4,8 +4,8 @@
 use domain::check::{ChangeFinding, CheckOutcome, CheckSpec, FindingSeverity, TreeKind};
 use domain::comparison::{LostTests, is_named};
 
+use super::MOST_NAMES;
 use super::command::CheckCommand;
-use super::limits::MOST_NAMES;
 
 /// Returns the first missing run: the tests of the base with the change's product, repeated if they fail.
 pub(super) fn missing_old_run(command: &CheckCommand<'_>) -> Option<CheckSpec> {

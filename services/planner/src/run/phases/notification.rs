@@ -1,17 +1,24 @@
-//! Reports the result of repaired checks or of an addressed review to the requester.
+//! Phases that report a result: to the requester, or of an event to the reporter.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
-use domain::{CommitId, JobSubject, OutboundAction, OutboundOutcome, StopReason, WaitCondition};
-
-use super::repair::is_auto_fix;
-use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, await_report, request_report};
-
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
+use domain::{
+    CommitId, JobSubject, OutboundAction, OutboundOutcome, ReactionKind, ReactionSubject, StopReason,
+    WaitCondition,
 };
 
-fn decide_step(state: &PlannerRunState) -> RunStep {
+use super::preparation::react_once;
+use super::repair::is_auto_fix;
+use crate::run::machine::{
+    PhaseSpec, PlannerRunState, RunInput, RunStep, await_report, park_run, report_failed, request_report,
+};
+
+/// Reports the result of repaired checks or of an addressed review to the requester.
+pub(in crate::run) const REPORT_BACK: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: report_back,
+};
+
+fn report_back(state: &PlannerRunState) -> RunStep {
     let Some(wanted) = wanted_report(state) else {
         return RunStep::Over;
     };
@@ -70,4 +77,39 @@ fn commit_of_push(state: &PlannerRunState) -> Option<CommitId> {
     let (ours, before) = state.request()?.about.pull_request()?;
     let (branch, head) = state.source().work().pushed.as_ref()?;
     (*branch == ours.branch && head != before).then(|| head.clone())
+}
+
+/// Marks a request from a comment as done with a reaction.
+pub(in crate::run) const MARK_DONE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: mark_done,
+};
+
+fn mark_done(state: &PlannerRunState) -> RunStep {
+    let subject = || state.request()?.reactable(state.run.ticket());
+    match subject().filter(ReactionSubject::is_comment) {
+        Some(_) => react_once(state, ReactionKind::Rocket).unwrap_or(RunStep::Over),
+        None => RunStep::Over,
+    }
+}
+
+/// Sends the one report of a notice.
+pub(in crate::run) const NOTIFY: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: notify_reporter,
+};
+
+fn notify_reporter(state: &PlannerRunState) -> RunStep {
+    let RunInput::Notice(_, request) = &state.input else {
+        return RunStep::Over;
+    };
+    match state.delivery().reports().first().map(|report| &report.outcome) {
+        None => request_report(state, (**request).clone(), None).into(),
+        Some(None) => park_run(state, WaitCondition::Report).into(),
+        Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
+        Some(Some(OutboundOutcome::Refused(refusal))) => {
+            RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
+        }
+        Some(Some(OutboundOutcome::Failed { detail })) => RunStep::Retry(report_failed(detail)),
+    }
 }

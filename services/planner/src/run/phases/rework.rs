@@ -1,13 +1,16 @@
-//! Returns to the work phase, at most N times.
+//! Repetition of the work, with limits: returns to the model, the best verified state, and restarts after
+//! foreign pushes.
 
-use domain::{Fact, ReturnReason, RunPhase, StopReason};
+use domain::{Fact, JobSubject, OutboundRefusal, ReturnReason, RunPhase, StopReason};
 
-use crate::run::machine::{PlannerRunState, RunAction, RunStep, has_exits_only};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep, has_exits_only};
 
 // Maximum of revisions that users may request.
 const MOST_REVISIONS: usize = 3;
 // Maximum of attempts by the model for each other reason.
 const MOST_TRIES: usize = 3;
+// Maximum of restarts after foreign pushes.
+const MOST_BEGINNINGS: u32 = 3;
 
 /// Returns to the work, or ends the run after too many attempts, or when the work ended early and cannot
 /// continue.
@@ -64,4 +67,39 @@ pub(super) fn count_returns(state: &PlannerRunState, why: &ReturnReason) -> usiz
     let is_same = |known: &ReturnReason| std::mem::discriminant(known) == std::mem::discriminant(why);
     let returns = state.outputs().returns().iter();
     returns.filter(|known| is_same(&known.why)).count()
+}
+
+/// Restores the best verified snapshot if later work made the change worse.
+pub(in crate::run) const RESTORE_BEST: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: restore_best,
+};
+
+fn restore_best(state: &PlannerRunState) -> RunStep {
+    let work = state.source().work();
+    match state.verification().better(state.outputs(), work) {
+        Some(best) if state.outputs().handover().is_some() => RunAction::GoBack {
+            snapshot: best.clone(),
+        }
+        .into(),
+        _ => RunStep::Over,
+    }
+}
+
+/// Returns the step that ends the run instead of a restart.
+///
+/// Failed checks belong to a commit that is no longer the head: the checks of the new head decide. A branch
+/// that changes again and again is left to its authors.
+pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep> {
+    let request = state.request().filter(|_| state.lifecycle().moves() > 0)?;
+    let (ours, head) = request.about.pull_request()?;
+    if matches!(request.about, JobSubject::Checks(_)) {
+        return Some(RunStep::Finish(StopReason::Superseded));
+    }
+    let refusal = || OutboundRefusal::BranchMoved {
+        branch: ours.branch.clone(),
+        head: Some(head.clone()),
+    };
+    (state.lifecycle().moves() > MOST_BEGINNINGS)
+        .then(|| RunStep::Close(StopReason::ReportRefused(refusal())))
 }

@@ -1,0 +1,170 @@
+//! Phases before the work: first notices to the requester, the workspace, and the code to start from.
+
+use domain::{
+    Dollars, Fact, OutboundAction, ReactionKind, RunEffort, StopReason, report, report::ReactionRequest,
+    text::take_tail,
+};
+
+use crate::run::machine::{
+    PhaseSpec, PlannerRunState, PlannerWorkspaceState, RunAction, RunStep, request_report,
+};
+
+// Characters of a failed setup's log.
+const LOG_CHARS: usize = 4000;
+
+/// Acknowledges the request with a reaction.
+pub(in crate::run) const ACKNOWLEDGE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: acknowledge_request,
+};
+
+fn acknowledge_request(state: &PlannerRunState) -> RunStep {
+    react_once(state, ReactionKind::Eyes).unwrap_or(RunStep::Over)
+}
+
+/// Reacts once to the request. The run does not wait for it, because a reaction has no effect on the work.
+pub(super) fn react_once(state: &PlannerRunState, reaction: ReactionKind) -> Option<RunStep> {
+    let to = state.request()?.reactable(state.run.ticket())?;
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::React(known) if known.reaction == reaction);
+    if state.delivery().last_report(is_it).is_some() {
+        return None;
+    }
+    Some(
+        request_report(
+            state,
+            OutboundAction::React(ReactionRequest { to, reaction }),
+            None,
+        )
+        .into(),
+    )
+}
+
+/// Announces the start of the work on the ticket.
+pub(in crate::run) const ANNOUNCE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: announce_work,
+};
+
+fn announce_work(state: &PlannerRunState) -> RunStep {
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
+    match state.request() {
+        Some(request) if state.delivery().last_report(is_it).is_none() => {
+            let started = OutboundAction::WorkStarted(report::WorkStarted {
+                job: request.job,
+                repository: request.repository.clone(),
+                begun: state.lifecycle().begun().clone(),
+            });
+            request_report(state, started, None).into()
+        }
+        _ => RunStep::Over,
+    }
+}
+
+/// Opens the workspace of the run.
+pub(in crate::run) const OPEN_WORKSPACE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: open_workspace,
+};
+
+fn open_workspace(state: &PlannerRunState) -> RunStep {
+    match &state.source().work().workspace {
+        PlannerWorkspaceState::Absent => RunAction::Record(Fact::WorkspaceRequested {
+            id: state.next_id(),
+            repository: None,
+        })
+        .into(),
+        PlannerWorkspaceState::Requested(id) => RunAction::OpenWorkspace { id: id.clone() }.into(),
+        PlannerWorkspaceState::Failed {
+            detail, setup: true, ..
+        } => RunStep::Close(StopReason::SetupFailed {
+            log_tail: take_tail(detail, LOG_CHARS),
+        }),
+        PlannerWorkspaceState::Failed {
+            detail,
+            permanent: true,
+            ..
+        } => RunStep::Close(StopReason::WorkspaceUnavailable {
+            detail: detail.clone(),
+        }),
+        PlannerWorkspaceState::Failed {
+            detail, setup: false, ..
+        } => RunStep::Retry(StopReason::WorkspaceUnavailable {
+            detail: detail.clone(),
+        }),
+        PlannerWorkspaceState::Open(_) => RunStep::Over,
+    }
+}
+
+/// Searches for code that matches the ticket, as a starting point for the model. It never waits for the
+/// index.
+pub(in crate::run) const SEED_CODE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: seed_code,
+};
+
+fn seed_code(state: &PlannerRunState) -> RunStep {
+    match state.source().code() {
+        None => RunAction::FindCode.into(),
+        Some(_) => RunStep::Over,
+    }
+}
+
+/// Searches for code again, with the files that the triage expects to change.
+pub(in crate::run) const REFINE_CODE: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: refine_code,
+};
+
+fn refine_code(state: &PlannerRunState) -> RunStep {
+    let expects = state
+        .outputs()
+        .intake()
+        .flatten()
+        .is_some_and(|intake| !intake.files.is_empty());
+    // The first search was at the start of the run; more than one further search brings nothing new.
+    match expects && state.source().lookups() < 2 && !state.conversation().is_at_work() {
+        true => RunAction::FindCode.into(),
+        false => RunStep::Over,
+    }
+}
+
+/// Posts the effort of similar work on the ticket, where enough history exists.
+pub(in crate::run) const FORECAST: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: post_forecast,
+};
+
+fn post_forecast(state: &PlannerRunState) -> RunStep {
+    let Some(request) = state.request() else {
+        return RunStep::Over;
+    };
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::EffortForecast(_));
+    match state.budget().forecast() {
+        // A former release began the work without a forecast.
+        None if state.conversation().is_at_work() => RunStep::Over,
+        None => RunAction::Forecast.into(),
+        Some(Some(forecast)) if state.delivery().last_report(is_it).is_none() => {
+            let repository = request.repository.clone();
+            request_report(
+                state,
+                OutboundAction::EffortForecast(report::EffortForecast { repository, forecast }),
+                None,
+            )
+            .into()
+        }
+        Some(_) => RunStep::Over,
+    }
+}
+
+/// Returns the effort of the run so far.
+pub(crate) fn effort_so_far(state: &PlannerRunState) -> RunEffort {
+    let change = state.verification().checks().report();
+    let lines = change.map(|change| u64::from(change.product_lines) + u64::from(change.test_lines));
+    let spent = state.budget().spending();
+    RunEffort {
+        busy_ms: spent.busy_ms,
+        cost_micros: spent.models.known_cost().map(Dollars::micros),
+        tokens: spent.models.tokens,
+        lines: lines.unwrap_or_default(),
+    }
+}
