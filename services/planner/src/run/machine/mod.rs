@@ -30,7 +30,7 @@ pub(crate) use state::{
     ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState, estimate_tokens, hash_text,
 };
 pub(crate) use step::{
-    answer_call, await_report, park_run, record_turn, report_end, report_failed, request_report, resume_call,
-    run_tool, start_own_call,
+    answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_failed, report_once,
+    request_report, resume_call, run_tool, start_own_call,
 };
 pub(crate) use turn_digest::TurnDigest;

@@ -1,7 +1,8 @@
 //! Steps that all jobs share.
 
 use domain::{
-    BranchRef, Fact, OutboundAction, OutboundId, OutboundOutcome, StopReason, ToolCall, WaitCondition, report,
+    BranchRef, Fact, OutboundAction, OutboundId, OutboundOutcome, OutboundRefusal, StopReason, ToolCall,
+    WaitCondition, report,
 };
 
 use serde_json::Value;
@@ -133,6 +134,29 @@ pub(crate) fn await_report(state: &PlannerRunState, id: &OutboundId, waits_for: 
             park_run(state, waits_for).into()
         }
     }
+}
+
+/// Requests a report once and waits for its outcome; over when it is performed. `refused` returns the step
+/// after a refusal.
+pub(crate) fn report_once(
+    state: &PlannerRunState,
+    is_it: impl Fn(&OutboundAction) -> bool,
+    request: impl FnOnce() -> OutboundAction,
+    refused: impl FnOnce(&OutboundRefusal) -> RunStep,
+) -> RunStep {
+    let Some(known) = state.delivery().last_report(is_it) else {
+        return request_report(state, request(), None).into();
+    };
+    match &known.outcome {
+        Some(OutboundOutcome::Done(_)) => RunStep::Over,
+        Some(OutboundOutcome::Refused(refusal)) => refused(refusal),
+        Some(OutboundOutcome::Failed { .. }) | None => await_report(state, &known.id, WaitCondition::Report),
+    }
+}
+
+/// Ends the run with the refusal of its report; the requester already knows it.
+pub(crate) fn finish_refused(refusal: &OutboundRefusal) -> RunStep {
+    RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
 }
 
 pub(crate) fn report_failed(detail: &str) -> StopReason {

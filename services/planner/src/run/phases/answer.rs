@@ -2,13 +2,13 @@
 
 use domain::report::QuestionAnswered;
 use domain::{
-    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
-    RunPhase, StopReason, WaitCondition,
+    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundAction, PhaseOutput, RunPhase,
+    StopReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, submit_answer};
 
@@ -54,30 +54,19 @@ fn report_answer(state: &PlannerRunState, answer: &CitedAnswer) -> RunStep {
         return RunStep::Over;
     };
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::QuestionAnswered(_));
-    match state.delivery().last_report(is_it) {
-        None => {
-            let told = OutboundAction::QuestionAnswered(QuestionAnswered {
-                repository: request.repository.clone(),
-                // The pinned work stays in the trigger, where the reporter reads it.
-                question: CommentQuestion {
-                    work: None,
-                    ..(**question).clone()
-                },
-                answer: CitedAnswer {
-                    needs_change: answer.needs_change && question.work.is_some(),
-                    ..answer.clone()
-                },
-            });
-            request_report(state, told, None).into()
-        }
-        Some(asked) => match &asked.outcome {
-            Some(OutboundOutcome::Done(_)) => RunStep::Over,
-            Some(OutboundOutcome::Refused(refusal)) => {
-                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-            }
-            Some(OutboundOutcome::Failed { .. }) | None => {
-                await_report(state, &asked.id, WaitCondition::Report)
-            }
-        },
-    }
+    let answered = || {
+        OutboundAction::QuestionAnswered(QuestionAnswered {
+            repository: request.repository.clone(),
+            // The pinned work stays in the trigger, where the reporter reads it.
+            question: CommentQuestion {
+                work: None,
+                ..(**question).clone()
+            },
+            answer: CitedAnswer {
+                needs_change: answer.needs_change && question.work.is_some(),
+                ..answer.clone()
+            },
+        })
+    };
+    report_once(state, is_it, answered, finish_refused)
 }

@@ -2,13 +2,13 @@
 
 use domain::report::{DiscussionResult, OpenIssues};
 use domain::{
-    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundAction, OutboundOutcome, PhaseOutput,
-    PlannedIssue, RunPhase, StopReason, WaitCondition,
+    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundAction, PhaseOutput, PlannedIssue,
+    RunPhase, StopReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, plans, submit_answer};
 
@@ -95,23 +95,12 @@ fn discussion_answer(request: &JobRequest, task: DiscussionTask, answer: &CitedA
     })
 }
 
-fn report_step(state: &PlannerRunState, told: OutboundAction) -> RunStep {
+fn report_step(state: &PlannerRunState, result: OutboundAction) -> RunStep {
     let is_it = |request: &OutboundAction| {
         matches!(
             request,
             OutboundAction::Discussed(_) | OutboundAction::OpenIssues(_)
         )
     };
-    match state.delivery().last_report(is_it) {
-        None => request_report(state, told, None).into(),
-        Some(asked) => match &asked.outcome {
-            Some(OutboundOutcome::Done(_)) => RunStep::Over,
-            Some(OutboundOutcome::Refused(refusal)) => {
-                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-            }
-            Some(OutboundOutcome::Failed { .. }) | None => {
-                await_report(state, &asked.id, WaitCondition::Report)
-            }
-        },
-    }
+    report_once(state, is_it, || result, finish_refused)
 }

@@ -9,7 +9,8 @@ use domain::{
 use super::preparation::react_once;
 use super::repair::is_auto_fix;
 use crate::run::machine::{
-    PhaseSpec, PlannerRunState, RunInput, RunStep, await_report, park_run, report_failed, request_report,
+    PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, park_run, report_failed, report_once,
+    request_report,
 };
 
 /// Reports the result of repaired checks or of an addressed review to the requester.
@@ -28,18 +29,12 @@ fn report_back(state: &PlannerRunState) -> RunStep {
             OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
         )
     };
-    match state.delivery().last_report(is_it) {
-        None => request_report(state, wanted, None).into(),
-        Some(asked) => match &asked.outcome {
-            Some(OutboundOutcome::Done(_)) => RunStep::Over,
-            Some(OutboundOutcome::Refused(refusal)) => {
-                RunStep::Close(StopReason::ReportRefused(refusal.clone()))
-            }
-            Some(OutboundOutcome::Failed { .. }) | None => {
-                await_report(state, &asked.id, WaitCondition::Report)
-            }
-        },
-    }
+    report_once(
+        state,
+        is_it,
+        || wanted,
+        |refusal| RunStep::Close(StopReason::ReportRefused(refusal.clone())),
+    )
 }
 
 fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
@@ -107,9 +102,7 @@ fn notify_reporter(state: &PlannerRunState) -> RunStep {
         None => request_report(state, (**request).clone(), None).into(),
         Some(None) => park_run(state, WaitCondition::Report).into(),
         Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
-        Some(Some(OutboundOutcome::Refused(refusal))) => {
-            RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-        }
+        Some(Some(OutboundOutcome::Refused(refusal))) => finish_refused(refusal),
         Some(Some(OutboundOutcome::Failed { detail })) => RunStep::Retry(report_failed(detail)),
     }
 }

@@ -2,13 +2,13 @@
 
 use domain::report::PullRequestReviewed;
 use domain::{
-    Fact, ModelRole, OutboundAction, OutboundOutcome, OutboundRefusal, PhaseOutput, ReviewOfChange, RunPhase,
-    StopReason, WaitCondition, WithdrawalReason,
+    Fact, ModelRole, OutboundAction, OutboundRefusal, PhaseOutput, ReviewOfChange, RunPhase, StopReason,
+    WithdrawalReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, await_report, request_report,
+    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, reviews};
 
@@ -56,28 +56,18 @@ fn report_review(state: &PlannerRunState, review: &ReviewOfChange) -> RunStep {
         return RunStep::Over;
     };
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::PullRequestReviewed(_));
-    match state.delivery().last_report(is_it) {
-        None => {
-            let told = OutboundAction::PullRequestReviewed(PullRequestReviewed {
-                pull_request: change.pull_request.clone(),
-                head: change.head.clone(),
-                review: review.clone(),
-            });
-            request_report(state, told, None).into()
+    let reviewed = || {
+        OutboundAction::PullRequestReviewed(PullRequestReviewed {
+            pull_request: change.pull_request.clone(),
+            head: change.head.clone(),
+            review: review.clone(),
+        })
+    };
+    report_once(state, is_it, reviewed, |refusal| {
+        if matches!(refusal, OutboundRefusal::PullRequestOver { .. }) {
+            let why = WithdrawalReason::Closed;
+            return RunStep::Finish(StopReason::Withdrawn { why });
         }
-        Some(asked) => match &asked.outcome {
-            Some(OutboundOutcome::Done(_)) => RunStep::Over,
-            Some(OutboundOutcome::Refused(OutboundRefusal::PullRequestOver { .. })) => {
-                RunStep::Finish(StopReason::Withdrawn {
-                    why: WithdrawalReason::Closed,
-                })
-            }
-            Some(OutboundOutcome::Refused(refusal)) => {
-                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-            }
-            Some(OutboundOutcome::Failed { .. }) | None => {
-                await_report(state, &asked.id, WaitCondition::Report)
-            }
-        },
-    }
+        finish_refused(refusal)
+    })
 }

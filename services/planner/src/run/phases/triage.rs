@@ -2,13 +2,13 @@
 
 use domain::{
     JobRequest, ModelRole, OutboundAction, OutboundOutcome, PlannedIssue, RunPhase, StopReason, TicketKey,
-    WaitCondition, report::OpenIssues,
+    report::OpenIssues,
 };
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    CallResult, DialogSpec, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState, await_report,
-    full_reason, record_turn, request_report, spent_reason,
+    CallResult, DialogSpec, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState, finish_refused,
+    full_reason, record_turn, report_once, spent_reason,
 };
 use crate::run::tools::submit_triage;
 
@@ -59,28 +59,15 @@ fn open_parts(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     if issues.is_empty() {
         return RunStep::Over;
     }
-    match state
-        .delivery()
-        .last_report(|request| matches!(request, OutboundAction::OpenIssues(_)))
-    {
-        None => {
-            let open = OpenIssues {
-                repository: request.repository.clone(),
-                parent: Some(*number),
-                issues,
-            };
-            request_report(state, open.into(), None).into()
-        }
-        Some(asked) => match &asked.outcome {
-            Some(OutboundOutcome::Done(_)) => RunStep::Over,
-            Some(OutboundOutcome::Refused(refusal)) => {
-                RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-            }
-            Some(OutboundOutcome::Failed { .. }) | None => {
-                await_report(state, &asked.id, WaitCondition::Report)
-            }
-        },
-    }
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::OpenIssues(_));
+    let open = || {
+        OutboundAction::OpenIssues(OpenIssues {
+            repository: request.repository.clone(),
+            parent: Some(*number),
+            issues,
+        })
+    };
+    report_once(state, is_it, open, finish_refused)
 }
 
 /// Returns the parts from the accepted call.
