@@ -8,11 +8,11 @@ use domain::report::{
 use domain::{
     ApprovalRule, BranchPush, ChangeDescription, ChangeNaming, ChangePlan, CitedAnswer, CommentQuestion,
     CommitId, DiscussionTask, FinishRule, Job, JobRequest, JobSubject, ObjectRef, OutboundAction,
-    OutboundOutcome, PlannedIssue, PullRequestRef, PushProposal, RehearsedJob, ReviewOfChange, StopReason,
-    ThreadDisposition, ThreadReply, WaitCondition, WorkHandover,
+    PlannedIssue, PullRequestRef, PushProposal, RehearsedJob, ReviewOfChange, ThreadDisposition, ThreadReply,
+    WorkHandover,
 };
 
-use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, park_run, report_failed, request_report};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, finish_refused, report_once};
 
 // Text in place of the model's.
 const WORDS: &str = "(mock)";
@@ -29,22 +29,15 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     else {
         return RunStep::Over;
     };
-    match state.delivery().reports().first().map(|report| &report.outcome) {
-        None => {
-            let rehearse = RehearsalRequest {
-                job: rehearsal.job,
-                repository: request.repository.clone(),
-                requests: rehearsed_requests(state, request, rehearsal),
-            };
-            request_report(state, OutboundAction::Rehearse(rehearse), None).into()
-        }
-        Some(None) => park_run(state, WaitCondition::Report).into(),
-        Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
-        Some(Some(OutboundOutcome::Refused(refusal))) => {
-            RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-        }
-        Some(Some(OutboundOutcome::Failed { detail })) => RunStep::Retry(report_failed(detail)),
-    }
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::Rehearse(_));
+    let rehearse = || {
+        OutboundAction::Rehearse(RehearsalRequest {
+            job: rehearsal.job,
+            repository: request.repository.clone(),
+            requests: rehearsed_requests(state, request, rehearsal),
+        })
+    };
+    report_once(state, is_it, rehearse, finish_refused)
 }
 
 fn rehearsed_requests(

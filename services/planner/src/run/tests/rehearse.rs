@@ -77,7 +77,7 @@ fn rehearsal_follows_approval_and_finish_rules() {
 }
 
 #[test]
-fn a_rehearsal_that_fails_tells_nobody() {
+fn refused_rehearsal_ends_without_notice() {
     let mut play = build_rehearsal_play(|_| {});
     play.drive();
     let detail = "no".to_owned();
@@ -90,4 +90,24 @@ fn a_rehearsal_that_fails_tells_nobody() {
         &StopReason::ReportRefused(OutboundRefusal::Outside { detail })
     );
     assert_eq!(play.state.delivery().reports().len(), 1);
+}
+
+#[test]
+fn failed_rehearsal_is_requested_again() {
+    let mut play = build_rehearsal_play(|_| {});
+    play.drive();
+    play.settle(OutboundOutcome::Failed {
+        detail: "no answer".to_owned(),
+    });
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(play.is_parked_for("retry"));
+    play.retry();
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(play.is_parked_for("report"), "the retry requests it again");
+    assert_eq!(play.state.delivery().reports().len(), 2);
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Rehearsed {
+        would: Vec::new(),
+    }));
+    assert_eq!(play.drive(), RunAction::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
 }
