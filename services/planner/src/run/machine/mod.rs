@@ -28,6 +28,7 @@ pub(crate) use state::MAX_STRANGER_COMMENTS;
 pub(crate) use state::{
     CallResult, DIFF, DialogTurn, IllegalFact, PhaseDialog, PlannerRunState, PlannerWorkspaceState,
     ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState, estimate_tokens, hash_text,
+    is_work_result,
 };
 pub(crate) use step::{
     answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_failed, report_once,

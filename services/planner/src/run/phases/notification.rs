@@ -9,8 +9,8 @@ use domain::{
 use super::preparation::react_once;
 use super::repair::is_auto_fix;
 use crate::run::machine::{
-    PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, park_run, report_failed, report_once,
-    request_report,
+    PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, is_work_result, park_run, report_failed,
+    report_once, request_report,
 };
 
 /// Reports the result of repaired checks or of an addressed review to the requester.
@@ -23,15 +23,9 @@ fn report_back(state: &PlannerRunState) -> RunStep {
     let Some(wanted) = wanted_report(state) else {
         return RunStep::Over;
     };
-    let is_it = |request: &OutboundAction| {
-        matches!(
-            request,
-            OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
-        )
-    };
     report_once(
         state,
-        is_it,
+        is_work_result,
         || wanted,
         |refusal| RunStep::Close(StopReason::ReportRefused(refusal.clone())),
     )

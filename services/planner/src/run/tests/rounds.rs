@@ -486,6 +486,30 @@ fn foreign_push_restarts_review_work() {
 }
 
 #[test]
+fn push_after_replies_restarts_no_work() {
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        [build_tool_reply(&[finish_review()])],
+    );
+    play.empty = true;
+    let is_reply = |play: &Play| {
+        let mut reports = play.state.delivery().reports().iter();
+        reports.any(|report| matches!(report.request, OutboundAction::ReviewAddressed(_)))
+    };
+    for _ in 0..20 {
+        play.drive();
+        if is_reply(&play) {
+            break;
+        }
+        play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+    }
+    assert!(is_reply(&play));
+    assert!(!play.state.accepts(&build_head_move('e', Some("grace"))));
+    to_the_end(&mut play);
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
 fn late_push_restarts_on_moved_branch() {
     let replies = (0..2).flat_map(|_| {
         [

@@ -74,6 +74,11 @@ impl DeliveryState {
             .any(|report| report.outcome.is_none() && matches!(report.request, OutboundAction::PushBranch(_)))
     }
 
+    /// Returns true if the result of the work is reported to its requester.
+    pub(crate) fn has_result(&self) -> bool {
+        self.last_report(is_work_result).is_some()
+    }
+
     /// Notes that a report is in the reporter's log.
     pub(super) fn sent(&mut self, id: &OutboundId) {
         self.unsent.retain(|unsent| unsent != id);
@@ -151,4 +156,12 @@ impl DeliveryState {
     pub(super) fn forget_reports(&mut self) {
         *self = Self::default();
     }
+}
+
+/// Returns true for the report of repaired checks or of an addressed review.
+pub(crate) const fn is_work_result(request: &OutboundAction) -> bool {
+    matches!(
+        request,
+        OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
+    )
 }

@@ -27,7 +27,7 @@ pub(crate) use context_length::estimate_tokens;
 pub(super) use context_length::{
     clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens,
 };
-pub(crate) use delivery::ReportState;
+pub(crate) use delivery::{ReportState, is_work_result};
 pub(crate) use dialog::{CallResult, DialogTurn, PhaseDialog, TurnCall, TurnCallState};
 pub(crate) use legality::IllegalFact;
 pub(crate) use lifecycle::{RetryWait, hash_text};

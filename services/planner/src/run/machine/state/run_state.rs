@@ -148,7 +148,9 @@ impl PlannerRunState {
             Fact::Retried { .. } => self.lifecycle.retry().is_some(),
             Fact::Decided { decision, .. } => self.gate.asks_about(&self.delivery) == Some(&decision.head),
             Fact::RunFinished { .. } => true,
-            Fact::HeadMoved { head, .. } => self.begins_again_at(head),
+            // The result is reported once, so later work would have none. A journal of an earlier release may
+            // restart after its result, so such a fact stays legal.
+            Fact::HeadMoved { head, .. } => self.begins_again_at(head) && !self.delivery.has_result(),
             Fact::NewsArrived { sequence, news, .. } => {
                 let TicketNews::Comment { comment, .. } = news;
                 let has_room = comment.may_instruct || !self.conversation.news().is_full_of_strangers();
