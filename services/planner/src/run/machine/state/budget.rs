@@ -5,7 +5,7 @@ use domain::{
     Timestamp, TokenUsage,
 };
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Limits of a run, and what it spent of them.
 #[derive(Clone, Debug, Default)]

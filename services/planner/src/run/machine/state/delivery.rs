@@ -2,7 +2,7 @@
 
 use domain::{OutboundAction, OutboundId, OutboundOutcome, RepositoryName, StopReason, Timestamp, report};
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Reports of a run.
 #[derive(Clone, Debug, Default)]

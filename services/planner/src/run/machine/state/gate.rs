@@ -3,7 +3,7 @@
 use domain::{CommitId, DecisionVerdict, GateDecision, OutboundAction};
 
 use super::delivery::DeliveryState;
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Decisions of people about the change.
 #[derive(Clone, Debug, Default)]

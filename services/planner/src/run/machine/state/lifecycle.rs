@@ -2,7 +2,7 @@
 
 use domain::{OutboundAction, StopReason, Timestamp, WaitCondition, report::WorkOrigin};
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Course of a run: its beginning, its waits and its end.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use domain::{
     acceptance_criteria,
 };
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Valid outputs of phases, and the returns that made earlier ones void.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use domain::{CallId, ModelReply, ReplyStop};
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 // A longer text is not a summary. Bytes.
 const SUMMARY_BYTES: usize = 16 * 1024;

@@ -8,7 +8,7 @@ use domain::{
 };
 
 use super::super::RunInput;
-use super::legality::ApplyResult;
+use super::ApplyResult;
 use super::work::{RepositoryWork, UNTOUCHED};
 
 /// Work of a run in its repositories.

@@ -8,7 +8,6 @@ use super::conversation::ConversationState;
 use super::delivery::DeliveryState;
 use super::dialog::{ModelCallFailure, TurnCall};
 use super::gate::GateState;
-use super::legality::{ApplyResult, IllegalFact, require_legal};
 use super::lifecycle::{LifecycleState, hash_text};
 use super::outputs::OutputState;
 use super::own_calls::OwnCallState;
@@ -16,6 +15,7 @@ use super::run_state::{JournalEnd, PlannerRunState};
 use super::source::SourceState;
 use super::verification::VerificationState;
 use super::work::COMMIT_CHANGES;
+use super::{ApplyResult, IllegalFact, require_legal};
 
 impl PlannerRunState {
     /// Folds a journal into the state of its run; `None` for an empty journal.

@@ -4,7 +4,7 @@ use domain::{
     CallId, CommitId, ExecutorWorkspace, PullRequestRef, ToolResult, ToolStatus, WorkspaceSnapshot,
 };
 
-use super::legality::{ApplyResult, require_legal};
+use super::{ApplyResult, require_legal};
 
 /// Tool with which the planner and the model commit.
 pub(in crate::run) const COMMIT_CHANGES: &str = "commit_changes";
