@@ -1,13 +1,14 @@
-//! Packs of snapshots in the object store: limits per run and ticket, and removal of replaced packs.
+//! Packs of snapshots in the object store: limits per run and ticket, the packs that a run needs, and
+//! removal of replaced packs.
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{ObjectRef, RunId, cause::format_error_chain};
+use domain::{ObjectRef, OutboundOutcome, RunId, cause::format_error_chain};
 use parking_lot::{Mutex, MutexGuard};
 use queue::{ContentStore, ObjectUpload, StoredObject};
 
 use crate::config::SnapshotSettings;
-use crate::run::{PlannerRunState, list_packs, list_packs_beside_snapshot};
+use crate::run::{PlannerRunState, ReportState};
 
 const MIB: u64 = 1 << 20;
 // Runs whose packs this planner remembers; the packs of more runs are left to the collector.
@@ -178,8 +179,41 @@ pub(crate) fn distinct_bytes(packs: &[ObjectRef]) -> u64 {
     different.map(|pack| pack.size_bytes).sum()
 }
 
+/// Returns every pack that a later step may read: last snapshots, the best verified state, and unpushed
+/// changes of reports.
+pub(crate) fn list_packs(state: &PlannerRunState) -> Vec<ObjectRef> {
+    let last = state.source().work().snapshot.as_ref();
+    let mut packs = list_packs_beside_snapshot(state);
+    packs.extend(last.map(|snapshot| snapshot.pack.clone()));
+    packs
+}
+
+/// Returns the same without the last snapshot of the run's own repository, which the next one replaces.
+fn list_packs_beside_snapshot(state: &PlannerRunState) -> Vec<ObjectRef> {
+    let others = state.source().other_works();
+    let others = others.filter_map(|work| work.snapshot.as_ref());
+    let snapshots = others.chain(state.verification().best());
+    let reports = state.delivery().reports().iter().filter_map(find_unpushed_pack);
+    snapshots
+        .map(|snapshot| snapshot.pack.clone())
+        .chain(reports)
+        .collect()
+}
+
+/// Returns the pack of a report that may still be performed. A failed one may return from the dead letters.
+fn find_unpushed_pack(report: &ReportState) -> Option<ObjectRef> {
+    let is_open = !matches!(
+        report.outcome,
+        Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_))
+    );
+    let push = report.request.push().filter(|_| is_open);
+    push.map(|push| push.pack.clone())
+}
+
 #[cfg(test)]
 mod tests {
+    use domain::{OutboundRequest, record_format::decode_stored_record};
+
     use super::*;
 
     #[test]
@@ -215,5 +249,23 @@ mod tests {
             size_bytes: 5,
         };
         assert_eq!(distinct_bytes(&[pack("a"), pack("b"), pack("a")]), 10);
+    }
+
+    #[test]
+    fn open_request_keeps_its_pack() {
+        let lines = include_str!("../../../crates/domain/tests/stored/v1/report.jsonl").lines();
+        for line in lines {
+            let OutboundRequest { id, at, request, .. } = decode_stored_record(line.as_bytes()).unwrap();
+            let stored = serde_json::to_value(&request).unwrap();
+            let report = ReportState {
+                id,
+                request,
+                at,
+                outcome: None,
+                is_void: false,
+            };
+            let pack = find_unpushed_pack(&report).map(|pack| serde_json::to_value(pack).unwrap());
+            assert_eq!(pack.as_ref(), stored.get("pack"), "{line}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use decide::{RetryPolicy, decide_action, next_conversation, summary_c
 pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
     ArgumentProblem, BudgetAllowance, CallAnswer, CallResult, ConversationItem, ConversationView, DialogSpec,
-    IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, RunAction, TurnDigest, counted_length,
-    estimate_tokens, list_packs, list_packs_beside_snapshot, ticket_room_refusal,
+    IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, ReportState, RunAction, TurnDigest, counted_length,
+    estimate_tokens, ticket_room_refusal,
 };
 pub(crate) use phases::preparation::effort_so_far;

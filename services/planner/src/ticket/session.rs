@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{lanes::next_runs, outage, row, steps::RunningSteps};
 use crate::driver::{RunDriver, StepOutcome, TicketError};
-use crate::run::{PlannerRunState, RunAction, decide_action, list_packs};
-use crate::snapshots::distinct_bytes;
+use crate::run::{PlannerRunState, RunAction, decide_action};
+use crate::snapshots::{distinct_bytes, list_packs};
 use crate::telemetry;
 
 // Pause between two attempts to get a slot while the session holds the ticket.

@@ -5,7 +5,6 @@ mod budget;
 mod context;
 pub(crate) mod conversation;
 mod input;
-mod packs;
 mod repetition;
 mod spec;
 mod state;
@@ -19,7 +18,6 @@ pub(crate) use budget::{
 pub(crate) use context::{counted_length, full_reason, idle_repetition, is_context_full};
 pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge};
 pub(crate) use input::RunInput;
-pub(crate) use packs::{list_packs, list_packs_beside_snapshot};
 pub(crate) use repetition::final_repetition;
 pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, PlannerTool, ReplyForm, RunStep};
 pub(in crate::run) use state::COMMIT_CHANGES;
