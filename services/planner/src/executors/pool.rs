@@ -1,19 +1,26 @@
-//! Opens a workspace at the executor that is warm and has a free slot, else at the next one, else waits.
+//! Pools of executors: workspaces, records of the pools' state, and their inspection for an operator.
+//!
+//! A workspace opens at the executor that is warm and has a free slot, else at the next one, else the run waits.
 
 use std::time::Duration;
 
-use domain::{ExecutorRules, ExecutorWorkspace, JobRequest, RunId, ToolSpec, WorkspaceSnapshot};
-use grant::GrantAudience;
-use proto::executor as wire;
+use bootstrap::settings::TextList;
+use domain::{
+    ExecutorRules, ExecutorWorkspace, JobRequest, PoolRecord, RunId, Timestamp, ToolSpec, UnlistedExecutors,
+    WorkspaceSnapshot,
+};
+use grant::{GrantAudience, GrantSigner};
+use proto::executor::{self as wire, ListToolsRequest, executor_service_client::ExecutorServiceClient};
 use secrecy::ExposeSecret;
 use tokio::time::Instant;
 use tonic::Code;
 
 use super::{
-    call::{CallError, RunCaller},
-    client::{ExecutorFleet, parse_commit_id},
+    client::{ExecutorFleet, authorize_request, parse_commit_id},
+    connection::{CallError, ExecutorConnector, RunCaller},
     directory::sandbox_level_of,
 };
+use crate::config::Config;
 
 const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
 // Time for an executor or the git gate to recover before opening fails.
@@ -108,6 +115,28 @@ impl ExecutorFleet {
                 Some(_) => tokio::time::sleep(PAUSE).await,
             }
         }
+    }
+
+    /// Returns a record of each pool's current state.
+    pub(crate) fn seen(&self, planner: &str, now: Timestamp) -> Vec<PoolRecord> {
+        let one = |(pool, names): (&String, &TextList)| {
+            let (mut executors, unresolved) = self.directory.seen(pool, names);
+            // A record has a size limit; the remaining executors only count.
+            let listed = executors.len().min(PoolRecord::MOST);
+            let rest = executors.split_off(listed);
+            let left_out = rest
+                .iter()
+                .fold(UnlistedExecutors::default(), UnlistedExecutors::with);
+            PoolRecord {
+                pool: pool.clone(),
+                planner: planner.to_owned(),
+                at: now,
+                executors,
+                left_out,
+                unresolved,
+            }
+        };
+        self.settings.pools.iter().map(one).collect()
     }
 
     /// Returns the number of slots that a run may count on; a run whose workspace is open needs none.
@@ -275,4 +304,70 @@ fn snapshot_reference(restore: &PlannerSnapshotRestore) -> wire::SnapshotRef {
             .unwrap_or_default(),
         snapshot_commit: snapshot.commit.to_string(),
     }
+}
+
+/// Requests the tools of each executor of each pool. Returns their names, or the problem in words for the
+/// operator.
+pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Result<Vec<String>, String>)> {
+    let signer = match GrantSigner::new(&config.planner.grant_key_id, &config.planner.grant_key) {
+        Ok(signer) => signer,
+        Err(refused) => return vec![("planner.grant_key".to_owned(), Err(refused.to_string()))],
+    };
+    let dial = match ExecutorConnector::new(config.tls.as_ref()) {
+        Ok(dial) => dial,
+        Err(error) => return vec![(error.key, Err(error.problem))],
+    };
+    let mut found = Vec::new();
+    for (pool, addresses) in &config.planner.pools {
+        for address in addresses.iter() {
+            let executors = dial.resolve(address).await.unwrap_or_default();
+            if executors.is_empty() {
+                found.push((
+                    format!("{pool} {address}"),
+                    Err("the name does not resolve".to_owned()),
+                ));
+            }
+            for executor in executors {
+                let tools = tokio::time::timeout(limit, list_executor_tools(&executor, &dial, &signer)).await;
+                let tools = tools.unwrap_or_else(|_| Err(format!("no answer within {} s", limit.as_secs())));
+                found.push((format!("{pool} {executor}"), tools));
+            }
+        }
+    }
+    found
+}
+
+async fn list_executor_tools(
+    address: &str,
+    dial: &ExecutorConnector,
+    signer: &GrantSigner,
+) -> Result<Vec<String>, String> {
+    let token = signer
+        .sign_status(bootstrap::read_wall_clock())
+        .map_err(|refused| refused.to_string())?;
+    let request = authorize_request(&token, ListToolsRequest {}).map_err(|error| error.to_string())?;
+    let channel = dial.channel(address).map_err(|error| error.to_string())?;
+    let answer = ExecutorServiceClient::new(channel).list_tools(request).await;
+    let tools = answer
+        .map_err(|status| match status.code() {
+            Code::Unavailable | Code::Unknown => "cannot be reached".to_owned(),
+            code @ (Code::Ok
+            | Code::Cancelled
+            | Code::InvalidArgument
+            | Code::DeadlineExceeded
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::DataLoss
+            | Code::Unauthenticated) => format!("refused: {code:?}"),
+        })?
+        .into_inner()
+        .tools;
+    Ok(tools.into_iter().map(|tool| tool.name).collect())
 }

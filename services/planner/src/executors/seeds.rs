@@ -6,8 +6,8 @@ use domain::{CodeSeed, DbtProject, ExecutorWorkspace};
 use proto::executor as wire;
 
 use super::{
-    call::{CallError, RunCaller},
     client::ExecutorFleet,
+    connection::{CallError, RunCaller},
 };
 
 // Longer than the executor's fallback search without an index.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::call::RunCaller;
+use super::connection::RunCaller;
 
 // The span of a call ends a little after its answer, and one question covers calls in quick succession.
 const SETTLE_TIME: Duration = Duration::from_secs(1);

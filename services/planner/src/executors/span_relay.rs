@@ -20,8 +20,8 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
-    call::{CallError, RunCaller},
     client::ExecutorFleet,
+    connection::{CallError, RunCaller},
     span_check::{SpanTerms, check_span},
     span_questions::{CallNote, DueQuestions, LONGEST_WAIT, WantedSpans},
 };

@@ -12,7 +12,7 @@ use domain::cause::format_error_chain;
 use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{call::CallError, client::ExecutorFleet, directory::LastStatus};
+use super::{client::ExecutorFleet, connection::CallError, directory::LastStatus};
 
 // Pause between two resolutions of the pools' names.
 const RESOLVE_EVERY: Duration = Duration::from_secs(3);
