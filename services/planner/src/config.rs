@@ -1,9 +1,7 @@
 //! Settings of the planner.
 
 mod budget;
-mod embeddings;
 mod model;
-mod snapshots;
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -12,9 +10,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use budget::{AmountSettings, BudgetSettings, CeilingSettings, PeriodSettings};
-pub use embeddings::EmbeddingSettings;
-pub use model::{ModelPrice, ModelSettings, RoleSettings, RoleTable, ThinkingMode};
-pub use snapshots::SnapshotSettings;
+pub use model::{EmbeddingSettings, ModelPrice, ModelSettings, RoleSettings, RoleTable, ThinkingMode};
 
 /// Configuration sections that the planner reads.
 #[derive(Clone, Debug, Deserialize)]
@@ -178,6 +174,38 @@ impl PlannerSettings {
         }
         grant::GrantSigner::new(&self.grant_key_id, &self.grant_key)
             .map_err(|refused| Error::new("planner.grant_key", refused.to_string()))?;
+        Ok(())
+    }
+}
+
+/// `[planner.snapshots]`: limits of snapshots in the object store.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SnapshotSettings {
+    /// Snapshots that one run keeps, in MiB.
+    pub run_mib: u64,
+    /// Snapshots that all live runs of a ticket keep together, in MiB.
+    pub ticket_mib: u64,
+}
+
+impl Default for SnapshotSettings {
+    fn default() -> Self {
+        Self {
+            run_mib: 128,
+            ticket_mib: 256,
+        }
+    }
+}
+
+impl SnapshotSettings {
+    fn check(self) -> Result<(), Error> {
+        if self.run_mib == 0 {
+            return Err(Error::new("planner.snapshots.run_mib", "must be at least 1"));
+        }
+        if self.ticket_mib < self.run_mib {
+            let problem = "must be at least planner.snapshots.run_mib";
+            return Err(Error::new("planner.snapshots.ticket_mib", problem));
+        }
         Ok(())
     }
 }
