@@ -28,7 +28,6 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod ticket;
-mod ticket_error;
 mod transcript;
 
 use std::{sync::Arc, time::Duration};

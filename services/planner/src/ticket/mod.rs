@@ -2,13 +2,9 @@
 
 mod fold;
 mod intake;
-mod journals;
 mod lanes;
-mod outage;
-mod rebuild;
 mod row;
 mod session;
-mod steps;
 mod timers;
 
 #[cfg(test)]

@@ -2,13 +2,18 @@
 
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
-use domain::{Job, RunFence, RunId, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, WaitCondition};
+use domain::{
+    Job, RunFence, RunId, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, WaitCondition,
+    cause::format_error_chain,
+};
 use futures::{Stream, StreamExt as _, stream};
 use lease::TicketLease;
 use queue::{KeyValueBucket, LogWatch, TableRevision};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{lanes::next_runs, outage, row, steps::RunningSteps};
+use super::lanes::{RunningSteps, next_runs};
+use super::row;
 use crate::driver::{RunDriver, StepOutcome, TicketError};
 use crate::run::{PlannerRunState, RunAction, decide_action};
 use crate::snapshots::{distinct_bytes, list_packs};
@@ -16,6 +21,9 @@ use crate::telemetry;
 
 // Pause between two attempts to get a slot while the session holds the ticket.
 const SLOTS_AGAIN: Duration = Duration::from_secs(2);
+// docs/reliability.md promises that the outcome of a step survives an outage of up to a minute.
+const OUTAGE_LIMIT: Duration = Duration::from_secs(60);
+const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Regular end of a session.
 #[derive(Debug)]
@@ -307,7 +315,7 @@ impl<'a> TicketSession<'a> {
     where
         F: Future<Output = Result<T, queue::Error>>,
     {
-        let mut patience = outage::OutagePatience::new(what);
+        let mut patience = OutagePatience::new(what);
         loop {
             match operation().await {
                 Ok(done) => return Ok(done),
@@ -321,7 +329,7 @@ impl<'a> TicketSession<'a> {
     pub(super) async fn save(&mut self) -> Result<(), TicketError> {
         let table = self.driver.queue.table::<TicketRow>(KeyValueBucket::Tickets);
         let key = self.ticket.to_string();
-        let mut patience = outage::OutagePatience::new("the ticket's row");
+        let mut patience = OutagePatience::new("the ticket's row");
         let mut is_repeated = false;
         loop {
             self.check()?;
@@ -347,6 +355,36 @@ impl<'a> TicketSession<'a> {
     }
 }
 
+/// Time limit for the retries of one operation.
+struct OutagePatience {
+    what: &'static str,
+    since: Instant,
+}
+
+impl OutagePatience {
+    fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// The given error if it is not an outage, if the outage lasts too long, and on shutdown.
+    async fn pause(&mut self, trouble: TicketError, shutdown: &CancellationToken) -> Result<(), TicketError> {
+        if !trouble.is_outage() || self.since.elapsed() > OUTAGE_LIMIT {
+            return Err(trouble);
+        }
+        tracing::warn!(what = self.what, error = %format_error_chain(&trouble), "nats does not answer, trying again");
+        match shutdown.run_until_cancelled(sleep(OUTAGE_PAUSE)).await {
+            Some(()) => Ok(()),
+            None => Err(trouble),
+        }
+    }
+}
+
 /// Performs an action. During an outage of NATS it repeats the action under the same ids, so nothing
 /// happens twice.
 async fn perform_with_patience(
@@ -356,7 +394,7 @@ async fn perform_with_patience(
     fence: RunFence,
     kept_elsewhere: u64,
 ) -> Result<StepOutcome, TicketError> {
-    let mut patience = outage::OutagePatience::new("a step");
+    let mut patience = OutagePatience::new("a step");
     loop {
         match driver
             .perform(action.clone(), &state, fence, kept_elsewhere)
@@ -379,7 +417,7 @@ fn watch_changes(watch: LogWatch) -> impl Stream<Item = ()> {
 
 async fn sleep_until_due(due: Option<Timestamp>) {
     match due {
-        Some(due) => tokio::time::sleep(due.since(bootstrap::read_wall_clock())).await,
+        Some(due) => sleep(due.since(bootstrap::read_wall_clock())).await,
         None => std::future::pending().await,
     }
 }
