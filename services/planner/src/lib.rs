@@ -6,8 +6,8 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod availability;
 mod budgets;
-mod checks;
 mod config;
 mod driver;
 mod embeddings;
@@ -16,13 +16,11 @@ mod live_output;
 mod model;
 mod pools;
 mod prompts;
-mod readiness;
 mod run;
 mod scale;
 mod slots;
 mod snapshots;
 mod startup;
-mod stop_switch;
 mod structured_reply;
 mod telemetry;
 #[cfg(test)]
@@ -90,14 +88,14 @@ async fn work_until_shutdown(
     let (desk, queue, leases) = (Arc::new(desk.0), desk.1, desk.2);
     health.set_ready(true);
     tracing::info!(slots = config.planner.slots, "planner is ready");
-    let watched = readiness::watch_readiness(queue.clone(), leases, health.clone(), shutdown.clone());
+    let watched = availability::watch_readiness(queue.clone(), leases, health.clone(), shutdown.clone());
     let _watching = AbortOnDropHandle::new(tokio::spawn(watched));
     while !shutdown.is_cancelled() {
         // Each turn of the loop is one shift: it ends at shutdown or when an admin stops all planners.
-        stop_switch::wait_until_off(&queue, shutdown).await;
+        availability::wait_until_off(&queue, shutdown).await;
         let shift = shutdown.child_token();
         let stop = async {
-            stop_switch::wait_until_on(&queue, &shift).await;
+            availability::wait_until_on(&queue, &shift).await;
             if !shift.is_cancelled() {
                 tracing::warn!("an admin stopped every planner; tickets in hand are given back");
                 shift.cancel();

@@ -1,8 +1,9 @@
-//! Connects to the services that the planner needs, with retries for a minute.
+//! Start of the planner: validation of its settings, and connections to the services that it needs, with
+//! retries for a minute.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-use bootstrap::{service, span_forwarder::SpanForwarder};
+use bootstrap::{ServiceConfig, service, settings::Error, span_forwarder::SpanForwarder};
 use grant::GrantSigner;
 use lease::TicketLeases;
 use queue::Queue;
@@ -19,6 +20,22 @@ use crate::run::RetryPolicy;
 use crate::slots::{SlotAllocator, SlotKeeper};
 use crate::snapshots::SnapshotStore;
 use crate::ticket::TicketWorker;
+
+// Not in `config`, because the dialects in `model` know which keys they need.
+impl ServiceConfig for Config {
+    fn listen(&self) -> SocketAddr {
+        self.planner.listen
+    }
+
+    fn telemetry(&self) -> &bootstrap::telemetry::Settings {
+        &self.telemetry
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.planner.check(self.tls.is_some())?;
+        model::check_models(&self.model)
+    }
+}
 
 /// Builds the ticket worker with its connections; `None` on shutdown.
 ///

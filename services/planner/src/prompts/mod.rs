@@ -6,7 +6,6 @@
 
 mod answers;
 mod comment_choice;
-mod hints;
 mod refusals;
 mod results;
 mod summary;
@@ -125,7 +124,7 @@ pub(crate) fn render_conversation(
             TranscriptMessage::User(answers::render_unusable(problem))
         }
         ConversationItem::Returned(why) => TranscriptMessage::User(answers::render_return(why, ground)),
-        ConversationItem::Hint(hint) => TranscriptMessage::User(hints::render_hint(hint)),
+        ConversationItem::Hint(hint) => TranscriptMessage::User(results::render_hint(hint)),
         ConversationItem::News {
             said,
             is_full_of_strangers,
