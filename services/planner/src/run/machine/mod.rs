@@ -9,14 +9,13 @@ mod repetition;
 mod spec;
 mod state;
 mod step;
-mod turn_digest;
 
 pub(crate) use action::{ArgumentProblem, CallAnswer, RunAction};
 pub(crate) use budget::{
     BudgetAllowance, has_exits_only, is_late_call, spent_reason, ticket_room_refusal, turn_limit,
 };
 pub(crate) use context::{counted_length, full_reason, idle_repetition, is_context_full};
-pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge};
+pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge, TurnDigest};
 pub(crate) use input::RunInput;
 pub(crate) use repetition::final_repetition;
 pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, PlannerTool, ReplyForm, RunStep};
@@ -32,4 +31,3 @@ pub(crate) use step::{
     answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_failed, report_once,
     request_report, resume_call, run_tool, start_own_call,
 };
-pub(crate) use turn_digest::TurnDigest;

@@ -6,10 +6,8 @@ mod budget;
 mod conversation;
 mod delivery;
 mod dialog;
-mod gate;
 mod lifecycle;
 mod outputs;
-mod own_calls;
 mod run_state;
 mod shortening;
 mod source;
@@ -23,12 +21,13 @@ use domain::RunId;
 pub(crate) use conversation::MAX_STRANGER_COMMENTS;
 pub(crate) use conversation::ReceivedNews;
 pub(crate) use delivery::{ReportState, is_work_result};
-pub(crate) use dialog::{CallResult, DialogTurn, PhaseDialog, TurnCall, TurnCallState, estimate_tokens};
+pub(crate) use dialog::{
+    CallResult, DIFF, DialogTurn, PhaseDialog, TurnCall, TurnCallState, estimate_tokens,
+};
 pub(super) use dialog::{
     clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens,
 };
 pub(crate) use lifecycle::{RetryWait, hash_text};
-pub(crate) use own_calls::DIFF;
 pub(crate) use run_state::PlannerRunState;
 pub(super) use shortening::{PendingSummary, TurnSummary};
 pub(crate) use verification::RunChecks;

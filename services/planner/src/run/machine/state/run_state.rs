@@ -5,12 +5,10 @@ use domain::{CallId, CommitId, Fact, Job, JobRequest, OutboundId, RunFence, RunI
 use super::super::RunInput;
 use super::budget::BudgetState;
 use super::conversation::ConversationState;
-use super::delivery::DeliveryState;
-use super::dialog::TurnCall;
-use super::gate::GateState;
+use super::delivery::{DeliveryState, GateState};
+use super::dialog::{OwnCallState, TurnCall};
 use super::lifecycle::LifecycleState;
 use super::outputs::OutputState;
-use super::own_calls::OwnCallState;
 use super::source::SourceState;
 use super::verification::VerificationState;
 use super::{ApplyResult, require_legal};
