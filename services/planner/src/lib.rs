@@ -17,11 +17,9 @@ mod model;
 mod pools;
 mod prompts;
 mod run;
-mod scale;
 mod slots;
 mod snapshots;
 mod startup;
-mod structured_reply;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -64,7 +62,7 @@ pub async fn serve_planner(
     let limits = bootstrap::http::ListenerLimits::default();
     let health_checks = bootstrap::http::serve_http(
         listener,
-        health.router().merge(scale::scale_router()),
+        health.router().merge(pools::scale_router()),
         limits,
         shutdown.clone(),
     );

@@ -1,15 +1,21 @@
-//! Publishes this planner's view of the executor pools, and exports the view of all planners to
-//! autoscalers.
+//! Executor pools as other services see them: records of this planner's view, metrics of the view of all
+//! planners, and `GET /scale`.
+//!
+//! `GET /scale` has the number of slots that each pool needs, for an autoscaler that reads JSON.
+//! Every planner reports all runs, not only its own: open workspaces come from the records of all planners,
+//! and a pool has one queue. So all planners return the same answer.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use axum::{Json, Router, routing::get};
 use domain::{ExecutorPool, PoolRecord, SlotQueue, cause::format_error_chain};
 use queue::{KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable};
+use serde::Serialize;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::ExecutorFleet;
-use crate::telemetry::{self, PoolSlots};
+use crate::telemetry::{self, PoolSlots, last_slots};
 
 // Pause between two rounds: no record is written more often, however much changes.
 const SHORTEST: Duration = Duration::from_secs(2);
@@ -122,6 +128,44 @@ fn says_enough(known: &PoolRecord, now: &PoolRecord) -> bool {
     is_same && !is_due
 }
 
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct ScaleResponse {
+    /// Demand by name of the pool; an unknown pool is missing.
+    pools: BTreeMap<String, PoolDemand>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct PoolDemand {
+    /// Number of open workspaces.
+    held: u64,
+    /// Runs that wait for a slot.
+    waiting: u64,
+    /// Sum of both: the slots that are needed.
+    demand: u64,
+}
+
+pub(crate) fn scale_router() -> Router {
+    Router::new().route("/scale", get(async || Json(scale_response(last_slots()))))
+}
+
+fn scale_response(seen: Vec<(String, PoolSlots, u64)>) -> ScaleResponse {
+    let pools = seen.into_iter().map(|(pool, slots, waiting)| {
+        let held = u64::from(slots.held);
+        let demand = held + waiting;
+        (
+            pool,
+            PoolDemand {
+                held,
+                waiting,
+                demand,
+            },
+        )
+    });
+    ScaleResponse {
+        pools: pools.collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use domain::Timestamp;
@@ -141,5 +185,17 @@ mod tests {
             ..at(2_000)
         };
         assert!(!says_enough(&at(0), &changed));
+    }
+
+    #[test]
+    fn pool_demand_sums_open_and_waiting() {
+        let slots = PoolSlots {
+            free: 0,
+            total: 4,
+            held: 3,
+        };
+        let told = serde_json::to_value(scale_response(vec![("default".to_owned(), slots, 2)])).unwrap();
+        let wanted = serde_json::json!({"pools": {"default": {"held": 3, "waiting": 2, "demand": 5}}});
+        assert_eq!(told, wanted);
     }
 }

@@ -3,14 +3,12 @@
 mod budgets;
 mod executor;
 mod lanes;
-mod newer;
 mod pool;
-mod redis;
+mod records;
 mod slots;
 mod snapshots;
 mod spans;
-mod token;
-mod unreadable;
+mod takeover;
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Content of one model call, independent of the provider.
+//! Content of one model call, independent of the provider: its messages, the form of its reply, and the typed
+//! parsing of a reply in that form.
 
-use domain::{ReplyBlock, ToolResult, ToolSpec};
-use serde::Serialize;
-
-use crate::structured_reply::OutputSchema;
+use domain::{ModelReply, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 /// Content of one model call, independent of the provider.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,4 +45,230 @@ pub(crate) enum TranscriptMessage {
     Assistant(Vec<ReplyBlock>),
     /// Results of the reply's tool calls, in order: the model's call id and the result.
     ToolResults(Vec<(String, ToolResult)>),
+}
+
+/// Form of a reply: one JSON object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OutputSchema {
+    /// Short name: letters, digits, `_` and `-`.
+    pub(crate) name: String,
+    /// JSON schema of type `object`.
+    pub(crate) schema: Value,
+}
+
+// Keywords that providers refuse; the planner checks them after the reply.
+const UNCHECKED: [&str; 14] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "default",
+];
+
+impl OutputSchema {
+    /// Returns the schema for providers: objects are closed, and refused keywords are omitted.
+    pub(crate) fn for_provider(&self) -> Value {
+        close_objects(&self.schema)
+    }
+
+    /// Returns true if every property of every object is required, as strict modes need.
+    pub(crate) fn is_strict(&self) -> bool {
+        requires_all(&self.schema)
+    }
+}
+
+fn close_objects(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let mut out: Map<String, Value> = fields
+                .iter()
+                .filter(|(key, value)| !UNCHECKED.contains(&key.as_str()) || value.is_object())
+                .map(|(key, value)| (key.clone(), close_objects(value)))
+                .collect();
+            if fields.get("type").is_some_and(|kind| kind == "object") && fields.contains_key("properties") {
+                out.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            Value::Object(out)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(close_objects).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
+    }
+}
+
+fn requires_all(schema: &Value) -> bool {
+    let here = match (schema["properties"].as_object(), schema["required"].as_array()) {
+        (None, _) => true,
+        (Some(properties), required) => properties
+            .keys()
+            .all(|key| required.is_some_and(|required| required.iter().any(|name| name == key))),
+    };
+    here && match schema {
+        Value::Object(fields) => fields.values().all(requires_all),
+        Value::Array(items) => items.iter().all(requires_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// Parses a structured reply.
+///
+/// # Errors
+/// The place and the problem, for the model.
+pub(crate) fn read_structured<T: DeserializeOwned>(reply: &ModelReply) -> Result<T, String> {
+    // Reported before the parser's error, which would name the place of the truncation only.
+    if reply.stop == ReplyStop::MaxTokens {
+        return Err("it was cut at the token limit, so be shorter".to_owned());
+    }
+    let text = reply.text();
+    let mut json = serde_json::Deserializer::from_str(extract_object(&text));
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let place = error.path().to_string();
+        match place.as_str() {
+            "." => error.inner().to_string(),
+            _ => format!("at `{place}`: {}", error.inner()),
+        }
+    })?;
+    json.end()
+        .map_err(|_| "there is text after the JSON object".to_owned())?;
+    Ok(value)
+}
+
+/// Returns the object from a text with a code fence or words around it: some servers ignore the schema.
+fn extract_object(text: &str) -> &str {
+    let start = text.find('{');
+    let end = text.rfind('}').map(|place| place + 1);
+    match (start, end) {
+        (Some(start), Some(end)) if start < end => &text[start..end],
+        _ => text.trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{ReplyBlock, TokenUsage};
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Verdict {
+        kind: String,
+        files: Vec<File>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct File {
+        path: String,
+    }
+
+    fn build_reply(stop: ReplyStop, text: &str) -> ModelReply {
+        ModelReply {
+            blocks: vec![ReplyBlock::Text {
+                text: text.to_owned(),
+            }],
+            stop,
+            usage: TokenUsage::default(),
+            model: "m".to_owned(),
+            provider: "default".to_owned(),
+            cost_micros: None,
+        }
+    }
+
+    fn parse_verdict(text: &str) -> Result<Verdict, String> {
+        read_structured(&build_reply(ReplyStop::EndTurn, text))
+    }
+
+    #[test]
+    fn structured_reply_is_read_despite_fence() {
+        let wanted = Verdict {
+            kind: "bug".to_owned(),
+            files: vec![File {
+                path: "a.py".to_owned(),
+            }],
+        };
+        let json = r#"{"kind":"bug","files":[{"path":"a.py"}]}"#;
+        for text in [
+            json.to_owned(),
+            format!("```json\n{json}\n```"),
+            format!("Here:\n{json}\n"),
+        ] {
+            assert_eq!(parse_verdict(&text).as_ref(), Ok(&wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn reply_problem_names_its_place() {
+        let cases = [
+            (
+                r#"{"kind":"bug","files":[{"way":"a.py"}]}"#,
+                "at `files[0]`: missing field `path`",
+            ),
+            (r#"{"kind":"bug","files":[],"mood":1}"#, "unknown field `mood`"),
+            ("I would rather not.", "expected value"),
+            (r#"{"kind":"bug","files":["#, "EOF while parsing"),
+        ];
+        for (text, exact) in cases {
+            let problem = parse_verdict(text).unwrap_err();
+            assert!(problem.contains(exact), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_cut_reply_is_not_read() {
+        let json = r#"{"kind":"bug","files":[]}"#;
+        let parsed = |stop| read_structured::<Verdict>(&build_reply(stop, json));
+        assert!(parsed(ReplyStop::MaxTokens).unwrap_err().contains("be shorter"));
+        assert!(parsed(ReplyStop::EndTurn).is_ok());
+    }
+
+    #[test]
+    fn provider_schema_is_closed_without_limits() {
+        let schema = OutputSchema {
+            name: "verdict".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string", "maxLength": 10 },
+                    "files": { "type": "array", "maxItems": 3, "items": {
+                        "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+                    } },
+                },
+                "required": ["pattern", "files"],
+            }),
+        };
+        assert_eq!(
+            schema.for_provider(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "pattern": { "type": "string" },
+                    "files": { "type": "array", "items": {
+                        "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+                        "additionalProperties": false,
+                    } },
+                },
+                "required": ["pattern", "files"],
+                "additionalProperties": false,
+            })
+        );
+        assert!(schema.is_strict());
+        let loose = json!({ "type": "object", "properties": { "note": { "type": "string" } } });
+        assert!(
+            !OutputSchema {
+                schema: loose,
+                ..schema
+            }
+            .is_strict()
+        );
+    }
 }

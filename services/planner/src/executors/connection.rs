@@ -1,5 +1,5 @@
-//! Connections to executors, with the planner's certificate where `[tls]` is configured; their caller, and the
-//! errors of their calls.
+//! Connections to executors, with the planner's certificate where `[tls]` is configured; their caller, and
+//! the errors of their calls.
 
 use std::{collections::BTreeSet, io, time::Duration};
 

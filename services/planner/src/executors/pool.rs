@@ -1,6 +1,7 @@
 //! Pools of executors: workspaces, records of the pools' state, and their inspection for an operator.
 //!
-//! A workspace opens at the executor that is warm and has a free slot, else at the next one, else the run waits.
+//! A workspace opens at the executor that is warm and has a free slot, else at the next one, else the run
+//! waits.
 
 use std::time::Duration;
 

@@ -16,24 +16,23 @@ mod split_characters;
 mod stream;
 mod target;
 mod tool_name;
-mod trial;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{ModelFault, ModelReply, ModelRole, SpendAmount};
+use bootstrap::settings::TextList;
+use domain::{ModelFault, ModelReply, ModelRole, SpendAmount, cause::format_error_chain};
 
 use crate::config::ModelSettings;
 use crate::telemetry;
-use crate::transcript::ModelTranscript;
+use crate::transcript::{ModelTranscript, TranscriptMessage};
 pub(crate) use failure::{ModelError, is_transient};
 use link::{ModelLink, ProviderClient};
 use retry::RetryPatience;
 use roles::{ChainEntry, MAIN, ROLES, role_name};
 pub(crate) use roles::{check_models, conversation_limits};
-pub use trial::{TrialResult, try_configured_model};
 
 /// Error when a client is created.
 #[derive(Debug, thiserror::Error)]
@@ -232,4 +231,49 @@ fn combine_failures(failed: &[(ModelLink, ModelError)]) -> ModelError {
         kind: kind.unwrap_or(ModelFault::NotOffered),
         limit: failed.iter().filter_map(|(_, error)| error.limit).max(),
     }
+}
+
+/// Result of a trial request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialResult {
+    /// Model that replied, as the provider names it.
+    pub model: String,
+    /// Cost of the reply in millionths of a dollar; absent: the model's price is unknown.
+    pub cost_micros: Option<u64>,
+    /// Host and port of the provider.
+    pub host: String,
+    /// Source of the credential, never the credential itself.
+    pub credential: String,
+}
+
+/// Sends a short request to the model of these settings, without its fallbacks.
+///
+/// # Errors
+/// An invalid setting, or the provider's failure, worded for users.
+pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResult, String> {
+    let alone = ModelSettings {
+        fallbacks: TextList::default(),
+        ..settings.clone()
+    };
+    roles::check_models(&alone).map_err(|error| error.to_string())?;
+    let models = ModelClients::new(&alone).map_err(|error| format_error_chain(&error))?;
+    let links = models.links(&ModelRole::Default.into());
+    let Some(link) = links.first() else {
+        return Err("the settings name no model".to_owned());
+    };
+    let question = ModelTranscript {
+        system: vec!["You are asked whether you can be reached.".to_owned()],
+        tools: Vec::new(),
+        messages: vec![TranscriptMessage::User("Reply with the one word: ok".to_owned())],
+        output: None,
+    };
+    let reply = link.chat(&question, RetryPatience::SHORT).await;
+    let addressee = link.addressee();
+    let reply = reply.map_err(|failure| failure.told(&addressee).to_string())?;
+    Ok(TrialResult {
+        model: reply.model,
+        cost_micros: reply.cost_micros,
+        host: addressee.host,
+        credential: addressee.credential,
+    })
 }

@@ -24,8 +24,7 @@ pub(crate) use self::answers::{CUT_CALL, TOO_LONG, render_answer};
 pub(crate) use self::results::interrupted_result;
 use self::tags::PromptTags;
 use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};
-use crate::structured_reply::OutputSchema;
-use crate::transcript::{ModelTranscript, TranscriptMessage};
+use crate::transcript::{ModelTranscript, OutputSchema, TranscriptMessage};
 
 /// Nudge after a tool call in the text of a reply.
 const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::config::ModelSettings;
 use crate::model::dialect::{self, ModelRequest};
-use crate::structured_reply::OutputSchema;
+use crate::transcript::OutputSchema;
 
 pub(super) fn build_request_body(settings: &ModelSettings, transcript: &ModelTranscript) -> Value {
     dialect::find_dialect(&settings.dialect)

@@ -4,7 +4,7 @@ use domain::{ModelFault, ReplyBlock};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
 
 use super::*;
-use crate::structured_reply::{OutputSchema, read_structured as read_form};
+use crate::transcript::{OutputSchema, read_structured as read_form};
 
 fn build_provider_settings(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
     let mut all =

@@ -15,7 +15,7 @@ use crate::run::machine::{
     park_run, record_turn, request_report,
 };
 use crate::run::tools::{self, LINES, exits, is_about};
-use crate::structured_reply;
+use crate::transcript::read_structured;
 
 // Attempts of the model: one reply, and one correction.
 const TRIES: usize = 2;
@@ -159,7 +159,7 @@ enum DecisionWord {
 /// Reads a triage reply. The ticket's own criteria are added, even if the model omits them.
 fn read_intake(reply: &ModelReply, request: &JobRequest) -> Result<TicketIntake, ArgumentProblem> {
     let text = &request.text;
-    let form: IntakeForm = structured_reply::read_structured(reply).map_err(ArgumentProblem::Malformed)?;
+    let form: IntakeForm = read_structured(reply).map_err(ArgumentProblem::Malformed)?;
     let one_liner = form.one_liner.trim();
     if !(5..=LINE_CHARS).contains(&one_liner.chars().count()) || one_liner.contains('\n') {
         return Err(ArgumentProblem::OneLiner);
