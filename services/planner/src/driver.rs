@@ -9,8 +9,8 @@ mod recovery;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, CommitId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundAction, OutboundId,
-    OutboundRequest, RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
+    CallId, ExecutorWorkspace, Fact, ModelFault, OutboundAction, OutboundId, OutboundRequest, RunFence,
+    Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -121,8 +121,9 @@ pub(crate) struct RunDriver {
 }
 
 impl RunDriver {
-    /// Performs one action. Dropping the future cancels it. `kept_elsewhere`: bytes of the snapshots that
-    /// other runs of the ticket keep.
+    /// Performs one action, and keeps the run's workspaces alive meanwhile. Dropping the future cancels it.
+    ///
+    /// `kept_elsewhere`: bytes of the snapshots that other runs of the ticket keep.
     ///
     /// # Errors
     /// [`TicketError`]; every other failure is a fact.
@@ -133,6 +134,37 @@ impl RunDriver {
         fence: RunFence,
         kept_elsewhere: u64,
     ) -> Result<StepOutcome, TicketError> {
+        // Before the action, because a model call takes minutes.
+        self.show_progress(&action, state, fence).await?;
+        tokio::select! {
+            outcome = Box::pin(self.act(action, state, fence, kept_elsewhere)) => outcome,
+            // Unreachable, because the loop has no end. `select!` needs an outcome for it.
+            () = self.keep_workspaces(state, fence) => Err(TicketError::Lost),
+        }
+    }
+
+    async fn act(
+        &self,
+        action: RunAction,
+        state: &PlannerRunState,
+        fence: RunFence,
+        kept_elsewhere: u64,
+    ) -> Result<StepOutcome, TicketError> {
+        let request = || {
+            let request = state.request();
+            request.ok_or_else(|| self.impossible(state, "a run without a workspace asked for one"))
+        };
+        let caller = || {
+            request().map(|request| RunCaller {
+                run: state.run.clone(),
+                repository: request.repository.clone(),
+                fence,
+            })
+        };
+        let workspace = || {
+            let open = state.source().open_workspace();
+            open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
+        };
         match action {
             RunAction::Record(fact) => {
                 telemetry::count_context_step(&fact);
@@ -150,19 +182,43 @@ impl RunDriver {
             RunAction::SetLimits => self.set_limits(state).await,
             RunAction::Forecast => Ok(self.forecast(state).await.into()),
             RunAction::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
-            RunAction::OpenWorkspace { .. }
-            | RunAction::AskModel { .. }
-            | RunAction::SumUp { .. }
-            | RunAction::CallTool { .. }
-            | RunAction::FindCode
-            | RunAction::FindChecks
-            | RunAction::RunCheck { .. }
-            | RunAction::InspectChange
-            | RunAction::TakeSnapshot
-            | RunAction::GoBack { .. } => {
-                // Before the work, because a model call takes minutes.
-                self.show_progress(&action, state, fence).await?;
-                self.work(action, state, fence, kept_elsewhere).await
+            RunAction::OpenWorkspace { id } => self.open(&caller()?, state, id).await,
+            RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
+            RunAction::SumUp { id } => {
+                let fact = self.sum_up(state, id).await;
+                telemetry::count_context_step(&fact);
+                Ok(fact.into())
+            }
+            RunAction::CallTool { id, call, at } => {
+                self.call_tool(&caller()?, state, workspace()?, id, call, at)
+                    .await
+            }
+            RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,
+            RunAction::FindChecks => {
+                self.find_checks(&caller()?, state, workspace()?, request()?)
+                    .await
+            }
+            RunAction::RunCheck { id, check } => {
+                self.run_check(&caller()?, state, workspace()?, (id, check)).await
+            }
+            RunAction::InspectChange => {
+                self.inspect_change(&caller()?, state, workspace()?, request()?)
+                    .await
+            }
+            RunAction::TakeSnapshot => {
+                self.snapshot(&caller()?, state, workspace()?, kept_elsewhere)
+                    .await
+            }
+            RunAction::GoBack { snapshot } => self.go_back(&caller()?, state, workspace()?, snapshot).await,
+        }
+    }
+
+    /// Keeps the open workspaces of a run alive until the future is dropped.
+    async fn keep_workspaces(&self, state: &PlannerRunState, fence: RunFence) {
+        loop {
+            tokio::time::sleep(KEEPALIVE).await;
+            for (caller, info) in callers_of_workspaces(state, fence) {
+                self.executors.keep_alive(&caller, info).await;
             }
         }
     }
@@ -190,72 +246,6 @@ impl RunDriver {
         Ok(StepOutcome::Sent(id))
     }
 
-    /// Performs an action that needs a request and mostly a workspace, and keeps the run's workspaces alive
-    /// meanwhile.
-    async fn work(
-        &self,
-        action: RunAction,
-        state: &PlannerRunState,
-        fence: RunFence,
-        kept_elsewhere: u64,
-    ) -> Result<StepOutcome, TicketError> {
-        let Some(request) = state.request() else {
-            return Err(self.impossible(state, "a run without a workspace asked for one"));
-        };
-        let caller = RunCaller {
-            run: state.run.clone(),
-            repository: request.repository.clone(),
-            fence,
-        };
-        let workspace = || {
-            let open = state.source().open_workspace();
-            open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
-        };
-        let act = async {
-            match action {
-                RunAction::OpenWorkspace { id } => self.open(&caller, state, id).await,
-                RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
-                RunAction::SumUp { id } => {
-                    let fact = self.sum_up(state, id).await;
-                    telemetry::count_context_step(&fact);
-                    Ok(fact.into())
-                }
-                RunAction::CallTool { id, call, at } => {
-                    self.call_tool(&caller, state, workspace()?, id, call, at).await
-                }
-                RunAction::FindCode => self.find_code(&caller, state, workspace()?, request).await,
-                RunAction::FindChecks => self.find_checks(&caller, state, workspace()?, request).await,
-                RunAction::RunCheck { id, check } => {
-                    self.run_check(&caller, state, workspace()?, (id, check)).await
-                }
-                RunAction::InspectChange => self.inspect_change(&caller, state, workspace()?, request).await,
-                RunAction::TakeSnapshot => self.snapshot(&caller, state, workspace()?, kept_elsewhere).await,
-                RunAction::GoBack { snapshot } => self.go_back(&caller, state, workspace()?, snapshot).await,
-                RunAction::Record(_)
-                | RunAction::SetLimits
-                | RunAction::Forecast
-                | RunAction::SendReport { .. }
-                | RunAction::Answer { .. }
-                | RunAction::ScheduleRetry { .. }
-                | RunAction::Wait
-                | RunAction::Rest => Err(self.impossible(state, "an action needs the open workspace")),
-            }
-        };
-        let keep_alive = async {
-            loop {
-                tokio::time::sleep(KEEPALIVE).await;
-                for (caller, info) in callers_of_workspaces(state, fence) {
-                    self.executors.keep_alive(&caller, info).await;
-                }
-            }
-        };
-        tokio::select! {
-            outcome = Box::pin(act) => outcome,
-            // Unreachable, because the loop has no end. `select!` needs an outcome for it.
-            () = keep_alive => Err(TicketError::Lost),
-        }
-    }
-
     fn impossible(&self, state: &PlannerRunState, problem: &'static str) -> TicketError {
         let (run, position) = (state.run.clone(), state.journal.position);
         TicketError::Illegal(IllegalFact {
@@ -266,6 +256,8 @@ impl RunDriver {
         })
     }
 
+    /// Opens the workspace. While the repository's first clone makes progress, it repeats the request and
+    /// reports the progress to the ticket.
     async fn open(
         &self,
         caller: &RunCaller,
@@ -276,42 +268,30 @@ impl RunDriver {
             return Err(self.impossible(state, "no request"));
         };
         let base = request.about.base();
-        match self.open_when_cloned(caller, state, &id, (request, base)).await? {
-            Ok(workspace) => Ok(StepOutcome::from(Fact::WorkspaceOpened {
-                id,
-                workspace,
-                repository: None,
-            })),
-            Err(error) => outcome_of_open_error(id, error),
-        }
-    }
-
-    /// Requests a workspace while the repository's first clone makes progress, and reports the progress to
-    /// the ticket.
-    async fn open_when_cloned(
-        &self,
-        caller: &RunCaller,
-        state: &PlannerRunState,
-        id: &CallId,
-        (request, base): (&JobRequest, Option<&CommitId>),
-    ) -> Result<Result<ExecutorWorkspace, OpenError>, TicketError> {
         let (mut shown, mut known, mut since) = (None, None, Instant::now());
         loop {
-            let opened = self.slots.open(caller, request, base, None).await;
-            let Err(OpenError::NotReady { percent }) = opened else {
-                return Ok(opened);
+            let percent = match self.slots.open(caller, request, base, None).await {
+                Ok(workspace) => {
+                    return Ok(StepOutcome::from(Fact::WorkspaceOpened {
+                        id,
+                        workspace,
+                        repository: None,
+                    }));
+                }
+                Err(OpenError::NotReady { percent }) => percent,
+                Err(error) => return outcome_of_open_error(id, error),
             };
             // Only progress restarts the limit: a large clone may take long, a stuck one must not.
             if percent != known {
                 (known, since) = (percent, Instant::now());
             }
             if since.elapsed() > CLONE_LIMIT {
-                let words = "the first clone of the repository makes no progress".to_owned();
-                return Ok(Err(OpenError::Unavailable(words)));
+                let problem = "the first clone of the repository makes no progress".to_owned();
+                return outcome_of_open_error(id, OpenError::Unavailable(problem));
             }
             let step = percent.unwrap_or(0) / CLONE_STEP * CLONE_STEP;
             if shown != Some(step) {
-                self.show_clone(state, caller.fence, id, step).await?;
+                self.show_clone(state, caller.fence, &id, step).await?;
                 tracing::info!(run = %caller.run, percent, "waiting for the first clone");
                 shown = Some(step);
             }
