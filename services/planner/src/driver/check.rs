@@ -180,7 +180,7 @@ fn build_seed_query(state: &PlannerRunState, request: &JobRequest) -> String {
     let expected = state
         .outputs()
         .intake()
-        .flatten()
+        .present()
         .map(|intake| intake.files.join("\n"));
     format!(
         "{}\n\n{}\n\n{}",

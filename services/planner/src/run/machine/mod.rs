@@ -23,9 +23,9 @@ pub(in crate::run) use state::COMMIT_CHANGES;
 #[cfg(test)]
 pub(crate) use state::MAX_STRANGER_COMMENTS;
 pub(crate) use state::{
-    CallResult, DIFF, DialogTurn, IllegalFact, PhaseDialog, PlannerRunState, PlannerWorkspaceState,
-    ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState, estimate_tokens, hash_text,
-    is_work_result,
+    CallResult, DIFF, DialogTurn, IllegalFact, PhaseDialog, PhaseResult, PlannerRunState,
+    PlannerWorkspaceState, ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState,
+    estimate_tokens, hash_text, is_work_result,
 };
 pub(crate) use step::{
     answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_failed, report_once,

@@ -8,7 +8,7 @@ use domain::{
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, submit_answer};
 
@@ -27,11 +27,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.outputs().answer() {
-        Some(Some(answer)) => report_answer(state, answer),
-        Some(None) => RunStep::Close(StopReason::NoChange {
+        PhaseResult::Present(answer) => report_answer(state, answer),
+        PhaseResult::Missing => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
-        None => {
+        PhaseResult::Pending => {
             let answered = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
                 accepted_input(calls, &submit_answer::TOOL, submit_answer::parse_answer)
             });

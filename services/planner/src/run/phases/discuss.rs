@@ -8,7 +8,7 @@ use domain::{
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, plans, submit_answer};
 
@@ -41,11 +41,11 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     };
     match (state.outputs().issues(), state.outputs().answer()) {
         (Some(issues), _) => report_step(state, request_issues(request, issues)),
-        (None, Some(Some(answer))) => report_step(state, discussion_answer(request, task, answer)),
-        (None, Some(None)) => RunStep::Close(StopReason::NoChange {
+        (None, PhaseResult::Present(answer)) => report_step(state, discussion_answer(request, task, answer)),
+        (None, PhaseResult::Missing) => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
-        (None, None) => {
+        (None, PhaseResult::Pending) => {
             let handed_in = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
                 let answer = accepted_input(calls, &submit_answer::TOOL, submit_answer::parse_answer);
                 let most = request.rules.issues.most_planned;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    ArgumentProblem, DialogSpec, PhaseSpec, PlannerRunState, ReplyForm, RunAction, RunStep, await_report,
-    park_run, record_turn, request_report,
+    ArgumentProblem, DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, ReplyForm, RunAction, RunStep,
+    await_report, park_run, record_turn, request_report,
 };
 use crate::run::tools::{self, LINES, exits, is_about};
 use crate::transcript::read_structured;
@@ -38,11 +38,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state.request().is_some_and(|request| request.rules.agent.intake);
     match state.outputs().intake() {
-        Some(Some(intake)) => follow_decision(state, &intake.decision),
-        Some(None) => RunStep::Over,
+        PhaseResult::Present(intake) => follow_decision(state, &intake.decision),
+        PhaseResult::Missing => RunStep::Over,
         // A former release began the work without a triage.
-        None if !is_wanted || state.conversation().is_at_work() => RunStep::Over,
-        None => request_intake(state),
+        PhaseResult::Pending if !is_wanted || state.conversation().is_at_work() => RunStep::Over,
+        PhaseResult::Pending => request_intake(state),
     }
 }
 

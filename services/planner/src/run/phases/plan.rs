@@ -28,7 +28,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state
         .request()
         .is_some_and(|request| is_plan_wanted(state, request));
-    if !is_wanted || state.outputs().plan().is_some() || state.conversation().is_at_work() {
+    if !is_wanted || !state.outputs().plan().is_pending() || state.conversation().is_at_work() {
         return RunStep::Over;
     }
     // Each revision of the plan gets the same number of turns again.
@@ -62,13 +62,15 @@ pub(in crate::run) const APPROVAL: PhaseSpec = PhaseSpec {
 };
 
 fn decide_approval(state: &PlannerRunState) -> RunStep {
-    let (Some(request), Some(plan)) = (state.request(), state.outputs().plan()) else {
+    let Some(request) = state.request() else {
         return RunStep::Over;
     };
-    if request.rules.agent.approval != ApprovalRule::Plan || state.conversation().is_at_work() {
+    let plan = state.outputs().plan();
+    let is_wanted = request.rules.agent.approval == ApprovalRule::Plan;
+    if !is_wanted || plan.is_pending() || state.conversation().is_at_work() {
         return RunStep::Over;
     }
-    match plan.zip(plan_id(state)) {
+    match plan.present().zip(plan_id(state)) {
         Some((plan, id)) => decide_plan(state, request, plan, &id),
         None => RunStep::Close(StopReason::NoPlan),
     }

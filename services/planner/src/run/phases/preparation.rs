@@ -6,7 +6,7 @@ use domain::{
 };
 
 use crate::run::machine::{
-    PhaseSpec, PlannerRunState, PlannerWorkspaceState, RunAction, RunStep, request_report,
+    PhaseResult, PhaseSpec, PlannerRunState, PlannerWorkspaceState, RunAction, RunStep, request_report,
 };
 
 // Characters of a failed setup's log.
@@ -119,7 +119,7 @@ fn refine_code(state: &PlannerRunState) -> RunStep {
     let expects = state
         .outputs()
         .intake()
-        .flatten()
+        .present()
         .is_some_and(|intake| !intake.files.is_empty());
     // The first search was at the start of the run; more than one further search brings nothing new.
     match expects && state.source().lookups() < 2 && !state.conversation().is_at_work() {
@@ -141,9 +141,9 @@ fn post_forecast(state: &PlannerRunState) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::EffortForecast(_));
     match state.budget().forecast() {
         // A former release began the work without a forecast.
-        None if state.conversation().is_at_work() => RunStep::Over,
-        None => RunAction::Forecast.into(),
-        Some(Some(forecast)) if state.delivery().last_report(is_it).is_none() => {
+        PhaseResult::Pending if state.conversation().is_at_work() => RunStep::Over,
+        PhaseResult::Pending => RunAction::Forecast.into(),
+        PhaseResult::Present(forecast) if state.delivery().last_report(is_it).is_none() => {
             let repository = request.repository.clone();
             request_report(
                 state,
@@ -152,7 +152,7 @@ fn post_forecast(state: &PlannerRunState) -> RunStep {
             )
             .into()
         }
-        Some(_) => RunStep::Over,
+        PhaseResult::Missing | PhaseResult::Present(_) => RunStep::Over,
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, reviews};
 
@@ -31,11 +31,11 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.outputs().review_of_change() {
-        Some(Some(review)) => report_review(state, review),
-        Some(None) => RunStep::Close(StopReason::NoChange {
+        PhaseResult::Present(review) => report_review(state, review),
+        PhaseResult::Missing => RunStep::Close(StopReason::NoChange {
             summary: String::new(),
         }),
-        None => {
+        PhaseResult::Pending => {
             let review = await_submission(state, &DIALOG, MOST_TURNS, |calls| {
                 accepted_input(calls, &reviews::SUBMIT_COMMENTS, reviews::parse_comments)
             });

@@ -185,7 +185,7 @@ fn larger_class(state: &PlannerRunState, request: &JobRequest) -> Option<WorkCla
     let expected = state
         .outputs()
         .intake()
-        .flatten()
+        .present()
         .map_or(0, |intake| intake.files.len());
     let is_larger = class == WorkClass::Trivial || touched as usize > expected.max(NORMAL_FILES);
     let agent = &request.rules.agent;

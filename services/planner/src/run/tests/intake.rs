@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
 
 use super::play::{Play, build_end_reply, build_job_request, build_tool_reply, build_work_replies};
+use crate::run::machine::PhaseResult;
 use crate::run::{RunAction, decide_action};
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 
@@ -65,7 +66,7 @@ fn work_prompt_has_intake_and_criteria() {
     assert_eq!(play.transcript().tools, []);
     assert_eq!(play.transcript().output.unwrap().name, "intake");
     play.drive();
-    let intake = play.state.outputs().intake().unwrap().unwrap();
+    let intake = play.state.outputs().intake().present().unwrap();
     let quotes: Vec<_> = intake
         .criteria
         .iter()
@@ -129,7 +130,7 @@ fn second_unusable_intake_is_skipped() {
         );
         play.perform(decide_action(&play.state));
         play.until_model_call();
-        assert_eq!(play.state.outputs().intake(), Some(None));
+        assert_eq!(play.state.outputs().intake(), PhaseResult::Missing);
         assert_eq!(play.state.conversation().dialog().unwrap().phase, RunPhase::Work);
     }
 }
@@ -181,7 +182,7 @@ fn declined_ticket_ends_run_with_reason() {
     };
     assert_eq!(play.reason(), &reason);
     assert!(matches!(
-        play.state.outputs().intake().unwrap().unwrap().decision,
+        play.state.outputs().intake().present().unwrap().decision,
         IntakeDecision::Decline { .. }
     ));
 }
@@ -209,7 +210,7 @@ fn intake_modules_follow_rules_with_reasons() {
     let shown = format!("{:?}", play.transcript().messages);
     assert!(shown.contains("Module cart: It has the total."), "{shown}");
     assert_eq!(
-        play.state.outputs().intake().unwrap().unwrap().modules[0].name,
+        play.state.outputs().intake().present().unwrap().modules[0].name,
         "cart"
     );
 }
@@ -248,7 +249,7 @@ fn duplicate_decline_requires_known_ticket() {
             [declined(kind, repeats), build_intake_reply(&json!({}))].into(),
         );
         play.drive();
-        match play.state.outputs().intake().unwrap().unwrap().decision.clone() {
+        match play.state.outputs().intake().present().unwrap().decision.clone() {
             IntakeDecision::Decline { reason, .. } => Some(reason),
             IntakeDecision::Go | IntakeDecision::Ask { .. } => None,
         }

@@ -7,6 +7,7 @@ use domain::{
 
 use super::play::{Play, build_commit_id, build_job_request, build_work_replies, pull_request};
 use crate::run::RunAction;
+use crate::run::machine::PhaseResult;
 
 #[test]
 fn notice_runs_finish_after_settled_report() {
@@ -95,6 +96,6 @@ fn forecast_without_history_is_omitted() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(
         (count_forecasts(&play), play.state.budget().forecast()),
-        (0, Some(None))
+        (0, PhaseResult::Missing)
     );
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::play::{
     Play, build_end_reply, build_job_request, build_plan_reply, build_tool_reply, build_work_replies, run_id,
 };
+use crate::run::machine::PhaseResult;
 use crate::run::{RunAction, decide_action};
 use crate::transcript::TranscriptMessage;
 
@@ -24,7 +25,7 @@ fn build_plan_play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Pla
 fn the_work_begins_with_the_plan() {
     let mut play = build_plan_play([build_plan_reply()]);
     play.drive();
-    assert_eq!(play.state.outputs().plan().unwrap().unwrap().steps.len(), 1);
+    assert_eq!(play.state.outputs().plan().present().unwrap().steps.len(), 1);
     let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
@@ -52,7 +53,7 @@ fn nothing_is_changed_while_planning() {
 fn missing_plan_does_not_block_work() {
     let mut play = build_plan_play((0..20).map(|_| build_end_reply("Hm.")));
     play.drive();
-    assert_eq!(play.state.outputs().plan(), Some(None));
+    assert_eq!(play.state.outputs().plan(), PhaseResult::Missing);
     assert!(play.state.outputs().exit().is_some());
     assert_eq!(play.state.conversation().turn_count(), 15 + 2);
 }

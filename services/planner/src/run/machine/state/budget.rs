@@ -5,6 +5,7 @@ use domain::{
     Timestamp, TokenUsage,
 };
 
+use super::outputs::PhaseResult;
 use super::{ApplyResult, require_legal};
 
 /// Limits of a run, and what it spent of them.
@@ -59,10 +60,9 @@ impl BudgetState {
         &self.spending
     }
 
-    /// Returns the effort of similar work, once it is read. The inner value is `None` without enough
-    /// history.
-    pub(crate) const fn forecast(&self) -> Option<Option<EffortEstimate>> {
-        self.forecast
+    /// Returns the effort of similar work; missing without enough history.
+    pub(crate) fn forecast(&self) -> PhaseResult<EffortEstimate> {
+        self.forecast.map_or(PhaseResult::Pending, PhaseResult::finished)
     }
 
     /// Returns the reason that the last call was not made, unless the budget's period has ended by now.

@@ -28,6 +28,36 @@ pub(crate) struct ReturnRecord {
     pub(crate) why: ReturnReason,
 }
 
+/// Result of a phase that may end without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PhaseResult<T> {
+    /// The phase is not finished.
+    Pending,
+    /// The phase finished without a result.
+    Missing,
+    /// The phase finished with this result.
+    Present(T),
+}
+
+impl<T> PhaseResult<T> {
+    /// Returns the result of a finished phase.
+    pub(super) fn finished(result: Option<T>) -> Self {
+        result.map_or(Self::Missing, Self::Present)
+    }
+
+    /// Returns the result of the phase, if it has one.
+    pub(crate) fn present(self) -> Option<T> {
+        match self {
+            Self::Present(result) => Some(result),
+            Self::Pending | Self::Missing => None,
+        }
+    }
+
+    pub(crate) const fn is_pending(&self) -> bool {
+        matches!(self, Self::Pending)
+    }
+}
+
 impl OutputState {
     /// Restarts the work. The size class is of the ticket, so it stays.
     pub(super) fn reset(&mut self) {
@@ -59,18 +89,23 @@ impl OutputState {
         self.outputs.iter().rev().find_map(of)
     }
 
-    /// Triage of the ticket, once it is finished. The inner value is `None` if it failed.
-    pub(crate) fn intake(&self) -> Option<Option<&TicketIntake>> {
-        self.output(|output| match output {
-            PhaseOutput::Intake { intake } => Some(intake.as_deref()),
+    /// Returns the result of the newest output of a kind.
+    fn result<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<PhaseResult<T>>) -> PhaseResult<T> {
+        self.output(of).unwrap_or(PhaseResult::Pending)
+    }
+
+    /// Triage of the ticket.
+    pub(crate) fn intake(&self) -> PhaseResult<&TicketIntake> {
+        self.result(|output| match output {
+            PhaseOutput::Intake { intake } => Some(PhaseResult::finished(intake.as_deref())),
             _ => None,
         })
     }
 
-    /// Answer to a question, once it is finished. The inner value is `None` if the model gave none.
-    pub(crate) fn answer(&self) -> Option<Option<&CitedAnswer>> {
-        self.output(|output| match output {
-            PhaseOutput::Answer { answer } => Some(answer.as_deref()),
+    /// Answer of the model to a question.
+    pub(crate) fn answer(&self) -> PhaseResult<&CitedAnswer> {
+        self.result(|output| match output {
+            PhaseOutput::Answer { answer } => Some(PhaseResult::finished(answer.as_deref())),
             _ => None,
         })
     }
@@ -83,26 +118,25 @@ impl OutputState {
         })
     }
 
-    /// Review of a foreign pull request, once it is finished. The inner value is `None` if the model made
-    /// none.
-    pub(crate) fn review_of_change(&self) -> Option<Option<&ReviewOfChange>> {
-        self.output(|output| match output {
-            PhaseOutput::PullRequest { review } => Some(review.as_deref()),
+    /// Review of a foreign pull request.
+    pub(crate) fn review_of_change(&self) -> PhaseResult<&ReviewOfChange> {
+        self.result(|output| match output {
+            PhaseOutput::PullRequest { review } => Some(PhaseResult::finished(review.as_deref())),
             _ => None,
         })
     }
 
-    /// Plan, once planning is finished. The inner value is `None` without a plan.
-    pub(crate) fn plan(&self) -> Option<Option<&ChangePlan>> {
-        self.output(|output| match output {
-            PhaseOutput::Plan { plan } => Some(plan.as_deref()),
+    /// Plan of the change.
+    pub(crate) fn plan(&self) -> PhaseResult<&ChangePlan> {
+        self.result(|output| match output {
+            PhaseOutput::Plan { plan } => Some(PhaseResult::finished(plan.as_deref())),
             _ => None,
         })
     }
 
     /// Size class of the ticket.
     pub(crate) fn class(&self) -> WorkClass {
-        let seen = self.intake().flatten().map(|intake| intake.class);
+        let seen = self.intake().present().map(|intake| intake.class);
         // A raised class wins: the work has shown more than the triage could know.
         self.raised.or(seen).unwrap_or_default()
     }
@@ -149,7 +183,7 @@ impl OutputState {
 
     /// Returns the acceptance criteria: those of the triage, else those that the ticket lists.
     pub(crate) fn criteria(&self, request: Option<&JobRequest>) -> Vec<String> {
-        match (self.intake().flatten(), request) {
+        match (self.intake().present(), request) {
             (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
             // The ticket of a foreign pull request is part of its background.
             (None, Some(request)) if request.about.change().is_some() => request.background.criteria(),

@@ -82,7 +82,7 @@ fn is_noticed(change: &ChangeReport, hunk: u32, commands: &[&CheckCommand<'_>]) 
 /// Returns true if the ticket reports a defect.
 fn is_bug(state: &PlannerRunState) -> bool {
     let said = state.request().map_or("", |request| request.text.kind.as_str());
-    match state.outputs().intake().flatten() {
+    match state.outputs().intake().present() {
         Some(intake) => intake.kind == TicketKind::Bug,
         None => said.eq_ignore_ascii_case("bug"),
     }
