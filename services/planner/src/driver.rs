@@ -338,7 +338,7 @@ impl RunDriver {
                 limit: error.limit,
             },
         };
-        // Failures as well: an unsettled reservation takes room from other calls until it expires.
+        // Failures as well: an unsettled reservation blocks other calls until it expires.
         self.budgets.settle(&reservation, &fact).await;
         fact
     }
@@ -434,15 +434,15 @@ impl RunDriver {
         info: &ExecutorWorkspace,
         kept_elsewhere: u64,
     ) -> Result<StepOutcome, TicketError> {
-        let room = self.snapshots.room(state, kept_elsewhere);
+        let quota = self.snapshots.quota(state, kept_elsewhere);
         let taken = match retry_call(|| {
             self.executors
-                .snapshot(caller, info, state.journal.last_at, &room)
+                .snapshot(caller, info, state.journal.last_at, &quota)
         })
         .await
         {
             Ok(taken) => taken,
-            // Waiting for room here would hold the run's slot until an operator adds some.
+            // Waiting for space here would hold the run's slot until an operator adds some.
             Err(CallError::Store(error @ queue::Error::Full { .. })) => {
                 tracing::error!(run = %caller.run, error = %format_error_chain(&error), "the object store is full");
                 let detail = format!("the workspace could not be stored: {error}");

@@ -11,7 +11,7 @@ use tokio::{
 // Time in which chunks are batched.
 const GATHER: Duration = Duration::from_millis(100);
 // A connection that accepts nothing for this long loses a batch.
-const TELL_LIMIT: Duration = Duration::from_millis(500);
+const SEND_LIMIT: Duration = Duration::from_millis(500);
 // Chunks from the executor that wait for a batch.
 const WAITING: usize = 64;
 // Limits of the output of one call: bytes per second, bytes in total.
@@ -43,8 +43,8 @@ async fn stream_output(
             text: sanitize_output(&text).into_owned(),
         };
         // A lost batch is not retried: the journal keeps the whole result of the call.
-        let told = tokio::time::timeout(TELL_LIMIT, live.tell(&run, &output)).await;
-        if !matches!(told, Ok(Ok(()))) {
+        let sent = tokio::time::timeout(SEND_LIMIT, live.tell(&run, &output)).await;
+        if !matches!(sent, Ok(Ok(()))) {
             tracing::debug!(%run, "a piece of live output was lost");
         }
     }

@@ -67,7 +67,7 @@ impl PoolKeeper {
     /// see.
     async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
         let now = bootstrap::read_wall_clock();
-        let told: Vec<PoolRecord> = self
+        let records: Vec<PoolRecord> = self
             .table
             .list()
             .await?
@@ -78,7 +78,7 @@ impl PoolKeeper {
         for name in self.written.keys() {
             // Waiting runs are counted from the queue, which outlives every planner.
             let waiting = self.queues.get(name).await?.map(|(queue, _)| queue.waiting.len());
-            let of_pool: Vec<PoolRecord> = told
+            let of_pool: Vec<PoolRecord> = records
                 .iter()
                 .filter(|record| record.pool == *name)
                 .cloned()
@@ -97,7 +97,7 @@ impl PoolKeeper {
     async fn write(&mut self) -> Result<(), queue::Error> {
         for record in self.executors.seen(&self.planner, bootstrap::read_wall_clock()) {
             let known = self.written.get(&record.pool);
-            if known.is_some_and(|(_, known)| says_enough(known, &record)) {
+            if known.is_some_and(|(_, known)| is_current(known, &record)) {
                 continue;
             }
             let key = RecordKey::pool(&record.pool, &self.planner);
@@ -118,7 +118,7 @@ impl PoolKeeper {
 }
 
 /// Returns true if the record has no news and its refresh is not due.
-fn says_enough(known: &PoolRecord, now: &PoolRecord) -> bool {
+fn is_current(known: &PoolRecord, now: &PoolRecord) -> bool {
     // Wake-ups come a little early or late.
     let is_due = now.at.since(known.at) + SHORTEST > EVERY;
     let is_same = PoolRecord {
@@ -178,13 +178,13 @@ mod tests {
             at: Timestamp::from_unix_ms(ms),
             ..PoolRecord::default()
         };
-        assert!(says_enough(&at(0), &at(2_000)));
-        assert!(!says_enough(&at(0), &at(10_000)));
+        assert!(is_current(&at(0), &at(2_000)));
+        assert!(!is_current(&at(0), &at(10_000)));
         let changed = PoolRecord {
             unresolved: vec!["dns://executor:7403".to_owned()],
             ..at(2_000)
         };
-        assert!(!says_enough(&at(0), &changed));
+        assert!(!is_current(&at(0), &changed));
     }
 
     #[test]
@@ -194,8 +194,8 @@ mod tests {
             total: 4,
             held: 3,
         };
-        let told = serde_json::to_value(scale_response(vec![("default".to_owned(), slots, 2)])).unwrap();
+        let response = serde_json::to_value(scale_response(vec![("default".to_owned(), slots, 2)])).unwrap();
         let wanted = serde_json::json!({"pools": {"default": {"held": 3, "waiting": 2, "demand": 5}}});
-        assert_eq!(told, wanted);
+        assert_eq!(response, wanted);
     }
 }

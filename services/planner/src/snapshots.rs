@@ -29,16 +29,16 @@ struct OwnPack {
     is_recorded: bool,
 }
 
-/// Room for one more pack.
+/// Quota for one more pack.
 #[derive(Clone)]
-pub(crate) struct SnapshotRoom {
+pub(crate) struct SnapshotQuota {
     objects: ContentStore,
     max_bytes: u64,
     /// Reason for the model when the pack is too large.
     refusal: String,
 }
 
-impl SnapshotRoom {
+impl SnapshotQuota {
     /// Starts the upload of a pack.
     pub(crate) fn upload(&self) -> ObjectUpload {
         self.objects.upload()
@@ -59,12 +59,12 @@ impl SnapshotStore {
         }
     }
 
-    /// Returns the room for the run's next snapshot. `kept_elsewhere`: bytes that other runs of the ticket
+    /// Returns the quota for the run's next snapshot. `kept_elsewhere`: bytes that other runs of the ticket
     /// keep.
-    pub(crate) fn room(&self, state: &PlannerRunState, kept_elsewhere: u64) -> SnapshotRoom {
+    pub(crate) fn quota(&self, state: &PlannerRunState, kept_elsewhere: u64) -> SnapshotQuota {
         let kept = distinct_bytes(&list_packs_beside_snapshot(state));
-        let (max_bytes, refusal) = snapshot_room(self.settings, kept, kept_elsewhere);
-        SnapshotRoom {
+        let (max_bytes, refusal) = compute_quota(self.settings, kept, kept_elsewhere);
+        SnapshotQuota {
             objects: self.objects.clone(),
             max_bytes,
             refusal,
@@ -149,7 +149,7 @@ impl SnapshotStore {
 
 /// Returns the bytes for a run's next snapshot next to the stored ones, and the reason for the model if it
 /// is larger.
-fn snapshot_room(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
+fn compute_quota(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
     let of_run = (settings.run_mib * MIB).saturating_sub(kept);
     let of_ticket = (settings.ticket_mib * MIB).saturating_sub(kept + kept_elsewhere);
     let limit = if of_run <= of_ticket {
@@ -217,29 +217,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshot_room_respects_run_and_ticket() {
+    fn snapshot_quota_respects_run_and_ticket() {
         let settings = SnapshotSettings {
             run_mib: 10,
             ticket_mib: 16,
         };
-        let room = |kept_mib: u64, elsewhere_mib: u64| {
-            let (bytes, words) = snapshot_room(settings, kept_mib * MIB, elsewhere_mib * MIB);
+        let quota = |kept_mib: u64, elsewhere_mib: u64| {
+            let (bytes, words) = compute_quota(settings, kept_mib * MIB, elsewhere_mib * MIB);
             (bytes / MIB, words)
         };
-        assert_eq!(room(0, 0).0, 10);
-        assert_eq!(room(4, 0).0, 6);
+        assert_eq!(quota(0, 0).0, 10);
+        assert_eq!(quota(4, 0).0, 6);
         assert!(
-            room(4, 0)
+            quota(4, 0)
                 .1
                 .contains("of one run take at most 10 MiB, and 6 MiB are left")
         );
-        assert_eq!(room(4, 9).0, 3);
+        assert_eq!(quota(4, 9).0, 3);
         assert!(
-            room(4, 9)
+            quota(4, 9)
                 .1
                 .contains("its other runs keep 9 MiB, and 3 MiB are left")
         );
-        assert_eq!(room(20, 90).0, 0, "never below nothing");
+        assert_eq!(quota(20, 90).0, 0, "never below nothing");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl SharedBudgets {
         let keep = async {
             loop {
                 // Checks before it waits: the amounts may have been lost while no planner ran.
-                self.look(queue.journal()).await;
+                self.rebuild_lost(queue.journal()).await;
                 sleep(PAUSE).await;
                 self.store.lost().await;
             }
@@ -29,15 +29,15 @@ impl SharedBudgets {
         shutdown.run_until_cancelled(keep).await;
     }
 
-    async fn look(&self, journals: RunJournals) {
+    async fn rebuild_lost(&self, journals: RunJournals) {
         // An unreachable Redis is logged where a call reserves its budget.
         let Ok(Some(rebuild)) = self.store.rebuild(LIMIT).await else {
             return;
         };
-        tracing::info!("budgets are counted anew from the journals of this month");
+        tracing::info!("budgets are counted again from the journals of this month");
         match timeout(LIMIT, self.recount(rebuild, journals)).await {
             Ok(Ok(Some(calls))) => tracing::info!(calls, "budgets are known again"),
-            Ok(Ok(None)) => tracing::warn!("what budgets have left was lost once more"),
+            Ok(Ok(None)) => tracing::warn!("what budgets have left was lost again"),
             Ok(Err(error)) => {
                 tracing::warn!(error = %format_error_chain(&*error), "budgets could not be counted")
             }

@@ -158,11 +158,11 @@ fn collect_ticket_text(state: &PlannerRunState, request: &JobRequest) -> String 
         .comments
         .iter()
         .filter(|comment| comment.may_instruct);
-    let said = state.conversation().news().received().iter().map(|heard| {
-        let TicketNews::Comment { comment, .. } = &heard.news;
+    let received = state.conversation().news().received().iter().map(|item| {
+        let TicketNews::Comment { comment, .. } = &item.news;
         comment
     });
-    for comment in comments.chain(said.filter(|comment| comment.may_instruct)) {
+    for comment in comments.chain(received.filter(|comment| comment.may_instruct)) {
         text.push_str("\n\n");
         text.push_str(&comment.text);
     }

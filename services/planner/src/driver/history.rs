@@ -17,13 +17,17 @@ impl RunDriver {
     /// Forecasts the effort of the run.
     pub(super) async fn forecast(&self, state: &PlannerRunState) -> Fact {
         let forecast = match state.request() {
-            Some(request) => self.look_up(state, &request.repository).await,
+            Some(request) => self.read_history(state, &request.repository).await,
             None => None,
         };
         Fact::EffortForecast { forecast }
     }
 
-    async fn look_up(&self, state: &PlannerRunState, repository: &RepositoryName) -> Option<EffortEstimate> {
+    async fn read_history(
+        &self,
+        state: &PlannerRunState,
+        repository: &RepositoryName,
+    ) -> Option<EffortEstimate> {
         let table = self.queue.table::<EffortHistory>(KeyValueBucket::History);
         let key = repository.to_string();
         match table.get(key.as_str()).await {

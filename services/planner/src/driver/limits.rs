@@ -6,7 +6,7 @@ use super::{RunDriver, StepOutcome, TicketError};
 use crate::budgets::{BudgetReservation, ReservationRequest};
 use crate::model::ModelSelection;
 use crate::run::{
-    DialogSpec, PlannerRunState, counted_length, estimate_tokens, job_dialogs, ticket_room_refusal,
+    DialogSpec, PlannerRunState, counted_length, estimate_tokens, job_dialogs, ticket_budget_refusal,
 };
 use crate::transcript::ModelTranscript;
 
@@ -112,7 +112,7 @@ impl RunDriver {
         input: u64,
     ) -> Result<BudgetReservation, StopReason> {
         let most = self.models.most(choice, input);
-        if let Some(reason) = ticket_room_refusal(state, phase, most) {
+        if let Some(reason) = ticket_budget_refusal(state, phase, most) {
             return Err(reason);
         }
         let longest = self.models.longest(choice);

@@ -15,7 +15,7 @@ impl RunDriver {
         caller: &RunCaller,
         state: &PlannerRunState,
         error: CallError,
-        cut: FailedCall,
+        failed: FailedCall,
     ) -> Result<StepOutcome, TicketError> {
         // Only a newer fence and a broken queue end the session; every other failure becomes a fact of the
         // run.
@@ -64,7 +64,7 @@ impl RunDriver {
             // The workspace survived, so the call does not run again: its command may already have had
             // effects.
             Ok(workspace) if !is_gone && before.is_some_and(|before| before.id == workspace.id) => {
-                Ok(fact_for_open_workspace(caller, &error, cut).into())
+                Ok(fact_for_open_workspace(caller, &error, failed).into())
             }
             Ok(workspace) => Ok(StepOutcome::from(Fact::WorkspaceRestored {
                 workspace,
@@ -112,11 +112,11 @@ pub(super) enum FailedCall {
 }
 
 /// Fact for a failed call whose workspace is still open.
-fn fact_for_open_workspace(caller: &RunCaller, error: &CallError, cut: FailedCall) -> Fact {
-    match cut {
+fn fact_for_open_workspace(caller: &RunCaller, error: &CallError, failed: FailedCall) -> Fact {
+    match failed {
         FailedCall::Tool(id) => Fact::ToolFinished {
             id,
-            result: prompts::interrupted_result(prompts::CUT_CALL),
+            result: prompts::interrupted_result(prompts::INTERRUPTED_CALL),
         },
         FailedCall::Check(fact) => *fact,
         FailedCall::Snapshot => record_failed_snapshot(caller, error.to_string()),

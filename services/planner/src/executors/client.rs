@@ -30,7 +30,7 @@ use super::{
     span_questions::SpanRelay,
 };
 use crate::config::PlannerSettings;
-use crate::snapshots::SnapshotRoom;
+use crate::snapshots::SnapshotQuota;
 use crate::telemetry::{self, PoolSlots};
 
 // A little longer than the executor's limit for a tool, so that its own result arrives first.
@@ -127,13 +127,13 @@ impl ExecutorFleet {
     /// Leaves an executor that sends no status within the connect limit. Returns true if it did; other
     /// executors then open its workspaces until it responds again.
     pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
-        let word = async {
+        let first = async {
             let request = self.status_request(wire::WatchStatusRequest {})?;
             let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
             statuses.message().await.map_err(CallError::from)
         };
-        let is_silent = match tokio::time::timeout(CONNECT_LIMIT, word).await {
-            Ok(Ok(word)) => word.is_none(),
+        let is_silent = match tokio::time::timeout(CONNECT_LIMIT, first).await {
+            Ok(Ok(status)) => status.is_none(),
             Ok(Err(CallError::Trouble { .. } | CallError::TimedOut)) | Err(_) => true,
             Ok(Err(
                 CallError::WorkspaceLost
@@ -259,7 +259,7 @@ impl ExecutorFleet {
         caller: &RunCaller,
         info: &ExecutorWorkspace,
         at: Timestamp,
-        room: &SnapshotRoom,
+        quota: &SnapshotQuota,
     ) -> Result<TakenSnapshot, CallError> {
         let message = wire::SnapshotWorkspaceRequest {
             workspace_id: info.id.clone(),
@@ -272,8 +272,8 @@ impl ExecutorFleet {
         let mut events = failpoint::around("planner.executor.snapshot", called)
             .await?
             .into_inner();
-        let mut upload = room.upload();
-        match receive_snapshot(&mut events, &mut upload, room).await {
+        let mut upload = quota.upload();
+        match receive_snapshot(&mut events, &mut upload, quota).await {
             Ok(info) => Ok(TakenSnapshot {
                 info,
                 pack: upload.finish().await.map_err(CallError::Store)?,
@@ -427,7 +427,7 @@ impl ExecutorFleet {
 async fn receive_snapshot(
     events: &mut Streaming<wire::SnapshotWorkspaceResponse>,
     upload: &mut ObjectUpload,
-    room: &SnapshotRoom,
+    quota: &SnapshotQuota,
 ) -> Result<wire::SnapshotInfo, CallError> {
     let mut info = None;
     while let Some(event) = events.message().await? {
@@ -435,7 +435,7 @@ async fn receive_snapshot(
             Some(wire::snapshot_workspace_response::Event::Info(found)) => info = Some(found),
             Some(wire::snapshot_workspace_response::Event::PackChunk(chunk)) => {
                 let bytes = upload.size_bytes() + chunk.len() as u64;
-                if let Some(refusal) = room.refuse(bytes) {
+                if let Some(refusal) = quota.refuse(bytes) {
                     return Err(CallError::Unkeepable(refusal));
                 }
                 upload.push(&chunk).await.map_err(CallError::Store)?;

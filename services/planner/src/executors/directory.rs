@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::telemetry::PoolSlots;
 
 // Time that a new executor has for its first status before the planner chooses among the others.
-const FIRST_WORD: Duration = Duration::from_secs(3);
+const FIRST_STATUS: Duration = Duration::from_secs(3);
 // Limits for text from an executor, which is less trusted: characters of a text, number of programs.
 const WORDS: usize = 200;
 const PROGRAMS: usize = 50;
@@ -156,8 +156,8 @@ impl LostExecutor {
 /// Ranks the executors of a pool that may open a run's workspace, best first.
 ///
 /// The order: executors that already hold the workspace (a crashed planner opened it), then those with a
-/// free slot; of these the ones with a warm repository, then those with more room, then the older ones. An
-/// autoscaler removes the youngest pods first, and so finds them idle.
+/// free slot; of these the ones with a warm repository, then those with more free slots, then the older ones.
+/// An autoscaler removes the youngest pods first, and so finds them idle.
 pub(super) fn rank_executors<'a>(
     executors: impl IntoIterator<Item = (&'a str, &'a LastStatus)>,
     repository: &RepositoryName,
@@ -170,8 +170,8 @@ pub(super) fn rank_executors<'a>(
         .collect();
     fit.sort_by_key(|(_, status)| {
         let is_warm = status.warm.contains(&repository);
-        let room = std::cmp::Reverse(status.free);
-        (!status.holds(run), !is_warm, room, status.started_at)
+        let free = std::cmp::Reverse(status.free);
+        (!status.holds(run), !is_warm, free, status.started_at)
     });
     fit.into_iter().map(|(address, _)| address.to_owned()).collect()
 }
@@ -191,7 +191,7 @@ struct DirectoryState {
     pools: BTreeMap<String, BTreeSet<String>>,
     statuses: HashMap<String, LastStatus>,
     /// Addresses that have responded or failed at least once.
-    heard: HashSet<String>,
+    responded: HashSet<String>,
     /// Executors that do not respond, by address.
     past: HashMap<String, LostExecutor>,
     /// DNS names of pools that currently have no address.
@@ -235,7 +235,7 @@ impl ExecutorDirectory {
         if known.pools != pools {
             // Addresses of removed pods must not count as slots.
             known.statuses.retain(|address, _| all.contains(address));
-            known.heard.retain(|address| all.contains(address));
+            known.responded.retain(|address| all.contains(address));
             known.past.retain(|address, _| all.contains(address));
             known.pools = pools;
             drop(known);
@@ -255,9 +255,9 @@ impl ExecutorDirectory {
     }
 
     /// Records the status that an executor sent.
-    pub(super) fn hear(&self, address: &str, status: LastStatus) {
+    pub(super) fn receive(&self, address: &str, status: LastStatus) {
         let mut known = self.known();
-        known.heard.insert(address.to_owned());
+        known.responded.insert(address.to_owned());
         known.past.remove(address);
         let before = known.statuses.insert(address.to_owned(), status.clone());
         drop(known);
@@ -270,7 +270,7 @@ impl ExecutorDirectory {
     /// Records that an executor does not respond, and the reason.
     pub(super) fn lose(&self, address: &str, why: &str, now: Timestamp) {
         let mut known = self.known();
-        known.heard.insert(address.to_owned());
+        known.responded.insert(address.to_owned());
         let lost = known.statuses.remove(address);
         let past = match &lost {
             Some(status) => LostExecutor {
@@ -322,25 +322,25 @@ impl ExecutorDirectory {
 
     /// Waits until each executor of a pool has responded or failed, at most three seconds: right after
     /// start the directory is empty.
-    pub(super) async fn heard_of(&self, pool: &str) {
+    pub(super) async fn wait_for_statuses(&self, pool: &str) {
         let mut changes = self.changes();
-        let heard = async {
-            while !self.is_heard(pool) {
+        let responded = async {
+            while !self.has_responded(pool) {
                 if changes.changed().await.is_err() {
                     return;
                 }
             }
         };
         // After the timeout the executors that responded are enough.
-        let _ = tokio::time::timeout(FIRST_WORD, heard).await;
+        let _ = tokio::time::timeout(FIRST_STATUS, responded).await;
     }
 
-    fn is_heard(&self, pool: &str) -> bool {
+    fn has_responded(&self, pool: &str) -> bool {
         let known = self.known();
         known
             .pools
             .get(pool)
-            .is_some_and(|addresses| addresses.iter().all(|address| known.heard.contains(address)))
+            .is_some_and(|addresses| addresses.iter().all(|address| known.responded.contains(address)))
     }
 
     /// Ranks the executors of one pool, see [`rank_executors`].
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn ranking_prefers_holder_then_warm_then_room() {
+    fn ranking_prefers_holder_then_warm_then_free() {
         let held = OpenRun {
             run: build_run_id(),
             repository: build_shop_name(),
@@ -467,14 +467,14 @@ mod tests {
             repository: build_shop_name(),
             workspace: "w1".to_owned(),
         };
-        directory.hear(
+        directory.receive(
             "a",
             LastStatus {
                 open: vec![held],
                 ..build_last_status(2, &[])
             },
         );
-        directory.hear(
+        directory.receive(
             "b",
             LastStatus {
                 draining: true,
@@ -491,7 +491,7 @@ mod tests {
                 held: 1
             }
         );
-        assert!(directory.is_heard("default"));
+        assert!(directory.has_responded("default"));
     }
 
     #[test]
@@ -499,14 +499,14 @@ mod tests {
         let directory = ExecutorDirectory::new();
         let addresses = ["a", "b", "new"].map(str::to_owned).into();
         directory.set_pools([("default".to_owned(), addresses)].into());
-        let told = LastStatus {
+        let status = LastStatus {
             version: "1.2.0".to_owned(),
             unready: "the network is open".to_owned(),
             started_at: 7,
             ..build_last_status(0, &[])
         };
-        directory.hear("a", told);
-        directory.hear("b", build_last_status(2, &[]));
+        directory.receive("a", status);
+        directory.receive("b", build_last_status(2, &[]));
         let (gone, later) = (Timestamp::from_unix_ms(50_000), Timestamp::from_unix_ms(60_000));
         let states = |directory: &ExecutorDirectory| {
             let (seen, _) = directory.seen("default", &[]);

@@ -89,7 +89,7 @@ impl ExecutorFleet {
             let words = format!("there is no pool of executors with the name {pool:?}");
             return Err(OpenError::Unavailable(words));
         }
-        self.directory.heard_of(pool).await;
+        self.directory.wait_for_statuses(pool).await;
         let start = Instant::now();
         loop {
             let ranked = self.directory.ranked(pool, &caller.repository, &caller.run);
@@ -147,7 +147,7 @@ impl ExecutorFleet {
             return u32::MAX;
         }
         // A planner that has just started knows no status yet, and would take the pool for full.
-        self.directory.heard_of(pool).await;
+        self.directory.wait_for_statuses(pool).await;
         if self.directory.holds(pool, run) {
             return u32::MAX;
         }
@@ -239,8 +239,8 @@ fn refusal_of_status(status: &tonic::Status) -> OpenRefusal {
     let words = status.message().to_owned();
     match status.code() {
         Code::Unavailable if status.metadata().contains_key(wire::NOT_READY) => {
-            let told = status.metadata().get(wire::NOT_READY);
-            let percent = told.and_then(|told| told.to_str().ok()?.parse().ok());
+            let percent = status.metadata().get(wire::NOT_READY);
+            let percent = percent.and_then(|percent| percent.to_str().ok()?.parse().ok());
             OpenRefusal::Final(OpenError::NotReady { percent })
         }
         Code::DataLoss => OpenRefusal::Final(OpenError::Permanent(words)),

@@ -129,7 +129,7 @@ impl DueQuestions {
 }
 
 impl SpanRelay {
-    /// A relay, and what it is told.
+    /// Returns a relay, and the receiver of its questions.
     pub(super) fn new() -> (Self, mpsc::Receiver<WantedSpans>) {
         let (wanted, received) = mpsc::channel(MOST_WAITING);
         let relay = Self {

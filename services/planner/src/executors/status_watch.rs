@@ -69,14 +69,14 @@ impl ExecutorFleet {
         // Planners that start together must not connect to an executor in the same moment.
         tokio::time::sleep(jitter::own_start_delay(&address, FIRST_PAUSE)).await;
         loop {
-            let why = match self.hear(&address).await {
+            let why = match self.follow_stream(&address).await {
                 Ok(()) => {
                     // The stream worked, so this end is no reason for a longer pause.
                     pause = FIRST_PAUSE;
                     "it ended the connection".to_owned()
                 }
                 Err(error) => {
-                    tracing::debug!(address, error = %format_error_chain(&error), "executor does not tell its status");
+                    tracing::debug!(address, error = %format_error_chain(&error), "executor does not send its status");
                     describe_silence(&error)
                 }
             };
@@ -87,7 +87,7 @@ impl ExecutorFleet {
     }
 
     /// Follows one status stream until it ends.
-    async fn hear(&self, address: &str) -> Result<(), CallError> {
+    async fn follow_stream(&self, address: &str) -> Result<(), CallError> {
         let request = self.status_request(wire::WatchStatusRequest {})?;
         let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
         let (mut changes, mut is_known) = (self.directory.changes(), false);
@@ -95,7 +95,7 @@ impl ExecutorFleet {
             tokio::select! {
                 message = statuses.message() => match message? {
                     Some(message) => {
-                        self.directory.hear(address, LastStatus::new(message));
+                        self.directory.receive(address, LastStatus::new(message));
                         is_known = true;
                     }
                     None => return Ok(()),

@@ -128,7 +128,7 @@ impl AttemptFailure {
     }
 
     /// Renders the failure for users.
-    pub(super) fn told(&self, asked: &ModelTarget) -> ModelError {
+    pub(super) fn describe(&self, asked: &ModelTarget) -> ModelError {
         let (host, model) = (&asked.host, &asked.model);
         let words = match self {
             Self::Transient { what, .. } => format!("the model provider at {host} {what}"),

@@ -129,7 +129,7 @@ impl ModelClients {
             let outcome = link
                 .chat(transcript, patience)
                 .await
-                .map_err(|failure| failure.told(&link.addressee()));
+                .map_err(|failure| failure.describe(&link.addressee()));
             call.end(outcome.as_ref().map_err(|error| failure::fault_name(error.kind)));
             match outcome {
                 Ok(reply) => return Ok(reply),
@@ -269,7 +269,7 @@ pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResul
     };
     let reply = link.chat(&question, RetryPatience::SHORT).await;
     let addressee = link.addressee();
-    let reply = reply.map_err(|failure| failure.told(&addressee).to_string())?;
+    let reply = reply.map_err(|failure| failure.describe(&addressee).to_string())?;
     Ok(TrialResult {
         model: reply.model,
         cost_micros: reply.cost_micros,

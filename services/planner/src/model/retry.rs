@@ -81,7 +81,7 @@ where
         if tries >= patience.tries || is_clear || is_late {
             return Err(failure);
         }
-        tracing::warn!(tries, delay_ms = delay.as_millis(), problem = %failure.told(asked), "model call failed, trying again");
+        tracing::warn!(tries, delay_ms = delay.as_millis(), problem = %failure.describe(asked), "model call failed, trying again");
         tokio::time::sleep(delay).await;
     }
 }

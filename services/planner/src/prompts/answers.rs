@@ -11,7 +11,7 @@ use super::refusals::{self, BranchFreedom};
 use crate::run::{ArgumentProblem, CallAnswer};
 
 /// Answer to a call whose result is lost although the workspace is still open.
-pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
+pub(crate) const INTERRUPTED_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
      the files before you repeat it.";
 /// Answer to a call that exceeded its limit.
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
@@ -22,7 +22,7 @@ const OUTSIDE_FILES: usize = 20;
 /// Renders the planner's answer to a call for the model.
 pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult {
     match answer {
-        CallAnswer::CutReply => ToolResult::error(
+        CallAnswer::TruncatedReply => ToolResult::error(
             "Not run: the reply was cut at its token limit. Work in smaller steps and call the tool again.",
         ),
         CallAnswer::NoObject => ToolResult::error(

@@ -20,7 +20,7 @@ use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::answers::{CUT_CALL, TOO_LONG, render_answer};
+pub(crate) use self::answers::{INTERRUPTED_CALL, TOO_LONG, render_answer};
 pub(crate) use self::results::interrupted_result;
 use self::tags::PromptTags;
 use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};

@@ -79,7 +79,7 @@ fn close_run(state: &PlannerRunState, reason: StopReason) -> Fact {
 /// Notifies the requester of the retry once, then waits.
 fn wait_for_retry(state: &PlannerRunState) -> RunAction {
     match state.lifecycle().retry() {
-        Some(waiting) if jobs::job_spec(state).is_awaited && !waiting.told => {
+        Some(waiting) if jobs::job_spec(state).is_awaited && !waiting.is_reported => {
             request_report(state, waiting.report(state.job()), None)
         }
         _ => park_run(state, WaitCondition::Retry),
@@ -98,7 +98,7 @@ pub(crate) fn summary_conversation<'a>(
     state: &'a PlannerRunState,
     id: &CallId,
 ) -> Option<ConversationView<'a>> {
-    let pending = |known: &'a PhaseDialog| Some((known, known.room.pending.as_ref()?));
+    let pending = |known: &'a PhaseDialog| Some((known, known.context.pending.as_ref()?));
     let mut all = state.conversation().dialogs().iter().filter_map(pending);
     let (known, pending) = all.find(|(_, pending)| pending.id == *id)?;
     conversation::view_for_summary(state, jobs::phase_dialog(state, known.phase)?, pending)

@@ -19,6 +19,6 @@ pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
     ArgumentProblem, BudgetAllowance, CallAnswer, CallResult, ConversationItem, ConversationView, DialogSpec,
     IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, ReportState, RunAction, TurnDigest, counted_length,
-    estimate_tokens, ticket_room_refusal,
+    estimate_tokens, ticket_budget_refusal,
 };
 pub(crate) use phases::preparation::effort_so_far;

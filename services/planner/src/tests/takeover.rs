@@ -46,7 +46,7 @@ async fn tickets_complete_while_redis_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readiness_needs_nats_and_tells_of_redis() {
+async fn readiness_needs_nats_but_not_redis() {
     let mut world = World::start(build_fix_script()).await;
     let planner = world.planner().await;
     world.ready(&planner, "200 ready").await;

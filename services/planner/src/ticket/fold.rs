@@ -13,7 +13,7 @@ pub(super) enum FoldStep {
     /// Starts the run with this trigger.
     Open { run: RunId, trigger: Box<Trigger> },
     /// Passes a fact to a live run.
-    Tell { run: RunId, fact: Box<Fact> },
+    Pass { run: RunId, fact: Box<Fact> },
     /// Sends a notice to the ticket without a run.
     Notice(Box<OutboundRequest>),
 }
@@ -78,7 +78,7 @@ fn open_pending_run(
 /// Ends a run from outside, without a report: its cause is already known on the ticket.
 fn end_run(row: &mut TicketRow, run: RunId, reason: StopReason, now: Timestamp, steps: &mut Vec<FoldStep>) {
     row.finish(&run, reason.clone(), now);
-    steps.push(FoldStep::Tell {
+    steps.push(FoldStep::Pass {
         run,
         fact: Box::new(Fact::RunFinished { reason }),
     });
@@ -113,7 +113,7 @@ fn apply_reason(
     steps: &mut Vec<FoldStep>,
 ) {
     let by = actor_name(trigger);
-    let mut tell_people = |id: OutboundId, request: OutboundAction| {
+    let mut notify = |id: OutboundId, request: OutboundAction| {
         // The id comes from the trigger's sequence, so a repeated fold sends the same report.
         let notice = OutboundRequest::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
         steps.push(FoldStep::Notice(Box::new(notice)));
@@ -123,14 +123,14 @@ fn apply_reason(
             to: to.clone(),
             reaction: ReactionKind::Eyes,
         };
-        tell_people(OutboundId::seen(&trigger.ticket, sequence), seen.into());
+        notify(OutboundId::seen(&trigger.ticket, sequence), seen.into());
     }
     let id = OutboundId::notice(&trigger.ticket, sequence);
     match &trigger.reason {
-        TriggerReason::Skipped(skipped) => tell_people(id, OutboundAction::Skipped(skipped.clone())),
+        TriggerReason::Skipped(skipped) => notify(id, OutboundAction::Skipped(skipped.clone())),
         TriggerReason::CostAsked { on, cost } => {
             let (on, cost) = (on.clone(), cost.clone());
-            tell_people(id, CostReply { on, cost }.into());
+            notify(id, CostReply { on, cost }.into());
         }
         TriggerReason::StopRequested { run } => {
             let stopped = match run {
@@ -215,7 +215,7 @@ fn pass_news(
             Some(summary) if summary.status == waits && comment.may_instruct => {
                 pass_fact(row, run, fact, steps)
             }
-            _ => steps.push(FoldStep::Tell {
+            _ => steps.push(FoldStep::Pass {
                 run,
                 fact: Box::new(fact),
             }),
@@ -251,7 +251,7 @@ fn pass_fact(row: &mut TicketRow, run: RunId, fact: Fact, steps: &mut Vec<FoldSt
         RunStatus::Parked { .. } => summary.status = RunStatus::Queued,
         RunStatus::Queued | RunStatus::Active => {}
     }
-    steps.push(FoldStep::Tell {
+    steps.push(FoldStep::Pass {
         run,
         fact: Box::new(fact),
     });

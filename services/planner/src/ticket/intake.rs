@@ -53,7 +53,7 @@ impl TicketSession<'_> {
                 }
                 Ok(())
             }
-            FoldStep::Tell { run, fact } => self.tell(&run, *fact, under_way).await,
+            FoldStep::Pass { run, fact } => self.pass_fact(&run, *fact, under_way).await,
             FoldStep::Notice(report) => {
                 self.check()?;
                 let reports = self.driver.queue.reports();
@@ -63,7 +63,7 @@ impl TicketSession<'_> {
         }
     }
 
-    async fn tell(
+    async fn pass_fact(
         &mut self,
         run: &RunId,
         fact: Fact,
@@ -79,7 +79,7 @@ impl TicketSession<'_> {
         );
         // The step is canceled before the fact is appended, so no outcome of it follows the fact.
         if ends_the_step {
-            under_way.cut(run).await;
+            under_way.cancel(run).await;
         }
         let moved = matches!(fact, Fact::HeadMoved { .. });
         let before = self

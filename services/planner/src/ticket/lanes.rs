@@ -78,7 +78,7 @@ impl RunningSteps {
     }
 
     /// Cancels the step of a run; nothing of it happens after this returns.
-    pub(super) async fn cut(&mut self, run: &RunId) {
+    pub(super) async fn cancel(&mut self, run: &RunId) {
         if let Some(place) = self.under_way.iter().position(|(other, _)| other == run) {
             let (_, step) = self.under_way.remove(place);
             step.abort();

@@ -151,7 +151,7 @@ impl<'a> TicketSession<'a> {
             // Read again in each round, because a fold or a step may have added or ended a wait.
             let due = self.first_due().await?.into_iter().chain(self.slots_again).min();
             tokio::select! {
-                (run, outcome) = steps.next() => self.take_in(&run, outcome?).await?,
+                (run, outcome) = steps.next() => self.apply_outcome(&run, outcome?).await?,
                 Some(()) = changes.next() => self.stale = true,
                 () = sleep_until_due(due) => {}
                 () = shutdown.cancelled() => return self.give_back(steps).await,
@@ -189,7 +189,7 @@ impl<'a> TicketSession<'a> {
                 let outcome = driver.perform(action, &state, fence, kept_elsewhere).await?;
                 // The state has no other owner then, so `apply` changes it without a copy.
                 drop(state);
-                self.take_in(&run, outcome).await?;
+                self.apply_outcome(&run, outcome).await?;
             } else {
                 steps.begin(
                     run,
@@ -224,7 +224,7 @@ impl<'a> TicketSession<'a> {
     }
 
     /// Applies the outcome of a step.
-    async fn take_in(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
+    async fn apply_outcome(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
         match outcome {
             StepOutcome::Fact(fact) => self.append(run, *fact).await,
             // Not a fact, because sending a report twice is harmless.
@@ -234,7 +234,7 @@ impl<'a> TicketSession<'a> {
                 }
                 Ok(())
             }
-            StepOutcome::Parked | StepOutcome::Over => self.stand_still(run).await,
+            StepOutcome::Parked | StepOutcome::Over => self.settle_run(run).await,
             StepOutcome::AwaitsSlot => {
                 let waits_for = WaitCondition::Slot;
                 self.mark(run, RunStatus::Parked { waits_for });
@@ -260,7 +260,7 @@ impl<'a> TicketSession<'a> {
 
     /// Marks a run as waiting or finished. A waiting run holds at most its workspace, for a short report; a
     /// finished one holds nothing.
-    async fn stand_still(&mut self, run: &RunId) -> Result<(), TicketError> {
+    async fn settle_run(&mut self, run: &RunId) -> Result<(), TicketError> {
         let Some(live) = self.runs.get(run) else {
             return Ok(());
         };

@@ -204,11 +204,11 @@ fn news_reach_concerned_runs_without_waking() {
     .0;
     mark_run_parked(&mut row, 5, WaitCondition::Decision);
     for on in [None, Some(pull_request())] {
-        let (heard, steps) = fold_reasons(row.clone(), vec![(7, build_comment_reason(on))]);
-        assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
+        let (folded, steps) = fold_reasons(row.clone(), vec![(7, build_comment_reason(on))]);
+        assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
             if *told == build_run_id(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
         assert_eq!(
-            heard.run(&build_run_id(5)).unwrap().status,
+            folded.run(&build_run_id(5)).unwrap().status,
             row.run(&build_run_id(5)).unwrap().status
         );
     }
@@ -235,10 +235,10 @@ fn comment_wakes_run_awaiting_answer() {
     )
     .0;
     mark_run_parked(&mut row, 5, WaitCondition::Answer);
-    let (heard, steps) = fold_reasons(row, vec![(7, build_comment_reason(None))]);
-    assert_eq!(heard.run(&build_run_id(5)).unwrap().status, RunStatus::Queued);
+    let (folded, steps) = fold_reasons(row, vec![(7, build_comment_reason(None))]);
+    assert_eq!(folded.run(&build_run_id(5)).unwrap().status, RunStatus::Queued);
     assert!(
-        matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. }))
+        matches!(&steps[..], [FoldStep::Pass { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. }))
     );
 }
 
@@ -250,13 +250,13 @@ fn comment_of_stranger_wakes_no_waiting_run() {
     )
     .0;
     mark_run_parked(&mut row, 5, WaitCondition::Answer);
-    let (heard, steps) = fold_reasons(row.clone(), vec![(7, comment_by(false, None))]);
+    let (folded, steps) = fold_reasons(row.clone(), vec![(7, comment_by(false, None))]);
     assert_eq!(
-        heard.run(&build_run_id(5)).unwrap().status,
+        folded.run(&build_run_id(5)).unwrap().status,
         row.run(&build_run_id(5)).unwrap().status
     );
     assert!(
-        matches!(&steps[..], [FoldStep::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
+        matches!(&steps[..], [FoldStep::Pass { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
         "it is read once the run goes on: {steps:?}"
     );
 }
@@ -280,7 +280,7 @@ fn newer_triage_supersedes_running_one() {
     assert!(
         steps
             .iter()
-            .any(|step| matches!(step, FoldStep::Tell { run: told, .. } if *told == build_run_id(5)))
+            .any(|step| matches!(step, FoldStep::Pass { run: told, .. } if *told == build_run_id(5)))
     );
 }
 
@@ -316,7 +316,7 @@ fn push_reaches_only_work_on_branch() {
     let told: Vec<&RunId> = steps
         .iter()
         .filter_map(|step| match step {
-            FoldStep::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == build_commit_id('c')) => {
+            FoldStep::Pass { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == build_commit_id('c')) => {
                 Some(run)
             }
             _ => None,
@@ -346,7 +346,7 @@ fn withdrawn_review_ends_alone() {
             reason: reason.clone()
         }
     );
-    assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
+    assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
         if *told == build_run_id(5) && **fact == Fact::RunFinished { reason }));
     assert_eq!(row.pending.len(), 2);
 }
@@ -378,7 +378,7 @@ fn stop_reaches_all_runs_except_maintenance() {
     ];
     let (row, _) = fold_reasons(TicketRow::default(), before);
     let (_, steps) = fold_reasons(row, vec![(7, TriggerReason::StopRequested { run: None })]);
-    assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
+    assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
         if *told == build_run_id(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
 }
 
@@ -406,7 +406,7 @@ fn retry_and_reassignment_wake_waiting_run() {
         );
         mark_run_parked(&mut row, 5, WaitCondition::Retry);
         let (row, steps) = fold_reasons(row, vec![(6, reason)]);
-        assert!(matches!(&steps[..], [FoldStep::Tell { run: told, fact }]
+        assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
             if *told == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
         assert_eq!(
             (row.pending.len(), row.opened, next_runs(&row)),
@@ -429,7 +429,7 @@ fn retry_with_settled_notice_is_kept() {
     });
     let (_, steps) = fold_reasons(row, vec![(6, told), (7, TriggerReason::RetryRequested)]);
     let last = steps.last();
-    assert!(matches!(last, Some(FoldStep::Tell { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
+    assert!(matches!(last, Some(FoldStep::Pass { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl RunAction {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallAnswer {
     /// The reply reached its token limit, so its calls may be truncated.
-    CutReply,
+    TruncatedReply,
     /// The arguments are not a JSON object.
     NoObject,
     /// The tool does not exist; names the existing ones.

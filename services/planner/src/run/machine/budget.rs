@@ -10,7 +10,7 @@ use super::{DialogSpec, DialogTurn, PlannerRunState, TurnCall};
 // Percent of the run's limits that the work leaves for the phases after it.
 const RESERVED: u64 = 10;
 // Percent of a limit at which the model gets a hint about the rest.
-const TOLD_AT: [u8; 3] = [95, 80, 50];
+const HINTED_AT: [u8; 3] = [95, 80, 50];
 // Percent after which only the tools that end the work are accepted.
 const EXITS_ONLY_AT: u8 = 95;
 const MINUTE_MS: u64 = 60_000;
@@ -171,7 +171,7 @@ pub(crate) fn spent_reason(state: &PlannerRunState, phase: RunPhase) -> Option<S
 }
 
 /// Returns the reason that the ticket's budget has no room for a call with this upper bound.
-pub(crate) fn ticket_room_refusal(
+pub(crate) fn ticket_budget_refusal(
     state: &PlannerRunState,
     phase: RunPhase,
     most: SpendAmount,
@@ -232,7 +232,7 @@ pub(super) fn budget_hint(state: &PlannerRunState, dialog: &DialogSpec) -> Optio
     let done = u32::try_from(turns.len()).unwrap_or(u32::MAX);
     let parts = limit_measures(state, dialog.phase).map(|measure| spent_percent(measure.spent, measure.own));
     let most = parts.chain([spent_percent(done.into(), limit.into())]).max()?;
-    let used = TOLD_AT.into_iter().find(|part| u64::from(*part) <= most)?;
+    let used = HINTED_AT.into_iter().find(|part| u64::from(*part) <= most)?;
     (reported_percent(turns) < used).then(|| ModelHint::Budget {
         used,
         turns: limit.saturating_sub(done),

@@ -43,10 +43,10 @@ pub(super) fn next_context_step(state: &PlannerRunState, spec: &DialogSpec) -> C
     let Some(dialog) = spec.conversation(state) else {
         return ContextStep::Enough;
     };
-    if dialog.room.pending.is_some() {
+    if dialog.context.pending.is_some() {
         return ContextStep::Awaited;
     }
-    if dialog.room.overflows > dialog.room.answered {
+    if dialog.context.overflows > dialog.context.answered {
         return step_after_refusal(state, dialog);
     }
     let limit = state
@@ -57,7 +57,7 @@ pub(super) fn next_context_step(state: &PlannerRunState, spec: &DialogSpec) -> C
     let learned = state
         .conversation()
         .learned_limit(dialog)
-        .filter(|_| dialog.room.overflows == 0);
+        .filter(|_| dialog.context.overflows == 0);
     let limits = [limit, learned];
     match limits.into_iter().flatten().min() {
         Some(limit) => step_at_limit(state, dialog, limit),
@@ -96,7 +96,7 @@ fn step_after_refusal(state: &PlannerRunState, dialog: &PhaseDialog) -> ContextS
     let old = dialog.turns.len().saturating_sub(1);
     let (results, first) = (clearable_tokens(dialog, old), first_turns_tokens(dialog, old));
     let may_sum_up = first > 0 && !has_recent_failure(dialog) && idle_since_summary(state, dialog).is_none();
-    match dialog.room.overflows {
+    match dialog.context.overflows {
         MOST_OVERFLOWS.. => ContextStep::Full,
         _ if results > 0 => ContextStep::Clear {
             turns: old,
@@ -120,7 +120,7 @@ pub(crate) fn full_reason(state: &PlannerRunState) -> StopReason {
     let refusal = state
         .conversation()
         .dialog()
-        .and_then(|dialog| dialog.room.refusal.clone());
+        .and_then(|dialog| dialog.context.refusal.clone());
     refusal.map_or(StopReason::ContextTooLong, |detail| StopReason::ModelFailed {
         detail,
     })
@@ -139,10 +139,10 @@ pub(crate) fn idle_repetition(state: &PlannerRunState, spec: &DialogSpec) -> Opt
 }
 
 /// Returns the fact that shortens a conversation.
-pub(super) fn context_fact(state: &PlannerRunState, spec: &DialogSpec, room: &ContextStep) -> Option<Fact> {
+pub(super) fn context_fact(state: &PlannerRunState, spec: &DialogSpec, step: &ContextStep) -> Option<Fact> {
     let phase = spec.phase;
     let count = |turns: usize| u32::try_from(turns).unwrap_or(u32::MAX);
-    match *room {
+    match *step {
         ContextStep::Clear { turns, tokens } => Some(Fact::ContextCleared {
             phase,
             turns: count(turns),
@@ -160,14 +160,14 @@ pub(super) fn context_fact(state: &PlannerRunState, spec: &DialogSpec, room: &Co
 
 /// Returns true shortly after a failed summary.
 fn has_recent_failure(dialog: &PhaseDialog) -> bool {
-    let failed = dialog.room.failed_at;
+    let failed = dialog.context.failed_at;
     failed.is_some_and(|at| dialog.turns.len() < at + REST)
 }
 
 /// Returns the number of turns since the last summary if they made no progress: no file changed, no phase
 /// ended.
 fn idle_since_summary(state: &PlannerRunState, dialog: &PhaseDialog) -> Option<usize> {
-    let last = dialog.room.summary.as_ref()?;
+    let last = dialog.context.summary.as_ref()?;
     let since = dialog.turns.get(last.made_after..)?;
     let changed = |call: &TurnCall| matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
     let is_idle =
@@ -184,11 +184,11 @@ pub(crate) fn counted_length(state: &PlannerRunState, spec: &DialogSpec) -> u64 
 }
 
 /// Returns the number of last turns whose counted tokens fit; at least one.
-fn count_kept_turns(turns: &[DialogTurn], room: u64, count: fn(&DialogTurn) -> u64) -> usize {
+fn count_kept_turns(turns: &[DialogTurn], limit: u64, count: fn(&DialogTurn) -> u64) -> usize {
     let mut sum = 0;
     let fits = turns.iter().rev().take_while(|turn| {
         sum += count(turn);
-        sum <= room
+        sum <= limit
     });
     fits.count().max(1).min(turns.len())
 }

@@ -143,21 +143,21 @@ fn conversation_items<'a>(
     known: &'a PhaseDialog,
     most: usize,
 ) -> Vec<ConversationItem<'a>> {
-    let (turns, room) = (&known.turns, &known.room);
+    let (turns, context) = (&known.turns, &known.context);
     let mut items = Vec::new();
-    match &room.summary {
+    match &context.summary {
         Some(made) => items.push(ConversationItem::Summary(Box::new(build_digest(
             state, dialog, turns, made,
         )))),
         None => items.extend(news_item(state, 0, turns.first())),
     }
-    let shown = turns.iter().enumerate().take(most).skip(room.first_shown());
+    let shown = turns.iter().enumerate().take(most).skip(context.first_shown());
     for (place, turn) in shown {
         // A pending call repeats the same content, so its id keeps one meaning.
         let Some(reply) = &turn.reply else { return items };
         items.push(ConversationItem::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
-            items.push(results_item(turn, place < room.cleared));
+            items.push(results_item(turn, place < context.cleared));
         }
         let (from, next) = (turn.after + 1, turns.get(place + 1));
         let said = news_item(state, from, next);
@@ -169,7 +169,7 @@ fn conversation_items<'a>(
         } else if turn.calls.is_empty() && !said.as_ref().is_some_and(is_instruction) {
             items.push(ConversationItem::Nudge(choose_nudge(state, dialog, reply)));
         }
-        if room
+        if context
             .summary
             .as_ref()
             .is_some_and(|made| made.made_after == place + 1)
@@ -252,11 +252,11 @@ fn news_item<'a>(
     from: usize,
     next: Option<&DialogTurn>,
 ) -> Option<ConversationItem<'a>> {
-    let here = |heard: &&ReceivedNews| is_between(heard.after_turns, from, next);
+    let here = |item: &&ReceivedNews| is_between(item.after_turns, from, next);
     let news = state.conversation().news();
-    let said: Vec<&TicketNews> = news.shown().filter(here).map(|heard| &heard.news).collect();
+    let said: Vec<&TicketNews> = news.shown().filter(here).map(|item| &item.news).collect();
     // The note about omitted comments follows the last shown one, once.
-    let last_stranger = news.shown().filter(|heard| !heard.may_instruct()).last();
+    let last_stranger = news.shown().filter(|item| !item.may_instruct()).last();
     let is_full_of_strangers = news.is_full_of_strangers() && last_stranger.as_ref().is_some_and(here);
     (!said.is_empty()).then_some(ConversationItem::News {
         said,
@@ -326,7 +326,7 @@ fn build_digest<'a>(
     // Items before the first shown turn are not shown with it, so they belong to the digest.
     let until = turns.get(made.turns).map_or(0, |turn| turn.after);
     let news = state.conversation().news().shown();
-    let news = news.filter(|heard| heard.after_turns <= until);
+    let news = news.filter(|item| item.after_turns <= until);
     let returns = state.outputs().returns().iter();
     let returns = returns.filter(|known| known.why.phase() == spec.phase && known.after_turns <= until);
     let calls: Vec<_> = old
@@ -342,7 +342,7 @@ fn build_digest<'a>(
     TurnDigest {
         turns: made.turns,
         summary: &made.text,
-        news: news.map(|heard| &heard.news).collect(),
+        news: news.map(|item| &item.news).collect(),
         returned: returns.map(|known| &known.why).collect(),
         files: list_changed_files(&calls),
         failure: failed.copied(),

@@ -53,7 +53,7 @@ impl RunInput {
 fn notice_of_review(request: &JobRequest) -> Option<RunInput> {
     let round = request.about.round()?;
     let left = round.only_left()?;
-    let told = report::ReviewAddressed {
+    let addressed = report::ReviewAddressed {
         pull_request: round.pull_request.clone(),
         reviewer: round.author.clone(),
         commit: None,
@@ -62,5 +62,5 @@ fn notice_of_review(request: &JobRequest) -> Option<RunInput> {
         left: Some(left.clone()),
         deciders: round.deciders.clone(),
     };
-    Some(RunInput::Notice(request.job, Box::new(told.into())))
+    Some(RunInput::Notice(request.job, Box::new(addressed.into())))
 }

@@ -12,7 +12,7 @@ mod step;
 
 pub(crate) use action::{ArgumentProblem, CallAnswer, RunAction};
 pub(crate) use budget::{
-    BudgetAllowance, has_exits_only, is_late_call, spent_reason, ticket_room_refusal, turn_limit,
+    BudgetAllowance, has_exits_only, is_late_call, spent_reason, ticket_budget_refusal, turn_limit,
 };
 pub(crate) use context::{counted_length, full_reason, idle_repetition, is_context_full};
 pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge, TurnDigest};

@@ -17,15 +17,15 @@ const NAME_CHARS: usize = 80;
 /// Returns the hint about repeated turns, once for each repetition.
 pub(super) fn repetition_hint(state: &PlannerRunState, dialog: &DialogSpec) -> Option<ModelHint> {
     let turns = turns_since_return(state, dialog);
-    let (repetition, (told, _)) = find_repetition(&turns)?;
+    let (repetition, (hinted, _)) = find_repetition(&turns)?;
     let alike = repetition.turns as usize;
     let is_known = |turn: &&DialogTurn| {
         turn.hints
             .iter()
             .any(|hint| matches!(hint, ModelHint::Repeating(_)))
     };
-    let is_told = turns.iter().rev().take(alike).any(is_known);
-    (alike >= told && !is_told).then_some(ModelHint::Repeating(repetition))
+    let is_hinted = turns.iter().rev().take(alike).any(is_known);
+    (alike >= hinted && !is_hinted).then_some(ModelHint::Repeating(repetition))
 }
 
 /// Returns the repetition that ends a conversation.

@@ -18,12 +18,12 @@ pub(crate) fn record_turn(state: &PlannerRunState, dialog: &DialogSpec) -> RunAc
     if state.budget().limits().is_none() {
         return RunAction::SetLimits;
     }
-    let room = context::next_context_step(state, dialog);
-    if let Some(fact) = context::context_fact(state, dialog, &room) {
+    let step = context::next_context_step(state, dialog);
+    if let Some(fact) = context::context_fact(state, dialog, &step) {
         return RunAction::Record(fact);
     }
     let known = dialog.conversation(state);
-    if let Some(pending) = known.and_then(|known| known.room.pending.as_ref()) {
+    if let Some(pending) = known.and_then(|known| known.context.pending.as_ref()) {
         return RunAction::SumUp {
             id: pending.id.clone(),
         };

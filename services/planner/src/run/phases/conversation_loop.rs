@@ -120,7 +120,7 @@ fn call_step(
     }
     // A truncated reply may contain a call whose arguments are complete JSON but not what the model meant.
     if stop == ReplyStop::MaxTokens {
-        return answer_call(state, call, CallAnswer::CutReply).into();
+        return answer_call(state, call, CallAnswer::TruncatedReply).into();
     }
     if !call.call.input.is_object() {
         return answer_call(state, call, CallAnswer::NoObject).into();

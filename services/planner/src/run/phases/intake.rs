@@ -179,16 +179,16 @@ fn read_intake(reply: &ModelReply, request: &JobRequest) -> Result<TicketIntake,
     Ok(TicketIntake {
         kind: form.kind,
         one_liner: one_liner.to_owned(),
-        root_cause: Some(cut_line(&form.root_cause)).filter(|cause| !cause.is_empty()),
+        root_cause: Some(truncate_line(&form.root_cause)).filter(|cause| !cause.is_empty()),
         criteria: merge_criteria(form.criteria, text)?,
-        components: cut_lines(form.components),
+        components: truncate_lines(form.components),
         modules: resolve_modules(form.modules, request)?,
-        files: cut_lines(form.files)
+        files: truncate_lines(form.files)
             .into_iter()
             .filter(|path| is_inside(path))
             .collect(),
         class: form.class,
-        assumptions: cut_lines(form.assumptions),
+        assumptions: truncate_lines(form.assumptions),
         decision,
     })
 }
@@ -208,8 +208,8 @@ fn resolve_modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<M
     }
     let kept = found.into_iter().filter(is_known).take(LINES);
     let noted = kept.map(|note| ModuleNote {
-        name: cut_line(&note.name),
-        why: cut_line(&note.why).replace('\n', " "),
+        name: truncate_line(&note.name),
+        why: truncate_line(&note.why).replace('\n', " "),
     });
     Ok(noted.collect())
 }
@@ -256,7 +256,7 @@ fn merge_criteria(
         .iter()
         .find(|one| !said.contains(&normalize_text(&one.quote)))
     {
-        return Err(ArgumentProblem::Quote(cut_line(&foreign.quote)));
+        return Err(ArgumentProblem::Quote(truncate_line(&foreign.quote)));
     }
     let listed = acceptance_criteria(&text.description);
     let is_testable = |quote: &str| {
@@ -298,10 +298,10 @@ fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn cut_line(text: &str) -> String {
+fn truncate_line(text: &str) -> String {
     tools::truncate_text(text, LINE_CHARS)
 }
 
-fn cut_lines(all: Vec<String>) -> Vec<String> {
+fn truncate_lines(all: Vec<String>) -> Vec<String> {
     tools::truncate_lines(all, LINE_CHARS)
 }

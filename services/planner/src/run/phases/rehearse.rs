@@ -165,7 +165,7 @@ fn rehearsed_change(state: &PlannerRunState, request: &JobRequest) -> Vec<Outbou
 fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Option<Vec<OutboundAction>> {
     let (ours, head) = about.pull_request()?;
     let commit = Some(CommitId::null());
-    let told = match about {
+    let result = match about {
         JobSubject::Checks(_) => ChecksRepaired {
             pull_request: ours.clone(),
             commit,
@@ -198,7 +198,7 @@ fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Optio
     let push = rehearsed_push(request, branch.clone(), Some(head.clone()));
     let mut requests = vec![rehearsed_start(request, job)];
     requests.extend(rehearsed_decision(request, &push, None));
-    requests.extend([push.into(), told]);
+    requests.extend([push.into(), result]);
     Some(requests)
 }
 

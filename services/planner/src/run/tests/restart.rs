@@ -94,7 +94,7 @@ fn restart_run(entries: &[JournalEntry]) -> bool {
         );
     }
     let mut news = state.conversation().news().received().iter();
-    assert!(news.all(|heard| heard.after_turns == 0));
+    assert!(news.all(|item| item.after_turns == 0));
     assert_eq!(state.gate().asks_about(state.delivery()), None);
     true
 }

@@ -320,7 +320,7 @@ fn build_discussion_request(task: DiscussionTask) -> JobRequest {
 }
 
 /// Returns the last report.
-fn told_last(play: &Play) -> &OutboundAction {
+fn last_report(play: &Play) -> &OutboundAction {
     &play.state.delivery().reports().last().expect("a report").request
 }
 
@@ -330,8 +330,8 @@ fn discussion_tasks_yield_answers_or_issues() {
     for task in DiscussionTask::ALL {
         let mut play = Play::implement(build_discussion_request(task), [answer()]);
         to_the_end(&mut play);
-        let OutboundAction::Discussed(said) = told_last(&play) else {
-            panic!("{:?}", told_last(&play))
+        let OutboundAction::Discussed(said) = last_report(&play) else {
+            panic!("{:?}", last_report(&play))
         };
         assert_eq!((said.task, said.answer.answer.as_str()), (task, "Net."));
     }
@@ -346,8 +346,8 @@ fn discussion_tasks_yield_answers_or_issues() {
         [too_many, plan(&["A", "B"])],
     );
     to_the_end(&mut play);
-    let OutboundAction::OpenIssues(opened) = told_last(&play) else {
-        panic!("{:?}", told_last(&play))
+    let OutboundAction::OpenIssues(opened) = last_report(&play) else {
+        panic!("{:?}", last_report(&play))
     };
     let titles: Vec<&str> = opened.issues.iter().map(|issue| issue.title.as_str()).collect();
     assert_eq!(titles, ["A", "B"]);
@@ -371,9 +371,9 @@ fn issues_require_requested_plan() {
     );
     to_the_end(&mut play);
     assert!(
-        matches!(told_last(&play), OutboundAction::Discussed(_)),
+        matches!(last_report(&play), OutboundAction::Discussed(_)),
         "{:?}",
-        told_last(&play)
+        last_report(&play)
     );
 }
 

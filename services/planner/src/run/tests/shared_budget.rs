@@ -9,7 +9,7 @@ use serde_json::json;
 use super::play::{
     Play, build_edit_calls, build_entry, build_job_request, build_tool_reply, build_work_replies,
 };
-use crate::run::{BudgetAllowance, RunAction, decide_action, ticket_room_refusal};
+use crate::run::{BudgetAllowance, RunAction, decide_action, ticket_budget_refusal};
 
 /// The budget has room again in the second minute of the play's clock.
 const RESETS: i64 = 120_000;
@@ -239,7 +239,7 @@ fn ticket_budget_reserves_tenth_for_review() {
             cost_micros: 0,
             tokens,
         };
-        ticket_room_refusal(&play.state, phase, most).is_none()
+        ticket_budget_refusal(&play.state, phase, most).is_none()
     };
     assert!(room(RunPhase::Work, 200) && !room(RunPhase::Work, 201));
     assert!(room(RunPhase::Review, 300) && !room(RunPhase::Review, 301));

@@ -122,21 +122,21 @@ pub(in crate::run) fn parse_handover(input: &Value) -> Result<WorkHandover, Argu
         return Err(ArgumentProblem::Demonstration);
     }
     let files = input.files.into_iter().take(LINES * 5).map(|file| FileNote {
-        path: cut_line(&file.path),
-        change: cut_line(&file.change),
+        path: truncate_line(&file.path),
+        change: truncate_line(&file.change),
     });
     let criteria = input.criteria.into_iter().take(LINES).map(|row| CriterionNote {
-        quote: cut_line(&row.quote),
-        shown_by: cut_line(&row.shown_by),
+        quote: truncate_line(&row.quote),
+        shown_by: truncate_line(&row.shown_by),
     });
     Ok(WorkHandover {
-        kind: cut_line(input.r#type.trim()),
-        scope: cut_line(input.scope.trim()),
+        kind: truncate_line(input.r#type.trim()),
+        scope: truncate_line(input.scope.trim()),
         title: title.to_owned(),
         summary: summary.to_owned(),
         root_cause: input
             .root_cause
-            .map(|cause| cut_line(cause.trim()))
+            .map(|cause| truncate_line(cause.trim()))
             .filter(|cause| !cause.is_empty()),
         files: files.collect(),
         decisions: truncate_lines(input.decisions, LINE_CHARS),
@@ -151,7 +151,7 @@ pub(in crate::run) fn parse_handover(input: &Value) -> Result<WorkHandover, Argu
 
 fn cap_answer(answer: TemplateAnswer) -> TemplateAnswer {
     TemplateAnswer {
-        heading: cut_line(answer.heading.trim()),
+        heading: truncate_line(answer.heading.trim()),
         text: truncate_text(answer.text.trim(), REPLY_CHARS),
         done: truncate_lines(answer.done, LINE_CHARS),
     }
@@ -175,7 +175,7 @@ fn is_demonstration(claim: &DemonstrationClaim) -> bool {
         && !READERS.contains(&program)
 }
 
-fn cut_line(text: &str) -> String {
+fn truncate_line(text: &str) -> String {
     truncate_text(text, LINE_CHARS)
 }
 

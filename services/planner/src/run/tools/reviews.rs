@@ -44,8 +44,8 @@ fn check_places(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOf
 /// Refuses a verdict without a quotation from the ticket, and a criterion without a verdict.
 fn check_verdicts(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, ArgumentProblem> {
     let ticket = &request.background;
-    if let Some(unsaid) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
-        return Err(ArgumentProblem::Quote(unsaid.quote.clone()));
+    if let Some(foreign) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
+        return Err(ArgumentProblem::Quote(foreign.quote.clone()));
     }
     let is_judged = |point: &String| {
         let mut quotes = review.criteria.iter().map(|judged| &judged.quote);

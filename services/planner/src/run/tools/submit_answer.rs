@@ -56,8 +56,8 @@ pub(in crate::run) fn parse_answer(input: &Value) -> Result<CitedAnswer, Argumen
             citations: truncate_citations(found.citations, SHOWN_BY),
         });
     let questions: Vec<_> = questions.collect();
-    let is_told = |found: &AnsweredQuestion| !found.question.is_empty() && !found.answer.is_empty();
-    if !questions.iter().all(is_told) {
+    let is_complete = |found: &AnsweredQuestion| !found.question.is_empty() && !found.answer.is_empty();
+    if !questions.iter().all(is_complete) {
         return Err(ArgumentProblem::Found);
     }
     Ok(CitedAnswer {

@@ -105,8 +105,13 @@ impl ConversationState {
 
     /// Returns the conversation whose pending summary has this id for changes.
     pub(super) fn summarized_dialog(&mut self, id: &CallId) -> Result<&mut PhaseDialog, &'static str> {
-        let is_it =
-            |dialog: &&mut PhaseDialog| dialog.room.pending.as_ref().is_some_and(|known| known.id == *id);
+        let is_it = |dialog: &&mut PhaseDialog| {
+            dialog
+                .context
+                .pending
+                .as_ref()
+                .is_some_and(|known| known.id == *id)
+        };
         self.dialogs
             .iter_mut()
             .find(is_it)
@@ -144,7 +149,7 @@ impl ConversationState {
         turn.calls = reply.tool_calls().cloned().map(TurnCall::new).collect();
         turn.reply = Some(reply.clone());
         if let Some(dialog) = self.dialogs.last_mut() {
-            dialog.room.taken();
+            dialog.context.taken();
         }
         Ok(())
     }
@@ -162,7 +167,7 @@ impl ConversationState {
         }
         // A limit that the provider names counts once: shortening may heal it, a second refusal fails the
         // turn.
-        let is_first = || self.dialog().is_some_and(|dialog| dialog.room.overflows == 0);
+        let is_first = || self.dialog().is_some_and(|dialog| dialog.context.overflows == 0);
         if limit.is_some() && is_first() {
             return self.overflown(Some(failure.detail));
         }
@@ -217,8 +222,8 @@ impl ConversationState {
     fn overflown(&mut self, refusal: Option<String>) -> ApplyResult {
         self.drop_turn();
         let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
-        dialog.room.overflows += 1;
-        dialog.room.refusal = refusal;
+        dialog.context.overflows += 1;
+        dialog.context.refusal = refusal;
         let replies = || dialog.turns.iter().filter_map(|turn| turn.reply.as_ref());
         if let Some(last) = replies().next_back() {
             let of_model = replies().filter(|reply| reply.model == last.model);
@@ -267,7 +272,7 @@ impl NewsState {
     /// shows them all.
     pub(super) fn reset(&mut self) {
         let mut received = std::mem::take(&mut self.received);
-        received.iter_mut().for_each(|heard| heard.after_turns = 0);
+        received.iter_mut().for_each(|item| item.after_turns = 0);
         *self = Self { received };
     }
 
@@ -279,21 +284,21 @@ impl NewsState {
     /// Returns the news that the model reads, in order. A journal from before the limit may contain more.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &ReceivedNews> {
         let mut strangers = 0;
-        self.received.iter().filter(move |heard| {
+        self.received.iter().filter(move |item| {
             // Counted in order, so that the shown comments stay the same when more arrive.
-            strangers += usize::from(!heard.may_instruct());
-            heard.may_instruct() || strangers <= MAX_STRANGER_COMMENTS
+            strangers += usize::from(!item.may_instruct());
+            item.may_instruct() || strangers <= MAX_STRANGER_COMMENTS
         })
     }
 
     /// Returns true if the run has the news of this trigger.
     pub(crate) fn is_known(&self, sequence: u64) -> bool {
-        self.received.iter().any(|heard| heard.sequence == sequence)
+        self.received.iter().any(|item| item.sequence == sequence)
     }
 
     /// Returns true if the run accepts no more comments by authors without rights.
     pub(crate) fn is_full_of_strangers(&self) -> bool {
-        let strangers = self.received.iter().filter(|heard| !heard.may_instruct());
+        let strangers = self.received.iter().filter(|item| !item.may_instruct());
         strangers.count() >= MAX_STRANGER_COMMENTS
     }
 
@@ -302,7 +307,7 @@ impl NewsState {
     pub(crate) fn has_answer_since(&self, turns: usize) -> bool {
         self.received
             .iter()
-            .any(|heard| heard.after_turns >= turns && heard.may_instruct())
+            .any(|item| item.after_turns >= turns && item.may_instruct())
     }
 
     pub(super) fn arrived(&mut self, sequence: u64, after_turns: usize, news: &TicketNews) {
@@ -315,8 +320,8 @@ impl NewsState {
 
     /// Moves the news after a removed turn to the next one.
     pub(super) fn limit_turns(&mut self, turns: usize) {
-        for heard in &mut self.received {
-            heard.after_turns = heard.after_turns.min(turns);
+        for item in &mut self.received {
+            item.after_turns = item.after_turns.min(turns);
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct PhaseDialog {
     /// Number of the conversation, because a phase may have several in sequence.
     pub(crate) round: u32,
     pub(crate) turns: Vec<DialogTurn>,
-    pub(crate) room: ShortenedContext,
+    pub(crate) context: ShortenedContext,
 }
 
 /// Model call with its tool calls.
@@ -45,7 +45,7 @@ impl PhaseDialog {
             phase,
             round,
             turns: Vec::new(),
-            room: ShortenedContext::default(),
+            context: ShortenedContext::default(),
         }
     }
 }
@@ -241,15 +241,15 @@ pub(crate) enum CallResult {
 /// Without a count the length is estimated.
 pub(in crate::run::machine) fn conversation_length(dialog: &PhaseDialog, turns: &[DialogTurn]) -> u64 {
     let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
-    let room = &dialog.room;
+    let context = &dialog.context;
     match last {
         Some((turn, reply)) if reply.usage.input_tokens > 0 => {
             // The provider counted before the calls of its last reply had results.
             let counted = reply.usage.input_tokens + reply.usage.output_tokens + results_tokens(turn);
-            counted.saturating_sub(room.freed)
+            counted.saturating_sub(context.freed)
         }
         _ => {
-            let summary = room
+            let summary = context
                 .summary
                 .as_ref()
                 .map_or(0, |summary| estimate_tokens(summary.text.len()));
@@ -260,7 +260,7 @@ pub(in crate::run::machine) fn conversation_length(dialog: &PhaseDialog, turns: 
 
 /// Returns the tokens of the results that clearing this many turns omits.
 pub(in crate::run::machine) fn clearable_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
-    let from = dialog.room.cleared.max(dialog.room.first_shown());
+    let from = dialog.context.cleared.max(dialog.context.first_shown());
     dialog
         .turns
         .get(from..turns)
@@ -272,9 +272,9 @@ pub(in crate::run::machine) fn clearable_tokens(dialog: &PhaseDialog, turns: usi
 
 /// Returns the tokens of the shown part of this many turns.
 pub(in crate::run::machine) fn first_turns_tokens(dialog: &PhaseDialog, turns: usize) -> u64 {
-    let from = dialog.room.first_shown();
+    let from = dialog.context.first_shown();
     let shown = dialog.turns.get(from..turns).unwrap_or_default();
-    let cleared = dialog.room.cleared.saturating_sub(from);
+    let cleared = dialog.context.cleared.saturating_sub(from);
     let each = shown
         .iter()
         .enumerate()

@@ -29,7 +29,7 @@ pub(crate) struct RetryWait {
     pub(crate) due: Timestamp,
     pub(crate) reason: StopReason,
     /// True if the ticket already has a notice about it.
-    pub(crate) told: bool,
+    pub(crate) is_reported: bool,
 }
 
 /// Returns the FNV-1a hash: uniform enough for jitter, and stable over releases.
@@ -106,7 +106,7 @@ impl LifecycleState {
 
     pub(super) fn report_requested(&mut self, request: &OutboundAction) {
         if let (OutboundAction::RetryScheduled(_), Some(retry)) = (request, &mut self.retry) {
-            retry.told = true;
+            retry.is_reported = true;
         }
     }
 
@@ -129,7 +129,7 @@ impl LifecycleState {
             most,
             due,
             reason: reason.clone(),
-            told: false,
+            is_reported: false,
         });
         Ok(())
     }

@@ -213,7 +213,9 @@ impl PlannerRunState {
             Fact::Hinted { phase, hint } => self.conversation.hinted(*phase, hint)?,
             Fact::ContextCleared { phase, turns, tokens } => {
                 let dialog = self.conversation.last_dialog_of(*phase)?;
-                dialog.room.clear_results(*turns, *tokens, dialog.turns.len())?;
+                dialog
+                    .context
+                    .clear_results(*turns, *tokens, dialog.turns.len())?;
             }
             Fact::SummaryRequested {
                 id,
@@ -223,17 +225,19 @@ impl PlannerRunState {
             } => {
                 let dialog = self.conversation.last_dialog_of(*phase)?;
                 let all = dialog.turns.len();
-                dialog.room.request_summary(id, (*turns, *tokens), all)?;
+                dialog.context.request_summary(id, (*turns, *tokens), all)?;
             }
             Fact::Summarized { id, reply } => {
                 // A useless summary costs its tokens as well.
                 self.budget.replied(reply);
                 let dialog = self.conversation.summarized_dialog(id)?;
-                dialog.room.finish_summary(reply, position, dialog.turns.len())?;
+                dialog
+                    .context
+                    .finish_summary(reply, position, dialog.turns.len())?;
             }
             Fact::SummaryFailed { id, .. } => {
                 let dialog = self.conversation.summarized_dialog(id)?;
-                dialog.room.fail_summary(dialog.turns.len());
+                dialog.context.fail_summary(dialog.turns.len());
             }
             Fact::ToolRequested {
                 id,

@@ -54,11 +54,11 @@ impl<'a> CheckCommand<'a> {
     }
 
     /// Returns the result with the change, if it depends on the code.
-    pub(super) fn telling_head(&self) -> Option<&'a CompletedCheck> {
-        self.telling(TreeKind::Head)
+    pub(super) fn conclusive_head(&self) -> Option<&'a CompletedCheck> {
+        self.conclusive(TreeKind::Head)
     }
 
-    pub(super) fn telling(&self, tree: TreeKind) -> Option<&'a CompletedCheck> {
+    pub(super) fn conclusive(&self, tree: TreeKind) -> Option<&'a CompletedCheck> {
         self.result(tree, 0).filter(|run| run.outcome.is_about_the_code())
     }
 
@@ -92,7 +92,7 @@ impl<'a> CheckCommand<'a> {
         if let Some(spec) = self.missing_of(first) {
             return Some(spec);
         }
-        let without = self.telling_head().map(|_| (self.without(), 0));
+        let without = self.conclusive_head().map(|_| (self.without(), 0));
         self.missing_of(without.into_iter().collect())
             .or_else(|| self.missing_of(self.repeats()))
     }
@@ -123,7 +123,7 @@ impl<'a> CheckCommand<'a> {
     /// Returns the tests that fail with the change and not before, by the first runs; the command itself if
     /// its tests are unknown.
     fn suspects(&self) -> Vec<String> {
-        let (Some(head), Some(base)) = (self.telling_head(), self.result(TreeKind::Base, 0)) else {
+        let (Some(head), Some(base)) = (self.conclusive_head(), self.result(TreeKind::Base, 0)) else {
             return Vec::new();
         };
         if head.outcome != CheckOutcome::Red {
@@ -167,7 +167,7 @@ impl<'a> CheckCommand<'a> {
 
     /// Returns the tests that fail without the change and not with it, by the first runs.
     fn repaired(&self) -> Vec<String> {
-        match (self.telling_head(), self.result(self.without(), 0)) {
+        match (self.conclusive_head(), self.result(self.without(), 0)) {
             (Some(head), Some(without)) => {
                 let mut repaired = test_names(&without.failing_beyond(head).unwrap_or_default());
                 // A skipped test does not fail either.
@@ -213,14 +213,14 @@ impl<'a> CheckCommand<'a> {
     /// their data: in its old form it fails with the change, too.
     pub(super) fn is_rewritten(&self, test: &str) -> bool {
         let failed = |run: Option<&CompletedCheck>| run.and_then(|run| run.has_failed(test)) == Some(true);
-        let old = self.old_tests().and_then(|tree| self.telling(tree));
-        failed(self.telling(TreeKind::Base)) && failed(old)
+        let old = self.old_tests().and_then(|tree| self.conclusive(tree));
+        failed(self.conclusive(TreeKind::Base)) && failed(old)
     }
 
     /// Returns the tests that failed on the base and have no result with the change, although the check
     /// passes.
     pub(super) fn hidden_failures(&self) -> LostTests {
-        match (self.telling(TreeKind::Base), self.telling_head()) {
+        match (self.conclusive(TreeKind::Base), self.conclusive_head()) {
             (Some(base), Some(head)) if head.outcome == CheckOutcome::Green => {
                 base.failures_not_run_in(head, self.removed())
             }
@@ -230,7 +230,7 @@ impl<'a> CheckCommand<'a> {
 
     /// Returns the tests that failed on the base and pass with the change, but not in their old form.
     pub(super) fn rewritten(&self) -> Vec<String> {
-        let (Some(base), Some(head)) = (self.telling(TreeKind::Base), self.telling_head()) else {
+        let (Some(base), Some(head)) = (self.conclusive(TreeKind::Base), self.conclusive_head()) else {
             return Vec::new();
         };
         let failing = base.tests.iter().flat_map(|tests| &tests.failing);
@@ -244,18 +244,20 @@ impl<'a> CheckCommand<'a> {
     /// Returns true if a repaired test is part of the repository in the same form.
     pub(super) fn is_own(&self, test: &str) -> bool {
         let has_failed = |run: &CompletedCheck| run.has_failed(test);
-        let at_base = self.telling(TreeKind::Base).and_then(has_failed) == Some(true);
+        let at_base = self.conclusive(TreeKind::Base).and_then(has_failed) == Some(true);
         let with_old = self
             .old_tests()
-            .map(|tree| self.telling(tree).and_then(has_failed) == Some(false));
+            .map(|tree| self.conclusive(tree).and_then(has_failed) == Some(false));
         at_base && with_old.unwrap_or(true)
     }
 
     /// Returns the new tests that fail when a part of the product is reverted.
     pub(super) fn shown_by_parts(&self, hunks: impl Iterator<Item = u32>) -> Vec<String> {
-        let (Some(head), Some(base), Some(change)) =
-            (self.telling_head(), self.result(TreeKind::Base, 0), self.change)
-        else {
+        let (Some(head), Some(base), Some(change)) = (
+            self.conclusive_head(),
+            self.result(TreeKind::Base, 0),
+            self.change,
+        ) else {
             return Vec::new();
         };
         let mut shown: Vec<String> = Vec::new();
@@ -264,7 +266,7 @@ impl<'a> CheckCommand<'a> {
                 head: change.tree.clone(),
                 hunk,
             };
-            let failing = self.telling(tree).map(|run| run.failing_unknown_to(base));
+            let failing = self.conclusive(tree).map(|run| run.failing_unknown_to(base));
             for test in failing.unwrap_or_default() {
                 if head.has_failed(&test.id) == Some(false) && !shown.contains(&test.id) {
                     shown.push(test.id.clone());
@@ -276,7 +278,7 @@ impl<'a> CheckCommand<'a> {
 
     /// Returns the tests that fail with and without the change.
     fn still_failing(&self, flaky: &[String]) -> Vec<String> {
-        let failing = |tree| self.telling(tree).and_then(|run| run.tests.as_ref());
+        let failing = |tree| self.conclusive(tree).and_then(|run| run.tests.as_ref());
         let (Some(head), Some(base)) = (failing(TreeKind::Head), failing(TreeKind::Base)) else {
             return Vec::new();
         };

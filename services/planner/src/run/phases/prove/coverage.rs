@@ -21,18 +21,18 @@ pub(super) enum HunkCoverage {
 /// Checks each part of the product. The result is empty if a check fails or is slow, or if there are many
 /// parts.
 pub(super) fn measure_coverage(change: &ChangeReport, commands: &[CheckCommand<'_>]) -> HunkCoverage {
-    let telling: Vec<&CheckCommand<'_>> = commands
+    let conclusive: Vec<&CheckCommand<'_>> = commands
         .iter()
-        .filter(|command| command.telling_head().is_some())
+        .filter(|command| command.conclusive_head().is_some())
         .collect();
     let product = product_hunks(change);
-    let is_worth_it = !change.truncated && product.len() <= MOST_HUNKS && !telling.is_empty();
-    if !is_worth_it || !telling.iter().all(|command| is_quick(command)) {
+    let is_worth_it = !change.truncated && product.len() <= MOST_HUNKS && !conclusive.is_empty();
+    if !is_worth_it || !conclusive.iter().all(|command| is_quick(command)) {
         return HunkCoverage::Known(Vec::new());
     }
     let mut unnoticed = Vec::new();
     for (number, hunk) in product {
-        match is_noticed(change, number, &telling) {
+        match is_noticed(change, number, &conclusive) {
             Err(missing) => return HunkCoverage::Missing(missing),
             Ok(true) => {}
             Ok(false) => unnoticed.push(hunk.clone()),
@@ -42,7 +42,7 @@ pub(super) fn measure_coverage(change: &ChangeReport, commands: &[CheckCommand<'
 }
 
 fn is_quick(command: &CheckCommand<'_>) -> bool {
-    let head = command.telling_head();
+    let head = command.conclusive_head();
     head.is_some_and(|run| run.outcome == CheckOutcome::Green && run.duration_ms < TAKEN_BACK_MS)
 }
 

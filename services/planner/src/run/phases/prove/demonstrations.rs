@@ -27,9 +27,9 @@ pub(super) fn demonstration_results(checks: &RunChecks, handover: &WorkHandover)
 fn demonstration_result(checks: &RunChecks, said: &DemonstrationClaim) -> Option<DemonstrationResult> {
     let head = checks.result(&demonstration_spec(said, TreeKind::Head))?;
     let base = checks.result(&demonstration_spec(said, TreeKind::Base))?;
-    let is_there = is_telling(head) && head.output_tail.contains(&said.prints);
+    let is_there = is_conclusive(head) && head.output_tail.contains(&said.prints);
     // Truncated output may have contained the text, and an interrupted command may have printed it later.
-    let is_new = is_telling(base) && !base.truncated && !base.output_tail.contains(&said.prints);
+    let is_new = is_conclusive(base) && !base.truncated && !base.output_tail.contains(&said.prints);
     Some(DemonstrationResult {
         command: said.command.clone(),
         prints: said.prints.clone(),
@@ -52,21 +52,21 @@ fn demonstration_spec(said: &DemonstrationClaim, tree: TreeKind) -> CheckSpec {
 
 /// Returns true for a complete run. It need not run tests, and a command that the base lacks is evidence as
 /// well.
-const fn is_telling(run: &CompletedCheck) -> bool {
+const fn is_conclusive(run: &CompletedCheck) -> bool {
     !run.outcome.is_cut_short()
 }
 
 fn line_with(output: &str, text: &str) -> Option<String> {
     let mut lines = output.lines();
     let first = text.lines().next()?;
-    lines.find(|line| line.contains(first)).map(cut_line)
+    lines.find(|line| line.contains(first)).map(truncate_line)
 }
 
 fn last_line(output: &str) -> String {
     let mut lines = output.lines().rev().map(str::trim);
-    cut_line(lines.find(|line| !line.is_empty()).unwrap_or_default())
+    truncate_line(lines.find(|line| !line.is_empty()).unwrap_or_default())
 }
 
-fn cut_line(line: &str) -> String {
+fn truncate_line(line: &str) -> String {
     line.trim().chars().take(SEEN).collect()
 }

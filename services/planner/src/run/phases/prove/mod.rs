@@ -215,8 +215,8 @@ fn weakened_return(state: &PlannerRunState, findings: &[ChangeFinding]) -> Optio
     let weakened = ReturnReason::Weakened {
         findings: findings.to_vec(),
     };
-    let is_told = findings.iter().any(is_serious) && can_work(state);
-    (is_told && count_returns(state, &weakened) == 0).then_some(weakened)
+    let is_returned = findings.iter().any(is_serious) && can_work(state);
+    (is_returned && count_returns(state, &weakened) == 0).then_some(weakened)
 }
 
 fn question_return(state: &PlannerRunState, doubts: Vec<ChangeDoubt>) -> Option<ReturnReason> {
@@ -292,8 +292,8 @@ fn evidence_level(
         .iter()
         .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());
     let is_seen = demonstrations.iter().any(|seen| seen.is_shown);
-    let is_telling = rows.iter().any(|row| row.head.is_about_the_code());
-    match (is_shown && !is_worse, is_seen && !is_worse, is_telling) {
+    let is_conclusive = rows.iter().any(|row| row.head.is_about_the_code());
+    match (is_shown && !is_worse, is_seen && !is_worse, is_conclusive) {
         (true, ..) => EvidenceLevel::E3,
         (false, true, _) => EvidenceLevel::E2,
         (false, false, true) => EvidenceLevel::E1,

@@ -23,7 +23,7 @@ pub(super) fn missing_old_run(command: &CheckCommand<'_>) -> Option<CheckSpec> {
 }
 
 fn is_comparable(command: &CheckCommand<'_>) -> bool {
-    command.telling_head().is_some() && command.telling(TreeKind::Base).is_some()
+    command.conclusive_head().is_some() && command.conclusive(TreeKind::Base).is_some()
 }
 
 /// Returns all findings of one command. `ticket`: text of the ticket.
@@ -59,7 +59,7 @@ fn find_hidden_failures(command: &CheckCommand<'_>, ticket: &str) -> Option<Chan
 /// Returns the findings about tests that failed before and pass only because the change also modifies them
 /// or their data.
 fn find_rewritten_tests(command: &CheckCommand<'_>, ticket: &str) -> Vec<ChangeFinding> {
-    let without = command.telling(command.without());
+    let without = command.conclusive(command.without());
     let fails_without = |name: &String| without.and_then(|run| run.has_failed(name)) == Some(true);
     let (noticed, blind): (Vec<_>, Vec<_>) = command.rewritten().into_iter().partition(fails_without);
     let groups = [(lost_tests_from(noticed), true), (lost_tests_from(blind), false)];
@@ -86,7 +86,7 @@ fn failing_old_tests(command: &CheckCommand<'_>) -> LostTests {
 }
 
 fn failing_old_tests_at(command: &CheckCommand<'_>, again: u32) -> LostTests {
-    let base = command.telling(TreeKind::Base);
+    let base = command.conclusive(TreeKind::Base);
     let old = command.old_tests().and_then(|tree| command.result(tree, again));
     match (base, old) {
         (Some(base), Some(old)) if old.tree.is_some() || old.tests.is_some() => {
@@ -112,7 +112,7 @@ fn find_silenced_tests(
     // In their old form the tests pass with the change, so nothing is hidden: a flag is enough.
     let was_tried = command
         .old_tests()
-        .is_some_and(|tree| command.telling(tree).is_some());
+        .is_some_and(|tree| command.conclusive(tree).is_some());
     let is_hidden = !was_tried
         || lost.names.iter().any(|name| not_passing.names.contains(name))
         || (lost.names.is_empty() && !not_passing.is_empty());
@@ -145,8 +145,8 @@ fn find_changed_tests(
     ticket: &str,
 ) -> Vec<ChangeFinding> {
     let lost = command.lost();
-    let without = command.telling(command.without());
-    let old = command.old_tests().and_then(|tree| command.telling(tree));
+    let without = command.conclusive(command.without());
+    let old = command.old_tests().and_then(|tree| command.conclusive(tree));
     if not_passing.is_empty() {
         return Vec::new();
     }
