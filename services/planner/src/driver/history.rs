@@ -2,7 +2,7 @@
 //! nothing waits for it, and its failure is only logged.
 
 use domain::{
-    EffortEstimate, EffortHistory, Fact, Job, PastRun, RepositoryName, StopReason, cause::format_error_chain,
+    EffortEstimate, EffortHistory, Fact, PastRun, RepositoryName, StopReason, cause::format_error_chain,
 };
 use queue::{Error, KeyValueBucket};
 
@@ -47,7 +47,7 @@ impl RunDriver {
                 reason: StopReason::Completed
             }
         );
-        let Some(request) = state.request().filter(|request| request.job == Job::Implement) else {
+        let Some(request) = state.request().filter(|_| state.implements_ticket()) else {
             return;
         };
         if !is_done || state.source().work().pull_request.is_none() {

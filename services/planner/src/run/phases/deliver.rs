@@ -1,7 +1,7 @@
 //! Pushes the branch and opens the pull request.
 
 use domain::{
-    BranchPush, ChangeNaming, ChangeProof, FinishRule, Job, JobRequest, OutboundAction, OutboundOutcome,
+    BranchPush, ChangeNaming, ChangeProof, FinishRule, JobRequest, OutboundAction, OutboundOutcome,
     OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
 };
 
@@ -67,7 +67,7 @@ fn is_same_push(push: &BranchPush, wanted: &BranchPush) -> bool {
 /// Returns true if the change needs no pull request. An incomplete change needs one, and an existing one is
 /// continued.
 fn ends_ticket(state: &PlannerRunState, request: &JobRequest) -> bool {
-    request.job == Job::Implement
+    state.implements_ticket()
         && request.rules.agent.finish == FinishRule::Done
         && request.repository.local_folder().is_none()
         && state.outputs().cut_short().is_none()

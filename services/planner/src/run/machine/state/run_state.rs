@@ -56,6 +56,11 @@ impl PlannerRunState {
         }
     }
 
+    /// Returns true if the run implements a ticket: it opens the pull request that later jobs continue.
+    pub(crate) fn implements_ticket(&self) -> bool {
+        self.job() == Job::Implement
+    }
+
     /// Returns the request of the run; `None` for a notice.
     pub(crate) fn request(&self) -> Option<&JobRequest> {
         match &self.input {
