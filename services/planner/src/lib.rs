@@ -43,6 +43,7 @@ pub use config::{
 };
 pub use executors::inspect_pools;
 pub use model::{TrialResult, try_configured_model};
+use startup::PlannerParts;
 use ticket::TicketWorker;
 
 // Longest time that a shutdown waits for active tickets.
@@ -80,10 +81,15 @@ async fn work_until_shutdown(
     health: &ServiceHealth,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let Some(desk) = startup::build_worker(config, shutdown).await? else {
+    let Some(parts) = startup::build_worker(config, shutdown).await? else {
         return Ok(());
     };
-    let (desk, queue, leases) = (Arc::new(desk.0), desk.1, desk.2);
+    let PlannerParts {
+        worker,
+        queue,
+        leases,
+    } = parts;
+    let worker = Arc::new(worker);
     health.set_ready(true);
     tracing::info!(slots = config.planner.slots, "planner is ready");
     let watched = availability::watch_readiness(queue.clone(), leases, health.clone(), shutdown.clone());
@@ -99,14 +105,14 @@ async fn work_until_shutdown(
                 shift.cancel();
             }
         };
-        let take = |tokens| take_tickets(config, &desk, tokens, &shift);
+        let take = |tokens| take_tickets(config, &worker, tokens, &shift);
         let taking = keep_taking(&queue, &shift, take);
         let ((), worked) = tokio::join!(stop, Box::pin(taking));
         worked?;
     }
     health.set_ready(false);
     // After the last ticket, whose calls may still have spans at executors.
-    desk.finish_spans().await;
+    worker.finish_spans().await;
     Ok(())
 }
 
@@ -131,7 +137,7 @@ async fn keep_taking<F: Future<Output = ()>>(
 /// Works on tickets until the end of the shift, then returns the active ones.
 async fn take_tickets(
     config: &Config,
-    desk: &Arc<TicketWorker>,
+    worker: &Arc<TicketWorker>,
     mut tokens: TokenSource<Trigger>,
     shift: &CancellationToken,
 ) {
@@ -145,9 +151,9 @@ async fn take_tickets(
         };
         let Ok(slot) = slot else { break };
         let Some(token) = tokens.next().await else { break };
-        let (desk, shift) = (desk.clone(), shift.clone());
+        let (worker, shift) = (worker.clone(), shift.clone());
         tickets.spawn(async move {
-            desk.handle(token, shift).await;
+            worker.handle(token, shift).await;
             drop(slot);
         });
     }

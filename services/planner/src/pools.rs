@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::ExecutorFleet;
-use crate::telemetry::{self, PoolSlots, last_slots};
+use crate::telemetry::{self, PoolFigures, PoolSlots, last_slots};
 
 // Pause between two rounds: no record is written more often, however much changes.
 const SHORTEST: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ impl PoolKeeper {
 
     /// Returns the figures for autoscalers and alerts, from the same records of all planners that users
     /// see.
-    async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
+    async fn measured(&self) -> Result<Vec<PoolFigures>, queue::Error> {
         let now = bootstrap::read_wall_clock();
         let records: Vec<PoolRecord> = self
             .table
@@ -89,7 +89,11 @@ impl PoolKeeper {
                 total: pool.total(),
                 held: pool.held(),
             };
-            measured.push((name.clone(), slots, waiting.unwrap_or_default() as u64));
+            measured.push(PoolFigures {
+                pool: name.clone(),
+                slots,
+                waiting: waiting.unwrap_or_default() as u64,
+            });
         }
         Ok(measured)
     }
@@ -148,8 +152,9 @@ pub(crate) fn scale_router() -> Router {
     Router::new().route("/scale", get(async || Json(scale_response(last_slots()))))
 }
 
-fn scale_response(seen: Vec<(String, PoolSlots, u64)>) -> ScaleResponse {
-    let pools = seen.into_iter().map(|(pool, slots, waiting)| {
+fn scale_response(figures: Vec<PoolFigures>) -> ScaleResponse {
+    let pools = figures.into_iter().map(|figures| {
+        let PoolFigures { pool, slots, waiting } = figures;
         let held = u64::from(slots.held);
         let demand = held + waiting;
         (
@@ -194,7 +199,12 @@ mod tests {
             total: 4,
             held: 3,
         };
-        let response = serde_json::to_value(scale_response(vec![("default".to_owned(), slots, 2)])).unwrap();
+        let figures = PoolFigures {
+            pool: "default".to_owned(),
+            slots,
+            waiting: 2,
+        };
+        let response = serde_json::to_value(scale_response(vec![figures])).unwrap();
         let wanted = serde_json::json!({"pools": {"default": {"held": 3, "waiting": 2, "demand": 5}}});
         assert_eq!(response, wanted);
     }

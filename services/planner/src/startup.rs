@@ -37,6 +37,13 @@ impl ServiceConfig for Config {
     }
 }
 
+/// Worker on tickets, with the connections that the service needs besides.
+pub(crate) struct PlannerParts {
+    pub(crate) worker: TicketWorker,
+    pub(crate) queue: Queue,
+    pub(crate) leases: TicketLeases,
+}
+
 /// Builds the ticket worker with its connections; `None` on shutdown.
 ///
 /// # Errors
@@ -44,7 +51,7 @@ impl ServiceConfig for Config {
 pub(crate) async fn build_worker(
     config: &Config,
     shutdown: &CancellationToken,
-) -> anyhow::Result<Option<(TicketWorker, Queue, TicketLeases)>> {
+) -> anyhow::Result<Option<PlannerParts>> {
     let signer = GrantSigner::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
     let dial = ExecutorConnector::new(config.tls.as_ref())?;
     let models = ModelClients::new(&config.model)?;
@@ -95,6 +102,9 @@ pub(crate) async fn build_worker(
         models,
         executors,
     };
-    let desk = TicketWorker::new(queue.clone(), leases.clone(), driver);
-    Ok(Some((desk, queue, leases)))
+    Ok(Some(PlannerParts {
+        worker: TicketWorker::new(queue.clone(), leases.clone(), driver),
+        queue,
+        leases,
+    }))
 }

@@ -310,11 +310,20 @@ pub(crate) struct PoolSlots {
     pub(crate) held: u32,
 }
 
+/// Figures of one pool for autoscalers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PoolFigures {
+    pub(crate) pool: String,
+    pub(crate) slots: PoolSlots,
+    /// Runs that wait for a slot.
+    pub(crate) waiting: u64,
+}
+
 // A gauge is read by callback at export time, so the last values are kept here.
-static SLOTS: OnceLock<Mutex<Vec<(String, PoolSlots, u64)>>> = OnceLock::new();
+static SLOTS: OnceLock<Mutex<Vec<PoolFigures>>> = OnceLock::new();
 
 /// Records the figures of each pool for autoscalers: its slots, and the runs that wait for one.
-pub(crate) fn record_slots(seen: Vec<(String, PoolSlots, u64)>) {
+pub(crate) fn record_slots(seen: Vec<PoolFigures>) {
     let known = SLOTS.get_or_init(|| {
         observe_slots();
         Mutex::default()
@@ -323,7 +332,7 @@ pub(crate) fn record_slots(seen: Vec<(String, PoolSlots, u64)>) {
 }
 
 /// Returns the last recorded figures; empty before the first.
-pub(crate) fn last_slots() -> Vec<(String, PoolSlots, u64)> {
+pub(crate) fn last_slots() -> Vec<PoolFigures> {
     let known = SLOTS.get();
     known.map(|known| known.lock().clone()).unwrap_or_default()
 }
@@ -337,7 +346,7 @@ fn observe_slots() {
     meter
         .u64_observable_gauge(EXECUTOR_SLOTS)
         .with_callback(move |gauge| {
-            for (pool, slots, _) in last_slots() {
+            for PoolFigures { pool, slots, .. } in last_slots() {
                 let used = slots.total.saturating_sub(slots.free);
                 gauge.observe(slots.free.into(), &labels(&pool, "free"));
                 gauge.observe(used.into(), &labels(&pool, "used"));
@@ -347,7 +356,7 @@ fn observe_slots() {
     meter
         .u64_observable_gauge(RUNS_WAITING)
         .with_callback(|gauge| {
-            for (pool, _, waiting) in last_slots() {
+            for PoolFigures { pool, waiting, .. } in last_slots() {
                 gauge.observe(waiting, &[KeyValue::new("journeyman.pool", pool)]);
             }
         })

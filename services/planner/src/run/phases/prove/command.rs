@@ -20,6 +20,16 @@ pub(super) struct CheckCommand<'a> {
     pub(super) reports: &'a [String],
 }
 
+/// Tests of a command, by the agreement of its runs.
+struct SettledTests {
+    /// Tests that fail with the change and not before, in all runs.
+    broken: Vec<String>,
+    /// Tests that fail without the change and not with it, in all runs.
+    mended: Vec<String>,
+    /// Tests whose runs differ.
+    flaky: Vec<String>,
+}
+
 impl<'a> CheckCommand<'a> {
     pub(super) fn spec(&self, tree: TreeKind, again: u32) -> CheckSpec {
         CheckSpec {
@@ -194,7 +204,7 @@ impl<'a> CheckCommand<'a> {
     }
 
     /// Returns broken and repaired tests on which all runs agree, and flaky tests.
-    fn settled(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
+    fn settled(&self) -> SettledTests {
         let at_head = |test: &str| [1, 2].map(|again| self.fails(test, TreeKind::Head, again));
         let (broken, shaky): (Vec<_>, Vec<_>) = self.suspects().into_iter().partition(|test| {
             !at_head(test).contains(&Some(false)) && self.fails(test, TreeKind::Base, 1) != Some(true)
@@ -206,7 +216,11 @@ impl<'a> CheckCommand<'a> {
             .into_iter()
             .filter(|test| !self.is_rewritten(test))
             .collect();
-        (broken, mended, [shaky, also_shaky].concat())
+        SettledTests {
+            broken,
+            mended,
+            flaky: [shaky, also_shaky].concat(),
+        }
     }
 
     /// Returns true if a test that failed on the base passes only because the change also modifies tests or
@@ -292,7 +306,11 @@ impl<'a> CheckCommand<'a> {
     /// the product is reverted.
     pub(super) fn row(&self, parts: Vec<String>) -> Option<CheckRow> {
         let head = self.result(TreeKind::Head, 0)?;
-        let (broken, mut mended, flaky) = self.settled();
+        let SettledTests {
+            broken,
+            mut mended,
+            flaky,
+        } = self.settled();
         let still_failing = self.still_failing(&flaky);
         let is_new = |test: &String| !mended.contains(test) && !flaky.contains(test);
         let parts: Vec<String> = parts.into_iter().filter(is_new).collect();
@@ -320,7 +338,7 @@ impl<'a> CheckCommand<'a> {
     /// Returns the failure for the model.
     pub(super) fn red(&self) -> Option<RedCheck> {
         let head = self.result(TreeKind::Head, 0)?;
-        let (tests, ..) = self.settled();
+        let tests = self.settled().broken;
         // Tests that are silenced while the check passes are a finding instead.
         let lost = if head.outcome == CheckOutcome::Green {
             LostTests::default()
