@@ -150,8 +150,12 @@ impl SnapshotStore {
 /// Returns the bytes for a run's next snapshot next to the stored ones, and the reason for the model if it
 /// is larger.
 fn compute_quota(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
-    let of_run = (settings.run_mib * MIB).saturating_sub(kept);
-    let of_ticket = (settings.ticket_mib * MIB).saturating_sub(kept + kept_elsewhere);
+    // A setting may be any number, and one that means "no limit" must not wrap to a small one.
+    let of_run = settings.run_mib.saturating_mul(MIB).saturating_sub(kept);
+    let of_ticket = settings
+        .ticket_mib
+        .saturating_mul(MIB)
+        .saturating_sub(kept + kept_elsewhere);
     let limit = if of_run <= of_ticket {
         format!(
             "snapshots of one run take at most {} MiB, and {} MiB are left",
@@ -240,6 +244,15 @@ mod tests {
                 .contains("its other runs keep 9 MiB, and 3 MiB are left")
         );
         assert_eq!(quota(20, 90).0, 0, "never below nothing");
+    }
+
+    #[test]
+    fn huge_snapshot_settings_mean_no_limit() {
+        let settings = SnapshotSettings {
+            run_mib: u64::MAX,
+            ticket_mib: u64::MAX,
+        };
+        assert_eq!(compute_quota(settings, MIB, MIB).0, u64::MAX - 2 * MIB);
     }
 
     #[test]
