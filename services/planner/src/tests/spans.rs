@@ -1,7 +1,7 @@
 //! Spans from executors, and the part that reaches a collector.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -16,6 +16,7 @@ use opentelemetry_proto::tonic::{
     common::v1::{KeyValue, any_value::Value},
     trace::v1::ResourceSpans,
 };
+use parking_lot::Mutex;
 use proto::executor as wire;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
@@ -39,7 +40,7 @@ impl TraceService for SpanCollector {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.0.lock().unwrap().extend(request.into_inner().resource_spans);
+        self.0.lock().extend(request.into_inner().resource_spans);
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
@@ -58,7 +59,7 @@ impl SpanCollector {
     /// Returns each span's service, instance, trace, id and name.
     fn spans(&self) -> Vec<(String, String, TraceId, SpanId, String)> {
         let mut found = Vec::new();
-        for from in self.0.lock().unwrap().iter() {
+        for from in self.0.lock().iter() {
             let resource = &from.resource.as_ref().unwrap().attributes;
             let (service, instance) = (
                 read_text_attribute(resource, "service.name"),
@@ -74,7 +75,7 @@ impl SpanCollector {
     }
 
     fn everything(&self) -> String {
-        format!("{:?}", self.0.lock().unwrap())
+        format!("{:?}", self.0.lock())
     }
 }
 
