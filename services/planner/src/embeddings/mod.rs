@@ -2,16 +2,16 @@
 //! delay or fail a run: the order of the search applies instead.
 
 mod ranking;
-mod wire;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use domain::{CodeSeed, RepositoryRules, cause::format_error_chain};
-use futures::future::try_join_all;
+use futures::{StreamExt as _, future::try_join_all};
 use lru::LruCache;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
+use serde::{Deserialize, Serialize};
 
 use crate::config::EmbeddingSettings;
 use crate::executors::{CodeSeeds, SeedCandidate};
@@ -22,6 +22,8 @@ const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 // Characters of the ticket's text in a request: servers refuse texts that are too long for their model.
 const QUERY_CHARS: usize = 8_000;
 const AT_ONCE: usize = 4;
+// Maximum size of a response in bytes: 2,048 vectors of 3,072 numbers with 10 digits.
+const RESPONSE_BYTES: usize = 64 << 20;
 
 type EmbeddingVector = Arc<[f32]>;
 
@@ -144,7 +146,7 @@ impl EmbeddingClient {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
-        let body = wire::EmbeddingRequest {
+        let body = EmbeddingRequest {
             model: &self.settings.name,
             input: texts,
             encoding_format: "float",
@@ -154,10 +156,89 @@ impl EmbeddingClient {
         if !response.status().is_success() {
             return Err(EmbeddingError::Status(response.status().as_u16()));
         }
-        wire::read_response(response, texts.len()).await
+        read_response(response, texts.len()).await
     }
 }
 
 fn chunk_key(candidate: &SeedCandidate) -> ChunkKey {
     (candidate.blob.clone(), candidate.seed.lines)
+}
+
+// Wire format of `/v1/embeddings`, as `OpenAI` describes it and compatible servers implement it.
+
+#[derive(Serialize)]
+struct EmbeddingRequest<'a> {
+    model: &'a str,
+    input: &'a [String],
+    encoding_format: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimensions: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingResponse {
+    data: Vec<EmbeddingEntry>,
+}
+
+#[derive(Deserialize)]
+struct EmbeddingEntry {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+/// Reads a response. The vectors have the order of the texts.
+async fn read_response(
+    response: reqwest::Response,
+    texts: usize,
+) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk?);
+        if body.len() > RESPONSE_BYTES {
+            return Err(EmbeddingError::Unreadable("it is too large"));
+        }
+    }
+    let answer = serde_json::from_slice(&body).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+    order_vectors(answer, texts)
+}
+
+fn order_vectors(answer: EmbeddingResponse, texts: usize) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
+    let mut data = answer.data;
+    data.sort_by_key(|one| one.index);
+    let is_whole = data.len() == texts && data.iter().enumerate().all(|(at, one)| one.index == at);
+    if !is_whole {
+        return Err(EmbeddingError::Unreadable("not one vector for each text"));
+    }
+    let is_number = |vector: &[f32]| !vector.is_empty() && vector.iter().all(|number| number.is_finite());
+    if !data.iter().all(|one| is_number(&one.embedding)) {
+        return Err(EmbeddingError::Unreadable("a vector without numbers"));
+    }
+    Ok(data.into_iter().map(|one| one.embedding.into()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some builds of the parser refuse a number beyond the range of `f32`; `ordered` refuses it in the
+    /// others.
+    fn count_vectors(json: &str, texts: usize) -> Result<usize, EmbeddingError> {
+        let answer = serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+        order_vectors(answer, texts).map(|all| all.len())
+    }
+
+    #[test]
+    fn response_needs_one_vector_per_text() {
+        let good = r#"{"data": [{"index": 1, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}"#;
+        assert_eq!(count_vectors(good, 2).unwrap(), 2);
+        for (json, texts) in [
+            (good, 3),
+            (r#"{"data": [{"index": 1, "embedding": [1.0]}]}"#, 1),
+            (r#"{"data": [{"index": 0, "embedding": []}]}"#, 1),
+            (r#"{"data": [{"index": 0, "embedding": [1e40]}]}"#, 1),
+        ] {
+            assert!(count_vectors(json, texts).is_err(), "{json}");
+        }
+    }
 }
