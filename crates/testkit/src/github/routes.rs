@@ -12,8 +12,8 @@ use axum::routing::{any, delete, get, patch, post};
 use super::auth::{not_found, refuse_request};
 use super::hub::GitHubState;
 use super::{
-    actions, branches, check_runs, comments, compare, git_http, graphql, issues_rest, logs, pulls, quota,
-    reactions, registration, rest, review_requests, sub_issues,
+    actions, branches, check_runs, comments, git_http, graphql, issues_rest, pulls, quota, reactions,
+    registration, rest, review_requests, sub_issues,
 };
 
 pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
@@ -21,7 +21,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         .merge(pull_requests())
         .merge(build_issue_routes())
         .route("/installation", get(rest::get_installation))
-        .route("/actions/jobs/{job}/logs", get(logs::redirect_to_log))
+        .route("/actions/jobs/{job}/logs", get(actions::redirect_to_log))
         .route("/actions/runs", get(actions::list_workflow_runs))
         .route("/actions/runs/{number}", get(actions::get_workflow_run))
         .route(
@@ -29,7 +29,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
             post(actions::rerun_failed_jobs),
         )
         .route("/commits/{sha}/check-runs", get(check_runs::list_check_runs))
-        .route("/compare/{range}", get(compare::compare_commits))
+        .route("/compare/{range}", get(branches::compare_commits))
         .route("/check-runs", post(check_runs::create_check_run))
         .route("/check-runs/{number}", patch(check_runs::update_check_run))
         .route("/commits/{sha}/status", get(rest::combined_status))
@@ -51,7 +51,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
             post(rest::redeliver_webhook),
         )
         .route("/graphql", post(graphql::answer_graphql))
-        .route("/stored-logs/{job}", get(logs::serve_job_log))
+        .route("/stored-logs/{job}", get(actions::serve_job_log))
         .route(
             "/git/{owner}/{name}/{*rest}",
             get(git_http::serve_git_request).post(git_http::serve_git_request),

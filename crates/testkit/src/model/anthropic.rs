@@ -249,7 +249,7 @@ fn check_output(rest: &Map<String, Value>) -> Result<(), String> {
     if format["type"] != "json_schema" {
         return Err("output_config.format.type: Input should be 'json_schema'".to_owned());
     }
-    super::schema::check_schema(&format["schema"], false)
+    super::dialect::check_schema(&format["schema"], false)
         .map_err(|problem| format!("output_config.format.schema: {problem}"))
 }
 

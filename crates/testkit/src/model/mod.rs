@@ -6,7 +6,6 @@ mod cache;
 mod dialect;
 mod openai;
 mod reply;
-mod schema;
 mod script;
 pub mod surrounding_replies;
 

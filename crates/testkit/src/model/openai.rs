@@ -93,7 +93,7 @@ fn check_output(format: &Value) -> Result<(), String> {
         return Err("Invalid value for 'response_format'".to_owned());
     }
     let is_strict = wanted["strict"] == true;
-    super::schema::check_schema(&wanted["schema"], is_strict)
+    super::dialect::check_schema(&wanted["schema"], is_strict)
         .map_err(|problem| format!("Invalid schema for response_format: {problem}"))
 }
 

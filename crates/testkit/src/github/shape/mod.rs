@@ -8,7 +8,6 @@ mod issue_comments;
 mod people;
 mod pulls;
 mod repositories;
-mod rules;
 
 use serde_json::Value;
 
