@@ -31,6 +31,8 @@ where
     I: rt::Read + rt::Write + Unpin + Send + 'static,
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
 {
+    // Not the server of `bootstrap::http`: nothing is accepted here. The connection is one that became a session, whose
+    // limits are those of its run, and the listener does not count it any more.
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
