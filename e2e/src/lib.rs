@@ -1,7 +1,6 @@
 //! Whole system on one machine with stand-ins for external services, for the stories, the demo and the bench.
 
 mod balancer;
-mod console;
 pub mod findings;
 mod internal_tls;
 pub mod longest_path;
@@ -10,7 +9,6 @@ mod ports;
 mod previous_release;
 mod private_servers;
 mod processes;
-mod signed_webhooks;
 pub mod stand_in_process;
 mod vendor_addresses;
 mod vendors;
@@ -19,12 +17,12 @@ mod world;
 /// Program that replaces the user's browser in the setup and clicks the buttons of its pages.
 pub const BROWSER: &str = include_str!("browser.py");
 
-pub use console::{ConsoleProcess, first_line};
 pub use notes::NoteTicket;
 pub use ports::free_port;
 pub use previous_release::PreviousRelease;
-pub use processes::{ReplicaProcesses, find_binary};
-pub use signed_webhooks::{SignedWebhookSender, sign_webhook};
-pub use vendor_addresses::{ProviderDialect, VendorAddresses, WEBHOOK_SECRET};
+pub use processes::{ConsoleProcess, ReplicaProcesses, find_binary, first_line};
+pub use vendor_addresses::{
+    ProviderDialect, SignedWebhookSender, VendorAddresses, WEBHOOK_SECRET, sign_webhook,
+};
 pub use vendors::{StandInVendors, note_marker};
 pub use world::{Options, ServiceMode, TestWorld, run_ci_tests};

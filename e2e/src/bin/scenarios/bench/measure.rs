@@ -57,31 +57,23 @@ impl DurationSamples {
 
     /// Prints the median and, from 200 samples on, the 99th percentile.
     pub(crate) fn print(&self, name: &str) {
-        print_figure(
-            &format!("{name}_p50"),
-            convert_to_milliseconds(self.median()),
-            "ms",
-        );
+        self.print_quantile(name, 50);
         if self.0.len() >= 200 {
-            print_figure(
-                &format!("{name}_p99"),
-                convert_to_milliseconds(self.quantile(99)),
-                "ms",
-            );
+            self.print_quantile(name, 99);
         }
     }
 
     /// Prints the median and the 99th percentile. With fewer than 200 samples the latter is close to the
     /// maximum.
     pub(crate) fn print_both(&self, name: &str) {
+        self.print_quantile(name, 50);
+        self.print_quantile(name, 99);
+    }
+
+    fn print_quantile(&self, name: &str, percent: usize) {
         print_figure(
-            &format!("{name}_p50"),
-            convert_to_milliseconds(self.median()),
-            "ms",
-        );
-        print_figure(
-            &format!("{name}_p99"),
-            convert_to_milliseconds(self.quantile(99)),
+            &format!("{name}_p{percent}"),
+            convert_to_milliseconds(self.quantile(percent)),
             "ms",
         );
     }

@@ -2,7 +2,6 @@
 //! live timeline.
 
 mod arguments;
-mod console;
 mod play;
 
 use std::process::ExitCode;

@@ -15,13 +15,13 @@ use journeyman::{
     local::{BackingServers, PreparedServices, StartPlan},
     timeline,
 };
+use secrecy::{ExposeSecret, SecretString};
 use servers::ScratchFolder;
 use testkit::fixture;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
-use crate::demo::{
-    arguments::{Arguments, DemoModel},
-    console::DemoConsole,
-};
+use crate::demo::arguments::{Arguments, DemoModel};
 use crate::output::print_line;
 
 const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
@@ -330,4 +330,36 @@ impl DemoPlay {
 fn basic_auth() -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
     STANDARD.encode(format!("x-access-token:{}", testkit::github::READER_TOKEN))
+}
+
+/// Console on a free loopback port.
+struct DemoConsole {
+    shutdown: CancellationToken,
+    served: JoinHandle<anyhow::Result<()>>,
+}
+
+impl DemoConsole {
+    /// Starts the console and prints its URL. It prints the token only if the demo stays open; the token is
+    /// valid while the demo runs.
+    async fn start(api: &str, token: Option<&SecretString>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        match token {
+            Some(token) => print_line(&format!(
+                "console at {url}, log in with {}",
+                token.expose_secret()
+            )),
+            None => print_line(&format!("console at {url} (DEMO_ARGS=--stay keeps it running)")),
+        }
+        let config = pages::Config::of_api(api);
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(Box::pin(pages::serve_console(config, listener, shutdown.clone())));
+        Ok(Self { shutdown, served })
+    }
+
+    /// Stops the console and waits for its end.
+    async fn stop(self) {
+        self.shutdown.cancel();
+        let _ = self.served.await;
+    }
 }
