@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use testkit::{
     FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NamedFront, ScriptStep, ScriptedModel, fixture,
+    github::RunConclusion,
     tls::{ServedFront, TestAuthority, TlsFront},
 };
 
@@ -168,6 +169,20 @@ impl StandInVendors {
         self.model.set_script(&marker, fixture::note_script(&key));
         self.ask_for_work(&key)?;
         Ok(key)
+    }
+
+    /// Reports the result of the repository's tests at a commit, as CI does.
+    ///
+    /// # Errors
+    /// When the repository does not exist.
+    pub fn report_tests(&self, sha: &str, passed: bool, output: &str) -> anyhow::Result<()> {
+        let conclusion = if passed {
+            RunConclusion::Success
+        } else {
+            RunConclusion::Failure
+        };
+        self.github
+            .run_checks(fixture::REPOSITORY, sha, &[("test", conclusion, output)])
     }
 
     /// Requests that a stand-in refused as a violation; empty if Journeyman kept all protocols.

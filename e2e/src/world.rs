@@ -108,10 +108,11 @@ impl TestWorld {
         let folder = tempfile::tempdir()?;
         let script = options.script.unwrap_or_else(fixture::build_shop_script);
         let (vendors, private) = if options.private_authority {
-            let (private, vendors) = PrivateServers::start(folder.path(), options.jira, script).await?;
+            let (private, vendors) =
+                Box::pin(PrivateServers::start(folder.path(), options.jira, script)).await?;
             (vendors, Some(private))
         } else {
-            (StandInVendors::start(options.jira, script).await?, None)
+            (Box::pin(StandInVendors::start(options.jira, script)).await?, None)
         };
         let rules = write_rules(folder.path(), &options.rules)?;
         for (name, text) in &options.more_rules {
@@ -139,7 +140,7 @@ impl TestWorld {
             free_ports: true,
             ..StartPlan::default()
         };
-        let prepared = PreparedServices::new(plan).await?;
+        let prepared = Box::pin(PreparedServices::new(plan)).await?;
         let (url, token, mut environment) = (
             prepared.url.clone(),
             prepared.token.clone(),
@@ -328,16 +329,7 @@ impl TestWorld {
             std::fs::write(file, content)?;
         }
         let (passed, output) = run_ci_tests(checkout.path()).await?;
-        let conclusion = if passed {
-            testkit::github::RunConclusion::Success
-        } else {
-            testkit::github::RunConclusion::Failure
-        };
-        self.github.run_checks(
-            fixture::REPOSITORY,
-            &pull.head_sha,
-            &[("test", conclusion, &output)],
-        )?;
+        self.report_tests(&pull.head_sha, passed, &output)?;
         Ok(passed)
     }
 
