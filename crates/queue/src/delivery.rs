@@ -274,7 +274,9 @@ impl DeliveryQueue {
                 tracing::warn!(error = %format_error_chain(&error), "delivery not read; tried again");
                 // This attempt did not crash. If it counted as one, the process that can read the delivery would
                 // give it up.
-                log_lost_note(self.attempts().begin_anew(place.sequence).await);
+                if attempt == AttemptState::Open {
+                    log_lost_note(self.attempts().begin_anew(place.sequence).await);
+                }
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
             }

@@ -98,12 +98,12 @@ async fn open_connection(
 pub struct GrpcConnection {
     stream: Either<WatchedStream, Box<TlsStream<WatchedStream>>>,
     info: TcpConnectInfo,
-    preface: Preface,
+    preface: PrefaceState,
     permit: Arc<ConnectionPermit>,
 }
 
 /// Arrival of the client's preface.
-enum Preface {
+enum PrefaceState {
     Awaited {
         missing: usize,
         /// Ends when the time is over or the place is needed.
@@ -126,7 +126,7 @@ impl GrpcConnection {
             let permit = Arc::clone(&permit);
             async move { permit.interrupted(&limits).await }
         };
-        let preface = Preface::Awaited {
+        let preface = PrefaceState::Awaited {
             missing: PREFACE_BYTES,
             interrupted: Box::pin(interrupted),
         };
@@ -139,11 +139,11 @@ impl GrpcConnection {
     }
 
     fn receive(&mut self, bytes: usize) {
-        if let Preface::Awaited { missing, .. } = &mut self.preface {
+        if let PrefaceState::Awaited { missing, .. } = &mut self.preface {
             // The timer continues until the whole preface has arrived, so single bytes do not extend it.
             *missing = missing.saturating_sub(bytes);
             if *missing == 0 {
-                self.preface = Preface::Complete;
+                self.preface = PrefaceState::Complete;
                 // From here on the connection keeps its place: a caller may be silent for as long as its
                 // call runs, and the keepalive of HTTP/2 detects a peer that vanished.
                 self.permit.watch.request(false);
@@ -166,12 +166,12 @@ impl AsyncRead for GrpcConnection {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Preface::Awaited { interrupted, .. } = &mut self.preface
+        if let PrefaceState::Awaited { interrupted, .. } = &mut self.preface
             && let Poll::Ready(why) = interrupted.as_mut().poll(cx)
         {
-            self.preface = Preface::Missed(why);
+            self.preface = PrefaceState::Missed(why);
         }
-        if let Preface::Missed(why) = self.preface {
+        if let PrefaceState::Missed(why) = self.preface {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
         }
         let before = into.filled().len();
