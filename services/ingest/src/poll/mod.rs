@@ -13,4 +13,3 @@ pub(crate) mod pull_requests;
 pub(crate) mod reminders;
 pub(crate) mod round;
 pub(crate) mod tickets;
-pub(crate) mod update_marks;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     events::overdue_review::OverdueReviewEvent,
-    poll::{pull_request_events::PullRequestPlace, update_marks::UpdateMarks},
+    poll::{check_schedule::UpdateMarks, pull_request_events::PullRequestPlace},
     router::{EventRouter, outcome::EventFailure},
 };
 
