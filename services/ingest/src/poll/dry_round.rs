@@ -20,7 +20,7 @@ use tracing::{
 use crate::{
     Config,
     poll::poller::TrackerPoller,
-    router::dry_run_sink::DryRunSink,
+    router::DryRunSink,
     service::{IngestService, connect_once},
 };
 
