@@ -12,8 +12,7 @@ use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
     facts::{
         DecisionFacts, EventActor, Need,
-        patches::{PatchLimits, limit_patches},
-        review_delta,
+        patches::{PatchLimits, find_changes_since, limit_patches},
         tracker_reader::convert_user,
     },
     policy::skip,
@@ -97,11 +96,7 @@ impl ReviewRequestEvent {
         if !facts.commits(&self.repository, &self.number)?.contains(last) {
             return Ok(None);
         }
-        Ok(review_delta::find_changes_since(
-            last,
-            facts.history(&self.ticket())?,
-            files,
-        ))
+        Ok(find_changes_since(last, facts.history(&self.ticket())?, files))
     }
 
     /// Tickets that the pull request names. They describe its purpose, as information.

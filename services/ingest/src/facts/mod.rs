@@ -6,7 +6,6 @@ pub(crate) mod log_essence;
 pub(crate) mod patches;
 pub(crate) mod read_error;
 pub(crate) mod reader;
-pub(crate) mod review_delta;
 pub(crate) mod tracker_reader;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
