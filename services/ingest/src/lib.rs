@@ -9,7 +9,6 @@ mod config;
 mod events;
 mod facts;
 mod hex;
-mod ingest_mode;
 mod loops;
 mod maintenance;
 mod policy;
@@ -21,10 +20,12 @@ mod webhook;
 
 pub use api::ApiToken;
 pub use config::{Config, SecretList, Settings};
-pub use ingest_mode::IngestMode;
-pub use poll::check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest};
-pub use poll::context::OVERLAP_MS;
-pub use poll::dry_round::{DryRound, run_dry_round};
+pub use loops::IngestMode;
+pub use poll::{
+    check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest},
+    context::OVERLAP_MS,
+    dry_round::{DryRound, run_dry_round},
+};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Settings,
-    ingest_mode::IngestMode,
     maintenance::{census::RunCensus, projector::RunProjector, sweeper::WakeupSweeper},
     poll::poller::TrackerPoller,
     router::EventRouter,
@@ -18,6 +17,18 @@ use crate::{
 
 // Time until another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
+
+/// Parts of ingest that run in a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IngestMode {
+    /// Everything: webhooks, polls and the API.
+    #[default]
+    Whole,
+    /// The API and the wake-up of planners; no webhooks and no polls.
+    OnRequest,
+    /// The API alone. It reads and starts no work.
+    Answers,
+}
 
 /// Starts the loops of the given extent. They end at shutdown.
 pub(crate) fn spawn_loops(

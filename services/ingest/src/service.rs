@@ -26,8 +26,7 @@ use crate::{
     facts::{
         ChecksPatience, background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
     },
-    ingest_mode::IngestMode,
-    loops,
+    loops::{self, IngestMode},
     policy::{instructors::Instructors, own_accounts::OwnAccounts},
     router::EventRouter,
     webhook::server::WebhookHandlers,
