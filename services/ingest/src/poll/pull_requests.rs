@@ -176,15 +176,24 @@ impl OpenPullRequests {
         let others = self.list_others(repository, &seen, is_complete);
         let mut reads: Vec<PullRequestRead<'_>> = changed.iter().map(PullRequestRead::Listed).collect();
         reads.extend(others.iter().map(PullRequestRead::Missing));
+        // An outage postpones all after the first few failures, so those that failed before come last.
+        reads.sort_by_cached_key(|read| context.memory.failed_rounds(&read.finding(repository)));
         let mut round = PollRound::default();
         for read in reads {
             let finding = read.finding(repository);
             if context.memory.knows(&finding) {
                 continue;
             }
+            if round.is_outage() {
+                round.postpone(look.now);
+                continue;
+            }
             match self.handle_read(&context.router, repository, read).await {
-                Ok(recovered) => {
-                    round.add_read(recovered);
+                Ok(handled) => {
+                    match handled {
+                        HandledPullRequest::Read(recovered) => round.add_read(recovered),
+                        HandledPullRequest::Unread(recovered) => round.add_unread(recovered),
+                    }
                     // It is not settled: an open pull request is read again until its update time is certain.
                     context.memory.forget_failures(&finding);
                 }
@@ -244,7 +253,7 @@ impl OpenPullRequests {
         router: &EventRouter,
         repository: &RepositoryName,
         read: PullRequestRead<'_>,
-    ) -> Result<u64, EventFailure> {
+    ) -> Result<HandledPullRequest, EventFailure> {
         match read {
             PullRequestRead::Listed(now) => {
                 let place = (repository.clone(), now.number);
@@ -252,9 +261,9 @@ impl OpenPullRequests {
             }
             PullRequestRead::Missing(place) => {
                 let now = router.outside.pull_request(repository, place.1).await?;
-                let recovered = self.saw(router, place, &now).await?;
+                let recovered = self.saw(router, place, &now).await?.recovered();
                 self.recorded.remove(place);
-                Ok(recovered)
+                Ok(HandledPullRequest::Read(recovered))
             }
         }
     }
@@ -265,31 +274,33 @@ impl OpenPullRequests {
         router: &EventRouter,
         place: &PullRequestPlace,
         now: &PullRequest,
-    ) -> Result<u64, EventFailure> {
+    ) -> Result<HandledPullRequest, EventFailure> {
         let Some(tracked) = self.open.get_mut(place) else {
-            return handle_other_pull_request(router, place, now).await;
+            let recovered = handle_other_pull_request(router, place, now).await?;
+            // Most pull requests of others are handled by what the listing contains.
+            return Ok(HandledPullRequest::Unread(recovered));
         };
         if !is_closed(now) {
             tracked.has_head(&now.head, Instant::now());
             if tracked.looks.know(now.updated_at) {
-                return Ok(0);
+                return Ok(HandledPullRequest::Unread(0));
             }
             let recovered = handle_open_pull_request(router, place, now).await?;
             tracked.looks.saw(now.updated_at);
-            return Ok(recovered);
+            return Ok(HandledPullRequest::Read(recovered));
         }
         let Some(record) = self.still_open(router, place).await? else {
-            return Ok(0);
+            return Ok(HandledPullRequest::Unread(0));
         };
         let outcome = router
             .take(&CloseEvent::from_poll(&record), TriggerChannel::Poll)
             .await?;
         // The pull request is open again, so it stays tracked.
         if matches!(outcome, EventOutcome::Nothing(_)) {
-            return Ok(0);
+            return Ok(HandledPullRequest::Read(0));
         }
         self.open.remove(place);
-        Ok(count_new_triggers(&[outcome]))
+        Ok(HandledPullRequest::Read(count_new_triggers(&[outcome])))
     }
 
     /// Current record in the index. A purge of the ticket removes records without a change that the index would list.
@@ -415,6 +426,22 @@ impl PullRequestRead<'_> {
                 format!("{repository} pull request {} updated {updated}", now.number)
             }
             Self::Missing((_, number)) => format!("{repository} pull request {number} without a listing"),
+        }
+    }
+}
+
+/// Pull request that was handled, with the number of its events whose webhook was missed.
+enum HandledPullRequest {
+    /// GitHub answered a read for it.
+    Read(u64),
+    /// The listing or the store had all that was needed.
+    Unread(u64),
+}
+
+impl HandledPullRequest {
+    const fn recovered(&self) -> u64 {
+        match self {
+            Self::Read(recovered) | Self::Unread(recovered) => *recovered,
         }
     }
 }

@@ -53,6 +53,12 @@ impl PollRound {
         self.has_read = true;
     }
 
+    /// Counts a finding that was handled without a read outside, with the events whose webhook was missed. It proves
+    /// nothing about the service.
+    pub(crate) const fn add_unread(&mut self, recovered: u64) {
+        self.recovered += recovered;
+    }
+
     /// Keeps a finding that could not be read.
     pub(crate) fn add_failure(&mut self, failed: FailedFinding) {
         self.failed.push(failed);
@@ -201,6 +207,15 @@ mod tests {
             let two = |round: &mut PollRound| round.add_failure(build_failed("b", 2, build_outage()));
             assert_eq!(count_rounds(&failure, two), None, "{failure:?}");
         }
+    }
+
+    #[test]
+    fn finding_without_read_proves_no_answer() {
+        assert_eq!(count_rounds(&build_outage(), |round| round.add_unread(1)), None);
+        assert_eq!(
+            count_rounds(&build_refusal(), |round| round.add_unread(0)),
+            Some(30)
+        );
     }
 
     #[test]
