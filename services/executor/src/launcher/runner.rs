@@ -15,12 +15,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use rustix::{fs::Mode, io::Errno, process::umask};
 
 use crate::{
@@ -58,30 +59,26 @@ struct RunningLaunchers {
 }
 
 impl RunningLaunchers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, UnixStream>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, launcher: u32, connection: UnixStream) {
-        self.lock().insert(launcher, connection);
+        self.running.lock().insert(launcher, connection);
     }
 
     fn remove(&self, launcher: u32) {
-        self.lock().remove(&launcher);
+        self.running.lock().remove(&launcher);
         self.ended.notify_all();
     }
 
     /// Ends all launchers and waits up to [`STOP_TIME`] for them.
     fn stop(&self) {
-        let running = self.lock();
+        let mut running = self.running.lock();
         for connection in running.values() {
             // The error is ignored: a launcher whose executor closed the connection already ends.
             let _ = connection.shutdown(Shutdown::Both);
         }
-        drop(
-            self.ended
-                .wait_timeout_while(running, STOP_TIME, |running| !running.is_empty()),
-        );
+        // The result is ignored: the process ends now, with the remaining launchers.
+        let _ = self
+            .ended
+            .wait_while_for(&mut running, |running| !running.is_empty(), STOP_TIME);
     }
 }
 
@@ -200,7 +197,7 @@ impl RunnerServer {
 
     /// Serves the files of one workspace until the executor closes the connection.
     fn keep(&self, connection: &UnixStream, tree: Option<PathBuf>) -> io::Result<()> {
-        let mut number = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut number = self.workspace.lock();
         *number += 1;
         let folder = self.folder.join(number.to_string());
         let beside = self.folder.join(format!("{number}.check"));
