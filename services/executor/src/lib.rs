@@ -36,6 +36,7 @@ mod tools;
 mod trust;
 mod workspace;
 mod workspace_opening;
+mod workspace_use;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 

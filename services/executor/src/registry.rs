@@ -1,11 +1,11 @@
-//! Registry of open workspaces: slots, fences, and the cleanup of unused workspaces.
+//! Registry of open workspaces: slots, fences, and the closing of idle workspaces.
 
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -13,57 +13,24 @@ use std::{
 use domain::{RunFence, RunId, SandboxLevel, TicketKey, Timestamp};
 use grant::Grant;
 use parking_lot::Mutex;
-use proto::executor::{CheckResult, ToolResult};
-use tokio::{
-    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch},
-    time::Instant,
-};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
-    calls::CallMemory,
     readiness::{DISK_LOW, NetworkIsolation},
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
     ticket_fences::{FenceRefusal, FenceStep, TicketFences},
-    tools,
     trust::PeerTls,
     workspace::{KeepLimits, Workspace},
+    workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 
-// A workspace is closed this long after its last call or keepalive. Planners send keepalives while a model
-// thinks.
-const IDLE_LIMIT: Duration = Duration::from_secs(300);
 const REAP_EVERY: Duration = Duration::from_secs(10);
 /// Name of the folder for running checks, in the data folder.
 pub(crate) const CHECKS: &str = "checks";
-
-/// An open workspace with its state.
-pub(crate) struct OpenedWorkspace {
-    pub(crate) workspace: Arc<Workspace>,
-    /// Index of its base commit.
-    pub(crate) index: Option<Arc<CommitIndex>>,
-    pub(crate) calls: CallMemory<ToolResult>,
-    pub(crate) checks: CallMemory<CheckResult>,
-    /// Lock that permits one tool at a time.
-    pub(crate) turn: AsyncMutex<()>,
-    cancel: Mutex<CancellationToken>,
-    last_used: Mutex<Instant>,
-    running: AtomicUsize,
-    slot: Option<OwnedSemaphorePermit>,
-    changed: watch::Sender<()>,
-    /// Cancelled when the slot is free again.
-    gone: CancellationToken,
-}
-
-/// Use of a workspace by one call. It prevents the deletion of the workspace.
-pub(crate) struct WorkspaceUse {
-    pub(crate) open: Arc<OpenedWorkspace>,
-    /// Cancelled when a newer fence arrives, the workspace is closed, or the executor stops.
-    pub(crate) cancel: CancellationToken,
-}
 
 /// Status by which planners choose an executor.
 pub(crate) struct ExecutorStatus {
@@ -149,7 +116,7 @@ impl WorkspaceRegistry {
                 let open = self.open.lock();
                 open.iter()
                     .filter(|(other, _)| other.ticket() == run.ticket())
-                    .for_each(|(_, open)| open.renew());
+                    .for_each(|(_, open)| open.cancel_calls());
             }
         }
         Ok(())
@@ -181,7 +148,7 @@ impl WorkspaceRegistry {
             self.close(run);
             return None;
         }
-        Some(self.start_use(open))
+        Some(open.begin_use(&self.stop))
     }
 
     /// Returns the workspace that a request names, if its grant names it too.
@@ -235,30 +202,19 @@ impl WorkspaceRegistry {
         slot: OwnedSemaphorePermit,
     ) -> WorkspaceUse {
         let run = workspace.run.clone();
-        let open = Arc::new(OpenedWorkspace {
-            workspace,
-            index,
-            calls: CallMemory::default(),
-            checks: CallMemory::default(),
-            turn: AsyncMutex::default(),
-            cancel: Mutex::new(self.stop.child_token()),
-            last_used: Mutex::new(Instant::now()),
-            running: AtomicUsize::new(0),
-            slot: Some(slot),
-            changed: self.changed.clone(),
-            gone: CancellationToken::new(),
-        });
+        let changed = self.changed.clone();
+        let open = Arc::new(OpenedWorkspace::new(workspace, index, slot, changed, &self.stop));
         self.open.lock().insert(run, Arc::clone(&open));
         self.changed.send_replace(());
-        self.start_use(open)
+        open.begin_use(&self.stop)
     }
 
     /// Closes the run's workspace. The returned token is cancelled when its last use is over and the slot is
     /// free.
     pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
         let open = self.open.lock().remove(run)?;
-        open.cancel.lock().cancel();
-        let gone = open.gone.clone();
+        open.cancel_calls();
+        let gone = open.gone();
         // Dropping deletes the checkout, which blocks.
         tokio::task::spawn_blocking(move || drop(open));
         Some(gone)
@@ -368,10 +324,7 @@ impl WorkspaceRegistry {
 
     /// Returns true while calls run.
     pub(crate) fn is_busy(&self) -> bool {
-        self.open
-            .lock()
-            .values()
-            .any(|open| open.running.load(Ordering::Relaxed) > 0)
+        self.open.lock().values().any(|open| open.is_busy())
     }
 
     /// Cancels every call and closes every workspace.
@@ -386,59 +339,5 @@ impl WorkspaceRegistry {
             store.pool.clear();
         })
         .await;
-    }
-
-    fn start_use(&self, open: Arc<OpenedWorkspace>) -> WorkspaceUse {
-        open.running.fetch_add(1, Ordering::Relaxed);
-        *open.last_used.lock() = Instant::now();
-        let cancel = open.cancel.lock().clone();
-        // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
-        // no fresh token.
-        let cancel = if cancel.is_cancelled() && !self.stop.is_cancelled() {
-            let fresh = self.stop.child_token();
-            *open.cancel.lock() = fresh.clone();
-            fresh
-        } else {
-            cancel
-        };
-        WorkspaceUse { open, cancel }
-    }
-}
-
-impl OpenedWorkspace {
-    /// Prepares a launcher for the next command, unless a tool or check is running.
-    pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
-        // A check swaps the workspace's folders during its turn. A launcher that is confined in between holds
-        // the folders of the check, and the next command would work in deleted ones.
-        let Ok(_turn) = self.turn.try_lock() else {
-            return;
-        };
-        let place = tools::command_place(&self.workspace);
-        sandbox.prepare(place, &self.workspace.spare).await;
-    }
-
-    fn renew(&self) {
-        self.cancel.lock().cancel();
-    }
-
-    fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0 && self.last_used.lock().elapsed() > IDLE_LIMIT
-    }
-}
-
-impl Drop for OpenedWorkspace {
-    fn drop(&mut self) {
-        // Before the notification, so that planners see the slot as free.
-        self.slot.take();
-        self.changed.send_replace(());
-        self.gone.cancel();
-    }
-}
-
-impl Drop for WorkspaceUse {
-    fn drop(&mut self) {
-        // Before the count is lowered: the reaper must not see an unused workspace with an old time.
-        *self.open.last_used.lock() = Instant::now();
-        self.open.running.fetch_sub(1, Ordering::Relaxed);
     }
 }

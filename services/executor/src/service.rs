@@ -18,7 +18,7 @@ use crate::{
     calls::CallStart,
     checks::{self, CheckCall},
     inspection,
-    registry::{ExecutorStatus, WorkspaceRegistry, WorkspaceUse},
+    registry::{ExecutorStatus, WorkspaceRegistry},
     responses::{list_tool_specs, run_blocking, wire_level},
     retrieval,
     spans::SpanDesk,
@@ -26,6 +26,7 @@ use crate::{
     tools,
     workspace::{SnapshotPack, Workspace},
     workspace_opening,
+    workspace_use::WorkspaceUse,
 };
 
 // The processes of a closed workspace end within two seconds.

@@ -15,10 +15,10 @@ use tonic::Status;
 
 use crate::{
     calls::ResultRecorder,
-    registry::WorkspaceUse,
     responses::{run_blocking, wire_level},
     sandbox::CommandSandbox,
     tools::{self, ToolContext, ToolEnding, ToolOutcome},
+    workspace_use::WorkspaceUse,
 };
 
 /// Channel for the responses of one call.

@@ -13,12 +13,13 @@ use tonic::{Status, Streaming};
 
 use crate::{
     mirror::WantedBase,
-    registry::{WorkspaceRegistry, WorkspaceUse},
+    registry::WorkspaceRegistry,
     responses::{list_tool_specs, run_blocking, status_of, wire_level},
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
     trust::PeerTls,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart},
+    workspace_use::WorkspaceUse,
 };
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;

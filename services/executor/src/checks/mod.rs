@@ -28,7 +28,7 @@ use reports::ReportSearch;
 
 use crate::{
     calls::ResultRecorder,
-    registry::{WorkspaceRegistry, WorkspaceUse},
+    registry::WorkspaceRegistry,
     responses::{run_blocking, wire_level},
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command},
     tool_call::{
@@ -36,6 +36,7 @@ use crate::{
     },
     tools,
     workspace::{ScratchContent, ScratchTree, Workspace, WorkspaceError},
+    workspace_use::WorkspaceUse,
 };
 
 /// Limit of a check in seconds when the request names none.

@@ -1,0 +1,141 @@
+//! An open workspace, and its use by calls.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use proto::executor::{CheckResult, ToolResult};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    calls::CallMemory, retrieval::CommitIndex, sandbox::CommandSandbox, tools, workspace::Workspace,
+};
+
+// A workspace is closed this long after its last call or keepalive. Planners send keepalives while a model
+// thinks.
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
+
+/// An open workspace with its state.
+pub(crate) struct OpenedWorkspace {
+    pub(crate) workspace: Arc<Workspace>,
+    /// Index of its base commit.
+    pub(crate) index: Option<Arc<CommitIndex>>,
+    pub(crate) calls: CallMemory<ToolResult>,
+    pub(crate) checks: CallMemory<CheckResult>,
+    /// Lock that permits one tool at a time.
+    pub(crate) turn: AsyncMutex<()>,
+    cancel: Mutex<CancellationToken>,
+    last_used: Mutex<Instant>,
+    running: AtomicUsize,
+    slot: Option<OwnedSemaphorePermit>,
+    changed: watch::Sender<()>,
+    /// Cancelled when the slot is free again.
+    gone: CancellationToken,
+}
+
+impl OpenedWorkspace {
+    /// Creates the state of a workspace without calls. Its calls are cancelled with `stop`, and its end is
+    /// published to `changed`.
+    pub(crate) fn new(
+        workspace: Arc<Workspace>,
+        index: Option<Arc<CommitIndex>>,
+        slot: OwnedSemaphorePermit,
+        changed: watch::Sender<()>,
+        stop: &CancellationToken,
+    ) -> Self {
+        Self {
+            workspace,
+            index,
+            calls: CallMemory::default(),
+            checks: CallMemory::default(),
+            turn: AsyncMutex::default(),
+            cancel: Mutex::new(stop.child_token()),
+            last_used: Mutex::new(Instant::now()),
+            running: AtomicUsize::new(0),
+            slot: Some(slot),
+            changed,
+            gone: CancellationToken::new(),
+        }
+    }
+
+    /// Begins the use by one call. `stop` is cancelled when the executor stops.
+    pub(crate) fn begin_use(self: Arc<Self>, stop: &CancellationToken) -> WorkspaceUse {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        *self.last_used.lock() = Instant::now();
+        let cancel = self.cancel.lock().clone();
+        // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
+        // no fresh token.
+        let cancel = if cancel.is_cancelled() && !stop.is_cancelled() {
+            let fresh = stop.child_token();
+            *self.cancel.lock() = fresh.clone();
+            fresh
+        } else {
+            cancel
+        };
+        WorkspaceUse { open: self, cancel }
+    }
+
+    /// Prepares a launcher for the next command, unless a tool or check is running.
+    pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
+        // A check swaps the workspace's folders during its turn. A launcher that is confined in between holds
+        // the folders of the check, and the next command would work in deleted ones.
+        let Ok(_turn) = self.turn.try_lock() else {
+            return;
+        };
+        let place = tools::command_place(&self.workspace);
+        sandbox.prepare(place, &self.workspace.spare).await;
+    }
+
+    /// Cancels the calls that use the workspace.
+    pub(crate) fn cancel_calls(&self) {
+        self.cancel.lock().cancel();
+    }
+
+    /// Returns true while calls use the workspace.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns true when no call used the workspace for the time after which it is closed.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_busy() && self.last_used.lock().elapsed() > IDLE_LIMIT
+    }
+
+    /// Returns the token that is cancelled when the slot is free again.
+    pub(crate) fn gone(&self) -> CancellationToken {
+        self.gone.clone()
+    }
+}
+
+impl Drop for OpenedWorkspace {
+    fn drop(&mut self) {
+        // Before the notification, so that planners see the slot as free.
+        self.slot.take();
+        self.changed.send_replace(());
+        self.gone.cancel();
+    }
+}
+
+/// Use of a workspace by one call. It prevents the deletion of the workspace.
+pub(crate) struct WorkspaceUse {
+    pub(crate) open: Arc<OpenedWorkspace>,
+    /// Cancelled when a newer fence arrives, the workspace is closed, or the executor stops.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Drop for WorkspaceUse {
+    fn drop(&mut self) {
+        // Before the count is lowered: the reaper must not see an unused workspace with an old time.
+        *self.open.last_used.lock() = Instant::now();
+        self.open.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
