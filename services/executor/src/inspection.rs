@@ -8,7 +8,7 @@ use domain::{
 
 use crate::{
     integrity::{self, FilePurpose, classify_path},
-    workspace::{ChangedFile, Workspace, WorkspaceError},
+    workspace::{ChangedFile, Workspace, WorkspaceChange, WorkspaceError},
 };
 
 /// Limit of reported findings.
@@ -18,7 +18,7 @@ const MAX_PATHS: usize = 500;
 
 /// Inspects the current files of the workspace. `ticket` is the ticket's text. Blocks.
 pub(crate) fn inspect_change(workspace: &Workspace, ticket: &str) -> Result<ChangeReport, WorkspaceError> {
-    let change = workspace.change()?;
+    let change = WorkspaceChange::read(workspace)?;
     let mut findings = integrity::find_weakened_checks(&change.files, ticket);
     let size = integrity::measure_change(&change.files);
     let mut modules = integrity::touched_modules(&change.files, &change.paths);

@@ -143,7 +143,7 @@ impl WorkspaceRegistry {
     /// Returns the run's open workspace.
     pub(crate) fn of_run(&self, run: &RunId) -> Option<WorkspaceUse> {
         let open = self.open.lock().get(run).cloned()?;
-        if open.workspace.is_lost() {
+        if open.workspace.disk.is_lost() {
             tracing::warn!(%run, "the runner went, and the workspace with it");
             self.close(run);
             return None;

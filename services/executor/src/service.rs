@@ -198,7 +198,7 @@ impl ExecutorService for ExecutorGrpc {
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let _turn = used.open.turn.lock().await;
         let (workspace, time_s) = (Arc::clone(&used.open.workspace), message.commit_time_s);
-        let base = workspace.base.to_string();
+        let base = workspace.git.base.to_string();
         let taken = run_blocking(move || workspace.snapshot(time_s));
         let snapshot = failpoint::around("executor.workspace.snapshot", taken).await?;
         Ok(Response::new(Box::pin(tokio_stream::iter(snapshot_messages(

@@ -60,7 +60,7 @@ pub(crate) async fn run_setup(
         cancel: CancellationToken::new(),
     };
     // Setup at the base itself is complete after the first round.
-    let is_at_base = foundation.as_ref() == Some(&workspace.base);
+    let is_at_base = foundation.as_ref() == Some(&workspace.git.base);
     let has_way_out = way_out.is_some();
     let mut round = SetupRound::default();
     if foundation.is_some() {
@@ -89,7 +89,7 @@ pub(crate) async fn run_setup(
     let settled = Arc::clone(workspace);
     run_blocking(move || {
         settled.settle()?;
-        settled.note_environment()
+        settled.setup.note(&settled.disk, &settled.git)
     })
     .await?;
     let tail = &log.as_bytes()[log.len().saturating_sub(MAX_LOG)..];
@@ -117,7 +117,7 @@ impl SetupRound {
     /// Commands on a base outside of the branch's history may need the network. If they fail, the files of
     /// the run at the foundation are used.
     fn then(self, again: Self, foundation: Option<&CommitId>, workspace: &Workspace) -> Self {
-        let (base, branch) = (workspace.base.short(), workspace.base_branch());
+        let (base, branch) = (workspace.git.base.short(), &workspace.git.base_branch);
         let mut log = format!(
             "Commit {base} is not in the history of {branch}, so the setup commands ran on its files without network.\n"
         );

@@ -101,14 +101,14 @@ impl SetupCache {
         workspace: &Workspace,
         commands: &[String],
     ) -> Result<Option<SetupKey>, WorkspaceError> {
-        if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() {
+        if self.max_bytes == 0 || !workspace.disk.is_ours() || commands.is_empty() {
             return Ok(None);
         }
-        let origin = workspace.origin()?;
+        let origin = WorkspaceOrigin::read(workspace)?;
         if !origin.has_file(is_lockfile) {
             return Ok(None);
         }
-        let (place, tree) = (workspace.place(), origin.tree);
+        let (place, tree) = (workspace.disk.place(), origin.tree);
         // The workspace's path is part of the key, because tools write it into installed files.
         let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}", self.identity);
         let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
@@ -129,7 +129,7 @@ impl SetupCache {
         if tree != key.origin.tree {
             return Ok(false);
         }
-        let Err(problem) = workspace.put_in(&key.origin, &key.entry, amount) else {
+        let Err(problem) = key.origin.put_in(&workspace.disk, &key.entry, amount) else {
             mark_used(&key.entry);
             return Ok(true);
         };
@@ -168,7 +168,7 @@ impl SetupCache {
         if !self.floor.has_room(&self.folder) {
             return Ok(false);
         }
-        let Some(amount) = workspace.take_out(&key.origin, unfinished, self.max_bytes)? else {
+        let Some(amount) = key.origin.take_out(workspace, unfinished, self.max_bytes)? else {
             return Ok(false);
         };
         let note = format!("{} {} {}\n", key.origin.tree, amount.files, amount.bytes);

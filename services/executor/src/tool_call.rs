@@ -181,7 +181,7 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
 /// Returns whether the files changed, with a note for the model.
 async fn scan_changes(run: &ToolRun) -> (bool, String) {
     let workspace = Arc::clone(&run.used.open.workspace);
-    let looked = run_blocking(move || Ok((workspace.has_changed()?, workspace.news()))).await;
+    let looked = run_blocking(move || Ok((workspace.has_changed()?, workspace.scanner.news()))).await;
     looked.unwrap_or_else(|status| {
         // The call counts as a change: the planner then takes a snapshot, which reports the failure.
         let note = format!("[the files could not be looked at: {}]", status.message());
@@ -195,7 +195,7 @@ fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> Tool
         ToolEnding::Failed => ToolStatus::Error,
         ToolEnding::Cut => ToolStatus::Interrupted,
     };
-    let (branch, head) = run.used.open.workspace.branch();
+    let (branch, head) = run.used.open.workspace.history.branch();
     ToolResult {
         status: status.into(),
         content: outcome.text,
@@ -206,6 +206,6 @@ fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> Tool
         head_commit: head.map(String::from).unwrap_or_default(),
         exit_code: outcome.exit_code,
         truncated: outcome.truncated,
-        tree: run.used.open.workspace.last_tree().unwrap_or_default(),
+        tree: run.used.open.workspace.history.tree_name().unwrap_or_default(),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn open_workspace(
     let _one_at_a_time = lock.lock().await;
     let wanted = Arc::new(validate_spec(grant, &spec, &registry.trust)?);
     if let Some(used) = registry.of_run(&grant.run) {
-        let open = &used.open.workspace.base;
+        let open = &used.open.workspace.git.base;
         if wanted.base.as_ref().is_none_or(|base| base == open) {
             return build_open_response(registry, &used, spec.template_path, (true, None)).await;
         }
@@ -98,7 +98,7 @@ pub(crate) async fn open_workspace(
     let (folder, store) = (registry.workspaces.clone(), Arc::clone(&registry.store));
     let workspace = run_blocking(move || {
         let ready = store.pool.take(&start);
-        Workspace::create_from(&folder, start, ready)
+        Workspace::create(&folder, start, ready)
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
     let store = Arc::clone(&registry.store);
@@ -131,22 +131,22 @@ async fn build_open_response(
     (existing, setup): (bool, Option<SetupResult>),
 ) -> Result<OpenWorkspaceResponse, Status> {
     let workspace = Arc::clone(&used.open.workspace);
-    let elsewhere = workspace.elsewhere().clone();
+    let external = workspace.disk.external().clone();
     let texts = move || {
         let template = read_template(&workspace, &template_path)?;
-        Ok((workspace.instructions(MAX_INSTRUCTIONS)?, template))
+        Ok((workspace.git.instructions(MAX_INSTRUCTIONS)?, template))
     };
     let (instructions, template) = run_blocking(texts).await?;
     Ok(OpenWorkspaceResponse {
         workspace_id: used.open.workspace.id.clone(),
-        base_commit: used.open.workspace.base.to_string(),
+        base_commit: used.open.workspace.git.base.to_string(),
         existing,
         sandbox_level: wire_level(registry.sandbox.level()).into(),
         tools: list_tool_specs(),
         instructions,
         setup,
-        submodules: limit_paths(&elsewhere.submodules),
-        lfs_files: limit_paths(&elsewhere.lfs_files),
+        submodules: limit_paths(&external.submodules),
+        lfs_files: limit_paths(&external.lfs_files),
         template,
     })
 }
@@ -155,7 +155,7 @@ fn read_template(workspace: &Workspace, path: &str) -> Result<String, WorkspaceE
     if path.is_empty() {
         return Ok(String::new());
     }
-    let mut text = workspace.at_base(path)?.unwrap_or_default();
+    let mut text = workspace.git.read_base(path)?.unwrap_or_default();
     text.truncate(MAX_TEMPLATE);
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

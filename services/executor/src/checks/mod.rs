@@ -116,7 +116,7 @@ pub(crate) fn validate_check(
         0 => DEFAULT_LIMIT,
         seconds => seconds.min(MAX_LIMIT),
     };
-    let inside = |path: &str| workspace.path(path).map_err(Status::invalid_argument);
+    let inside = |path: &str| workspace.disk.path(path).map_err(Status::invalid_argument);
     Ok(ValidatedCheck {
         script: build_script(&inside(&request.directory)?, &request.command),
         wanted: parse_scratch_content(kind, inside)?,
@@ -336,14 +336,16 @@ pub(crate) fn find_check_candidates(
     given: Vec<String>,
 ) -> Result<Vec<CheckCandidate>, WorkspaceError> {
     let given = given.into_iter().take(MAX_GIVEN).collect();
-    let files = workspace.base_files(candidates::is_check_source)?;
-    let files = workspace.with_guides_of_base_branch(files, candidates::is_guide)?;
+    let files = workspace.git.base_files(candidates::is_check_source)?;
+    let files = workspace
+        .git
+        .with_guides_of_base_branch(files, candidates::is_guide)?;
     let found = candidates::rank_candidates(given, &files);
     if !found.is_empty() {
         return Ok(found);
     }
     Ok(candidates::bare_candidates(
-        &workspace.base_files(candidates::may_hold_tests)?,
+        &workspace.git.base_files(candidates::may_hold_tests)?,
     ))
 }
 

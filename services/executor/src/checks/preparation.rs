@@ -11,7 +11,7 @@ use super::installation::{PackageEcosystem, install_hint};
 use crate::{
     pattern::LazyPattern,
     sandbox::CommandEnding,
-    workspace::{ChangedFile, Workspace, WorkspaceError},
+    workspace::{ChangedFile, Workspace, WorkspaceChange, WorkspaceError},
 };
 
 /// Largest number of missing modules that are considered.
@@ -85,8 +85,8 @@ pub(super) struct RepositoryFacts {
 impl RepositoryFacts {
     /// Reads the base commit and the changes of the workspace. Blocks.
     pub(super) fn read(workspace: &Workspace) -> Result<Self, WorkspaceError> {
-        let change = workspace.change()?;
-        let base = workspace.base_files(|path| DECLARATION.is_match(path))?;
+        let change = WorkspaceChange::read(workspace)?;
+        let base = workspace.git.base_files(|path| DECLARATION.is_match(path))?;
         let mut facts = Self::new(base, &change.files);
         facts.paths.extend(change.paths);
         Ok(facts)

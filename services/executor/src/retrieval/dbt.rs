@@ -65,7 +65,7 @@ fn find_project_models(workspace: &Workspace, project: &DbtProject, words: &Hash
 }
 
 fn read_manifest(workspace: &Workspace, path: &str) -> Option<DbtManifest> {
-    match workspace.at_base(path) {
+    match workspace.git.read_base(path) {
         Ok(bytes) => serde_json::from_slice(&bytes?)
             .inspect_err(
                 |error| tracing::info!(path, error = %format_error_chain(error), "a dbt manifest could not be read"),

@@ -41,7 +41,7 @@ pub(crate) fn search_literally(
     // The model waits for the answer, so a partial result within the time limit is better than a complete
     // one.
     let is_over = || is_cut() || Instant::now() >= end;
-    let listed = workspace.paths(FileType::is_file).take(MAX_FILES);
+    let listed = workspace.disk.paths(FileType::is_file).take(MAX_FILES);
     let paths: Vec<String> = listed
         .take_while(|_| !is_over())
         .filter_map(|path: PathBuf| path.into_os_string().into_string().ok())

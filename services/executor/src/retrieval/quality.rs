@@ -126,7 +126,7 @@ const TICKETS: [(&str, &str); 10] = [
     ),
     (
         "I see this in the log:\n\n    ERROR a workspace's folder stays behind\n\nafter Go's module cache made folders read only.",
-        "services/executor/src/workspace/mod.rs",
+        "services/executor/src/workspace/disk.rs",
     ),
     (
         "search_content shows whole minified lines; cut long lines around the match",

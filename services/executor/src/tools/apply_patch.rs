@@ -155,7 +155,7 @@ impl<'a> PatchPlan<'a> {
     }
 
     fn named(&self, name: &str) -> Result<PathBuf, String> {
-        let path = self.call.workspace.path(name)?;
+        let path = self.call.workspace.disk.path(name)?;
         match path == Path::new("") {
             true => Err("A file of the patch has no name.".to_owned()),
             false => Ok(path),
@@ -165,7 +165,7 @@ impl<'a> PatchPlan<'a> {
     fn existing(&self, name: &str) -> Result<PathBuf, String> {
         match self.named(name)? {
             path if self.files.contains_key(&path) => Ok(path),
-            _ => self.call.workspace.existing(name),
+            _ => self.call.workspace.disk.existing(name),
         }
     }
 
@@ -252,9 +252,9 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
     }
     let name = if file.new == NOWHERE { &file.old } else { &file.new };
     let path = if file.old == NOWHERE {
-        call.workspace.path(name)?
+        call.workspace.disk.path(name)?
     } else {
-        call.workspace.existing(name)?
+        call.workspace.disk.existing(name)?
     };
     if path == Path::new("") {
         return Err("A file of the patch has no name.".to_owned());
@@ -345,7 +345,7 @@ fn write_changes(call: &ToolContext, changes: &[PlannedChange]) -> Result<(), St
 
 fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&str>) -> std::io::Result<()> {
     let (root, path) = (call.workspace.root(), change.path.as_path());
-    call.workspace.note_written(path);
+    call.workspace.scanner.note_written(path);
     match content {
         None => root.remove(path),
         Some(content) if change.is_executable && change.before.is_none() => {

@@ -49,7 +49,7 @@ mod tests {
         world
             .run("commit_changes", &json!({ "message": "Add a file" }))
             .unwrap();
-        world.call.workspace.branch().1.unwrap()
+        world.call.workspace.history.branch().1.unwrap()
     }
 
     #[test]
@@ -74,17 +74,17 @@ mod tests {
             world
                 .run("commit_changes", &json!({ "message": "Closes #1" }))
                 .unwrap();
-            workspace.branch().1.unwrap()
+            workspace.history.branch().1.unwrap()
         };
         // Only an invalid message can fail here.
         amend("Add a file").unwrap();
-        let second = workspace.branch().1.unwrap();
+        let second = workspace.history.branch().1.unwrap();
         assert_ne!(first, second);
         let file = json!({ "path": "new.txt", "content": "newer\n" });
         world.run("write_file", &file).unwrap();
         amend("Add a newer file").unwrap();
-        let third = workspace.branch().1.unwrap();
-        assert_eq!(world.parents(&third), vec![workspace.base.clone()]);
+        let third = workspace.history.branch().1.unwrap();
+        assert_eq!(world.parents(&third), vec![workspace.git.base.clone()]);
         assert!(workspace.diff(10_000).unwrap().text.contains("+newer"));
     }
 

@@ -49,7 +49,7 @@ mod tests {
                 "{name}"
             );
         }
-        assert_eq!(world.call.workspace.branch(), (None, None));
+        assert_eq!(world.call.workspace.history.branch(), (None, None));
     }
 
     #[test]
@@ -61,8 +61,8 @@ mod tests {
         create("feat/x").unwrap();
         let workspace = &world.call.workspace;
         assert_eq!(
-            workspace.branch(),
-            (Some("feat/x".to_owned()), Some(workspace.base.clone()))
+            workspace.history.branch(),
+            (Some("feat/x".to_owned()), Some(workspace.git.base.clone()))
         );
         world
             .run("write_file", &json!({ "path": "a", "content": "a" }))
@@ -92,14 +92,14 @@ mod tests {
         let text = create("feat/again");
         assert!(text.contains("commit_changes"), "{text}");
         assert_eq!(
-            workspace.branch(),
-            (Some("feat/again".to_owned()), Some(workspace.base.clone()))
+            workspace.history.branch(),
+            (Some("feat/again".to_owned()), Some(workspace.git.base.clone()))
         );
         assert_eq!(world.file("a"), "key = from the environment\n");
         world
             .run("commit_changes", &json!({ "message": "Add a" }))
             .unwrap();
-        let head = workspace.branch().1.unwrap();
-        assert_eq!(world.parents(&head), vec![workspace.base.clone()]);
+        let head = workspace.history.branch().1.unwrap();
+        assert_eq!(world.parents(&head), vec![workspace.git.base.clone()]);
     }
 }

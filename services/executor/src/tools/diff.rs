@@ -24,7 +24,7 @@ fn run_diff(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     if diff.files_changed == 0 {
         return Ok(format!(
             "Nothing has changed since the base commit.{}",
-            call.workspace.left_out()
+            call.workspace.scanner.left_out()
         )
         .into());
     }
@@ -37,7 +37,7 @@ fn run_diff(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
         "{} file(s) changed\n{}{more}{}",
         diff.files_changed,
         diff.text,
-        call.workspace.left_out()
+        call.workspace.scanner.left_out()
     );
     Ok(FileToolReply {
         text,

@@ -57,7 +57,7 @@ enum FileEdit {
 fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
     let edits = parse_edits(&input)?;
-    let path = call.workspace.existing(&input.path)?;
+    let path = call.workspace.disk.existing(&input.path)?;
     let text = read_text(call, &path)?;
     let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());
     let before = TextLines::of(&text);
@@ -81,7 +81,7 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         .root()
         .write(&path, edited.as_bytes())
         .map_err(|error| explain_path_error(&path, &error))?;
-    call.workspace.note_written(&path);
+    call.workspace.scanner.note_written(&path);
     notes.dedup();
     let (path, notes) = (path.display(), notes.concat());
     let shown = render_changes(before.texts(), after.texts());

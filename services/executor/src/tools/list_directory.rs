@@ -28,7 +28,7 @@ struct Input {
 
 fn run_list_directory(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
-    let path = call.workspace.path(&input.path)?;
+    let path = call.workspace.disk.path(&input.path)?;
     let entries = call
         .workspace
         .root()

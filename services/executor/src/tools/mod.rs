@@ -357,7 +357,8 @@ pub(crate) mod tests {
                 foundation: None,
                 runner: None,
             };
-            let workspace = Arc::new(Workspace::create(&folder.path().join("workspaces"), start).unwrap());
+            let workspace =
+                Arc::new(Workspace::create(&folder.path().join("workspaces"), start, None).unwrap());
             let sandbox = CommandSandbox::without_launcher();
             let cancel = CancellationToken::new();
             Self {
@@ -377,7 +378,7 @@ pub(crate) mod tests {
         pub(crate) fn indexed() -> Self {
             let mut world = Self::new();
             let mirror = world._folder.path().join("mirror").into();
-            world.call.index = Some(CommitIndex::built(&mirror, &world.call.workspace.base).0);
+            world.call.index = Some(CommitIndex::built(&mirror, &world.call.workspace.git.base).0);
             world
         }
 
@@ -391,7 +392,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn parents(&self, commit: &domain::CommitId) -> Vec<domain::CommitId> {
-            self.call.workspace.parents(commit)
+            self.call.workspace.git.parents(commit)
         }
 
         pub(crate) fn file(&self, path: &str) -> String {

@@ -51,6 +51,7 @@ fn run_outline(call: &ToolContext, input: Value) -> Result<FileToolReply, String
     let input: Input = parse_input(input)?;
     let path = call
         .workspace
+        .disk
         .existing(input.path.as_deref().unwrap_or_default())?;
     let is_folder =
         matches!(call.workspace.root().stat(&path), Ok(Some(stat)) if stat.kind == FileKind::Folder);
@@ -108,7 +109,7 @@ struct OutlineSurvey {
 
 fn survey_folder(call: &ToolContext, folder: &Path) -> OutlineSurvey {
     let (root, mut survey) = (call.workspace.root(), OutlineSurvey::default());
-    for path in call.workspace.paths(FileType::is_file) {
+    for path in call.workspace.disk.paths(FileType::is_file) {
         let is_enough = survey.files.len() >= MAX_FILES || survey.unread.len() >= MAX_FALLS;
         if is_enough || call.cancel.is_cancelled() {
             break;

@@ -52,7 +52,7 @@ impl Input {
 
 fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
-    let path = call.workspace.existing(&input.path)?;
+    let path = call.workspace.disk.existing(&input.path)?;
     let bytes = call
         .workspace
         .root()

@@ -84,7 +84,10 @@ fn validate_command(call: &ToolContext, input: Input) -> Result<(String, u64), S
     let seconds = input
         .timeout_s
         .map_or(DEFAULT_TIMEOUT, |seconds| u64::try_from(seconds).unwrap_or(1));
-    let folder = call.workspace.path(input.cwd.as_deref().unwrap_or_default())?;
+    let folder = call
+        .workspace
+        .disk
+        .path(input.cwd.as_deref().unwrap_or_default())?;
     let script = if folder.as_os_str().is_empty() {
         input.command
     } else {
@@ -116,7 +119,7 @@ async fn build_command_outcome(call: &ToolContext, end: CommandEnd, seconds: u64
     outcome.truncated |= truncated;
     outcome.whole = whole;
     // The exit code is no criterion: in a pipe it belongs to another program than git.
-    if call.workspace.is_about_its_git(&output) {
+    if call.workspace.git.is_refused_in(&output) {
         outcome.add(GIT_HINT);
     }
     let workspace = Arc::clone(&call.workspace);
@@ -145,14 +148,14 @@ pub(crate) fn tool_command_spec(call: &ToolContext, script: String, limit: Durat
 pub(crate) fn tool_command_context(workspace: &Workspace) -> CommandContext {
     CommandContext {
         directory: workspace.root().path().to_owned(),
-        writable: workspace.writable(),
-        readable: workspace.readable(),
-        exposed: workspace.exposed(),
-        covers: workspace.covers(),
+        writable: workspace.disk.writable(),
+        readable: workspace.git.readable(),
+        exposed: workspace.disk.exposed(),
+        covers: workspace.git.covers(),
         door: None,
         environment: workspace.environment(),
         // Rounded, because an idle launcher serves only an unchanged context, and the git directory grows
         // with each change.
-        beside_mib: workspace.git_mib() / GIT_STEP_MIB * GIT_STEP_MIB,
+        beside_mib: workspace.git.objects.mib() / GIT_STEP_MIB * GIT_STEP_MIB,
     }
 }

@@ -77,6 +77,7 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
     let scope = SearchScope {
         folder: call
             .workspace
+            .disk
             .existing(input.path.as_deref().unwrap_or_default())?,
         globs: input
             .file_pattern
@@ -198,7 +199,7 @@ fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -
         .after_context(scope.context)
         .build();
     let (root, mut found) = (call.workspace.root(), SearchMatches::default());
-    for path in call.workspace.paths(FileType::is_file) {
+    for path in call.workspace.disk.paths(FileType::is_file) {
         let is_wanted = scope.globs.as_ref().is_none_or(|globs| globs.is_match(&path));
         if !is_wanted || !path.starts_with(&scope.folder) {
             continue;

@@ -32,7 +32,10 @@ struct Input {
 fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
     let globs = GlobPatterns::new(call, &input.pattern)?;
-    let folder = call.workspace.path(input.path.as_deref().unwrap_or_default())?;
+    let folder = call
+        .workspace
+        .disk
+        .path(input.path.as_deref().unwrap_or_default())?;
     let mut found = find_matching_paths(call, &folder, &globs);
     let mut note = String::new();
     if found.is_empty() && globs.is_plain() {
@@ -66,7 +69,7 @@ fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, S
 
 fn find_matching_paths(call: &ToolContext, folder: &Path, globs: &GlobPatterns) -> Vec<String> {
     let mut found = Vec::new();
-    for path in call.workspace.paths(|kind| !kind.is_dir()) {
+    for path in call.workspace.disk.paths(|kind| !kind.is_dir()) {
         if path.starts_with(folder) && globs.is_match(&path) {
             found.push(path.display().to_string());
         }

@@ -102,7 +102,7 @@ mod tests {
         step("commit_changes", json!({ "message": "Closes #1" }));
         let text = step("undo", json!({}));
         assert!(text.contains("Took the commit"), "{text}");
-        assert_eq!(workspace.branch().1, Some(workspace.base.clone()));
+        assert_eq!(workspace.history.branch().1, Some(workspace.git.base.clone()));
         assert_eq!(world.file("README.md"), "# Store\n");
         step("undo", json!({}));
         assert_eq!(world.file("README.md"), "# Shop\n");

@@ -32,7 +32,7 @@ struct Input {
 
 fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
-    let path = call.workspace.path(&input.path)?;
+    let path = call.workspace.disk.path(&input.path)?;
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
     }
@@ -47,7 +47,7 @@ fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Str
         .root()
         .write(&path, input.content.as_bytes())
         .map_err(|error| explain_path_error(&path, &error))?;
-    call.workspace.note_written(&path);
+    call.workspace.scanner.note_written(&path);
     Ok(format!(
         "Wrote {} ({} lines).{unchecked}",
         path.display(),

@@ -6,20 +6,13 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::OnceLock,
 };
 
-use domain::{CommitAuthor, CommitId, RunId, TicketKey};
+use domain::{CommitAuthor, CommitId};
 use git2::Oid;
-use parking_lot::Mutex;
 
-use super::{
-    KeepLimits, ResultStore, ScopedFolder, Workspace, WorkspaceError, WorkspaceRoot, git_view::VIEW,
-};
-use crate::{
-    parser::ParserClient,
-    sandbox::{IdleLauncher, PathCover, RunnerClient},
-};
+use super::{WorkspaceError, WorkspaceRoot, disk::VIEW};
+use crate::sandbox::PathCover;
 
 const BRANCH: &str = "main";
 /// Name of the git directory or file in a worktree.
@@ -68,75 +61,48 @@ struct FolderStart {
     objects: Vec<PathBuf>,
 }
 
-impl Workspace {
-    /// Opens a workspace over `tree`.
+/// Git of a worktree that existed before.
+pub(super) struct AdoptedGit {
+    pub(super) repository: git::BareRepository,
+    pub(super) adopted: AdoptedFolder,
+    pub(super) base: CommitId,
+    pub(super) base_branch: String,
+    /// True when the folder is no repository: the base is then an empty commit, until the files are known.
+    pub(super) is_new: bool,
+}
+
+impl AdoptedGit {
+    /// Creates the git directory of a workspace over `tree`.
     ///
-    /// The git directory of `tree` is not written to, and only objects and `HEAD` are read from it. All other
-    /// files are in a folder below `workspaces`, which is deleted with the workspace. `can_cover`: commands
-    /// have a separate mount namespace. Blocks.
-    pub(crate) fn adopt(
-        workspaces: &Path,
+    /// The git directory of `tree` is not written to, and only objects and `HEAD` are read from it.
+    /// `can_cover`: commands have a separate mount namespace. Blocks.
+    pub(super) fn open(
+        git_dir: &Path,
         tree: &Path,
-        runner: Option<&RunnerClient>,
+        scratch: &WorkspaceRoot,
         can_cover: bool,
     ) -> Result<Self, WorkspaceError> {
-        let strange = |error: domain::InvalidId| WorkspaceError::Trouble(error.to_string());
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        let folder = ScopedFolder(workspaces.join(&id));
-        fs::create_dir_all(folder.0.join("tmp/home"))?;
-        let session = super::open_session(runner, Some(tree))?;
-        let (root, scratch) = match &session {
-            Some(session) => super::session_roots(session),
-            None => (
-                WorkspaceRoot::open(tree)?,
-                WorkspaceRoot::open(&folder.0.join("tmp"))?,
-            ),
-        };
-        let git_dir = folder.0.join("git");
         let FolderStart {
             repository,
             head,
             objects,
-        } = open_folder_repository(&git_dir, tree)?;
-        let adopted = plan_adoption(tree, &scratch, &git_dir, objects, can_cover)?;
-        let (base_branch, start) = match head {
-            Some(head) => (head.branch, Some(head.commit)),
-            None => (BRANCH.to_owned(), None),
+        } = open_folder_repository(git_dir, tree)?;
+        let adopted = plan_adoption(tree, scratch, git_dir, objects, can_cover)?;
+        let is_new = head.is_none();
+        let (base, base_branch) = match head {
+            Some(head) => (head.commit, head.branch),
+            None => {
+                let empty = repository.objects().treebuilder(None)?.write()?;
+                (commit_base(&repository, empty)?, BRANCH.to_owned())
+            }
         };
-        let empty = repository.objects().treebuilder(None)?.write()?;
-        let base = match &start {
-            Some(start) => start.clone(),
-            None => commit_base(&repository, empty)?,
-        };
-        let mut workspace = Self {
-            id,
-            run: RunId::new(TicketKey::jira("LOCAL-1").map_err(strange)?, 1),
-            repository: "local/folder".parse().map_err(strange)?,
+        Ok(Self {
+            repository,
+            adopted,
             base,
             base_branch,
-            mirror: git_dir.into(),
-            limits: KeepLimits::default(),
-            root,
-            scratch,
-            session,
-            adopted: Some(adopted),
-            results: ResultStore::beneath(&folder.0),
-            folder,
-            elsewhere: OnceLock::new(),
-            environment: OnceLock::new(),
-            state: Mutex::default(),
-            spare: IdleLauncher::default(),
-            parser: ParserClient::default(),
-        };
-        if start.is_none() {
-            let files = workspace.tree(repository.objects())?;
-            workspace.base = self::commit_base(&repository, files)?;
-        }
-        repository.set_branch(&workspace.base_branch, &workspace.base)?;
-        let head = format!("refs/heads/{}", workspace.base_branch);
-        repository.objects().set_head(&head)?;
-        workspace.write_index(&repository)?;
-        Ok(workspace)
+            is_new,
+        })
     }
 }
 
@@ -281,7 +247,8 @@ fn plan_adoption(
     })
 }
 
-fn commit_base(repository: &git::BareRepository, tree: Oid) -> Result<CommitId, WorkspaceError> {
+/// Creates the commit that the work starts from.
+pub(super) fn commit_base(repository: &git::BareRepository, tree: Oid) -> Result<CommitId, WorkspaceError> {
     let git = repository.objects();
     let who = git::commit_signature(&CommitAuthor::journeyman(), 0)?;
     let id = git.commit(None, &who, &who, "As it was\n", &git.find_tree(tree)?, &[])?;

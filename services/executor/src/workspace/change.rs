@@ -37,12 +37,12 @@ pub(crate) struct WorkspaceChange {
     pub(crate) is_cut: bool,
 }
 
-impl Workspace {
+impl WorkspaceChange {
     /// Compares the current files with the base. Blocks.
-    pub(crate) fn change(&self) -> Result<WorkspaceChange, WorkspaceError> {
-        let repository = self.git()?;
+    pub(crate) fn read(workspace: &Workspace) -> Result<Self, WorkspaceError> {
+        let repository = workspace.git.open()?;
         let git = repository.objects();
-        let (base, head) = self.both_trees(git)?;
+        let (base, head) = (workspace.git.base_tree(git)?, workspace.tree(git)?);
         let (before, after) = (git.find_tree(base)?, git.find_tree(head)?);
         let diff = git.diff_tree_to_tree(Some(&before), Some(&after), Some(&mut DiffOptions::new()))?;
         // A truncated change is reported as such, so that gates know that the inspection is incomplete.
@@ -65,7 +65,7 @@ impl Workspace {
         }
         let hunks = list_hunks(git, base, head)?;
         let paths = list_tracked_files(git, &after)?;
-        Ok(WorkspaceChange {
+        Ok(Self {
             tree: head
                 .to_string()
                 .parse()

@@ -8,12 +8,15 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     path::Path,
+    sync::OnceLock,
 };
 
 use rustix::fs::FileType;
 
 use super::{
-    Workspace, WorkspaceError, WorkspaceRoot,
+    WorkspaceError, WorkspaceRoot,
+    disk::WorkspaceDisk,
+    git_directory::GitDirectory,
     scan::list_tracked_files,
     walk::{WalkEntry, walk_folder},
 };
@@ -29,7 +32,7 @@ const MAX_NAMED: usize = 10;
 
 /// All files that setup created. Paths and stamps are stored as hashes, because there may be very many.
 #[derive(Debug)]
-pub(super) struct SetupEnvironment {
+struct SetupEnvironment {
     /// Hasher with random keys, so that commands cannot construct two paths with the same hash.
     hasher: RandomState,
     tree: HashMap<u64, u64>,
@@ -65,14 +68,18 @@ impl SetupEnvironment {
     }
 }
 
-impl Workspace {
+/// Files that setup created; unset if setup did not run.
+#[derive(Default)]
+pub(crate) struct SetupFiles(OnceLock<SetupEnvironment>);
+
+impl SetupFiles {
     /// Records the files outside of the repository's files. The caller must call it after setup and before
     /// the model's first command. Blocks.
-    pub(crate) fn note_environment(&self) -> Result<(), WorkspaceError> {
-        let repository = self.git()?;
+    pub(crate) fn note(&self, disk: &WorkspaceDisk, git: &GitDirectory) -> Result<(), WorkspaceError> {
+        let repository = git.open()?;
         let base = repository
             .objects()
-            .find_commit(git2::Oid::from_str(self.base.as_str())?)?;
+            .find_commit(git2::Oid::from_str(git.base.as_str())?)?;
         let own = list_tracked_files(repository.objects(), &base.tree()?)?;
         let mut environment = SetupEnvironment {
             hasher: RandomState::new(),
@@ -81,14 +88,14 @@ impl Workspace {
         };
         let mut found = Vec::new();
         let is_other = |path: &Path| path != Path::new(GIT_FILE) && !own.contains_key(path);
-        walk_folder(self.root(), Path::new(""), &is_other, &mut |met| {
+        walk_folder(disk.root(), Path::new(""), &is_other, &mut |met| {
             if met.kind != FileType::Directory {
                 found.push((environment.key(&met.path), environment.stamp(&met)));
             }
             Ok(())
         })?;
         environment.tree.extend(found.drain(..));
-        walk_folder(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
+        walk_folder(disk.scratch(), Path::new(HOME), &|_| true, &mut |met| {
             if met.kind != FileType::Directory {
                 found.push((environment.key(&met.path), environment.stamp(&met)));
             }
@@ -96,19 +103,20 @@ impl Workspace {
         })?;
         environment.home.extend(found);
         // The result is ignored: setup of a workspace happens only once.
-        let _ = self.environment.set(environment);
+        let _ = self.0.set(environment);
         Ok(())
     }
 
     /// Copies unchanged files of setup to the folders of a check, except to paths that are taken. Returns the
     /// paths of some changed files. Blocks.
-    pub(super) fn copy_environment(
+    pub(super) fn copy(
         &self,
+        disk: &WorkspaceDisk,
         tree: &WorkspaceRoot,
         scratch: &WorkspaceRoot,
         is_taken: &dyn Fn(&Path) -> bool,
     ) -> Result<Vec<String>, WorkspaceError> {
-        let Some(environment) = self.environment.get() else {
+        let Some(environment) = self.0.get() else {
             return Ok(Vec::new());
         };
         let mut copy = EnvironmentCopy {
@@ -117,11 +125,11 @@ impl Workspace {
             tampered: Vec::new(),
         };
         let is_wanted = |path: &Path| path != Path::new(GIT_FILE) && !is_taken(path);
-        walk_folder(self.root(), Path::new(""), &is_wanted, &mut |met| {
-            copy.one(&environment.tree, met, self.root(), tree, Path::new(""))
+        walk_folder(disk.root(), Path::new(""), &is_wanted, &mut |met| {
+            copy.one(&environment.tree, met, disk.root(), tree, Path::new(""))
         })?;
-        walk_folder(&self.scratch, Path::new(HOME), &|_| true, &mut |met| {
-            copy.one(&environment.home, met, &self.scratch, scratch, Path::new(HOME))
+        walk_folder(disk.scratch(), Path::new(HOME), &|_| true, &mut |met| {
+            copy.one(&environment.home, met, disk.scratch(), scratch, Path::new(HOME))
         })?;
         Ok(copy.tampered)
     }

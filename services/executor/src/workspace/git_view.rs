@@ -7,14 +7,22 @@
 //! The executor reads no content of this folder. It writes `HEAD` and branches again when their files differ
 //! from those that it wrote.
 
-use std::{ffi::OsString, fs, io, path::Path, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs, io, mem,
+    path::{Path, PathBuf},
+};
 
-use domain::cause::format_error_chain;
+use domain::{RunId, cause::format_error_chain};
+use parking_lot::Mutex;
 
-use super::{FileStat, Workspace, WorkspaceError, WorkspaceRoot};
+use super::{
+    FileStat, WorkspaceError, WorkspaceRoot,
+    disk::{VIEW, WorkspaceDisk},
+    git_directory::GitDirectory,
+    work_history::WorkHistory,
+};
 
-/// Name of the folder in the scratch space.
-pub(super) const VIEW: &str = "checkout.git";
 /// System configuration for git in commands. It lies in the real git directory, which commands cannot write
 /// to.
 const SYSTEM: &str = "commands.gitconfig";
@@ -27,7 +35,7 @@ const CONFIG: &str = "[user]\n\tname = Journeyman\n\temail = noreply@journeyman.
 const VIEW_CONFIG: &str =
     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfilemode = true\n\tlogallrefupdates = true\n";
 /// Hook that refuses branches, tags and commits during the command, so that the model reads the reason at
-/// once. A command can bypass it; then `mend_git` restores the branches after the command.
+/// once. A command can bypass it; then `mend` restores the branches after the command.
 const HOOK: &str = r#"#!/bin/sh
 [ "$1" = prepared ] || exit 0
 while read -r old new ref; do
@@ -50,138 +58,137 @@ exit 0
 "#;
 /// Lock files of a killed git, which block the next one.
 const LOCKS: [&str; 3] = ["index.lock", "HEAD.lock", "config.lock"];
-/// Messages of git when it cannot write.
-const REFUSALS: [&str; 4] = [
-    "Read-only file system",
-    "Permission denied",
-    "insufficient permission",
-    "unable to create",
-];
-/// Messages of git when a remote is missing.
-const NO_REMOTE: [&str; 4] = [
-    "No configured push destination",
-    "No remote repository specified",
-    "There is no tracking information for the current branch",
-    "does not appear to be a git repository",
-];
 
-impl Workspace {
-    /// Variables that make git in commands work on this checkout.
-    pub(super) fn git_environment(&self) -> Vec<(&'static str, OsString)> {
-        let scratch = self.scratch.path();
-        let mut variables = vec![
-            ("GIT_CONFIG_GLOBAL", scratch.join("home/.gitconfig").into()),
-            ("GIT_CONFIG_SYSTEM", self.git_dir().join(SYSTEM).into()),
-        ];
-        if self.adopted.as_ref().is_some_and(|adopted| !adopted.is_covered()) {
-            // The folder's own `.git` must not change, and without a mount namespace nothing can cover it.
-            variables.extend([
-                ("GIT_DIR", scratch.join(VIEW).into()),
-                ("GIT_WORK_TREE", self.root().path().into()),
-            ]);
-        }
-        variables
-    }
+/// Repository as git in commands finds it.
+#[derive(Default)]
+pub(crate) struct GitView {
+    /// Files of `HEAD` and branches that commands see, with their state after the last write.
+    shown: Mutex<Vec<(String, Option<FileStat>)>>,
+}
 
+/// Parts of a workspace from which the view is written.
+#[derive(Clone, Copy)]
+pub(super) struct ViewSource<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) disk: &'a WorkspaceDisk,
+    pub(super) git: &'a GitDirectory,
+    pub(super) history: &'a WorkHistory,
+}
+
+impl GitView {
     /// Writes the branch and its commit for commands. `index` is the index of that commit; `None` if it is
     /// already written.
-    pub(super) fn show_git(&self, index: Option<Vec<u8>>) -> Result<(), WorkspaceError> {
-        fs::write(self.git_dir().join(SYSTEM), CONFIG)?;
-        let view = GitView(&self.scratch);
-        self.shown(view.lay_out(&self.object_folders()));
+    pub(super) fn show(&self, source: ViewSource<'_>, index: Option<Vec<u8>>) -> Result<(), WorkspaceError> {
+        fs::write(source.git.path().join(SYSTEM), CONFIG)?;
+        let view = ViewFolder(source.disk.scratch());
+        source.log_failure(view.lay_out(&source.git.object_folders()));
         if let Some(index) = index {
-            self.shown(view.write("index", &index));
+            source.log_failure(view.write("index", &index));
         }
-        if self.adopted.is_none() {
-            let content = format!("gitdir: {}\n", self.scratch.path().join(VIEW).display());
-            self.shown(self.root().write(Path::new(".git"), content.as_bytes()));
+        if !source.git.is_adopted() {
+            source.log_failure(source.point_to_view(source.disk.root()));
         }
-        self.show_references(&view);
+        self.show_references(source);
         Ok(())
     }
 
     /// Removes obstacles that the last command may have left: lock files, another `HEAD`, other branches.
     /// Returns true when the command moved `HEAD` or a branch. Blocks.
-    pub(crate) fn mend_git(&self) -> bool {
-        let view = GitView(&self.scratch);
+    pub(super) fn mend(&self, source: ViewSource<'_>) -> bool {
+        let scratch = source.disk.scratch();
         for lock in LOCKS {
             // No command runs now, so no process holds the lock. The error is ignored, because usually no
             // lock exists.
-            let _ = self.scratch.remove(&view_path(lock));
+            let _ = scratch.remove(&view_path(lock));
         }
+        let view = ViewFolder(scratch);
         let is_moved = self
-            .lock()
             .shown
+            .lock()
             .iter()
             // Compared by inode and times, because the content belongs to commands and is never read.
             .any(|(name, file)| view.file(name) != *file);
         if is_moved {
-            self.show_references(&view);
+            self.show_references(source);
         }
         is_moved
     }
 
-    fn show_references(&self, view: &GitView<'_>) {
-        let (branch, _) = self.branch();
-        let head = branch.as_ref().unwrap_or(&self.base_branch);
+    fn show_references(&self, source: ViewSource<'_>) {
+        let view = ViewFolder(source.disk.scratch());
+        let git = source.git;
+        let (branch, head) = source.history.branch();
+        let named = branch.as_ref().unwrap_or(&git.base_branch);
         let mut files = vec![
-            ("HEAD".to_owned(), format!("ref: {}\n", branch_reference(head))),
-            (branch_reference(&self.base_branch), format!("{}\n", self.base)),
+            ("HEAD".to_owned(), format!("ref: {}\n", branch_reference(named))),
+            (branch_reference(&git.base_branch), format!("{}\n", git.base)),
         ];
+        let head = head.as_ref().unwrap_or(&git.base);
         files.extend(
             branch
                 .iter()
-                .map(|branch| (branch_reference(branch), format!("{}\n", self.head_or_base()))),
+                .map(|branch| (branch_reference(branch), format!("{head}\n"))),
         );
-        let before = std::mem::take(&mut self.lock().shown);
+        let before = mem::take(&mut *self.shown.lock());
         for (name, _) in before {
             if !files.iter().any(|(wanted, _)| *wanted == name) {
                 // The error is ignored: a command may have replaced the file of the old branch, which then
                 // stays.
-                let _ = self.scratch.remove(&view_path(&name));
+                let _ = source.disk.scratch().remove(&view_path(&name));
             }
         }
         let shown = files.into_iter().map(|(name, content)| {
-            self.shown(view.write(&name, content.as_bytes()));
+            source.log_failure(view.write(&name, content.as_bytes()));
             let file = view.file(&name);
             (name, file)
         });
         let shown: Vec<_> = shown.collect();
-        self.lock().shown = shown;
+        *self.shown.lock() = shown;
+    }
+}
+
+impl ViewSource<'_> {
+    /// Variables that make git in commands work on this checkout.
+    pub(super) fn variables(self) -> Vec<(&'static str, OsString)> {
+        let scratch = self.disk.scratch().path();
+        let mut variables = vec![
+            ("GIT_CONFIG_GLOBAL", scratch.join("home/.gitconfig").into()),
+            ("GIT_CONFIG_SYSTEM", self.git.path().join(SYSTEM).into()),
+        ];
+        if self.git.needs_variables() {
+            variables.extend([
+                ("GIT_DIR", scratch.join(VIEW).into()),
+                ("GIT_WORK_TREE", self.disk.root().path().into()),
+            ]);
+        }
+        variables
     }
 
     /// Shows the base commit to git in a check's commands, without a branch. `tree` and `scratch` belong to
     /// the check.
-    pub(super) fn show_git_to_check(
-        &self,
+    pub(super) fn show_to_check(
+        self,
         repository: &git::BareRepository,
         tree: &WorkspaceRoot,
         scratch: &WorkspaceRoot,
     ) -> Result<(), WorkspaceError> {
-        let view = GitView(scratch);
-        view.lay_out(&self.object_folders())?;
-        view.write("HEAD", format!("{}\n", self.base).as_bytes())?;
-        view.write("index", &self.index_of(repository, &self.base)?)?;
-        // The pointer names the workspace's path, because the check's folders are swapped in before its
-        // command runs.
-        let content = format!("gitdir: {}\n", self.scratch.path().join(VIEW).display());
-        Ok(tree.write(Path::new(".git"), content.as_bytes())?)
+        let view = ViewFolder(scratch);
+        view.lay_out(&self.git.object_folders())?;
+        view.write("HEAD", format!("{}\n", self.git.base).as_bytes())?;
+        view.write("index", &self.git.index_of(repository, &self.git.base)?)?;
+        Ok(self.point_to_view(tree)?)
     }
 
-    /// Object folders that commands may read. All are listed directly, because the paths in the real git
-    /// directory's own alternates may not exist for commands.
-    fn object_folders(&self) -> Vec<PathBuf> {
-        match &self.adopted {
-            Some(adopted) if !adopted.objects.is_empty() => adopted.objects.clone(),
-            _ => [&self.git_dir(), &*self.mirror]
-                .map(|place| place.join("objects"))
-                .to_vec(),
-        }
+    /// Writes the `.git` file of a worktree. It names the workspace's path also in a check, because the
+    /// check's folders are swapped in before its command runs.
+    fn point_to_view(self, tree: &WorkspaceRoot) -> io::Result<()> {
+        let content = format!("gitdir: {}\n", self.disk.scratch().path().join(VIEW).display());
+        tree.write(Path::new(".git"), content.as_bytes())
     }
 
     /// Logs a failed write. It is not an error: a command may have replaced the path, and only its own git is
     /// affected.
-    fn shown(&self, written: io::Result<()>) {
+    fn log_failure(self, written: io::Result<()>) {
         if let Err(error) = written {
             tracing::debug!(
                 run = %self.run,
@@ -190,26 +197,12 @@ impl Workspace {
             );
         }
     }
-
-    /// Returns true when a command's output shows that git could not write to this repository or lacked a
-    /// remote.
-    pub(crate) fn is_about_its_git(&self, output: &str) -> bool {
-        let git_dir = self.git_dir().display().to_string();
-        let git_dir = git_dir.as_str();
-        output.lines().any(|line| {
-            let is_ours = [git_dir, VIEW, "repository database", "temporary file"]
-                .iter()
-                .any(|place| line.contains(*place));
-            let is_refused = is_ours && REFUSALS.iter().any(|refusal| line.contains(refusal));
-            is_refused || NO_REMOTE.iter().any(|missing| line.contains(missing))
-        })
-    }
 }
 
 /// Git directory of the view in a scratch space.
-struct GitView<'a>(&'a WorkspaceRoot);
+struct ViewFolder<'a>(&'a WorkspaceRoot);
 
-impl GitView<'_> {
+impl ViewFolder<'_> {
     /// Writes the files of a git directory, except index and references. Existing configuration and hooks
     /// stay, because commands may have changed them on purpose.
     fn lay_out(&self, object_folders: &[PathBuf]) -> io::Result<()> {

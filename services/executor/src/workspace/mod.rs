@@ -2,62 +2,64 @@
 //! written only beneath its folder.
 
 mod adoption;
+mod base;
 mod byproduct;
 mod change;
+mod change_size;
 mod checkout;
-mod checkout_path;
+mod commits;
 mod copy;
+mod disk;
 mod environment;
+mod git_directory;
 mod git_view;
-mod history;
 mod hunks;
 mod objects;
 mod omissions;
 pub(crate) mod paths;
 mod prepared_checkout;
+mod restoration;
 mod results;
 mod root;
 mod scan;
 mod scratch;
 mod setup_artifacts;
-mod transitions;
-mod undo;
+mod tree_change;
 mod walk;
+mod work_history;
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
-    fs, io,
+    io,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
 };
 
-use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
-use git::ExternalContent;
-use parking_lot::Mutex;
+use domain::{CommitId, RepositoryName, RunId, TicketKey, cause::format_error_chain};
+use git2::Oid;
 
-use adoption::AdoptedFolder;
-pub(crate) use change::ChangedFile;
+use adoption::AdoptedGit;
+pub(crate) use change::{ChangedFile, WorkspaceChange};
+pub(crate) use change_size::KeepLimits;
+pub(crate) use commits::SnapshotPack;
 pub(crate) use copy::FileAmount;
-use environment::SetupEnvironment;
-pub(crate) use history::SnapshotPack;
+use disk::{ScopedFolder, WorkspaceDisk};
+use environment::SetupFiles;
+use git_directory::GitDirectory;
+use git_view::{GitView, ViewSource};
 pub(crate) use hunks::TreeHunk;
-pub(crate) use objects::KeepLimits;
-use objects::UnstoredFiles;
-use omissions::OmittedPaths;
 pub(crate) use paths::is_git_folder;
 pub(crate) use prepared_checkout::PreparedCheckout;
 pub(crate) use results::{MOST_OF_ONE, ResultStore};
 pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
-use scan::StatCache;
+use scan::WorktreeScanner;
 pub(crate) use scratch::{ScratchContent, ScratchTree};
 pub(crate) use setup_artifacts::WorkspaceOrigin;
+use work_history::WorkHistory;
 
 use crate::{
-    cleanup,
     mirror::MirrorPath,
     parser::ParserClient,
-    sandbox::{self, IdleLauncher, PathCover, RunnerClient, RunnerSession},
+    sandbox::{IdleLauncher, RunnerClient},
 };
 
 /// Error of a workspace, for the log and for the status of the call.
@@ -140,25 +142,23 @@ pub(crate) struct SnapshotRestore {
     pub(crate) pack: Vec<u8>,
 }
 
-/// Checkout of one run. Dropping it deletes its folder.
+/// Checkout of one run: the sum of its parts. Dropping it deletes its folder.
 pub(crate) struct Workspace {
     pub(crate) id: String,
     pub(crate) run: RunId,
     pub(crate) repository: RepositoryName,
-    pub(crate) base: CommitId,
-    base_branch: String,
-    folder: ScopedFolder,
-    mirror: MirrorPath,
-    limits: KeepLimits,
-    root: WorkspaceRoot,
-    scratch: WorkspaceRoot,
-    session: Option<Arc<RunnerSession>>,
-    /// State for a worktree that existed before and is not deleted.
-    adopted: Option<AdoptedFolder>,
-    elsewhere: OnceLock<ExternalContent>,
-    /// Files that setup created; unset if setup did not run.
-    environment: OnceLock<SetupEnvironment>,
-    state: Mutex<WorkspaceState>,
+    /// Folders on the disk.
+    pub(crate) disk: WorkspaceDisk,
+    /// Git directory, and the commit that the work starts from.
+    pub(crate) git: GitDirectory,
+    /// Branch, and the states before the latest changes.
+    pub(crate) history: WorkHistory,
+    /// Scans of the worktree.
+    pub(crate) scanner: WorktreeScanner,
+    /// Repository as git in commands finds it.
+    view: GitView,
+    /// Files that setup created.
+    pub(crate) setup: SetupFiles,
     /// Idle launcher for the next command.
     pub(crate) spare: IdleLauncher,
     /// Parser for source files of this workspace.
@@ -167,236 +167,135 @@ pub(crate) struct Workspace {
     pub(crate) results: ResultStore,
 }
 
-/// State that tools change.
-#[derive(Default)]
-struct WorkspaceState {
-    branch: Option<String>,
-    head: Option<CommitId>,
-    cache: StatCache,
-    /// Files that the last scan omitted.
-    omitted: OmittedPaths,
-    /// Files that the last scan did not store, because the change is too large.
-    excess: UnstoredFiles,
-    /// Value of `excess` after the last change.
-    seen_excess: UnstoredFiles,
-    /// Size of the git directory in bytes, and its size after the last cleanup.
-    git_bytes: u64,
-    tidied_bytes: u64,
-    /// Paths that a tool of the model wrote or a snapshot restored. They belong to the change even at a path
-    /// of by-products.
-    written: BTreeSet<PathBuf>,
-    /// Omitted files of which the model was last notified.
-    told: OmittedPaths,
-    /// Tree, branch and head after the last scan, for the detection of changes.
-    seen: Option<SeenState>,
-    /// Files, branch and head before the latest changes, the newest last.
-    undo: Vec<SeenState>,
-    /// True when the next change is an undo, which is not recorded as a step.
-    undone: bool,
-    /// Files of `HEAD` and branches that commands see, with their state after the last write.
-    shown: Vec<(String, Option<FileStat>)>,
-}
-
-/// Tree of all files, the branch and its head.
-type SeenState = (git2::Oid, Option<String>, Option<CommitId>);
-
-struct ScopedFolder(PathBuf);
-
-impl Drop for ScopedFolder {
-    fn drop(&mut self) {
-        if let Err(error) = cleanup::remove_folder(&self.0) {
-            tracing::warn!(error = %format_error_chain(&error), "a workspace's folder stays behind");
-        }
-    }
-}
-
 impl Workspace {
-    /// Creates a workspace and writes the checkout. Blocks.
-    pub(crate) fn create(workspaces: &Path, start: WorkspaceStart) -> Result<Self, WorkspaceError> {
-        Self::create_from(workspaces, start, None)
-    }
-
     /// Creates a workspace from a prepared checkout, or from scratch. Blocks.
-    pub(crate) fn create_from(
+    pub(crate) fn create(
         workspaces: &Path,
         start: WorkspaceStart,
         ready: Option<PreparedCheckout>,
     ) -> Result<Self, WorkspaceError> {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        let place = checkout_path::claim_folder(workspaces, &start.repository)?;
+        let place = disk::claim_folder(workspaces, &start.repository)?;
         let (folder, files) = match ready {
             Some(ready) => ready
                 .move_to(place)
                 .map(|(folder, files)| (folder, Some(files)))?,
             None => (ScopedFolder(place), None),
         };
-        let session = open_session(start.runner.as_ref(), None)?;
-        let (root, scratch) = match &session {
-            Some(session) => session_roots(session),
-            None => folder_roots(&folder.0)?,
-        };
-        let workspace = Self {
-            id,
-            run: start.run,
-            repository: start.repository,
-            base: start.base,
-            base_branch: start.base_branch,
-            results: ResultStore::beneath(&folder.0),
-            folder,
-            mirror: start.mirror,
-            limits: start.limits,
-            root,
-            scratch,
-            session,
-            adopted: None,
-            elsewhere: OnceLock::new(),
-            environment: OnceLock::new(),
-            state: Mutex::default(),
-            spare: IdleLauncher::default(),
-            parser: ParserClient::default(),
-        };
-        workspace.fill(start.foundation, files)?;
+        let disk = WorkspaceDisk::create(folder, start.runner.as_ref())?;
+        let base = (start.base, start.base_branch);
+        let git = GitDirectory::new(git_folder(disk.place()), start.mirror, base, start.limits);
+        let workspace = Self::new(start.run, start.repository, disk, git);
+        checkout::fill_workspace(&workspace, start.foundation, files)?;
         Ok(workspace)
     }
 
-    /// Returns true when the runner that holds the files has closed the connection.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.is_closed())
+    /// Opens a workspace over `tree`.
+    ///
+    /// The git directory of `tree` is not written to, and only objects and `HEAD` are read from it. All other
+    /// files are in a folder below `workspaces`, which is deleted with the workspace. `can_cover`: commands
+    /// have a separate mount namespace. Blocks.
+    pub(crate) fn adopt(
+        workspaces: &Path,
+        tree: &Path,
+        runner: Option<&RunnerClient>,
+        can_cover: bool,
+    ) -> Result<Self, WorkspaceError> {
+        let strange = |error: domain::InvalidId| WorkspaceError::Trouble(error.to_string());
+        let folder = ScopedFolder(workspaces.join(uuid::Uuid::new_v4().simple().to_string()));
+        let disk = WorkspaceDisk::adopt(folder, tree, runner)?;
+        let git_dir = git_folder(disk.place());
+        let AdoptedGit {
+            repository,
+            adopted,
+            base,
+            base_branch,
+            is_new,
+        } = AdoptedGit::open(&git_dir, tree, disk.scratch(), can_cover)?;
+        let run = RunId::new(TicketKey::jira("LOCAL-1").map_err(strange)?, 1);
+        let name: RepositoryName = "local/folder".parse().map_err(strange)?;
+        let git = GitDirectory::adopt(git_dir, (base, base_branch), adopted);
+        let mut workspace = Self::new(run, name, disk, git);
+        if is_new {
+            let files = workspace.tree(repository.objects())?;
+            workspace.git.base = adoption::commit_base(&repository, files)?;
+        }
+        let (base, base_branch) = (&workspace.git.base, &workspace.git.base_branch);
+        repository.set_branch(base_branch, base)?;
+        repository
+            .objects()
+            .set_head(&format!("refs/heads/{base_branch}"))?;
+        workspace.write_index(&repository)?;
+        Ok(workspace)
+    }
+
+    fn new(run: RunId, repository: RepositoryName, disk: WorkspaceDisk, git: GitDirectory) -> Self {
+        Self {
+            id: uuid::Uuid::new_v4().simple().to_string(),
+            run,
+            repository,
+            results: ResultStore::beneath(disk.place()),
+            disk,
+            git,
+            history: WorkHistory::default(),
+            scanner: WorktreeScanner::default(),
+            view: GitView::default(),
+            setup: SetupFiles::default(),
+            spare: IdleLauncher::default(),
+            parser: ParserClient::default(),
+        }
     }
 
     /// Worktree of the workspace.
     pub(crate) fn root(&self) -> &WorkspaceRoot {
-        &self.root
+        self.disk.root()
     }
 
-    /// Resolves a path that the model wrote, relative to the worktree. Returns an error for a path in a
-    /// submodule, whose files are missing.
-    pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        let path = paths::resolve_model_path(self.root.path(), text)?;
-        match self.submodule_of(&path) {
-            None => Ok(path),
-            Some(submodule) => Err(format!(
-                "{text:?} lies in the submodule {submodule}, whose files are in another repository and not here. Work without \
-                 them; a submodule cannot be changed."
-            )),
+    /// Builds the tree of the current files. An unreadable file is omitted and recorded.
+    fn tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
+        self.scanner.scan(
+            &self.disk,
+            git,
+            &self.head_or_base(),
+            self.git.objects.change_size(),
+        )
+    }
+
+    /// Removes obstacles to git that the last command may have left. Returns true when the command moved
+    /// `HEAD` or a branch. Blocks.
+    pub(crate) fn mend_git(&self) -> bool {
+        self.view.mend(self.view_source())
+    }
+
+    /// Writes the index that git in commands reads.
+    fn write_index(&self, repository: &git::BareRepository) -> Result<(), WorkspaceError> {
+        let index = self.git.index_of(repository, &self.head_or_base())?;
+        self.view.show(self.view_source(), Some(index))
+    }
+
+    fn view_source(&self) -> ViewSource<'_> {
+        ViewSource {
+            run: &self.run,
+            disk: &self.disk,
+            git: &self.git,
+            history: &self.history,
         }
-    }
-
-    fn submodule_of(&self, path: &Path) -> Option<&String> {
-        let submodules = &self.elsewhere().submodules;
-        submodules.iter().find(|submodule| path.starts_with(submodule))
-    }
-
-    /// Content that the base commit names but does not contain: submodules and Git LFS files.
-    pub(crate) fn elsewhere(&self) -> &ExternalContent {
-        static NOTHING: ExternalContent = ExternalContent {
-            submodules: Vec::new(),
-            lfs_files: Vec::new(),
-        };
-        self.elsewhere.get().unwrap_or(&NOTHING)
-    }
-
-    /// Resolves the path of an existing file. A part of a path is enough if only one file's path ends in it.
-    ///
-    /// # Errors
-    /// Returns a text for the model: for a path outside of the workspace, or several matching files.
-    pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, String> {
-        let path = self.path(text)?;
-        if path.as_os_str().is_empty() || !matches!(self.root.stat(&path), Ok(None)) {
-            return Ok(path);
-        }
-        let named: Vec<PathBuf> = self
-            .paths(fs::FileType::is_file)
-            .filter(|file| file.ends_with(&path))
-            .take(6)
-            .collect();
-        match named.as_slice() {
-            [] => self.elsewhere_named(path),
-            [file] => Ok(file.clone()),
-            files => Err(format!(
-                "{text:?} names several files: {}. Give a longer path.",
-                join_paths(files)
-            )),
-        }
-    }
-
-    /// Returns a path that does not exist. Fails when files of the same name exist in other folders.
-    fn elsewhere_named(&self, path: PathBuf) -> Result<PathBuf, String> {
-        let of_name: Vec<PathBuf> = self
-            .paths(fs::FileType::is_file)
-            .filter(|file| file.file_name() == path.file_name())
-            .take(6)
-            .collect();
-        if of_name.is_empty() {
-            return Ok(path);
-        }
-        Err(format!(
-            "{} does not exist. Files of that name: {}.",
-            path.display(),
-            join_paths(&of_name)
-        ))
-    }
-
-    /// Branch that the run's pull request targets.
-    pub(crate) fn base_branch(&self) -> &str {
-        &self.base_branch
-    }
-
-    /// Returns the branch and its head, if a branch was created.
-    pub(crate) fn branch(&self) -> (Option<String>, Option<CommitId>) {
-        let state = self.lock();
-        (state.branch.clone(), state.head.clone())
-    }
-
-    /// Folders that commands may write to.
-    pub(crate) fn writable(&self) -> Vec<PathBuf> {
-        vec![self.root.path().to_owned(), self.scratch.path().to_owned()]
-    }
-
-    /// Folders of the executor that commands may read.
-    pub(crate) fn readable(&self) -> Vec<PathBuf> {
-        let own = self.adopted.iter().filter(|adopted| !adopted.is_covered());
-        let own = own.flat_map(|adopted| adopted.objects.clone());
-        [self.git_dir(), self.mirror.join("objects")]
-            .into_iter()
-            .chain(own)
-            .collect()
-    }
-
-    /// Paths that commands see differently from this process.
-    pub(crate) fn covers(&self) -> Vec<PathCover> {
-        self.adopted
-            .as_ref()
-            .map_or_else(Vec::new, |adopted| adopted.covers.clone())
-    }
-
-    /// Folders that must have the same path for commands. Worktree and scratch space share one mount, so that
-    /// a file can be renamed between them.
-    pub(crate) fn exposed(&self) -> Vec<PathBuf> {
-        let own = self
-            .session
-            .as_ref()
-            .map_or(self.folder.0.as_path(), |session| session.folder());
-        let root = Some(self.root.path()).filter(|root| !root.starts_with(own));
-        [own].into_iter().chain(root).map(Path::to_owned).collect()
     }
 
     /// Complete environment of commands. It makes git work on this checkout and contains no variable of the
     /// executor itself.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let tmp = self.scratch.path();
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let mut environment = vec![
             ("PATH", path),
-            ("HOME", tmp.join("home").into()),
-            ("TMPDIR", tmp.into()),
+            ("HOME", self.disk.home().into()),
+            ("TMPDIR", self.disk.scratch().path().into()),
             // Not `LC_ALL`: a shell reads a file for each further category at every start.
             ("LC_CTYPE", "C.UTF-8".into()),
             // The model reads the output, so programs must not print terminal escapes.
             ("TERM", "dumb".into()),
             ("CI", "1".into()),
         ];
-        environment.extend(self.git_environment());
+        environment.extend(self.view_source().variables());
         environment.extend(toolchain_variables());
         // The policy is JSON, so a value that is not UTF-8 is left out.
         let texts = environment
@@ -404,50 +303,11 @@ impl Workspace {
             .filter_map(|(name, value)| Some((name.to_owned(), value.into_string().ok()?)));
         texts.collect()
     }
-
-    fn git_dir(&self) -> PathBuf {
-        self.folder.0.join("git")
-    }
-
-    fn git(&self) -> Result<git::BareRepository, WorkspaceError> {
-        Ok(git::BareRepository::open(&self.git_dir())?)
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, WorkspaceState> {
-        self.state.lock()
-    }
 }
 
-fn join_paths(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    names.join(", ")
-}
-
-fn open_session(
-    runner: Option<&RunnerClient>,
-    tree: Option<&Path>,
-) -> io::Result<Option<Arc<RunnerSession>>> {
-    let session = runner.map(|runner| runner.workspace(tree)).transpose();
-    let told = |error: io::Error| io::Error::other(format!("the runner: {error}"));
-    Ok(session.map_err(told)?.map(Arc::new))
-}
-
-fn session_roots(session: &Arc<RunnerSession>) -> (WorkspaceRoot, WorkspaceRoot) {
-    let root = |folder| WorkspaceRoot::at_runner(session, folder);
-    (
-        root(sandbox::WorkspaceFolder::Tree),
-        root(sandbox::WorkspaceFolder::Scratch),
-    )
-}
-
-fn folder_roots(folder: &Path) -> io::Result<(WorkspaceRoot, WorkspaceRoot)> {
-    for name in ["tree", "tmp/home"] {
-        fs::create_dir_all(folder.join(name))?;
-    }
-    Ok((
-        WorkspaceRoot::open(&folder.join("tree"))?,
-        WorkspaceRoot::open(&folder.join("tmp"))?,
-    ))
+/// Returns the path of the git directory in a workspace's folder.
+fn git_folder(place: &Path) -> PathBuf {
+    place.join("git")
 }
 
 /// Variables for toolchains that commands cannot find by `PATH` alone. rustup searches the home folder, which

@@ -1,250 +1,64 @@
-//! Objects in a workspace's git directory: the limit for changes, and the cleanup of unreferenced objects.
+//! Objects in a workspace's git directory: packs of changes, and the cleanup of unreferenced objects.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     fs, io,
-    io::Write as _,
     path::{Path, PathBuf},
 };
 
-use flate2::{Compression, write::ZlibEncoder};
+use domain::{CommitId, RunId};
 use git2::{ObjectType, Oid};
+use parking_lot::Mutex;
 
-use super::{SeenState, Workspace, WorkspaceError};
+use super::{
+    WorkspaceError,
+    change_size::{ChangeSize, KeepLimits, LargestPaths, MIB, loose_size},
+    work_history::{WorkHistory, WorkState},
+};
 
-const MIB: u64 = 1 << 20;
-/// Size in bytes from which a file is listed individually, and estimated before it is stored.
-const LARGE_FILE: u64 = MIB;
-/// Number of samples of a large file that are compressed for an estimate, and the bytes of each.
-const SAMPLES: usize = 16;
-const SAMPLE_BYTES: usize = 16 * 1024;
-/// Limit of large files and folders in a message.
-const MAX_NAMED: usize = 5;
-/// Limit of paths that one scan records as not stored.
-const MAX_REFUSED: usize = 1000;
-
-/// Limits of the stored changes of a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeepLimits {
-    /// Limit of a snapshot's pack, in bytes.
-    pub(crate) pack_bytes: u64,
-    /// Size of the git directory in bytes from which unreferenced objects are deleted.
-    pub(crate) git_bytes: u64,
+/// Objects of a workspace's own git directory.
+pub(crate) struct ObjectStore {
+    folder: PathBuf,
+    pub(super) limits: KeepLimits,
+    size: Mutex<GitDirectorySize>,
 }
 
-impl Default for KeepLimits {
-    fn default() -> Self {
-        Self {
-            pack_bytes: 32 * MIB,
-            git_bytes: 2048 * MIB,
-        }
-    }
-}
-
-impl KeepLimits {
-    /// Limit in bytes of a change's loose objects. Packing rarely reduces them to less than half.
-    const fn loose_bytes(self) -> u64 {
-        self.pack_bytes.saturating_mul(2)
-    }
-
-    /// Builds the refusal of a change for the model.
-    fn refusal(self, largest: &LargestPaths) -> WorkspaceError {
-        WorkspaceError::Unkeepable(format!(
-            "the change is too large: compressed it takes more than {} MiB. The largest of it: {}. Name generated files and \
-             folders in .gitignore, delete what does not belong to the change, or make it smaller",
-            self.pack_bytes / MIB,
-            largest.named()
-        ))
-    }
-}
-
-/// Large files of a change, and folders with many small ones.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LargestPaths(BTreeMap<String, PathAmount>);
-
-#[derive(Clone, Copy, Debug, Default)]
-struct PathAmount {
+/// Size of a git directory in bytes.
+#[derive(Clone, Copy, Default)]
+struct GitDirectorySize {
+    /// Size at the last measurement.
     bytes: u64,
-    files: usize,
+    /// Size after the last cleanup.
+    tidied: u64,
 }
 
-impl LargestPaths {
-    /// Counts a file. `note` follows its name in a message.
-    pub(super) fn add(&mut self, path: &Path, bytes: u64, note: &str) {
-        let name = match path.components().next() {
-            _ if bytes >= LARGE_FILE => format!("{}{note}", path.display()),
-            Some(first) if first.as_os_str() != path.as_os_str() => {
-                format!("{}/", Path::new(first.as_os_str()).display())
-            }
-            Some(_) | None => "small files at the root".to_owned(),
-        };
-        let amount = self.0.entry(name).or_default();
-        amount.bytes += bytes;
-        amount.files += 1;
-    }
-
-    fn named(&self) -> String {
-        let mut all: Vec<(&String, &PathAmount)> = self.0.iter().collect();
-        all.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
-        let named = all.iter().take(MAX_NAMED).map(|(name, amount)| {
-            let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
-            let mib = amount.bytes.div_ceil(MIB);
-            match amount.files {
-                1 => format!("{name} ({mib} MiB)"),
-                files => format!("{name} ({mib} MiB in {files} files)"),
-            }
-        });
-        let mut named = named.collect::<Vec<_>>().join(", ");
-        if all.len() > MAX_NAMED {
-            named.push_str(&format!(", and {} more", all.len() - MAX_NAMED));
-        }
-        named
-    }
-}
-
-/// Files that differ from the last commit, collected during one scan.
-pub(super) struct ChangeSize {
-    limits: KeepLimits,
-    /// Folder of the workspace's own objects.
-    objects: PathBuf,
-    /// Bytes of loose objects.
-    loose: u64,
-    largest: LargestPaths,
-    /// Paths that were not stored, with their sizes.
-    refused: Vec<(PathBuf, u64)>,
-}
-
-/// Result of comparing a file with the limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileFit {
-    Fits,
-    /// The change exceeds its limit with this file.
-    Exceeds,
-    /// The file alone exceeds the limit of a change.
-    TooLarge,
-}
-
-impl ChangeSize {
-    pub(super) fn new(limits: KeepLimits, git_dir: &Path) -> Self {
+impl ObjectStore {
+    pub(super) fn new(git_dir: &Path, limits: KeepLimits) -> Self {
         Self {
+            folder: git_dir.join("objects"),
             limits,
-            objects: git_dir.join("objects"),
-            loose: 0,
-            largest: LargestPaths::default(),
-            refused: Vec::new(),
+            size: Mutex::default(),
         }
     }
 
-    /// Decides whether the content of a file may be stored.
-    pub(super) fn fit(&self, content: &[u8]) -> FileFit {
-        let most = self.limits.loose_bytes();
-        if self.loose > most {
-            return FileFit::Exceeds;
-        }
-        if (content.len() as u64) < LARGE_FILE {
-            return FileFit::Fits;
-        }
-        match compressed_size(content) {
-            bytes if bytes > self.limits.pack_bytes => FileFit::TooLarge,
-            bytes if self.loose + bytes > most => FileFit::Exceeds,
-            _ => FileFit::Fits,
-        }
-    }
-
-    /// Returns the bytes that a stored object adds to the change; 0 for an object of the mirror.
-    pub(super) fn weight(&self, id: Oid) -> u64 {
-        loose_size(&self.objects, id)
-    }
-
-    /// Counts a changed file.
-    pub(super) fn add(&mut self, path: &Path, bytes: u64, weight: u64) {
-        self.loose += weight;
-        self.largest.add(path, bytes, "");
-    }
-
-    /// Counts a changed file that is not stored.
-    pub(super) fn refuse(&mut self, path: &Path, bytes: u64) {
-        self.largest.add(path, bytes, "");
-        if self.refused.len() < MAX_REFUSED {
-            self.refused.push((path.to_owned(), bytes));
-        }
-    }
-
-    /// Returns the files that were not stored.
-    pub(super) fn into_excess(self) -> UnstoredFiles {
-        let refused = self.refused;
-        UnstoredFiles {
-            largest: if refused.is_empty() {
-                LargestPaths::default()
-            } else {
-                self.largest
-            },
-            refused,
-        }
-    }
-}
-
-/// Files of a change that were not stored, because the change is too large.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UnstoredFiles {
-    refused: Vec<(PathBuf, u64)>,
-    largest: LargestPaths,
-}
-
-impl PartialEq for UnstoredFiles {
-    fn eq(&self, other: &Self) -> bool {
-        self.refused == other.refused
-    }
-}
-
-/// Estimates the compressed size from samples of a long content.
-fn compressed_size(content: &[u8]) -> u64 {
-    if content.len() <= SAMPLES * SAMPLE_BYTES {
-        return compressed_length(content);
-    }
-    let step = content.len() / SAMPLES;
-    let parts = content.chunks(step).take(SAMPLES);
-    let sampled: u64 = parts
-        .map(|part| compressed_length(&part[..part.len().min(SAMPLE_BYTES)]))
-        .sum();
-    (content.len() as u64).saturating_mul(sampled) / (SAMPLES * SAMPLE_BYTES) as u64
-}
-
-fn compressed_length(bytes: &[u8]) -> u64 {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.map_or(bytes.len() as u64, |compressed| compressed.len() as u64)
-}
-
-fn loose_size(objects: &Path, id: Oid) -> u64 {
-    let name = id.to_string();
-    let (folder, rest) = name.split_at(2);
-    let file = fs::metadata(objects.join(folder).join(rest));
-    file.map_or(0, |file| file.len())
-}
-
-impl Workspace {
-    /// Refuses a change with files that were not stored.
-    pub(super) fn refuse_excess(&self) -> Result<(), WorkspaceError> {
-        let state = self.lock();
-        if state.excess.refused.is_empty() {
-            return Ok(());
-        }
-        Err(self.limits.refusal(&state.excess.largest))
+    /// Returns an empty change that is measured against the limits.
+    pub(super) fn change_size(&self) -> ChangeSize {
+        ChangeSize::new(self.limits, &self.folder)
     }
 
     /// Packs these commits and their ancestors, without objects of the base.
     pub(super) fn pack(
         &self,
         repository: &git::BareRepository,
-        new: &[domain::CommitId],
+        base: &CommitId,
+        new: &[CommitId],
     ) -> Result<Vec<u8>, WorkspaceError> {
-        let (loose, largest) = self.new_files(repository, new)?;
+        let (loose, largest) = self.new_files(repository, base, new)?;
         if loose > self.limits.loose_bytes() {
             return Err(self.limits.refusal(&largest));
         }
         let most = usize::try_from(self.limits.pack_bytes).unwrap_or(usize::MAX);
-        repository.pack(new, &self.base, most).map_err(|error| {
+        repository.pack(new, base, most).map_err(|error| {
             if let git::Error::BadPack(_) = error {
                 self.limits.refusal(&largest)
             } else {
@@ -257,29 +71,32 @@ impl Workspace {
     pub(super) fn refuse_large_commit(
         &self,
         repository: &git::BareRepository,
-        commit: &domain::CommitId,
+        base: &CommitId,
+        commit: &CommitId,
     ) -> Result<(), WorkspaceError> {
-        let (loose, _) = self.new_files(repository, std::slice::from_ref(commit))?;
+        let (loose, _) = self.new_files(repository, base, std::slice::from_ref(commit))?;
         // A pack hardly exceeds its loose objects, so that a small commit needs no trial pack.
         if loose <= self.limits.pack_bytes {
             return Ok(());
         }
-        self.pack(repository, std::slice::from_ref(commit)).map(drop)
+        self.pack(repository, base, std::slice::from_ref(commit))
+            .map(drop)
     }
 
     /// Returns the loose bytes of all files that commits add to the base, and the largest of these files.
     fn new_files(
         &self,
         repository: &git::BareRepository,
-        new: &[domain::CommitId],
+        base: &CommitId,
+        new: &[CommitId],
     ) -> Result<(u64, LargestPaths), WorkspaceError> {
         let git = repository.objects();
-        let (odb, objects) = (git.odb()?, self.git_dir().join("objects"));
+        let odb = git.odb()?;
         let mut walk = git.revwalk()?;
         for commit in new {
             walk.push(Oid::from_str(commit.as_str())?)?;
         }
-        walk.hide(Oid::from_str(self.base.as_str())?)?;
+        walk.hide(Oid::from_str(base.as_str())?)?;
         let last = new
             .last()
             .map(|commit| Oid::from_str(commit.as_str()))
@@ -292,7 +109,7 @@ impl Workspace {
             let diff = git.diff_tree_to_tree(before.as_ref(), Some(&commit.tree()?), None)?;
             for delta in diff.deltas() {
                 let file = delta.new_file();
-                let bytes = loose_size(&objects, file.id());
+                let bytes = loose_size(&self.folder, file.id());
                 if bytes == 0 || !known.insert(file.id()) {
                     continue;
                 }
@@ -315,22 +132,27 @@ impl Workspace {
     }
 
     /// Size of the git directory after the last measurement, in MiB.
-    pub(crate) fn git_mib(&self) -> u64 {
-        self.lock().git_bytes.div_ceil(MIB)
+    pub(crate) fn mib(&self) -> u64 {
+        self.size.lock().bytes.div_ceil(MIB)
     }
 
     /// Measures the git directory. Above the limit, deletes objects that are referenced neither by a commit,
     /// nor by an undo step, nor by the files, and drops the oldest undo steps if necessary. Blocks.
-    pub(super) fn tidy_objects(&self, repository: &git::BareRepository) -> Result<(), WorkspaceError> {
-        let objects = self.git_dir().join("objects");
-        let (loose, rest) = own_objects(&objects)?;
+    pub(super) fn tidy(
+        &self,
+        run: &RunId,
+        repository: &git::BareRepository,
+        base: &CommitId,
+        history: &WorkHistory,
+    ) -> Result<(), WorkspaceError> {
+        let (loose, rest) = own_objects(&self.folder)?;
         let bytes = rest + loose.values().sum::<u64>();
         let most = self.limits.git_bytes;
         let is_due = {
-            let mut state = self.lock();
-            state.git_bytes = bytes;
+            let mut size = self.size.lock();
+            size.bytes = bytes;
             // Objects that a cleanup cannot delete must not trigger the next one.
-            bytes > most && bytes > state.tidied_bytes + most / 4
+            bytes > most && bytes > size.tidied + most / 4
         };
         if !is_due {
             return Ok(());
@@ -341,19 +163,16 @@ impl Workspace {
                 reached.add(id)?;
             }
         }
-        let (head, seen, steps) = {
-            let state = self.lock();
-            (state.head.clone(), state.seen.clone(), state.undo.clone())
-        };
-        reached.add_commits(head.iter().chain([&self.base]))?;
-        if let Some(seen) = &seen {
-            reached.add_seen(seen)?;
+        let needed = history.needed();
+        reached.add_commits(needed.head.iter().chain([base]))?;
+        if let Some(seen) = &needed.seen {
+            reached.add_state(seen)?;
         }
         let mut kept = 0;
         // The newest steps first, because the oldest are dropped at the limit.
-        for step in steps.iter().rev() {
+        for step in needed.steps.iter().rev() {
             let mut more = reached.clone();
-            more.add_seen(step)?;
+            more.add_state(step)?;
             if rest + more.bytes > most {
                 break;
             }
@@ -362,16 +181,16 @@ impl Workspace {
         for id in loose.keys().filter(|id| !reached.found.contains(id)) {
             let name = id.to_string();
             let (folder, file) = name.split_at(2);
-            fs::remove_file(objects.join(folder).join(file))?;
+            fs::remove_file(self.folder.join(folder).join(file))?;
         }
         let left = rest + reached.bytes;
-        let mut state = self.lock();
-        let dropped = state.undo.len().saturating_sub(kept);
-        state.undo.drain(..dropped);
-        (state.git_bytes, state.tidied_bytes) = (left, left);
-        drop(state);
+        let dropped = history.keep_steps(kept);
+        *self.size.lock() = GitDirectorySize {
+            bytes: left,
+            tidied: left,
+        };
         tracing::info!(
-            run = %self.run,
+            %run,
             before = bytes,
             after = left,
             undo_steps_dropped = dropped,
@@ -424,14 +243,14 @@ impl<'a> ReachedObjects<'a> {
         }
     }
 
-    fn add_seen(&mut self, (tree, _, head): &SeenState) -> Result<(), WorkspaceError> {
-        self.add(*tree)?;
-        self.add_commits(head)
+    fn add_state(&mut self, state: &WorkState) -> Result<(), WorkspaceError> {
+        self.add(state.tree)?;
+        self.add_commits(&state.head)
     }
 
     fn add_commits<'b>(
         &mut self,
-        commits: impl IntoIterator<Item = &'b domain::CommitId>,
+        commits: impl IntoIterator<Item = &'b CommitId>,
     ) -> Result<(), WorkspaceError> {
         for commit in commits {
             self.add(Oid::from_str(commit.as_str())?)?;
@@ -469,19 +288,10 @@ mod tests {
     use domain::CommitAuthor;
 
     use super::*;
-    use crate::tools::tests::World;
-
-    /// Returns incompressible bytes, different for each seed.
-    fn generate_noise(bytes: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        };
-        std::iter::repeat_with(next).take(bytes / 8).flatten().collect()
-    }
+    use crate::{
+        tools::tests::World,
+        workspace::{Workspace, change_size::tests::generate_noise},
+    };
 
     fn build_limited_world() -> World {
         World::limited(KeepLimits {
@@ -491,17 +301,8 @@ mod tests {
     }
 
     fn git_bytes(workspace: &Workspace) -> u64 {
-        let (loose, rest) = own_objects(&workspace.git_dir().join("objects")).unwrap();
+        let (loose, rest) = own_objects(&workspace.git.objects.folder).unwrap();
         rest + loose.values().sum::<u64>()
-    }
-
-    #[test]
-    fn compression_estimate_separates_noise_from_text() {
-        let random = generate_noise(2 << 20, 1);
-        let estimate = compressed_size(&random);
-        assert!(estimate.abs_diff(2 * MIB) < MIB / 50, "{estimate}");
-        let text = "the same line again\n".repeat(100_000);
-        assert!(compressed_size(text.as_bytes()) < MIB / 20);
     }
 
     #[test]
@@ -544,7 +345,7 @@ mod tests {
                 git_bytes(workspace)
             );
         }
-        assert!(workspace.git_mib() > 0);
+        assert!(workspace.git.objects.mib() > 0);
         workspace.snapshot(1).unwrap();
         let mut undone = 0;
         while workspace.undo().is_ok() {

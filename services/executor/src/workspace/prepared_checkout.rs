@@ -1,7 +1,7 @@
 //! Prepared checkout that no run has used. A workspace at another commit changes only the files that differ.
 
 use std::{
-    fs, mem,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -9,7 +9,7 @@ use domain::CommitId;
 use git::ExternalContent;
 use git2::Oid;
 
-use super::{ScopedFolder, Workspace, WorkspaceError, WorkspaceStart, scan::StatCache};
+use super::{Workspace, WorkspaceError, WorkspaceStart, disk::ScopedFolder, scan::StatCache};
 use crate::mirror::MirrorPath;
 
 /// Files of one commit, with their git directory. Dropping it deletes its folder.
@@ -18,7 +18,7 @@ pub(crate) struct PreparedCheckout {
     commit: CommitId,
     tree: Oid,
     cache: StatCache,
-    elsewhere: ExternalContent,
+    external: ExternalContent,
     /// Keeps the mirror alive, because the git directory reads its objects.
     _mirror: MirrorPath,
 }
@@ -26,20 +26,16 @@ pub(crate) struct PreparedCheckout {
 impl PreparedCheckout {
     /// Writes a checkout of the base; `start` has no foundation. Blocks.
     pub(crate) fn create(folder: &Path, start: WorkspaceStart) -> Result<Self, WorkspaceError> {
-        let workspace = Workspace::create(folder, start)?;
-        let mut state = workspace.lock();
-        let tree = state.seen.as_ref().map(|(tree, ..)| *tree);
-        let cache = mem::take(&mut state.cache);
-        drop(state);
+        let workspace = Workspace::create(folder, start, None)?;
+        let tree = workspace.history.tree();
         let tree = tree.ok_or_else(|| WorkspaceError::Trouble("a new checkout has no tree".to_owned()))?;
-        let elsewhere = workspace.elsewhere().clone();
         Ok(Self {
-            elsewhere,
-            _mirror: workspace.mirror,
-            folder: workspace.folder,
-            commit: workspace.base,
+            external: workspace.disk.external().clone(),
+            cache: workspace.scanner.take_cache(),
+            folder: workspace.disk.into_folder(),
+            _mirror: workspace.git.mirror,
+            commit: workspace.git.base,
             tree,
-            cache,
         })
     }
 
@@ -52,7 +48,7 @@ impl PreparedCheckout {
             commit: self.commit,
             tree: self.tree,
             cache: self.cache,
-            elsewhere: self.elsewhere,
+            external: self.external,
         };
         Ok((self.folder, files))
     }
@@ -64,7 +60,7 @@ pub(super) struct PreparedFiles {
     pub(super) commit: CommitId,
     pub(super) tree: Oid,
     pub(super) cache: StatCache,
-    pub(super) elsewhere: ExternalContent,
+    pub(super) external: ExternalContent,
 }
 
 #[cfg(test)]
@@ -139,7 +135,7 @@ mod tests {
             let ready = from.map(|from| {
                 PreparedCheckout::create(&self.folder.path().join("ready"), self.start(from)).unwrap()
             });
-            Workspace::create_from(&folder, self.start(commit), ready).unwrap()
+            Workspace::create(&folder, self.start(commit), ready).unwrap()
         }
     }
 
@@ -149,12 +145,14 @@ mod tests {
         for (from, to) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let warm = world.open(Some(from), to);
             let cold = world.open(None, to);
-            let tree = |workspace: &Workspace| workspace.tree(workspace.git().unwrap().objects()).unwrap();
+            let tree =
+                |workspace: &Workspace| workspace.tree(workspace.git.open().unwrap().objects()).unwrap();
             assert_eq!(tree(&warm), tree(&cold), "{from} to {to}");
             assert!(!warm.has_changed().unwrap());
             assert_eq!(warm.diff(1000).unwrap().files_changed, 0);
             let index = |workspace: &Workspace| {
-                let index = git2::Index::open(&workspace.scratch.path().join("checkout.git/index")).unwrap();
+                let index =
+                    git2::Index::open(&workspace.disk.scratch().path().join("checkout.git/index")).unwrap();
                 index
                     .iter()
                     .map(|entry| (entry.path, entry.id))
@@ -219,7 +217,7 @@ mod tests {
             };
             let ready = from.map(|from| PreparedCheckout::create(&folder, world.start(from)).unwrap());
             // Opening may succeed or fail, but nothing hostile is written.
-            let opened = Workspace::create_from(&folder, start, ready);
+            let opened = Workspace::create(&folder, start, ready);
             if let Ok(workspace) = &opened {
                 let root = fs::read_dir(workspace.root().path())
                     .unwrap()

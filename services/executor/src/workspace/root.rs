@@ -28,6 +28,10 @@ enum RootAccess {
 }
 use RootAccess::{Ours, Runners};
 
+/// File modes of git's tree entries.
+const LINK: i32 = 0o120_000;
+const EXECUTABLE: i32 = 0o100_755;
+
 impl WorkspaceRoot {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
@@ -140,6 +144,15 @@ impl WorkspaceRoot {
         let mut file = self.create_file(path, executable)?;
         file.write_all(content)?;
         Ok(stat_of(&file.metadata()?))
+    }
+
+    /// Creates the file or link of a git tree at a free path. Returns its state afterwards.
+    pub(super) fn write_blob(&self, path: &Path, content: &[u8], mode: i32) -> io::Result<Option<FileStat>> {
+        if mode == LINK {
+            self.write_link(path, content)?;
+            return self.stat(path);
+        }
+        self.create(path, content, mode == EXECUTABLE).map(Some)
     }
 
     /// Removes a file or symbolic link.

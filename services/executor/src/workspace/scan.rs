@@ -4,33 +4,29 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     fs::FileType,
-    io,
+    io, mem,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use domain::CommitId;
 use git2::{ObjectType, Oid};
-use ignore::{DirEntry, WalkBuilder};
 use parking_lot::Mutex;
 
 use super::{
-    Workspace, WorkspaceError,
+    WorkspaceError,
     byproduct::{self, OwnByproducts},
-    objects::{ChangeSize, FileFit},
+    change_size::{ChangeSize, FileFit, UnstoredFiles},
+    disk::{MAX_DEPTH, WorkspaceDisk},
     omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
-    paths::is_git_folder,
-    root::{FileKind, FileStat},
+    root::{FileKind, FileStat, WorkspaceRoot},
 };
 
 /// Limit of a file in a tree, in bytes. A tracked file that grows beyond it keeps its committed content.
 pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-// Limit of an ignore file in bytes: the walk holds its lines in memory.
-const MAX_RULES_BYTES: u64 = 64 * 1024;
 /// Limit of new files in a tree. Generated folders exceed it; hand-written changes do not.
 const MAX_NEW_FILES: usize = if cfg!(test) { 1000 } else { 200_000 };
-/// Files in deeper folders are not taken: no checkout would hold them.
-pub(super) const MAX_DEPTH: usize = 100;
 // A file that changed less than 20 ms before it was read may change again within the resolution of its
 // timestamps.
 const RACY_NS: i128 = 20_000_000;
@@ -108,6 +104,7 @@ pub(super) type TrackedFiles = BTreeMap<PathBuf, (Oid, i32)>;
 
 /// State of one scan over all files.
 struct WorktreeScan<'a> {
+    root: &'a WorkspaceRoot,
     git: &'a git2::Repository,
     old: &'a StatCache,
     new: StatCache,
@@ -136,31 +133,108 @@ impl WorktreeScan<'_> {
         let id = self.git.blob(content)?;
         Ok(Some(KnownFile::Stored(id, self.size.weight(id))))
     }
+
+    /// Reads one path. `tracked` is its entry in the last commit, which an unreadable file keeps.
+    fn entry(&mut self, path: &Path, tracked: Option<(Oid, i32)>) -> Result<Option<(Oid, i32)>, ReadFailure> {
+        let Some(stat) = self.root.stat(path)? else {
+            return Ok(None);
+        };
+        let mode = match stat.kind {
+            FileKind::File { executable: true } => 0o100_755,
+            FileKind::File { executable: false } => 0o100_644,
+            FileKind::Link => 0o120_000,
+            // A submodule keeps its committed id.
+            FileKind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
+            FileKind::Other => {
+                self.omitted.add(path, "neither a file nor a link");
+                return Ok(None);
+            }
+        };
+        if stat.size > MAX_FILE_BYTES {
+            let why = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
+            self.omitted.add(path, &why);
+            return Ok(tracked);
+        }
+        let known = match self.old.get(path, &stat) {
+            Some(known) => known,
+            None if stat.kind == FileKind::Link => {
+                KnownFile::Stored(self.git.blob(&self.root.read_link(path)?)?, 0)
+            }
+            None => {
+                let content = self.root.read(path, MAX_FILE_BYTES)?;
+                // A new executable binary is a build result that a compiler wrote next to the sources.
+                let is_made = tracked.is_none() && mode == 0o100_755 && byproduct::is_program(&content);
+                if is_made {
+                    self.omitted.add(path, byproduct::WHY);
+                    return Ok(None);
+                }
+                let Some(known) = self.store(&content)? else {
+                    self.size.refuse(path, stat.size);
+                    return Ok(tracked);
+                };
+                known
+            }
+        };
+        self.new.note(path.to_owned(), stat, known);
+        let KnownFile::Stored(id, weight) = known else {
+            self.size.refuse(path, stat.size);
+            return Ok(tracked);
+        };
+        if tracked.is_none_or(|(old, _)| old != id) {
+            self.size.add(path, stat.size, weight);
+        }
+        Ok(Some((id, mode)))
+    }
 }
 
-impl Workspace {
+/// Scans of a worktree. Each uses what the one before found.
+#[derive(Default)]
+pub(crate) struct WorktreeScanner(Mutex<ScanState>);
+
+#[derive(Default)]
+struct ScanState {
+    cache: StatCache,
+    /// Files that the last scan omitted.
+    omitted: OmittedPaths,
+    /// Omitted files of which the model was last notified.
+    told: OmittedPaths,
+    /// Files that the last scan did not store, because the change is too large.
+    unstored: UnstoredFiles,
+    /// Paths that a tool of the model wrote or a snapshot restored. They belong to the change even at a path
+    /// of by-products.
+    written: BTreeSet<PathBuf>,
+}
+
+impl WorktreeScanner {
     /// Builds the tree of the current files. An unreadable file is omitted and recorded; if it is tracked,
-    /// its committed content stays in the tree.
-    pub(super) fn tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
-        let head = Oid::from_str(self.head_or_base().as_str())?;
+    /// its committed content stays in the tree. `head` is the last commit, and `size` an empty change.
+    pub(super) fn scan(
+        &self,
+        disk: &WorkspaceDisk,
+        git: &git2::Repository,
+        head: &CommitId,
+        size: ChangeSize,
+    ) -> Result<Oid, WorkspaceError> {
+        let head = Oid::from_str(head.as_str())?;
         let tracked = list_tracked_files(git, &git.find_commit(head)?.tree()?)?;
         let mut omitted = OmittedPaths::default();
-        let mut paths = self.untracked(&tracked, &mut omitted);
+        let mut paths = self.untracked(disk, &tracked, &mut omitted);
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let mut look = WorktreeScan {
+            root: disk.root(),
             git,
             old: &state.cache,
             new: StatCache::default(),
             omitted,
-            size: ChangeSize::new(self.limits, &self.git_dir()),
+            size,
         };
         let mut files = TrackedFiles::new();
         for path in paths {
             let known = tracked.get(&path).copied();
-            let found = match self.entry(&mut look, &path, known) {
+            let found = match look.entry(&path, known) {
                 Ok(found) => found,
                 Err(ReadFailure::File(error)) => match explain_unreadable(&error)? {
                     Some(why) => {
@@ -182,80 +256,29 @@ impl Workspace {
         cache.seal();
         state.cache = cache;
         state.omitted = omitted;
-        state.excess = size.into_excess();
+        state.unstored = size.into_unstored();
         drop(state);
         write_tree_of(git, &files)
     }
 
-    fn entry(
-        &self,
-        look: &mut WorktreeScan<'_>,
-        path: &Path,
-        tracked: Option<(Oid, i32)>,
-    ) -> Result<Option<(Oid, i32)>, ReadFailure> {
-        let Some(stat) = self.root().stat(path)? else {
-            return Ok(None);
-        };
-        let mode = match stat.kind {
-            FileKind::File { executable: true } => 0o100_755,
-            FileKind::File { executable: false } => 0o100_644,
-            FileKind::Link => 0o120_000,
-            // A submodule keeps its committed id.
-            FileKind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
-            FileKind::Other => {
-                look.omitted.add(path, "neither a file nor a link");
-                return Ok(None);
-            }
-        };
-        if stat.size > MAX_FILE_BYTES {
-            let why = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
-            look.omitted.add(path, &why);
-            return Ok(tracked);
-        }
-        let known = match look.old.get(path, &stat) {
-            Some(known) => known,
-            None if stat.kind == FileKind::Link => {
-                KnownFile::Stored(look.git.blob(&self.root().read_link(path)?)?, 0)
-            }
-            None => {
-                let content = self.root().read(path, MAX_FILE_BYTES)?;
-                // A new executable binary is a build result that a compiler wrote next to the sources.
-                let is_made = tracked.is_none() && mode == 0o100_755 && byproduct::is_program(&content);
-                if is_made {
-                    look.omitted.add(path, byproduct::WHY);
-                    return Ok(None);
-                }
-                let Some(known) = look.store(&content)? else {
-                    look.size.refuse(path, stat.size);
-                    return Ok(tracked);
-                };
-                known
-            }
-        };
-        look.new.note(path.to_owned(), stat, known);
-        let KnownFile::Stored(id, weight) = known else {
-            look.size.refuse(path, stat.size);
-            return Ok(tracked);
-        };
-        if tracked.is_none_or(|(old, _)| old != id) {
-            look.size.add(path, stat.size, weight);
-        }
-        Ok(Some((id, mode)))
-    }
-
     /// Returns the paths of new files that no ignore rule matches. Ignore files above the worktree and of the
     /// system do not count.
-    fn untracked(&self, tracked: &TrackedFiles, omitted: &mut OmittedPaths) -> Vec<PathBuf> {
+    fn untracked(
+        &self,
+        disk: &WorkspaceDisk,
+        tracked: &TrackedFiles,
+        omitted: &mut OmittedPaths,
+    ) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let own = OwnByproducts::among(tracked.keys());
-        let written = self.lock().written.clone();
+        let written = self.0.lock().written.clone();
         let mut left_behind = BTreeSet::new();
         let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
-        for entry in self.walk(&skipped).build() {
+        for entry in disk.walk(&skipped).build() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
-                    let left_out = explain_walk_error(&error, self.root().path());
+                    let left_out = explain_walk_error(&error, disk.root().path());
                     left_out
                         .into_iter()
                         .for_each(|(path, why)| omitted.add(&path, &why));
@@ -263,13 +286,13 @@ impl Workspace {
                 }
             };
             if entry.depth() >= MAX_DEPTH
-                && let Some(path) = self.inside(&entry, FileType::is_dir)
+                && let Some(path) = disk.inside(&entry, FileType::is_dir)
             {
                 omitted.add(&path, "folders are nested too deep");
             }
-            let path = self.inside(&entry, |kind| !kind.is_dir());
+            let path = disk.inside(&entry, |kind| !kind.is_dir());
             // Files in a submodule's folder belong to another repository.
-            let is_new = |path: &PathBuf| !tracked.contains_key(path) && self.submodule_of(path).is_none();
+            let is_new = |path: &PathBuf| !tracked.contains_key(path) && disk.submodule_of(path).is_none();
             let Some(path) = path.filter(is_new) else { continue };
             if let Some(left) = own.find(&path).filter(|_| !written.contains(&path)) {
                 if left_behind.insert(left.to_owned()) {
@@ -291,13 +314,13 @@ impl Workspace {
             .iter()
             .filter(|path| !known.contains(path) && !tracked.contains_key(*path))
         {
-            match self.root().stat(path) {
+            match disk.root().stat(path) {
                 Ok(Some(stat)) if stat.kind != FileKind::Folder => {
                     omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
                 }
                 // Without this the list would grow with every file that the model creates and removes.
                 Ok(None) => {
-                    self.lock().written.remove(path);
+                    self.0.lock().written.remove(path);
                 }
                 Ok(Some(_)) | Err(_) => {}
             }
@@ -308,61 +331,45 @@ impl Workspace {
         found
     }
 
-    /// Lists all paths of a type that are not ignored, in order. Unreadable entries are skipped.
-    pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
-        let found = self.walk(&Arc::default()).build().filter_map(Result::ok);
-        found.filter_map(move |entry| self.inside(&entry, is_wanted))
+    /// Records the files that a checkout wrote.
+    pub(super) fn set_cache(&self, cache: StatCache) {
+        self.0.lock().cache = cache;
     }
 
-    /// Returns the relative path of an entry if it has the type.
-    fn inside(&self, entry: &DirEntry, is_wanted: fn(&FileType) -> bool) -> Option<PathBuf> {
-        let path = entry.path().strip_prefix(self.root().path()).ok()?;
-        entry
-            .file_type()
-            .is_some_and(|kind| is_wanted(&kind))
-            .then(|| path.to_owned())
+    /// Takes what is known about the files. The next scan reads all of them.
+    pub(super) fn take_cache(&self) -> StatCache {
+        mem::take(&mut self.0.lock().cache)
     }
 
-    /// Creates a walk over the worktree that follows no symbolic link. `skipped` receives the folders with
-    /// unsafe ignore rules, which the walk does not enter.
-    fn walk(&self, skipped: &Arc<Mutex<Vec<PathBuf>>>) -> WalkBuilder {
-        self.root().show_folders();
-        let mut walk = WalkBuilder::new(self.root().path());
-        walk.hidden(false)
-            .ignore(false)
-            .parents(false)
-            .git_global(false)
-            .git_exclude(false)
-            // Commands can delete the `.git` file, so it must not decide whether ignore rules apply.
-            .require_git(false);
-        walk.follow_links(false)
-            .max_depth(Some(MAX_DEPTH))
-            .sort_by_file_path(Path::cmp);
-        walk.git_ignore(has_safe_rules(self.root().path()));
-        let (skipped, root) = (Arc::clone(skipped), self.root().path().to_owned());
-        walk.filter_entry(move |entry| {
-            let is_root = entry.depth() == 0;
-            let is_ours = is_root || !is_git_folder(entry.file_name().as_encoded_bytes());
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
-            if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
-                let mut skipped = skipped.lock();
-                skipped.push(path.to_owned());
-            }
-            is_ours && is_safe
-        });
-        walk
+    /// Records that a file belongs to the change, even at a path of by-products.
+    pub(crate) fn note_written(&self, path: &Path) {
+        self.0.lock().written.insert(path.to_owned());
     }
-}
 
-/// Returns true when the ignore file of a folder can be read safely.
-///
-/// A link could lead outside, a pipe would block the walk, and a large file would exhaust the memory. New
-/// files in a folder without safe rules do not count; tracked files still do.
-fn has_safe_rules(folder: &Path) -> bool {
-    std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| {
-        metadata.is_file() && metadata.len() <= MAX_RULES_BYTES
-    })
+    /// Returns the files that the last scan did not store, because the change is too large.
+    pub(super) fn unstored(&self) -> UnstoredFiles {
+        self.0.lock().unstored.clone()
+    }
+
+    /// Returns the first files that the last scan omitted, each with the reason.
+    pub(super) fn omitted(&self) -> Vec<String> {
+        self.0.lock().omitted.named().to_vec()
+    }
+
+    /// Returns a note for the model about files that the last scan omitted; empty if none were.
+    pub(crate) fn left_out(&self) -> String {
+        let mut state = self.0.lock();
+        state.told = state.omitted.clone();
+        state.omitted.told()
+    }
+
+    /// Returns the note about omitted files if the model has not received it.
+    pub(crate) fn news(&self) -> String {
+        let state = self.0.lock();
+        let is_known = state.told == state.omitted;
+        drop(state);
+        if is_known { String::new() } else { self.left_out() }
+    }
 }
 
 /// Lists all files of a tree, including links and submodules.

@@ -48,7 +48,7 @@ fn unreadable_files_keep_committed_content() {
     }
     let (news, again, committed, snapshot) = as_ordinary_user(|| {
         workspace.has_changed().unwrap();
-        let told = (workspace.news(), workspace.news());
+        let told = (workspace.scanner.news(), workspace.scanner.news());
         let committed = workspace
             .commit_changes("What can be read", false, (&CommitAuthor::journeyman(), 1))
             .unwrap();
@@ -66,7 +66,7 @@ fn unreadable_files_keep_committed_content() {
     for name in ["closed", "secret", "README.md", "shop"] {
         fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let repository = workspace.git().unwrap();
+    let repository = workspace.git.open().unwrap();
     let head = workspace.head_or_base();
     let names = |name: &str| repository.read_file(&head, name).unwrap();
     assert_eq!(names("README.md").unwrap(), b"# Shop\n");
@@ -113,7 +113,7 @@ fn deep_and_special_files_are_omitted() {
     workspace.has_changed().unwrap();
     fs::remove_file(root.join("pipe")).unwrap();
     workspace.has_changed().unwrap();
-    assert_eq!(workspace.left_out(), "");
+    assert_eq!(workspace.scanner.left_out(), "");
 }
 
 #[test]
@@ -149,10 +149,11 @@ fn oversized_ignore_file_omits_folder() {
     workspace.has_changed().unwrap();
     assert!(
         workspace
+            .scanner
             .left_out()
             .contains("big: its .gitignore cannot be read"),
         "{}",
-        workspace.left_out()
+        workspace.scanner.left_out()
     );
 }
 
@@ -182,7 +183,7 @@ fn byproducts_of_commands_stay_out_of_changes() {
     fs::write(root.join("tool"), b"\x7fELF\x02").unwrap();
     fs::set_permissions(root.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(new_paths(&world), ["shop/new.py"]);
-    let news = workspace.news();
+    let news = workspace.scanner.news();
     for left in [
         "  node_modules: ",
         "  shop/__pycache__: ",
@@ -216,7 +217,7 @@ fn ignored_paths_of_tools_are_named() {
             .unwrap();
     }
     assert_eq!(new_paths(&world), [".gitignore"]);
-    let news = world.call.workspace.news();
+    let news = world.call.workspace.scanner.news();
     assert!(news.contains("  b.gen.py: an ignore rule names it"), "{news}");
 }
 
@@ -237,6 +238,6 @@ fn removed_files_leave_list_of_written() {
         .run("write_file", &json!({ "path": "kept", "content": "x" }))
         .unwrap();
     workspace.has_changed().unwrap();
-    let written: Vec<_> = workspace.lock().written.iter().cloned().collect();
+    let written: Vec<_> = workspace.scanner.0.lock().written.iter().cloned().collect();
     assert_eq!(written, [PathBuf::from("kept")]);
 }

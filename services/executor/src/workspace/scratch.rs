@@ -14,6 +14,7 @@ use git2::Oid;
 
 use super::{
     Workspace, WorkspaceError, WorkspaceRoot,
+    checkout::CheckoutWriter,
     hunks::{TreeHunk, list_hunks, revert_hunks},
     scan::{list_tracked_files, write_tree_of},
 };
@@ -64,13 +65,13 @@ impl ScratchTree {
         wanted: &ScratchContent,
     ) -> Result<Self, WorkspaceError> {
         // The folder belongs to the user and is in use, so it cannot be swapped.
-        if workspace.adopted.is_some() {
+        if workspace.git.is_adopted() {
             return Err(WorkspaceError::Unkeepable(
                 "checks need a workspace of their own, not a folder that was there before".to_owned(),
             ));
         }
-        let repository = workspace.git()?;
-        let tree = workspace.wanted_tree(repository.objects(), wanted)?;
+        let repository = workspace.git.open()?;
+        let tree = wanted.tree(&workspace, repository.objects())?;
         let beside = beside.join(uuid::Uuid::new_v4().simple().to_string());
         let (way, [root, scratch]) = create_folders(&workspace, &beside)?;
         // The value exists before its folders are filled, so that a failure drops it and deletes them.
@@ -91,12 +92,21 @@ impl ScratchTree {
         scratch: &WorkspaceRoot,
     ) -> Result<(), WorkspaceError> {
         let (workspace, git) = (&self.workspace, repository.objects());
-        workspace.write_tree(&self.root, git, self.tree)?;
+        let writer = CheckoutWriter {
+            directory: &workspace.git,
+            root: &self.root,
+            is_ours: workspace.disk.is_ours(),
+        };
+        writer.write_tree(git, self.tree)?;
         let files: HashSet<PathBuf> = list_tracked_files(git, &git.find_tree(self.tree)?)?
             .into_keys()
             .collect();
-        self.tampered = workspace.copy_environment(&self.root, scratch, &|path| files.contains(path))?;
-        workspace.show_git_to_check(repository, &self.root, scratch)
+        self.tampered = workspace
+            .setup
+            .copy(&workspace.disk, &self.root, scratch, &|path| files.contains(path))?;
+        workspace
+            .view_source()
+            .show_to_check(repository, &self.root, scratch)
     }
 
     /// Swaps the files into the workspace's path. Blocks.
@@ -146,7 +156,7 @@ fn create_folders(
     workspace: &Workspace,
     beside: &Path,
 ) -> Result<(ScratchLocation, [WorkspaceRoot; 2]), WorkspaceError> {
-    if let Some(session) = &workspace.session {
+    if let Some(session) = workspace.disk.session() {
         session.check(FileTask::BeginCheck)?;
         let root = |folder| WorkspaceRoot::at_runner(session, folder);
         let roots = [
@@ -155,36 +165,28 @@ fn create_folders(
         ];
         return Ok((ScratchLocation::Runners(Arc::clone(session)), roots));
     }
-    let stage = SwapFolders::make(&workspace.folder.0, beside)?;
+    let stage = SwapFolders::make(workspace.disk.place(), beside)?;
     let [tree, scratch] = stage.folders();
     let roots = [WorkspaceRoot::open(&tree)?, WorkspaceRoot::open(&scratch)?];
     Ok((ScratchLocation::Ours(stage), roots))
 }
 
-impl Workspace {
-    /// Returns the trees of the base and of the current files.
-    pub(super) fn both_trees(&self, git: &git2::Repository) -> Result<(Oid, Oid), WorkspaceError> {
-        Ok((self.base_tree(git)?, self.tree(git)?))
-    }
-
-    fn base_tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
-        Ok(git.find_commit(Oid::from_str(self.base.as_str())?)?.tree_id())
-    }
-
-    fn wanted_tree(&self, git: &git2::Repository, wanted: &ScratchContent) -> Result<Oid, WorkspaceError> {
-        match wanted {
-            ScratchContent::Base => self.base_tree(git),
-            ScratchContent::Head => self.tree(git),
-            ScratchContent::BaseWith(paths) => {
-                let (base, head) = self.both_trees(git)?;
+impl ScratchContent {
+    /// Builds the tree of the files.
+    fn tree(&self, workspace: &Workspace, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
+        match self {
+            Self::Base => workspace.git.base_tree(git),
+            Self::Head => workspace.tree(git),
+            Self::BaseWith(paths) => {
+                let (base, head) = (workspace.git.base_tree(git)?, workspace.tree(git)?);
                 overlay_paths(git, base, head, paths)
             }
-            ScratchContent::HeadWithout(counted, numbers) => {
-                let (base, head) = self.counted_trees(git, counted)?;
+            Self::HeadWithout(counted, numbers) => {
+                let (base, head) = counted_trees(workspace, git, counted)?;
                 revert_hunks(git, base, head, &select_hunks(git, base, head, numbers)?)
             }
-            ScratchContent::HeadWithBase(counted, paths, numbers) => {
-                let (base, head) = self.counted_trees(git, counted)?;
+            Self::HeadWithBase(counted, paths, numbers) => {
+                let (base, head) = counted_trees(workspace, git, counted)?;
                 let mut taken = select_hunks(git, base, head, numbers)?;
                 // Hunks of these files need no revert, because the whole files come from the base.
                 taken.retain(|hunk| !paths.iter().any(|named| hunk.path.starts_with(named)));
@@ -193,19 +195,23 @@ impl Workspace {
             }
         }
     }
+}
 
-    /// Returns both trees. The current tree must be the one whose hunks were counted, or the hunk numbers
-    /// would be wrong.
-    fn counted_trees(&self, git: &git2::Repository, counted: &TreeId) -> Result<(Oid, Oid), WorkspaceError> {
-        let (base, head) = self.both_trees(git)?;
-        if head.to_string() != counted.to_string() {
-            return Err(WorkspaceError::BadRequest(
-                "the workspace's files are others than those whose hunks were counted; inspect the change again"
-                    .to_owned(),
-            ));
-        }
-        Ok((base, head))
+/// Returns the trees of the base and of the current files. The current tree must be the one whose hunks were
+/// counted, or the hunk numbers would be wrong.
+fn counted_trees(
+    workspace: &Workspace,
+    git: &git2::Repository,
+    counted: &TreeId,
+) -> Result<(Oid, Oid), WorkspaceError> {
+    let (base, head) = (workspace.git.base_tree(git)?, workspace.tree(git)?);
+    if head.to_string() != counted.to_string() {
+        return Err(WorkspaceError::BadRequest(
+            "the workspace's files are others than those whose hunks were counted; inspect the change again"
+                .to_owned(),
+        ));
     }
+    Ok((base, head))
 }
 
 /// Returns the hunks of a change with these numbers.

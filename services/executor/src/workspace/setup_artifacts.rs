@@ -13,6 +13,7 @@ use git2::Oid;
 use super::{
     Workspace, WorkspaceError,
     copy::{self, FileAmount, FolderCopy, KnownFiles},
+    disk::WorkspaceDisk,
     scan::{TrackedFiles, list_tracked_files},
 };
 use crate::cleanup;
@@ -30,32 +31,20 @@ pub(crate) struct WorkspaceOrigin {
 }
 
 impl WorkspaceOrigin {
-    /// Returns true when one of the paths satisfies the predicate.
-    pub(crate) fn has_file(&self, is_wanted: impl Fn(&Path) -> bool) -> bool {
-        self.files.keys().any(|path| is_wanted(path))
-    }
-}
-
-impl Workspace {
-    /// Returns the files of a newly created workspace. Blocks.
-    pub(crate) fn origin(&self) -> Result<WorkspaceOrigin, WorkspaceError> {
-        let tree = self.lock().seen.as_ref().map(|(tree, ..)| *tree);
+    /// Reads the files of a newly created workspace. Blocks.
+    pub(crate) fn read(workspace: &Workspace) -> Result<Self, WorkspaceError> {
+        let tree = workspace.history.tree();
         let tree = tree.ok_or_else(|| WorkspaceError::Trouble("a new checkout has no tree".to_owned()))?;
-        let repository = self.git()?;
+        let repository = workspace.git.open()?;
         let files = list_tracked_files(repository.objects(), &repository.objects().find_tree(tree)?)?;
         let git_file = PathBuf::from(".git");
         let known = KnownFiles::new(files.keys().chain([&git_file]));
-        Ok(WorkspaceOrigin { tree, files, known })
+        Ok(Self { tree, files, known })
     }
 
-    /// Returns true when this process, and not a runner, holds the files.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.session.is_none()
-    }
-
-    /// Folder of the workspace. Tools write this path into installed files.
-    pub(crate) fn place(&self) -> &Path {
-        &self.folder.0
+    /// Returns true when one of the paths satisfies the predicate.
+    pub(crate) fn has_file(&self, is_wanted: impl Fn(&Path) -> bool) -> bool {
+        self.files.keys().any(|path| is_wanted(path))
     }
 
     /// Copies all files of the worktree and the home folder that are not in the origin.
@@ -64,21 +53,22 @@ impl Workspace {
     /// call it after the scan of the files. Blocks.
     pub(crate) fn take_out(
         &self,
-        origin: &WorkspaceOrigin,
+        workspace: &Workspace,
         to: &Path,
         max_bytes: u64,
     ) -> Result<Option<FileAmount>, WorkspaceError> {
-        let repository = self.git()?;
-        let seen = self.lock().seen.as_ref().map_or(origin.tree, |(tree, ..)| *tree);
+        let repository = workspace.git.open()?;
+        let disk = &workspace.disk;
+        let seen = workspace.history.tree().unwrap_or(self.tree);
         let now = list_tracked_files(repository.objects(), &repository.objects().find_tree(seen)?)?;
         // A setup that changes tracked files would need these changes too, and the cache does not store them.
-        if origin.files.iter().any(|(path, was)| now.get(path) != Some(was)) {
+        if self.files.iter().any(|(path, was)| now.get(path) != Some(was)) {
             return Ok(None);
         }
-        let mut files = FolderCopy::new(&origin.known, max_bytes);
-        files.run(&self.tree_folder()?, &new_folder(&to.join(TREE))?)?;
+        let mut files = FolderCopy::new(&self.known, max_bytes);
+        files.run(&tree_folder(disk)?, &new_folder(&to.join(TREE))?)?;
         let mut home = FolderCopy::new(&NOTHING, max_bytes.saturating_sub(files.copied.bytes));
-        home.run(&copy::open_folder(&self.home())?, &new_folder(&to.join(HOME))?)?;
+        home.run(&copy::open_folder(&disk.home())?, &new_folder(&to.join(HOME))?)?;
         Ok(Some(add_amounts(files.copied, home.copied)))
     }
 
@@ -86,52 +76,48 @@ impl Workspace {
     /// failure, all copied files are removed. Blocks.
     pub(crate) fn put_in(
         &self,
-        origin: &WorkspaceOrigin,
+        disk: &WorkspaceDisk,
         from: &Path,
         amount: FileAmount,
     ) -> Result<(), WorkspaceError> {
-        let mut files = FolderCopy::new(&origin.known, amount.bytes);
+        let mut files = FolderCopy::new(&self.known, amount.bytes);
         let mut home = FolderCopy::new(&NOTHING, amount.bytes);
-        let done = self.put(&mut files, &mut home, from, amount);
+        let done = run_copies(disk, &mut files, &mut home, (from, amount));
         if done.is_err() {
-            let made = files.made.iter().map(|path| self.root().path().join(path));
-            for path in made.chain(home.made.iter().map(|path| self.home().join(path))) {
+            let made = files.made.iter().map(|path| disk.root().path().join(path));
+            for path in made.chain(home.made.iter().map(|path| disk.home().join(path))) {
                 delete_path(&path)?;
             }
         }
         done
     }
+}
 
-    fn put(
-        &self,
-        files: &mut FolderCopy<'_>,
-        home: &mut FolderCopy<'_>,
-        from: &Path,
-        amount: FileAmount,
-    ) -> Result<(), WorkspaceError> {
-        files.run(&copy::open_folder(&from.join(TREE))?, &self.tree_folder()?)?;
-        home.run(
-            &copy::open_folder(&from.join(HOME))?,
-            &copy::open_folder(&self.home())?,
-        )?;
-        let whole = add_amounts(add_amounts(files.copied, files.left_out), home.copied);
-        if whole == amount {
-            return Ok(());
-        }
-        Err(WorkspaceError::Trouble(format!(
-            "{whole:?} is there instead of {amount:?}"
-        )))
+/// Copies the stored files of worktree and home folder, and compares their amount with the expected one.
+fn run_copies(
+    disk: &WorkspaceDisk,
+    files: &mut FolderCopy<'_>,
+    home: &mut FolderCopy<'_>,
+    (from, amount): (&Path, FileAmount),
+) -> Result<(), WorkspaceError> {
+    files.run(&copy::open_folder(&from.join(TREE))?, &tree_folder(disk)?)?;
+    home.run(
+        &copy::open_folder(&from.join(HOME))?,
+        &copy::open_folder(&disk.home())?,
+    )?;
+    let whole = add_amounts(add_amounts(files.copied, files.left_out), home.copied);
+    if whole == amount {
+        return Ok(());
     }
+    Err(WorkspaceError::Trouble(format!(
+        "{whole:?} is there instead of {amount:?}"
+    )))
+}
 
-    /// Opens the worktree in this process. With a runner no results are stored, because the worktree belongs
-    /// to another user.
-    fn tree_folder(&self) -> Result<OwnedFd, WorkspaceError> {
-        Ok(copy::open_folder(self.root().path())?)
-    }
-
-    fn home(&self) -> PathBuf {
-        self.scratch.path().join("home")
-    }
+/// Opens the worktree in this process. With a runner no results are stored, because the worktree belongs to
+/// another user.
+fn tree_folder(disk: &WorkspaceDisk) -> Result<OwnedFd, WorkspaceError> {
+    Ok(copy::open_folder(disk.root().path())?)
 }
 
 /// No file of a home folder is omitted.

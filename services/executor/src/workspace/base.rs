@@ -1,0 +1,139 @@
+//! Files of the base commit, the repository's own instructions, and names that a new branch can have.
+
+use domain::CommitId;
+use git2::Oid;
+
+use super::{WorkspaceError, git_directory::GitDirectory, scan::list_tracked_files};
+
+/// Limits of files at the base: listed ones, and read ones.
+const MAX_FILES: usize = 200_000;
+const MAX_TEXTS: usize = 200;
+/// Limit of a read file, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
+
+impl GitDirectory {
+    /// Lists every file at the base, with its text if it is wanted and within the limits. Blocks.
+    pub(crate) fn base_files(
+        &self,
+        is_wanted: fn(&str) -> bool,
+    ) -> Result<Vec<(String, Option<String>)>, WorkspaceError> {
+        let repository = self.open()?;
+        let git = repository.objects();
+        let tree = git.find_commit(Oid::from_str(self.base.as_str())?)?.tree()?;
+        let (mut found, mut texts) = (Vec::new(), 0);
+        for (path, (id, mode)) in list_tracked_files(git, &tree)?.into_iter().take(MAX_FILES) {
+            let Some(path) = path.to_str().map(str::to_owned) else {
+                continue;
+            };
+            let is_read = matches!(mode, 0o100_644 | 0o100_755) && texts < MAX_TEXTS && is_wanted(&path);
+            let text = is_read.then(|| git.find_blob(id)).transpose()?;
+            let text = text.filter(|blob| blob.size() <= MAX_TEXT);
+            texts += usize::from(text.is_some());
+            found.push((
+                path,
+                text.map(|blob| String::from_utf8_lossy(blob.content()).into_owned()),
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Returns the commit from which the repository's own instructions are read: the newest commit of the
+    /// base branch that is an ancestor of the base.
+    ///
+    /// At the head of a pull request, its author could instruct the model. `None` if the base branch is
+    /// unknown.
+    fn instructing_commit(&self) -> Result<Option<CommitId>, WorkspaceError> {
+        // The folder belongs to the user who started the command, so all of its files are trusted.
+        if self.is_adopted() {
+            return Ok(Some(self.base.clone()));
+        }
+        let mirror = git::BareRepository::open(&self.mirror)?;
+        match mirror.branch_head(&self.base_branch)? {
+            Some(head) => Ok(mirror.merge_base(&head, &self.base)?),
+            None => Ok(None),
+        }
+    }
+
+    /// Replaces the text of guides by that of the base branch. Blocks.
+    pub(crate) fn with_guides_of_base_branch(
+        &self,
+        mut files: Vec<(String, Option<String>)>,
+        is_guide: fn(&str) -> bool,
+    ) -> Result<Vec<(String, Option<String>)>, WorkspaceError> {
+        let commit = self.instructing_commit()?;
+        if commit.as_ref() == Some(&self.base) {
+            return Ok(files);
+        }
+        let repository = self.open()?;
+        for (path, text) in files
+            .iter_mut()
+            .filter(|(path, text)| text.is_some() && is_guide(path))
+        {
+            let trusted = match &commit {
+                Some(commit) => repository.read_file(commit, path)?,
+                None => None,
+            };
+            *text = trusted.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Ok(files)
+    }
+
+    /// Returns the repository's instructions from the base branch, truncated to `max_bytes`.
+    pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, WorkspaceError> {
+        let Some(commit) = self.instructing_commit()? else {
+            return Ok(String::new());
+        };
+        let repository = self.open()?;
+        for name in ["AGENTS.md", "CLAUDE.md"] {
+            if let Some(bytes) = repository.read_file(&commit, name)? {
+                return Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(max_bytes)]).into_owned());
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// Returns a file at the base; `None` if it does not exist or is too large.
+    pub(crate) fn read_base(&self, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        Ok(self.open()?.read_file(&self.base, path)?)
+    }
+
+    /// Returns the name if a new branch on the remote can have it. Otherwise it returns the first similar
+    /// free name: with `-` for `/`, then with a number.
+    pub(super) fn free_name(&self, name: &str) -> Result<String, WorkspaceError> {
+        let mirror = git::BareRepository::open(&self.mirror)?;
+        if self.is_continued_by(&mirror, name)? {
+            return Ok(name.to_owned());
+        }
+        let taken = mirror.taken_names()?;
+        let is_free = |name: &str| {
+            !taken.contains(name)
+                && git::find_conflicting_branch(name, taken.iter().map(String::as_str)).is_none()
+        };
+        if is_free(name) {
+            return Ok(name.to_owned());
+        }
+        let flat = name.replace('/', "-");
+        let base = match taken.contains(name) || taken.contains(&flat) {
+            // A number suffices, unless another branch occupies a folder of the name.
+            true if git::find_conflicting_branch(name, taken.iter().map(String::as_str)).is_none() => name,
+            true | false => flat.as_str(),
+        };
+        let numbered = (2..10_000).map(|number| format!("{base}-{number}"));
+        let mut names = std::iter::once(base.to_owned()).chain(numbered);
+        let free = names.find(|name| is_free(name));
+        Ok(free.unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// Returns true when this work continues the branch: its head is the base commit, which is not a commit
+    /// of the base branch.
+    fn is_continued_by(&self, mirror: &git::BareRepository, name: &str) -> Result<bool, WorkspaceError> {
+        let Some(head) = mirror.branch_head(name)? else {
+            return Ok(false);
+        };
+        let is_ours = mirror.is_descendant(&head, &self.base)?;
+        let Some(main) = mirror.branch_head(&self.base_branch)? else {
+            return Ok(is_ours);
+        };
+        Ok(is_ours && !mirror.is_descendant(&main, &self.base)?)
+    }
+}

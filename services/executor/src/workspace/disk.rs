@@ -1,0 +1,348 @@
+//! Folders of a workspace on the disk: the worktree, and the scratch space with the home folder of commands.
+
+use std::{
+    fs::{self, FileType},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use domain::{RepositoryName, cause::format_error_chain};
+use git::ExternalContent;
+use ignore::{DirEntry, WalkBuilder};
+use parking_lot::Mutex;
+
+use super::{
+    paths::{is_git_folder, resolve_model_path},
+    root::WorkspaceRoot,
+};
+use crate::{
+    cleanup,
+    sandbox::{RunnerClient, RunnerSession, WorkspaceFolder},
+};
+
+/// Files in deeper folders are not taken: no checkout would hold them.
+pub(super) const MAX_DEPTH: usize = 100;
+/// Name of the git directory in the scratch space that git in commands uses.
+pub(super) const VIEW: &str = "checkout.git";
+// Limit of an ignore file in bytes: the walk holds its lines in memory.
+const MAX_RULES_BYTES: u64 = 64 * 1024;
+/// Limit of files that a message names.
+const MAX_CANDIDATES: usize = 6;
+// Limit of checkouts of one repository at a time; there are far fewer slots.
+const MAX_PLACES: u32 = 10_000;
+// Limit in bytes of each part of a checkout's name. Paths of Unix sockets are limited to 108 bytes (unix(7)), and commands
+// may create sockets in the workspace.
+const MAX_PART: usize = 24;
+
+/// Folder that is deleted when it is dropped.
+pub(super) struct ScopedFolder(pub(super) PathBuf);
+
+impl Drop for ScopedFolder {
+    fn drop(&mut self) {
+        if let Err(error) = cleanup::remove_folder(&self.0) {
+            tracing::warn!(error = %format_error_chain(&error), "a workspace's folder stays behind");
+        }
+    }
+}
+
+/// Folders of a workspace, in this process or at a runner. Dropping it deletes them, except a worktree that
+/// existed before.
+pub(crate) struct WorkspaceDisk {
+    folder: ScopedFolder,
+    tree: WorkspaceRoot,
+    scratch: WorkspaceRoot,
+    session: Option<Arc<RunnerSession>>,
+    external: OnceLock<ExternalContent>,
+}
+
+impl WorkspaceDisk {
+    /// Creates the worktree and the scratch space in `folder`, or at the runner.
+    pub(super) fn create(folder: ScopedFolder, runner: Option<&RunnerClient>) -> io::Result<Self> {
+        let session = open_session(runner, None)?;
+        let (tree, scratch) = match &session {
+            Some(session) => session_roots(session),
+            None => folder_roots(&folder.0)?,
+        };
+        Ok(Self {
+            folder,
+            tree,
+            scratch,
+            session,
+            external: OnceLock::new(),
+        })
+    }
+
+    /// Opens a worktree that existed before, with a scratch space in `folder` or at the runner.
+    pub(super) fn adopt(
+        folder: ScopedFolder,
+        tree: &Path,
+        runner: Option<&RunnerClient>,
+    ) -> io::Result<Self> {
+        fs::create_dir_all(folder.0.join("tmp/home"))?;
+        let session = open_session(runner, Some(tree))?;
+        let (tree, scratch) = match &session {
+            Some(session) => session_roots(session),
+            None => (
+                WorkspaceRoot::open(tree)?,
+                WorkspaceRoot::open(&folder.0.join("tmp"))?,
+            ),
+        };
+        Ok(Self {
+            folder,
+            tree,
+            scratch,
+            session,
+            external: OnceLock::new(),
+        })
+    }
+
+    /// Returns the folder, which outlives the other parts.
+    pub(super) fn into_folder(self) -> ScopedFolder {
+        self.folder
+    }
+
+    /// Worktree of the workspace.
+    pub(crate) fn root(&self) -> &WorkspaceRoot {
+        &self.tree
+    }
+
+    /// Scratch space of commands.
+    pub(super) fn scratch(&self) -> &WorkspaceRoot {
+        &self.scratch
+    }
+
+    /// Session of the runner that holds the files; `None` when this process holds them.
+    pub(super) fn session(&self) -> Option<&Arc<RunnerSession>> {
+        self.session.as_ref()
+    }
+
+    /// Returns true when this process, and not a runner, holds the files.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.session.is_none()
+    }
+
+    /// Returns true when the runner that holds the files has closed the connection.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_closed())
+    }
+
+    /// Folder of the workspace. Tools write this path into installed files.
+    pub(crate) fn place(&self) -> &Path {
+        &self.folder.0
+    }
+
+    /// Home folder of commands.
+    pub(super) fn home(&self) -> PathBuf {
+        self.scratch.path().join("home")
+    }
+
+    /// Folders that commands may write to.
+    pub(crate) fn writable(&self) -> Vec<PathBuf> {
+        vec![self.tree.path().to_owned(), self.scratch.path().to_owned()]
+    }
+
+    /// Folders that must have the same path for commands. Worktree and scratch space share one mount, so that
+    /// a file can be renamed between them.
+    pub(crate) fn exposed(&self) -> Vec<PathBuf> {
+        let own = self
+            .session
+            .as_ref()
+            .map_or(self.folder.0.as_path(), |session| session.folder());
+        let tree = Some(self.tree.path()).filter(|tree| !tree.starts_with(own));
+        [own].into_iter().chain(tree).map(Path::to_owned).collect()
+    }
+
+    /// Content that the base commit names but does not contain: submodules and Git LFS files.
+    pub(crate) fn external(&self) -> &ExternalContent {
+        static NOTHING: ExternalContent = ExternalContent {
+            submodules: Vec::new(),
+            lfs_files: Vec::new(),
+        };
+        self.external.get().unwrap_or(&NOTHING)
+    }
+
+    /// Records the content that the base commit names but does not contain.
+    pub(super) fn set_external(&self, external: ExternalContent) {
+        // The result is ignored: a workspace is filled only once.
+        let _ = self.external.set(external);
+    }
+
+    /// Returns the submodule that contains a path.
+    pub(super) fn submodule_of(&self, path: &Path) -> Option<&String> {
+        let submodules = &self.external().submodules;
+        submodules.iter().find(|submodule| path.starts_with(submodule))
+    }
+
+    /// Resolves a path that the model wrote, relative to the worktree. Returns an error for a path in a
+    /// submodule, whose files are missing.
+    pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
+        let path = resolve_model_path(self.tree.path(), text)?;
+        match self.submodule_of(&path) {
+            None => Ok(path),
+            Some(submodule) => Err(format!(
+                "{text:?} lies in the submodule {submodule}, whose files are in another repository and not here. Work without \
+                 them; a submodule cannot be changed."
+            )),
+        }
+    }
+
+    /// Resolves the path of an existing file. A part of a path is enough if only one file's path ends in it.
+    ///
+    /// # Errors
+    /// Returns a text for the model: for a path outside of the workspace, or several matching files.
+    pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        if path.as_os_str().is_empty() || !matches!(self.tree.stat(&path), Ok(None)) {
+            return Ok(path);
+        }
+        let named: Vec<PathBuf> = self
+            .paths(FileType::is_file)
+            .filter(|file| file.ends_with(&path))
+            .take(MAX_CANDIDATES)
+            .collect();
+        match named.as_slice() {
+            [] => self.missing(path),
+            [file] => Ok(file.clone()),
+            files => Err(format!(
+                "{text:?} names several files: {}. Give a longer path.",
+                join_paths(files)
+            )),
+        }
+    }
+
+    /// Returns a path that does not exist. Fails when files of the same name exist in other folders.
+    fn missing(&self, path: PathBuf) -> Result<PathBuf, String> {
+        let of_name: Vec<PathBuf> = self
+            .paths(FileType::is_file)
+            .filter(|file| file.file_name() == path.file_name())
+            .take(MAX_CANDIDATES)
+            .collect();
+        if of_name.is_empty() {
+            return Ok(path);
+        }
+        Err(format!(
+            "{} does not exist. Files of that name: {}.",
+            path.display(),
+            join_paths(&of_name)
+        ))
+    }
+
+    /// Lists all paths of a type that are not ignored, in order. Unreadable entries are skipped.
+    pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
+        let found = self.walk(&Arc::default()).build().filter_map(Result::ok);
+        found.filter_map(move |entry| self.inside(&entry, is_wanted))
+    }
+
+    /// Returns the relative path of an entry if it has the type.
+    pub(super) fn inside(&self, entry: &DirEntry, is_wanted: fn(&FileType) -> bool) -> Option<PathBuf> {
+        let path = entry.path().strip_prefix(self.tree.path()).ok()?;
+        entry
+            .file_type()
+            .is_some_and(|kind| is_wanted(&kind))
+            .then(|| path.to_owned())
+    }
+
+    /// Creates a walk over the worktree that follows no symbolic link. `skipped` receives the folders with
+    /// unsafe ignore rules, which the walk does not enter.
+    pub(super) fn walk(&self, skipped: &Arc<Mutex<Vec<PathBuf>>>) -> WalkBuilder {
+        self.tree.show_folders();
+        let mut walk = WalkBuilder::new(self.tree.path());
+        walk.hidden(false)
+            .ignore(false)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(false)
+            // Commands can delete the `.git` file, so it must not decide whether ignore rules apply.
+            .require_git(false);
+        walk.follow_links(false)
+            .max_depth(Some(MAX_DEPTH))
+            .sort_by_file_path(Path::cmp);
+        walk.git_ignore(has_safe_rules(self.tree.path()));
+        let (skipped, root) = (Arc::clone(skipped), self.tree.path().to_owned());
+        walk.filter_entry(move |entry| {
+            let is_root = entry.depth() == 0;
+            let is_ours = is_root || !is_git_folder(entry.file_name().as_encoded_bytes());
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
+            if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
+                let mut skipped = skipped.lock();
+                skipped.push(path.to_owned());
+            }
+            is_ours && is_safe
+        });
+        walk
+    }
+}
+
+/// Returns true when the ignore file of a folder can be read safely.
+///
+/// A link could lead outside, a pipe would block the walk, and a large file would exhaust the memory. New
+/// files in a folder without safe rules do not count; tracked files still do.
+fn has_safe_rules(folder: &Path) -> bool {
+    fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| {
+        metadata.is_file() && metadata.len() <= MAX_RULES_BYTES
+    })
+}
+
+fn join_paths(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
+}
+
+fn open_session(
+    runner: Option<&RunnerClient>,
+    tree: Option<&Path>,
+) -> io::Result<Option<Arc<RunnerSession>>> {
+    let session = runner.map(|runner| runner.workspace(tree)).transpose();
+    let told = |error: io::Error| io::Error::other(format!("the runner: {error}"));
+    Ok(session.map_err(told)?.map(Arc::new))
+}
+
+fn session_roots(session: &Arc<RunnerSession>) -> (WorkspaceRoot, WorkspaceRoot) {
+    let root = |folder| WorkspaceRoot::at_runner(session, folder);
+    (root(WorkspaceFolder::Tree), root(WorkspaceFolder::Scratch))
+}
+
+fn folder_roots(folder: &Path) -> io::Result<(WorkspaceRoot, WorkspaceRoot)> {
+    for name in ["tree", "tmp/home"] {
+        fs::create_dir_all(folder.join(name))?;
+    }
+    Ok((
+        WorkspaceRoot::open(&folder.join("tree"))?,
+        WorkspaceRoot::open(&folder.join("tmp"))?,
+    ))
+}
+
+/// Creates the folder of a checkout, with the lowest free number. The same path is used again if it is free,
+/// because tools write absolute paths into installed files.
+///
+/// Repositories whose truncated names are equal share the numbers.
+pub(super) fn claim_folder(folder: &Path, repository: &RepositoryName) -> io::Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let (owner, name) = (repository.owner(), repository.name());
+    for number in 0..MAX_PLACES {
+        let place = folder.join(format!("{owner:.MAX_PART$}.{name:.MAX_PART$}.{number}"));
+        match fs::create_dir(&place) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| place),
+        }
+    }
+    Err(io::Error::other("no place is free"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_checkout_path_is_reused() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let shop = "acme/shop".parse().unwrap();
+        let first = claim_folder(folder.path(), &shop).unwrap();
+        let second = claim_folder(folder.path(), &shop).unwrap();
+        assert_ne!(first, second);
+        fs::remove_dir(&first).unwrap();
+        assert_eq!(claim_folder(folder.path(), &shop).unwrap(), first);
+    }
+}

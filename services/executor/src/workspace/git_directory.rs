@@ -1,0 +1,233 @@
+//! Git directory of a workspace. It lies outside of the worktree, and commands can only read it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use domain::{CommitId, RepositoryName, cause::format_error_chain};
+use git::BareRepository;
+use git2::Oid;
+
+use super::{
+    SnapshotRestore, WorkspaceError, adoption::AdoptedFolder, change_size::KeepLimits, disk::VIEW,
+    objects::ObjectStore,
+};
+use crate::{mirror::MirrorPath, sandbox::PathCover};
+
+/// Messages of git when it cannot write.
+const REFUSALS: [&str; 4] = [
+    "Read-only file system",
+    "Permission denied",
+    "insufficient permission",
+    "unable to create",
+];
+/// Messages of git when a remote is missing.
+const NO_REMOTE: [&str; 4] = [
+    "No configured push destination",
+    "No remote repository specified",
+    "There is no tracking information for the current branch",
+    "does not appear to be a git repository",
+];
+
+/// Git directory of a workspace, with the commit that the work starts from.
+pub(crate) struct GitDirectory {
+    path: PathBuf,
+    pub(super) mirror: MirrorPath,
+    pub(crate) base: CommitId,
+    /// Branch that the run's pull request targets.
+    pub(crate) base_branch: String,
+    /// State for a worktree that existed before and is not deleted.
+    adopted: Option<AdoptedFolder>,
+    pub(crate) objects: ObjectStore,
+}
+
+impl GitDirectory {
+    /// Describes the git directory of a new workspace.
+    pub(super) fn new(
+        path: PathBuf,
+        mirror: MirrorPath,
+        (base, base_branch): (CommitId, String),
+        limits: KeepLimits,
+    ) -> Self {
+        Self {
+            objects: ObjectStore::new(&path, limits),
+            path,
+            mirror,
+            base,
+            base_branch,
+            adopted: None,
+        }
+    }
+
+    /// Describes the git directory of a worktree that existed before. It is its own mirror.
+    pub(super) fn adopt(
+        path: PathBuf,
+        (base, base_branch): (CommitId, String),
+        adopted: AdoptedFolder,
+    ) -> Self {
+        Self {
+            mirror: path.clone().into(),
+            objects: ObjectStore::new(&path, KeepLimits::default()),
+            path,
+            base,
+            base_branch,
+            adopted: Some(adopted),
+        }
+    }
+
+    /// Creates the directory. The mirror is its alternate, so no object is copied.
+    pub(super) fn create(&self) -> Result<(), WorkspaceError> {
+        BareRepository::init_bare(&self.path)?;
+        let info = self.path.join("objects/info");
+        fs::create_dir_all(&info)?;
+        let objects = self.mirror.join("objects");
+        Ok(fs::write(
+            info.join("alternates"),
+            format!("{}\n", objects.display()),
+        )?)
+    }
+
+    pub(super) fn open(&self) -> Result<BareRepository, WorkspaceError> {
+        Ok(BareRepository::open(&self.path)?)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails when the base commit is missing.
+    pub(super) fn require_base(
+        &self,
+        repository: &BareRepository,
+        name: &RepositoryName,
+    ) -> Result<(), WorkspaceError> {
+        if repository.contains(&self.base) {
+            return Ok(());
+        }
+        Err(WorkspaceError::NotFound(format!(
+            "commit {} is not in {name}",
+            self.base.short()
+        )))
+    }
+
+    /// Returns true for a worktree that existed before.
+    pub(super) const fn is_adopted(&self) -> bool {
+        self.adopted.is_some()
+    }
+
+    /// Returns true when only variables make git in commands use its view: the folder's own `.git` must not
+    /// change, and without a mount namespace nothing can cover it.
+    pub(super) fn needs_variables(&self) -> bool {
+        self.adopted.as_ref().is_some_and(|adopted| !adopted.is_covered())
+    }
+
+    /// Folders of the executor that commands may read.
+    pub(crate) fn readable(&self) -> Vec<PathBuf> {
+        let own = self.adopted.iter().filter(|adopted| !adopted.is_covered());
+        let own = own.flat_map(|adopted| adopted.objects.clone());
+        [self.path.clone(), self.mirror.join("objects")]
+            .into_iter()
+            .chain(own)
+            .collect()
+    }
+
+    /// Paths that commands see differently from this process.
+    pub(crate) fn covers(&self) -> Vec<PathCover> {
+        self.adopted
+            .as_ref()
+            .map_or_else(Vec::new, |adopted| adopted.covers.clone())
+    }
+
+    /// Object folders that commands may read. All are listed directly, because the paths in the real git
+    /// directory's own alternates may not exist for commands.
+    pub(super) fn object_folders(&self) -> Vec<PathBuf> {
+        match &self.adopted {
+            Some(adopted) if !adopted.objects.is_empty() => adopted.objects.clone(),
+            _ => [self.path.as_path(), &*self.mirror]
+                .map(|place| place.join("objects"))
+                .to_vec(),
+        }
+    }
+
+    /// Returns true when a command's output shows that git could not write to this repository or lacked a
+    /// remote.
+    pub(crate) fn is_refused_in(&self, output: &str) -> bool {
+        let git_dir = self.path.display().to_string();
+        let git_dir = git_dir.as_str();
+        output.lines().any(|line| {
+            let is_ours = [git_dir, VIEW, "repository database", "temporary file"]
+                .iter()
+                .any(|place| line.contains(*place));
+            let is_refused = is_ours && REFUSALS.iter().any(|refusal| line.contains(refusal));
+            is_refused || NO_REMOTE.iter().any(|missing| line.contains(missing))
+        })
+    }
+
+    /// Returns the tree of the base commit.
+    pub(super) fn base_tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
+        tree_of(git, &self.base)
+    }
+
+    /// Builds the index of a commit. It is written to a path that commands cannot reach and then copied,
+    /// because libgit2 would follow a symbolic link at the final path.
+    pub(super) fn index_of(
+        &self,
+        repository: &BareRepository,
+        commit: &CommitId,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let git = repository.objects();
+        let tree = git.find_commit(Oid::from_str(commit.as_str())?)?.tree()?;
+        let place = self.path.join("index.new");
+        let mut index = git2::Index::open(&place)?;
+        index.read_tree(&tree)?;
+        index.write()?;
+        let bytes = fs::read(&place)?;
+        fs::remove_file(&place)?;
+        Ok(bytes)
+    }
+
+    /// Imports a snapshot's objects and sets its branch.
+    pub(super) fn import(
+        &self,
+        repository: &BareRepository,
+        restore: &SnapshotRestore,
+    ) -> Result<(), WorkspaceError> {
+        let bad = |error: git::Error| WorkspaceError::BadSnapshot(format_error_chain(&error));
+        repository
+            .import_pack(&restore.pack, git::PackLimits::default())
+            .map_err(bad)?;
+        if !repository
+            .is_descendant(&restore.commit, &self.base)
+            .map_err(bad)?
+        {
+            return Err(WorkspaceError::BadSnapshot(
+                "the snapshot does not start at the base commit".to_owned(),
+            ));
+        }
+        if let Some(branch) = &restore.branch {
+            let head = restore.head.as_ref().unwrap_or(&self.base);
+            repository.set_branch(branch, head).map_err(bad)?;
+            repository.objects().set_head(&format!("refs/heads/{branch}"))?;
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parents(&self, commit: &CommitId) -> Vec<CommitId> {
+        let repository = self.open().unwrap();
+        let commit = repository
+            .objects()
+            .find_commit(Oid::from_str(commit.as_str()).unwrap())
+            .unwrap();
+        commit
+            .parent_ids()
+            .map(|id| id.to_string().parse().unwrap())
+            .collect()
+    }
+}
+
+/// Returns the tree of a commit.
+pub(super) fn tree_of(git: &git2::Repository, commit: &CommitId) -> Result<Oid, WorkspaceError> {
+    Ok(git.find_commit(Oid::from_str(commit.as_str())?)?.tree_id())
+}
