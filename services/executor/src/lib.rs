@@ -4,39 +4,24 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod admission;
-mod calls;
 mod checks;
 mod cleanup;
 mod command_line;
 mod config;
-mod disk_watch;
 mod inspection;
 mod integrity;
-mod isolation;
 mod mirror;
 mod parser;
 mod pattern;
-mod pool;
-mod readiness;
-mod registry;
-mod responses;
 mod retrieval;
 mod sandbox;
-mod server;
 mod service;
 mod setup;
-mod setup_cache;
-mod spans;
 mod store;
 mod telemetry;
-mod ticket_fences;
-mod tool_call;
 mod tools;
 mod trust;
 mod workspace;
-mod workspace_opening;
-mod workspace_use;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -52,12 +37,17 @@ use trust::PeerTls;
 pub use checks::{FolderCheckResult, FolderCheckRunner, checks_in, tells_of_checks};
 pub use command_line::run_command_line;
 pub use config::{Config, ExecutorSettings};
-use disk_watch::DiskReserve;
 pub use parser::run_parser;
-use readiness::NetworkIsolation;
-use registry::WorkspaceRegistry;
 pub use sandbox::{CommandLimits, ConfinementMechanism};
 use sandbox::{CommandSandbox, MachineView};
+use service::{
+    disk_watch::{self, DiskReserve},
+    isolation,
+    readiness::NetworkIsolation,
+    registry::{self, WorkspaceRegistry},
+    server,
+};
+use setup::cache;
 use store::DiskStore;
 use workspace::KeepLimits;
 
@@ -207,9 +197,9 @@ fn absolute_paths(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 /// Creates the folders of the data folder. Workspaces of an earlier process are deleted.
 async fn prepare_data_dir(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
-        let names = ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED];
+        let names = ["workspaces", registry::CHECKS, "ready", cache::UNFINISHED];
         cleanup::renew_folders(&data_dir, &names)?;
-        for name in ["mirrors", setup_cache::FOLDER] {
+        for name in ["mirrors", cache::FOLDER] {
             std::fs::create_dir_all(data_dir.join(name))?;
         }
         data_dir.canonicalize()

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use git::{DiskFloor, FetchSettings};
 
 use crate::{
-    mirror::MirrorStore, pool::CheckoutPool, retrieval::IndexRegistry, setup_cache::SetupCache,
+    mirror::MirrorStore,
+    retrieval::IndexRegistry,
+    setup::{CheckoutPool, cache::SetupCache},
     workspace::WorkspaceStart,
 };
 

@@ -6,7 +6,7 @@ use git::DiskRoom;
 use opentelemetry::{KeyValue, global};
 use parking_lot::Mutex;
 
-use crate::registry::WorkspaceRegistry;
+use crate::service::registry::WorkspaceRegistry;
 
 /// Registries of this process: one, except in tests and programs that run several executors.
 static REGISTRIES: LazyLock<Mutex<Vec<Weak<WorkspaceRegistry>>>> = LazyLock::new(Mutex::default);

@@ -27,16 +27,19 @@ use preparation::RepositoryFacts;
 use reports::ReportSearch;
 
 use crate::{
-    calls::ResultRecorder,
-    registry::WorkspaceRegistry,
-    responses::{run_blocking, wire_level},
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command},
-    tool_call::{
-        OutputResponse, ResponseSender, ResultResponse, elapsed_milliseconds, run_while_awaited, send_result,
+    service::{
+        calls::ResultRecorder,
+        registry::WorkspaceRegistry,
+        responses::{run_blocking, wire_level},
+        tool_call::{
+            OutputResponse, ResponseSender, ResultResponse, elapsed_milliseconds, run_while_awaited,
+            send_result,
+        },
+        workspace_use::WorkspaceUse,
     },
     tools,
     workspace::{ScratchContent, ScratchTree, Workspace, WorkspaceError},
-    workspace_use::WorkspaceUse,
 };
 
 /// Limit of a check in seconds when the request names none.

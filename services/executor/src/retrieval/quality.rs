@@ -99,7 +99,7 @@ const TICKETS: [(&str, &str); 10] = [
     (
         "Workspaces are closed too early\n\nWhen the model thinks for a long time the idle workspace is closed after five \
          minutes although a keepalive was sent. The reaper should look at the last keepalive.",
-        "services/executor/src/registry.rs",
+        "services/executor/src/service/",
     ),
     (
         "edit_file: SEARCH block not found with typographic quotes\n\nThe tool refuses a block when the file has curly quotes.",
@@ -117,7 +117,7 @@ const TICKETS: [(&str, &str); 10] = [
     (
         "Repeated call id runs the command again\n\nIf the planner asks twice with the same call id, `CallMemory` should give the \
          stored result.",
-        "services/executor/src/calls.rs",
+        "services/executor/src/service/calls.rs",
     ),
     (
         "Egress proxy lets a connection through although the TLS server name is not allowed. The hello of the client should be \
@@ -133,8 +133,8 @@ const TICKETS: [(&str, &str); 10] = [
         "services/executor/src/tools/search_content.rs",
     ),
     (
-        "thread 'main' panicked at services/executor/src/pool.rs:52:17:\nready checkout is taken twice",
-        "services/executor/src/pool.rs",
+        "thread 'main' panicked at services/executor/src/setup/pool.rs:52:17:\nready checkout is taken twice",
+        "services/executor/src/setup/pool.rs",
     ),
     (
         "Deliveries of Jira webhooks with a wrong signature should be answered 401 and counted",
@@ -179,6 +179,6 @@ fn a_text_about_something_else_finds_nothing() {
 fn function_is_chunk_under_its_name() {
     let answer = search_repository("`take_slot`");
     let first = answer.found.first().unwrap();
-    assert_eq!(first.path, "services/executor/src/registry.rs");
+    assert_eq!(first.path, "services/executor/src/service/registry.rs");
     assert_eq!(first.symbol, "take_slot");
 }

@@ -16,9 +16,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    calls::CallMemory, retrieval::CommitIndex, sandbox::CommandSandbox, tools, workspace::Workspace,
-};
+use super::calls::CallMemory;
+use crate::{retrieval::CommitIndex, sandbox::CommandSandbox, tools, workspace::Workspace};
 
 // A workspace is closed this long after its last call or keepalive. Planners send keepalives while a model
 // thinks.

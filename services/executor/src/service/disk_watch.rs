@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use git::DiskRoom;
 use tokio_util::sync::CancellationToken;
 
-use crate::{registry::WorkspaceRegistry, server::ReadinessReporter};
+use super::{registry::WorkspaceRegistry, server::ReadinessReporter};
 
 const EVERY: Duration = Duration::from_secs(5);
 const MIB: u64 = 1 << 20;

@@ -13,20 +13,20 @@ use tokio_stream::{
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 use tracing::{Instrument, Span};
 
-use crate::{
+use super::{
     admission::{MAX_CALL, check_request_fence, grant_of, may_see_status, time_limit},
     calls::CallStart,
-    checks::{self, CheckCall},
-    inspection,
     registry::{ExecutorStatus, WorkspaceRegistry},
     responses::{list_tool_specs, run_blocking, wire_level},
-    retrieval,
     spans::SpanDesk,
     tool_call::{self, ToolRun},
-    tools,
-    workspace::{SnapshotPack, Workspace},
     workspace_opening,
     workspace_use::WorkspaceUse,
+};
+use crate::{
+    checks::{self, CheckCall},
+    inspection, retrieval, tools,
+    workspace::{SnapshotPack, Workspace},
 };
 
 // The processes of a closed workspace end within two seconds.

@@ -13,12 +13,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{
+use super::{
     calls::ResultRecorder,
     responses::{run_blocking, wire_level},
+    workspace_use::WorkspaceUse,
+};
+use crate::{
     sandbox::CommandSandbox,
     tools::{self, ToolContext, ToolEnding, ToolOutcome},
-    workspace_use::WorkspaceUse,
 };
 
 /// Channel for the responses of one call.

@@ -7,11 +7,10 @@ use proto::executor::SetupResult;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use super::cache::SetupKey;
 use crate::{
-    registry::WorkspaceRegistry,
-    responses::run_blocking,
     sandbox::{CommandEnd, CommandEnding, EgressRelay},
-    setup_cache::SetupKey,
+    service::{registry::WorkspaceRegistry, responses::run_blocking},
     store::DiskStore,
     tools::{self, ToolContext},
     workspace::{Workspace, WorkspaceError},

@@ -8,10 +8,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use domain::cause::format_error_chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    readiness::NetworkIsolation, registry::WorkspaceRegistry, sandbox::CommandSandbox,
-    server::ReadinessReporter,
-};
+use super::{readiness::NetworkIsolation, registry::WorkspaceRegistry, server::ReadinessReporter};
+use crate::sandbox::CommandSandbox;
 
 /// Time limit for resolving one name.
 const LOOK_UP_TIME: Duration = Duration::from_secs(5);

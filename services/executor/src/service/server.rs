@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
 use tonic_health::server::HealthReporter;
 
-use crate::{
-    admission::GrantInterceptor, registry::WorkspaceRegistry, service::ExecutorGrpc, spans::SpanDesk,
+use super::{
+    admission::GrantInterceptor, grpc::ExecutorGrpc, registry::WorkspaceRegistry, spans::SpanDesk,
 };
 
 /// Limits of open connections: in total, and from one address.

@@ -11,15 +11,17 @@ use proto::executor::{
 use secrecy::SecretString;
 use tonic::{Status, Streaming};
 
-use crate::{
-    mirror::WantedBase,
+use super::{
     registry::WorkspaceRegistry,
     responses::{list_tool_specs, run_blocking, status_of, wire_level},
+    workspace_use::WorkspaceUse,
+};
+use crate::{
+    mirror::WantedBase,
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
     trust::PeerTls,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart},
-    workspace_use::WorkspaceUse,
 };
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;

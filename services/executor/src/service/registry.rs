@@ -17,15 +17,17 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{
+use super::{
     readiness::{DISK_LOW, NetworkIsolation},
+    ticket_fences::{FenceRefusal, FenceStep, TicketFences},
+    workspace_use::{OpenedWorkspace, WorkspaceUse},
+};
+use crate::{
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
-    ticket_fences::{FenceRefusal, FenceStep, TicketFences},
     trust::PeerTls,
     workspace::{KeepLimits, Workspace},
-    workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 
 const REAP_EVERY: Duration = Duration::from_secs(10);
