@@ -143,7 +143,7 @@ pub async fn serve_executor(
     });
     // Without addresses there is no test to wait for.
     if settings.forbidden_addresses.is_empty() {
-        registry.set_isolation(NetworkIsolation::Holds);
+        registry.capacity.set_isolation(NetworkIsolation::Holds);
     }
     let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
     let reserve = DiskReserve::of_mib(settings.disk_reserve_mib);

@@ -56,8 +56,9 @@ fn count_slots() -> (u64, u64) {
     let slots = known
         .iter()
         .filter_map(Weak::upgrade)
-        .map(|registry| registry.slots());
-    slots.fold((0, 0), |(free, used), (more_free, more_used)| {
-        (free + more_free, used + more_used)
+        .map(|registry| registry.capacity.slots());
+    slots.fold((0, 0), |(free, used), more| {
+        let (more_free, total) = (u64::from(more.free), u64::from(more.total));
+        (free + more_free, used + total.saturating_sub(more_free))
     })
 }

@@ -179,6 +179,6 @@ fn a_text_about_something_else_finds_nothing() {
 fn function_is_chunk_under_its_name() {
     let answer = search_repository("`take_slot`");
     let first = answer.found.first().unwrap();
-    assert_eq!(first.path, "services/executor/src/service/registry.rs");
+    assert_eq!(first.path, "services/executor/src/service/readiness.rs");
     assert_eq!(first.symbol, "take_slot");
 }

@@ -51,7 +51,7 @@ pub(crate) async fn watch_disk(
         });
         // A failed measurement must not stop the executor from working.
         let is_low = looked.await.unwrap_or(false);
-        if registry.set_disk_low(is_low) {
+        if registry.capacity.set_disk_low(is_low) {
             if is_low {
                 tracing::error!(
                     folder = %registry.workspaces.display(),
@@ -62,7 +62,7 @@ pub(crate) async fn watch_disk(
             } else {
                 tracing::info!("the disk has room again");
             }
-            readiness.set(registry.is_ready()).await;
+            readiness.set(registry.capacity.is_ready()).await;
         }
         if stop
             .run_until_cancelled(tokio::time::sleep(EVERY))
@@ -75,7 +75,7 @@ pub(crate) async fn watch_disk(
 }
 
 fn is_low(registry: &WorkspaceRegistry, reserve: DiskReserve) -> bool {
-    let was_low = registry.is_disk_low();
+    let was_low = registry.capacity.is_disk_low();
     let measure = || DiskRoom::measure(&registry.workspaces);
     if !reserve.is_low(measure(), was_low) {
         return false;

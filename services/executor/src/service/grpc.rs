@@ -269,7 +269,7 @@ impl ExecutorService for ExecutorGrpc {
         may_see_status(&request)?;
         let (registry, keeps_spans) = (Arc::clone(&self.registry), self.spans.keeps_spans());
         let mut ended = false;
-        let changes = WatchStream::new(self.registry.changes());
+        let changes = WatchStream::new(self.registry.capacity.changes());
         let statuses = changes
             .map(move |()| registry.status())
             .take_while(move |status| {

@@ -26,8 +26,8 @@ pub(crate) async fn watch_isolation(
 ) {
     loop {
         let isolation = test_isolation(&registry.sandbox, &forbidden).await;
-        registry.set_isolation(isolation);
-        readiness.set(registry.is_ready()).await;
+        registry.capacity.set_isolation(isolation);
+        readiness.set(registry.capacity.is_ready()).await;
         let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
         let waited = if forbidden.is_empty() {
             stop.cancelled().await;

@@ -1,24 +1,16 @@
-//! Registry of open workspaces: slots, fences, and the closing of idle workspaces.
+//! Registry of open workspaces: fences, and the closing of idle workspaces.
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{RunFence, RunId, SandboxLevel, TicketKey, Timestamp};
 use grant::Grant;
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::{
-    readiness::{DISK_LOW, NetworkIsolation},
+    readiness::WorkCapacity,
     ticket_fences::{FenceRefusal, FenceStep, TicketFences},
     workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
@@ -58,18 +50,12 @@ pub(crate) struct WorkspaceRegistry {
     pub(crate) keep: KeepLimits,
     pub(crate) sandbox: CommandSandbox,
     pub(crate) trust: PeerTls,
-    /// Cancelled when the executor drains and opens no further workspace.
-    pub(crate) draining: CancellationToken,
-    isolation: Mutex<NetworkIsolation>,
-    /// True when the disk has too little space for new work.
-    disk_low: AtomicBool,
+    /// Slots, and the reasons to give none away.
+    pub(crate) capacity: WorkCapacity,
     stop: CancellationToken,
-    slots: Arc<Semaphore>,
-    total: u32,
     open: Mutex<HashMap<RunId, Arc<OpenedWorkspace>>>,
     opening: Mutex<HashMap<RunId, Arc<AsyncMutex<()>>>>,
     fences: Mutex<TicketFences>,
-    changed: watch::Sender<()>,
     started_at: Timestamp,
 }
 
@@ -88,16 +74,11 @@ impl WorkspaceRegistry {
             keep,
             sandbox,
             trust,
-            draining: CancellationToken::new(),
-            isolation: Mutex::new(NetworkIsolation::Untried),
-            disk_low: AtomicBool::new(false),
+            capacity: WorkCapacity::new(slots),
             stop: CancellationToken::new(),
-            slots: Arc::new(Semaphore::new(slots as usize)),
-            total: slots,
             open: Mutex::default(),
             opening: Mutex::default(),
             fences: Mutex::default(),
-            changed: watch::Sender::new(()),
             started_at: bootstrap::read_wall_clock(),
         }
     }
@@ -179,23 +160,6 @@ impl WorkspaceRegistry {
         if workspace.id == id { Ok(used) } else { Err(gone()) }
     }
 
-    /// Takes a free slot.
-    pub(crate) fn take_slot(&self) -> Result<OwnedSemaphorePermit, Status> {
-        if self.draining.is_cancelled() {
-            return Err(Status::resource_exhausted("the executor is about to stop"));
-        }
-        if !self.isolation().holds() {
-            return Err(Status::resource_exhausted(
-                "the executor is not ready: see its log",
-            ));
-        }
-        if self.is_disk_low() {
-            return Err(Status::resource_exhausted(DISK_LOW));
-        }
-        let slot = Arc::clone(&self.slots).try_acquire_owned();
-        slot.map_err(|_| Status::resource_exhausted("no free slot"))
-    }
-
     /// Registers an open workspace.
     pub(crate) fn add(
         &self,
@@ -204,10 +168,10 @@ impl WorkspaceRegistry {
         slot: OwnedSemaphorePermit,
     ) -> WorkspaceUse {
         let run = workspace.run.clone();
-        let changed = self.changed.clone();
+        let changed = self.capacity.notifier();
         let open = Arc::new(OpenedWorkspace::new(workspace, index, slot, changed, &self.stop));
         self.open.lock().insert(run, Arc::clone(&open));
-        self.changed.send_replace(());
+        self.capacity.notify();
         open.begin_use(&self.stop)
     }
 
@@ -243,15 +207,10 @@ impl WorkspaceRegistry {
 
     /// Returns the status for planners.
     pub(crate) fn status(&self) -> ExecutorStatus {
-        let isolation = self.isolation();
-        let free = if self.is_ready() {
-            self.slots.available_permits()
-        } else {
-            0
-        };
+        let slots = self.capacity.slots();
         ExecutorStatus {
-            free: u32::try_from(free).unwrap_or(u32::MAX),
-            total: self.total,
+            free: if self.capacity.is_ready() { slots.free } else { 0 },
+            total: slots.total,
             warm: self
                 .store
                 .mirrors
@@ -260,12 +219,9 @@ impl WorkspaceRegistry {
                 .map(ToString::to_string)
                 .collect(),
             level: self.sandbox.level(),
-            draining: self.draining.is_cancelled(),
+            draining: self.capacity.is_draining(),
             started_at: self.started_at,
-            unready: match isolation.words() {
-                "" if self.is_disk_low() => DISK_LOW,
-                words => words,
-            },
+            unready: self.capacity.unready(),
             toolchain: self.sandbox.probe().toolchain.clone(),
             open: self
                 .open
@@ -274,54 +230,6 @@ impl WorkspaceRegistry {
                 .map(|open| Arc::clone(&open.workspace))
                 .collect(),
         }
-    }
-
-    /// Returns the numbers of free and used slots.
-    pub(crate) fn slots(&self) -> (u64, u64) {
-        let free = self.slots.available_permits() as u64;
-        (free, u64::from(self.total).saturating_sub(free))
-    }
-
-    /// Returns a receiver that wakes when the status may have changed.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
-    /// Returns true when workspaces may be opened.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.isolation().holds() && !self.is_disk_low()
-    }
-
-    /// Returns true when the disk has too little space for new work.
-    pub(crate) fn is_disk_low(&self) -> bool {
-        self.disk_low.load(Ordering::Relaxed)
-    }
-
-    /// Sets whether the disk has too little space for new work. Returns true when the value changed.
-    pub(crate) fn set_disk_low(&self, is_low: bool) -> bool {
-        let is_news = self.disk_low.swap(is_low, Ordering::Relaxed) != is_low;
-        if is_news {
-            self.changed.send_replace(());
-        }
-        is_news
-    }
-
-    fn isolation(&self) -> NetworkIsolation {
-        *self.isolation.lock()
-    }
-
-    /// Sets the result of the isolation test.
-    pub(crate) fn set_isolation(&self, isolation: NetworkIsolation) {
-        let before = std::mem::replace(&mut *self.isolation.lock(), isolation);
-        if before != isolation {
-            self.changed.send_replace(());
-        }
-    }
-
-    /// Stops opening workspaces.
-    pub(crate) fn drain(&self) {
-        self.draining.cancel();
-        self.changed.send_replace(());
     }
 
     /// Returns true while calls run.

@@ -14,9 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
 use tonic_health::server::HealthReporter;
 
-use super::{
-    admission::GrantInterceptor, grpc::ExecutorGrpc, registry::WorkspaceRegistry, spans::SpanDesk,
-};
+use super::{admission::GrantInterceptor, grpc::ExecutorGrpc, registry::WorkspaceRegistry, spans::SpanDesk};
 
 /// Limits of open connections: in total, and from one address.
 const MAX_CONNECTIONS: usize = 512;
@@ -123,7 +121,7 @@ pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
         }
         readiness.set(false).await;
         // Before the wait: the status streams report the drain, and planners choose other executors.
-        registry.drain();
+        registry.capacity.drain();
         let deadline = tokio::time::Instant::now() + DRAIN_TIME;
         while registry.is_busy() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(50)).await;

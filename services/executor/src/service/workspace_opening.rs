@@ -57,7 +57,7 @@ pub(crate) async fn open_workspace(
     let client = registry.trust.client.as_ref();
     let way_out =
         EgressRelay::new(&spec.egress_url, &spec.egress_grant, client).map_err(Status::invalid_argument)?;
-    let slot = registry.take_slot()?;
+    let slot = registry.capacity.take_slot()?;
     // Space is made before the mirror is fetched, which may need it.
     let store = Arc::clone(&registry.store);
     run_blocking(move || {
