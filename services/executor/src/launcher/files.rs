@@ -8,14 +8,21 @@ use std::{
     path::Path,
 };
 
-use rustix::io::Errno;
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, chmodat, openat2, statat},
+    io::Errno,
+};
 
 use crate::{
-    confined_dir::{ConfinedDir, FileReplacement},
-    folder_access,
+    confined_dir::{ConfinedDir, FileReplacement, PLAIN},
     swap_folders::SwapFolders,
     wire::{FileRequest, FileTask, MAX_ENTRIES, RunnerAnswer, WorkspaceFolder},
 };
+
+/// Limit of visited folders.
+const MAX_FOLDERS: usize = 200_000;
+/// Limit of nested folders; each level holds a descriptor.
+const MAX_DEPTH: usize = 200;
 
 /// The two folders of a workspace, the second pair during a check, and the file that is being replaced.
 pub(crate) struct WorkspaceFiles {
@@ -142,7 +149,7 @@ impl WorkspaceFiles {
                 RunnerAnswer::Done
             }
             FileTask::MakeFolder => done_answer(root.make_folder(path).map(drop))?,
-            FileTask::ShowFolders => done_answer(folder_access::show_folders(&root.0))?,
+            FileTask::ShowFolders => done_answer(show_folders(&root.0))?,
             // `step` executes these, because they need the folder of the workspace.
             FileTask::BeginCheck | FileTask::EnterCheck | FileTask::EndCheck => {
                 return Err(Errno::INVAL.into());
@@ -159,7 +166,7 @@ fn refuse_task(error: &io::Error) -> RunnerAnswer {
 /// Deletes a folder, even if commands removed permissions from its content.
 pub(crate) fn remove_locked_folder(folder: &Path) -> io::Result<()> {
     match ConfinedDir::open(folder) {
-        Ok(opened) => folder_access::show_folders(&opened.0)?,
+        Ok(opened) => show_folders(&opened.0)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
@@ -168,4 +175,47 @@ pub(crate) fn remove_locked_folder(folder: &Path) -> io::Result<()> {
 
 fn done_answer(result: io::Result<()>) -> io::Result<RunnerAnswer> {
     result.map(|()| RunnerAnswer::Done)
+}
+
+/// Makes every folder below readable for all users, and the `.gitignore` files too. Follows no symbolic link.
+fn show_folders(root: &OwnedFd) -> io::Result<()> {
+    let mut left = MAX_FOLDERS;
+    show_folder(root, &mut left, 0)
+}
+
+fn show_folder(folder: &OwnedFd, left: &mut usize, depth: usize) -> io::Result<()> {
+    *left = left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
+    if depth > MAX_DEPTH {
+        return Ok(());
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, _>>()?;
+    for entry in entries {
+        let (name, kind) = (entry.file_name(), entry.file_type());
+        let missing = match kind {
+            FileType::Directory if name != c"." && name != c".." => 0o755,
+            FileType::RegularFile if name == c".gitignore" => 0o444,
+            _ => continue,
+        };
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if stat.st_mode & missing != missing && FileType::from_raw_mode(stat.st_mode) == kind {
+            // `chmodat` follows a link that a command swaps in meanwhile, but its target can only be a file
+            // of the same user.
+            chmodat(
+                folder,
+                name,
+                Mode::from_raw_mode(stat.st_mode | missing),
+                AtFlags::empty(),
+            )?;
+        }
+        if kind == FileType::Directory {
+            // A command may replace the folder at any time; an entry that changed is skipped.
+            match openat2(folder, name, flags, Mode::empty(), PLAIN) {
+                Ok(inner) => show_folder(&inner, left, depth + 1)?,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }

@@ -12,7 +12,6 @@ mod command;
 mod confined_dir;
 mod confinement;
 mod files;
-mod folder_access;
 mod group;
 mod leftovers;
 mod mounts;
