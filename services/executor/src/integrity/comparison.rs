@@ -7,12 +7,12 @@ use similar::TextDiff;
 
 use super::{
     assertions,
-    definitions::ProductDefinitions,
     inventory::{ListedTest, list_test_cases},
     new_finding,
     pairing::{are_alike, is_merged_into, pair_cases},
     paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
     patterns::LOOSER,
+    product::ProductDefinitions,
     truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};

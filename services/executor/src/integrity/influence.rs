@@ -6,9 +6,9 @@ use domain::check::RemovedTest;
 use super::{
     inline::test_lines,
     inventory::{ListedTest, list_test_cases},
-    lines::compare_lines,
     pairing::are_alike,
     paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
+    size::compare_lines,
 };
 use crate::{
     pattern::LazyPattern,

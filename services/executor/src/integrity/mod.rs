@@ -6,11 +6,9 @@
 mod answers;
 mod assertions;
 mod comparison;
-mod definitions;
 mod influence;
 mod inline;
 mod inventory;
-mod lines;
 mod manifests;
 mod pairing;
 mod paths;

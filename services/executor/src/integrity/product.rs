@@ -1,5 +1,7 @@
-//! Detects product code that depends on tests: variables that runners set, values of tests, and equality or
-//! exits that replace a result.
+//! Product code of a change: code that depends on tests, and the names that it defines.
+//!
+//! Code depends on tests through variables that runners set, values of tests, and equality or exits that
+//! replace a result.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +9,20 @@ use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
     inventory::is_comment,
-    lines::{NumberedLine, compare_lines},
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    size::{NumberedLine, compare_lines},
     truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 // Shorter values occur in many places by chance.
 const MIN_VALUE: usize = 4;
+
+static DEFINITION: LazyPattern = LazyPattern::new(
+    r"(?m)^\s*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|async\s+|abstract\s+|final\s+)*(?:def|class|fn|func(?:\s+\([^)]*\))?|function|struct|enum|trait|interface|type|module|object|fun)\s+(\w+)",
+);
+static WORD: LazyPattern = LazyPattern::new(r"[A-Za-z_]\w+");
 
 static AWARE: LazyPattern = LazyPattern::new(
     r#"(?x)\bPYTEST_CURRENT_TEST\b | \bJEST_WORKER_ID\b | \bVITEST\b | NODE_ENV['"\])]*\s*===?\s*['"]test | ['"]test['"]\s*===?\s*process\.env\.NODE_ENV | \btesting\.Testing\(\)
@@ -142,4 +149,45 @@ fn values_in(line: &str) -> Vec<String> {
 
 fn contains_test_value(line: &str, values: &BTreeSet<String>) -> bool {
     values_in(line).iter().any(|value| values.contains(value))
+}
+
+/// Names that the product's files define before the change, and those that the change removes.
+pub(super) struct ProductDefinitions {
+    before: BTreeSet<String>,
+    gone: BTreeSet<String>,
+    /// True when the change adds no name. If it does, a removed name may be renamed instead of a removed
+    /// feature.
+    has_shrunk: bool,
+}
+
+impl ProductDefinitions {
+    pub(super) fn of(files: &[ChangedFile]) -> Self {
+        let product = || {
+            files
+                .iter()
+                .filter(|file| classify_path(&file.path) == FilePurpose::Product)
+        };
+        let names = |texts: Vec<&str>| -> BTreeSet<String> {
+            let found = texts.iter().flat_map(|text| DEFINITION.all(text));
+            found.map(|name| name[1].to_owned()).collect()
+        };
+        let before = names(product().filter_map(|file| file.before.as_deref()).collect());
+        let after = names(product().filter_map(|file| file.after.as_deref()).collect());
+        Self {
+            gone: before.difference(&after).cloned().collect(),
+            has_shrunk: after.difference(&before).next().is_none(),
+            before,
+        }
+    }
+
+    /// Returns true when the change removes everything that a test used of the changed product. If the change
+    /// only removes names, one removed name is enough. Such a test is removed with its feature.
+    pub(super) fn are_gone(&self, body: &[String]) -> bool {
+        let words = body
+            .iter()
+            .flat_map(|line| WORD.all(line).map(|word| word[0].to_owned()).collect::<Vec<_>>());
+        let used: BTreeSet<String> = words.filter(|word| self.before.contains(word)).collect();
+        let is_all = !used.is_empty() && used.is_subset(&self.gone);
+        is_all || (self.has_shrunk && used.intersection(&self.gone).next().is_some())
+    }
 }

@@ -6,10 +6,10 @@ use domain::check::{ChangeFinding, FindingSeverity};
 use super::{
     assertions::empty_assertion,
     inventory::{ListedTest, list_test_cases},
-    lines::{NumberedLine, compare_lines},
     manifests, new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     patterns::{BACKGROUND, CHECK_COMMAND, COMMANDS, PIPED, RULES, RuleScope, SETTINGS},
+    size::{NumberedLine, compare_lines},
     truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};

@@ -7,9 +7,9 @@ use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
     inventory::is_comment,
-    lines::compare_lines,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    size::compare_lines,
     truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};

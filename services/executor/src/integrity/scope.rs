@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    lines::compare_lines,
     manifests::{ManifestValues, read_values},
     new_finding,
     paths::{FilePurpose, classify_path},
+    size::compare_lines,
     truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};

@@ -1,12 +1,14 @@
-//! Size of a change in lines, and the modules that it touches.
+//! Lines that a change adds and removes, their number, and the modules that the change touches.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use super::{
-    lines::compare_lines,
-    paths::{FilePurpose, classify_path},
-};
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+use super::paths::{FilePurpose, classify_path};
 use crate::workspace::ChangedFile;
+
+// After this time the diff falls back to a coarser result, which is sufficient here.
+const DIFF_LIMIT: Duration = Duration::from_millis(500);
 
 /// Manifests that make their folder a module.
 const MANIFESTS: [&str; 14] = [
@@ -25,6 +27,37 @@ const MANIFESTS: [&str; 14] = [
     "setup.py",
     "Package.swift",
 ];
+
+/// A line with its number in its version of the file, from 1.
+pub(super) type NumberedLine<'t> = (usize, &'t str);
+
+#[derive(Debug, Default)]
+pub(super) struct ChangedLines<'t> {
+    pub(super) added: Vec<NumberedLine<'t>>,
+    pub(super) removed: Vec<NumberedLine<'t>>,
+}
+
+/// Compares the texts of a file before and after the change.
+pub(super) fn compare_lines(file: &ChangedFile) -> ChangedLines<'_> {
+    let (before, after) = (
+        file.before.as_deref().unwrap_or_default(),
+        file.after.as_deref().unwrap_or_default(),
+    );
+    let diff = TextDiff::configure()
+        .algorithm(Algorithm::Patience)
+        .timeout(DIFF_LIMIT)
+        .diff_lines(before, after);
+    let mut found = ChangedLines::default();
+    for change in diff.iter_all_changes() {
+        let line = change.value().trim_end_matches(['\n', '\r']);
+        match (change.tag(), change.old_index(), change.new_index()) {
+            (ChangeTag::Insert, _, Some(at)) => found.added.push((at + 1, line)),
+            (ChangeTag::Delete, Some(at), _) => found.removed.push((at + 1, line)),
+            _ => {}
+        }
+    }
+    found
+}
 
 /// Added and removed lines by purpose of their files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
