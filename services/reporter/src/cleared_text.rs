@@ -82,7 +82,11 @@ mod tests {
             }
             let source = std::fs::read_to_string(&path).unwrap();
             let is_test = path.to_string_lossy().contains("tests") || path.ends_with("cleared_text.rs");
-            let writes = WRITING.iter().filter(|call| source.contains(**call)).count();
+            // Tests at the end of a file create their tickets at the stand-ins.
+            let (product, _) = source
+                .split_once("\n#[cfg(test)]\nmod tests {")
+                .unwrap_or((&source, ""));
+            let writes = WRITING.iter().filter(|call| product.contains(**call)).count();
             if is_test || writes == 0 {
                 continue;
             }

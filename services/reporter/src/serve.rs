@@ -185,11 +185,7 @@ async fn run_workers(
     let ledger = EffectLedger::new(&queue);
     let acronyms = &config.reporter.review_acronyms.0;
     let calls = Arc::new(CallWorker {
-        opener: PullRequestOpener::with(
-            github.clone(),
-            default_jira(config).then(|| jira.clone()),
-            acronyms,
-        ),
+        opener: PullRequestOpener::with(github.clone(), has_jira(config).then(|| jira.clone()), acronyms),
         calls: queue.pull_request_calls(),
         rules: rules.clone(),
     });
@@ -267,9 +263,10 @@ async fn run_workers(
     Ok(())
 }
 
-/// Returns true if the settings have a default Jira.
-fn default_jira(config: &Config) -> bool {
-    config.jira_writer.as_ref().is_some_and(|jira| !jira.is_empty())
+/// Returns true if the settings have a Jira, the default one or a named one.
+fn has_jira(config: &Config) -> bool {
+    let default = config.jira_writer.as_ref();
+    default.is_some_and(|jira| !jira.is_empty()) || !config.jira.is_empty()
 }
 
 async fn open_inspector(settings: &Settings) -> anyhow::Result<ChangeInspector> {

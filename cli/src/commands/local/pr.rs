@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use api::{Client, PullRequestSubmission, types::PullRequestCallView};
 use bootstrap::settings;
 use clap::Args;
+use domain::TicketKey;
 use pullrequest::{
     CallProblem, CallStatus, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan, find_issue_key,
     parse_request,
@@ -141,7 +142,10 @@ async fn perform_request(
     let file = find_settings_file(asked.settings.clone());
     let settings: PullRequestSettings = settings::load_settings(file.as_deref(), std::env::vars())?;
     let opener = PullRequestOpener::new(settings)?;
-    let ground = match opener.look(request).await {
+    // The command reads no rules: its Jira is that of [jira_writer].
+    let issue = request.jira_key.as_deref();
+    let issue = issue.and_then(|key| TicketKey::jira(key).ok());
+    let ground = match opener.look(request, issue).await {
         Ok(ground) => ground,
         Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
     };

@@ -15,8 +15,8 @@ use std::{
 };
 
 use domain::{
-    CommitAuthor, InstanceName, JiraField, RepositoryChoice, RepositoryName, RepositoryRules, SkipReason,
-    TicketKey, TicketMarks,
+    CommitAuthor, InstanceName, InvalidId, JiraField, RepositoryChoice, RepositoryName, RepositoryRules,
+    SkipReason, TicketKey, TicketMarks,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -205,6 +205,16 @@ impl RulesBook {
         self.rules
             .iter()
             .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
+    }
+
+    /// Issue that a Jira key means in a call about a repository: on the Jira of the repository's rules, or on the
+    /// default one. Authorization and writes both use it, so that they concern the same issue.
+    ///
+    /// # Errors
+    /// [`InvalidId`] when the text is not a Jira issue key.
+    pub fn called_issue(&self, repository: &RepositoryName, key: &str) -> Result<TicketKey, InvalidId> {
+        let rules = self.for_repository(repository);
+        TicketKey::jira_on(rules.and_then(|rules| rules.jira.instance.clone()), key)
     }
 
     /// Rules of the first repository that a ticket may belong to, by its Jira project or its own repository.

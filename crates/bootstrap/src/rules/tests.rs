@@ -398,3 +398,34 @@ fn two_files_claiming_same_selector_are_refused() {
         assert_eq!(keys, [key]);
     }
 }
+
+#[test]
+fn called_issue_is_on_jira_of_rules() {
+    let dc: InstanceName = "dc".parse().unwrap();
+    let connections = ConfiguredInstances {
+        jira: BTreeSet::from([dc]),
+        ..ConfiguredInstances::default()
+    };
+    let files = [
+        (
+            "shop.yaml",
+            "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n",
+        ),
+        (
+            "web.yaml",
+            "repo: {owner: acme, name: web}\njira: {project_key: ENG, instance: dc}\n",
+        ),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let book = RulesBook::parse(&files, &connections);
+    assert_eq!(book.problems(), []);
+    for (repository, issue) in [
+        ("acme/shop", "jira:ENG-1"),
+        ("acme/web", "jira+dc:ENG-1"),
+        ("acme/unknown", "jira:ENG-1"),
+    ] {
+        let called = book.called_issue(&repository.parse().unwrap(), "ENG-1").unwrap();
+        assert_eq!(called.to_string(), issue, "{repository}");
+    }
+    assert!(book.called_issue(&"acme/web".parse().unwrap(), "ENG").is_err());
+}

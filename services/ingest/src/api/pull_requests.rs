@@ -7,7 +7,8 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use domain::{PullRequestCall, TicketKey};
+use bootstrap::rules::RulesBook;
+use domain::PullRequestCall;
 use pullrequest::{BranchLocation, ProtocolAnswer, ValidatedRequest, parse_github_request};
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ pub(super) async fn ask_pull_request(
     // The key is the id of the call, so a repeated request finds the first one.
     let id = idempotency_key(&headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     match parse_github_request(&request) {
-        Ok(read) => check_call_scope(&state, &caller, &read)?,
+        Ok(read) => check_call_scope(&state.router()?.rules.book(), &caller, &read)?,
         Err(problems) => {
             let answer = ProtocolAnswer::failed(problems);
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response());
@@ -79,7 +80,7 @@ pub(super) async fn show_pull_request_call(
 
 /// Checks the scope of a call: its repository, and its Jira issue if it names one.
 fn check_call_scope(
-    state: &ApiState,
+    book: &RulesBook,
     caller: &TokenCaller,
     request: &ValidatedRequest,
 ) -> Result<(), ApiProblem> {
@@ -87,10 +88,7 @@ fn check_call_scope(
     let (BranchLocation::GitHub(repository), Some(key)) = (&request.place, &request.jira_key) else {
         return Ok(());
     };
-    let book = state.router()?.rules.book();
-    let rules = book.for_repository(repository);
-    let instance = rules.and_then(|rules| rules.jira.instance.clone());
-    caller.reaches(&TicketKey::jira_on(instance, key)?)
+    caller.reaches(&book.called_issue(repository, key)?)
 }
 
 fn check_repository_scope(caller: &TokenCaller, request: &ValidatedRequest) -> Result<(), ApiProblem> {
@@ -112,4 +110,68 @@ async fn build_call_view(state: &ApiState, id: String) -> Result<PullRequestCall
         state,
         answer: known.and_then(|known| known.answer),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use api::types::Role;
+    use bootstrap::{rules::ConfiguredInstances, settings::TextList};
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::scope::TokenScope;
+
+    /// The same project is on the default Jira for one repository and on a named Jira for the other.
+    fn build_two_site_book() -> RulesBook {
+        let files = [
+            (
+                "shop",
+                "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n",
+            ),
+            (
+                "web",
+                "repo: {owner: acme, name: web}\njira: {project_key: ENG, instance: dc}\n",
+            ),
+        ];
+        let files = files.map(|(name, text)| (format!("{name}.yaml"), text.to_owned()));
+        let connections = ConfiguredInstances {
+            jira: BTreeSet::from(["dc".parse().expect("name")]),
+            ..ConfiguredInstances::default()
+        };
+        let book = RulesBook::parse(&files, &connections);
+        assert_eq!(book.problems(), []);
+        book
+    }
+
+    fn is_call_in_scope(repository: &str, projects: &[&str]) -> bool {
+        let request = json!({"repository": repository, "branch": "feature/ENG-1-login", "title": "Add a login form",
+            "description": "A form and its test", "jira_key": "ENG-1"});
+        let request = parse_github_request(&request).expect("a valid request");
+        let list = |texts: &[&str]| TextList(texts.iter().map(|text| (*text).to_owned()).collect());
+        let repositories = list(&["acme/shop", "acme/web"]);
+        let caller = TokenCaller {
+            name: "ci".to_owned(),
+            role: Role::Operator,
+            scope: TokenScope::new(Some(&repositories), Some(&list(projects))).expect("a scope"),
+        };
+        check_call_scope(&build_two_site_book(), &caller, &request).is_ok()
+    }
+
+    #[test]
+    fn call_scope_covers_issue_on_jira_of_rules() {
+        for (repository, projects, is_allowed) in [
+            ("acme/shop", ["ENG"], true),
+            ("acme/shop", ["dc:ENG"], false),
+            ("acme/web", ["ENG"], false),
+            ("acme/web", ["dc:ENG"], true),
+        ] {
+            assert_eq!(
+                is_call_in_scope(repository, &projects),
+                is_allowed,
+                "{repository} {projects:?}"
+            );
+        }
+    }
 }

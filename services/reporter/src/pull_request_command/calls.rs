@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{PullRequestAnswer, PullRequestCall, cause::format_error_chain};
+use domain::{PullRequestAnswer, PullRequestCall, TicketKey, cause::format_error_chain};
 use pullrequest::{
     BranchLocation, CallProblem, DryRunAnswer, ProblemKind, ProtocolAnswer, ValidatedRequest,
     parse_github_request,
@@ -28,6 +28,13 @@ const AT_ONCE: usize = 4;
 enum PullRequestResult {
     Wrote(ProtocolAnswer),
     Looked(DryRunAnswer),
+}
+
+/// Request with what the rules of its repository add.
+struct RuledRequest {
+    request: ValidatedRequest,
+    /// Issue of the request, on the Jira of the rules; absent without a key, or if the key is of no issue.
+    issue: Option<TicketKey>,
 }
 
 /// Worker for pull request calls.
@@ -124,11 +131,11 @@ impl CallWorker {
 
     async fn answered(&self, request: ValidatedRequest) -> PullRequestResult {
         let failed = |problem| PullRequestResult::Wrote(ProtocolAnswer::failed(vec![problem]));
-        let request = match self.under_the_rules(request) {
-            Ok(request) => request,
+        let RuledRequest { request, issue } = match self.under_the_rules(request) {
+            Ok(ruled) => ruled,
             Err(problem) => return failed(problem),
         };
-        let ground = match self.opener.look(&request).await {
+        let ground = match self.opener.look(&request, issue).await {
             Ok(ground) => ground,
             Err(problem) => return failed(problem),
         };
@@ -139,8 +146,8 @@ impl CallWorker {
         }
     }
 
-    /// Refuses repositories without rules, and fills in the rules' fields for screens of transitions.
-    fn under_the_rules(&self, mut request: ValidatedRequest) -> Result<ValidatedRequest, CallProblem> {
+    /// Refuses repositories without rules. Adds the rules' Jira and their fields for screens of transitions.
+    fn under_the_rules(&self, mut request: ValidatedRequest) -> Result<RuledRequest, CallProblem> {
         let BranchLocation::GitHub(repository) = &request.place else {
             return Err(CallProblem::new(
                 ProblemKind::UnknownError,
@@ -153,9 +160,122 @@ impl CallWorker {
                 let given = request.transition_fields.entry(name.clone());
                 given.or_insert_with(|| value.clone());
             }
-            return Ok(request);
+            let issue = request.jira_key.as_deref();
+            let issue = issue.and_then(|key| book.called_issue(repository, key).ok());
+            return Ok(RuledRequest { request, issue });
         }
         let message = format!("no rules name the repository {repository}");
         Err(CallProblem::new(ProblemKind::ValidationError, message).about_field("repository"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use bootstrap::rules::{self, ConfiguredInstances};
+    use domain::InstanceName;
+    use pullrequest::CallStatus;
+    use queue::Queue;
+    use secrecy::SecretString;
+    use serde_json::json;
+    use testkit::{
+        FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, fixture, jira::JiraTransition,
+    };
+
+    use super::*;
+
+    const BRANCH: &str = "feature/ENG-1-login";
+
+    /// Starts a Jira with the issue `ENG-1`.
+    async fn start_jira() -> FakeJira {
+        let review = JiraTransition {
+            name: "Code Review".to_owned(),
+            to: "In Review".to_owned(),
+            asks_for: Vec::new(),
+        };
+        let options = JiraOptions {
+            named: vec![review],
+            ..JiraOptions::default()
+        };
+        let jira = FakeJira::start(options).await.unwrap();
+        jira.create_issue(fixture::PROJECT, "Add a login", "A form.", "Story", &[]);
+        jira
+    }
+
+    fn build_jira_settings(jira: &FakeJira) -> jira::Settings {
+        jira::Settings {
+            base_url: jira.url(),
+            email: testkit::jira::WRITER_EMAIL.to_owned(),
+            api_token: SecretString::from(testkit::jira::WRITER_API_TOKEN),
+            ..jira::Settings::default()
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn call_writes_to_jira_of_rules_alone() {
+        bootstrap::install_tls_provider();
+        let nats = NatsServer::start().await.unwrap();
+        let queue_settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&queue_settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+        let files = fixture::list_shop_files();
+        github.create_repository(fixture::REPOSITORY, &files).unwrap();
+        let files = [("login.py", "def login(): ...\n")];
+        github
+            .commit(fixture::REPOSITORY, BRANCH, "Add a login", &files)
+            .unwrap();
+        let (here, there) = (start_jira().await, start_jira().await);
+        let dc: InstanceName = "dc".parse().unwrap();
+
+        let folder = tempfile::tempdir().unwrap();
+        let (owner, name) = fixture::REPOSITORY.split_once('/').unwrap();
+        let text = format!(
+            "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {}, instance: dc}}\n",
+            fixture::PROJECT
+        );
+        std::fs::write(folder.path().join("shop.yaml"), text).unwrap();
+        let rules_settings = rules::Settings {
+            dir: folder.path().to_owned(),
+            ..rules::Settings::default()
+        };
+        let connections = ConfiguredInstances {
+            jira: BTreeSet::from([dc.clone()]),
+            ..ConfiguredInstances::default()
+        };
+        let account = github::Settings {
+            api_url: github.api_url(),
+            git_url: github.git_url(),
+            token: Some(SecretString::from(testkit::github::WRITER_TOKEN)),
+            ..github::Settings::default()
+        };
+        let sites = BTreeMap::from([(dc, build_jira_settings(&there))]);
+        let writer = jira::JiraWriter::with_instances(Some(&build_jira_settings(&here)), &sites);
+        let worker = CallWorker {
+            opener: PullRequestOpener::with(
+                github::GitHubWriter::new(&account).unwrap(),
+                Some(writer.unwrap()),
+                &[],
+            ),
+            calls: queue.pull_request_calls(),
+            rules: RulesStore::open(&rules_settings, connections).unwrap(),
+        };
+
+        let request = json!({"repository": fixture::REPOSITORY, "branch": BRANCH, "title": "Add a login form",
+            "description": "A form and its test", "jira_key": "ENG-1"});
+        let answered = Box::pin(worker.answered(parse_github_request(&request).unwrap())).await;
+        let PullRequestResult::Wrote(answer) = answered else {
+            panic!("a dry run")
+        };
+        assert_eq!(answer.status, CallStatus::Success, "{answer:?}");
+        assert!(answer.errors.is_empty(), "{answer:?}");
+        assert_eq!(there.status("ENG-1").as_deref(), Some("In Review"));
+        assert_eq!(there.remote_links("ENG-1").len(), 1);
+        assert!(here.requests().is_empty(), "{:?}", here.requests());
+        assert_eq!(here.status("ENG-1").as_deref(), Some("To Do"));
     }
 }

@@ -12,7 +12,7 @@ mod tries;
 use std::collections::BTreeMap;
 
 use bootstrap::settings::{self, TextList};
-use domain::{InstanceName, cause::format_error_chain};
+use domain::{InstanceName, TicketKey, cause::format_error_chain};
 use pullrequest::{
     CallProblem, DryRunAnswer, ProblemContext, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan,
 };
@@ -149,16 +149,23 @@ fn build_problem(kind: ProblemKind, message: String, gave_up: &GaveUp) -> CallPr
 }
 
 /// Builds the problem of a Jira step. Wrong credentials have a kind that callers can distinguish.
-fn jira_problem(kind: ProblemKind, key: &str, message: String, gave_up: &GaveUp) -> CallProblem {
+fn jira_problem(kind: ProblemKind, issue: &TicketKey, message: String, gave_up: &GaveUp) -> CallProblem {
     let (kind, message) = if let EffectError::Credentials { .. } = gave_up.trouble {
         (
             ProblemKind::JiraAuthenticationFailed,
-            "Jira refused the credentials of [jira_writer]".to_owned(),
+            format!("Jira refused the credentials of [{}]", writer_section(issue)),
         )
     } else {
         (kind, message)
     };
-    build_problem(kind, message, gave_up).about_issue(key)
+    build_problem(kind, message, gave_up).about_issue(&issue.short())
+}
+
+/// Section of the settings with the account that writes to an issue.
+fn writer_section(issue: &TicketKey) -> String {
+    issue
+        .instance()
+        .map_or_else(|| "jira_writer".to_owned(), |instance| format!("jira.{instance}"))
 }
 
 /// Removes credentials from an answer, because it quotes errors of GitHub, Jira and git.

@@ -92,7 +92,7 @@ impl PullRequestOpener {
                 fields,
                 id,
                 ..
-            } => match self.move_issue(jira_key, id, leads_to, fields).await {
+            } => match self.move_issue(ground, jira_key, id, leads_to, fields).await {
                 Ok(status) => {
                     answer.jira_status.transitioned = true;
                     answer.jira_status.current_state = Some(status);
@@ -171,7 +171,7 @@ impl PullRequestOpener {
         open: &ExistingPullRequest,
         key: &str,
     ) -> Result<(), CallProblem> {
-        let (jira, issue) = self.issue_to_write(key)?;
+        let (jira, issue) = self.issue_to_write(ground, key)?;
         let made = PullRequestRef {
             repository: ground.draft.repository.clone(),
             number: open.number,
@@ -180,7 +180,7 @@ impl PullRequestOpener {
         };
         let link = LinkCalledPullRequest(CalledLink {
             jira,
-            issue: &issue,
+            issue,
             made: &made,
         });
         let linked = perform_with_retries(&link, ProblemKind::JiraLinkFailed).await;
@@ -191,22 +191,23 @@ impl PullRequestOpener {
         let commented = perform_with_retries(&comment, ProblemKind::JiraLinkFailed).await;
         commented.map_err(|_| {
             let message = format!("Could not link the pull request on {key}");
-            jira_problem(ProblemKind::JiraLinkFailed, key, message, &not_linked)
+            jira_problem(ProblemKind::JiraLinkFailed, issue, message, &not_linked)
         })
     }
 
     /// Performs a transition and returns the new status.
     async fn move_issue(
         &self,
+        ground: &RequestPreconditions,
         key: &str,
         transition: &str,
         leads_to: &str,
         fields: &BTreeMap<String, String>,
     ) -> Result<String, CallProblem> {
-        let (jira, issue) = self.issue_to_write(key)?;
+        let (jira, issue) = self.issue_to_write(ground, key)?;
         let effect = MoveCalledIssue {
             jira,
-            issue: &issue,
+            issue,
             transition,
             leads_to,
             fields,
@@ -214,12 +215,17 @@ impl PullRequestOpener {
         let moved = perform_with_retries(&effect, ProblemKind::JiraTransitionFailed).await;
         moved.map_err(|gave_up| {
             let message = format!("Could not transition {key} to Code Review state");
-            jira_problem(ProblemKind::JiraTransitionFailed, key, message, &gave_up)
+            jira_problem(ProblemKind::JiraTransitionFailed, issue, message, &gave_up)
         })
     }
 
-    fn issue_to_write(&self, key: &str) -> Result<(&jira::JiraWriter, TicketKey), CallProblem> {
-        let pair = self.jira.as_ref().zip(TicketKey::jira(key).ok());
+    /// Returns the issue that the plan was made for, with the client of its Jira.
+    fn issue_to_write<'a>(
+        &'a self,
+        ground: &'a RequestPreconditions,
+        key: &str,
+    ) -> Result<(&'a jira::JiraWriter, &'a TicketKey), CallProblem> {
+        let pair = self.jira.as_ref().zip(ground.issue.as_ref());
         pair.ok_or_else(|| {
             CallProblem::new(ProblemKind::UnknownError, "The issue was not looked at").about_issue(key)
         })
@@ -281,6 +287,7 @@ mod tests {
             },
             title: ClearedText::default(),
             body: ClearedText::default(),
+            issue: None,
             view: None,
         };
         let push = PlannedWrite::PushBranch {

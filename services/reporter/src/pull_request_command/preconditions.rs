@@ -13,6 +13,7 @@ use pullrequest::{
 use super::{
     PullRequestOpener, build_problem, jira_problem,
     tries::{GaveUp, retry_call},
+    writer_section,
 };
 use crate::{
     cleared_text::ClearedText,
@@ -30,6 +31,8 @@ pub struct RequestPreconditions {
     pub(super) draft: PullRequestDraft,
     pub(super) title: ClearedText,
     pub(super) body: ClearedText,
+    /// Issue of the request; absent without one.
+    pub(super) issue: Option<TicketKey>,
     /// View of the folder's objects from which the branch is pushed; absent without a folder.
     pub(super) view: Option<Arc<FolderView>>,
 }
@@ -81,11 +84,16 @@ fn is_forward(view: &FolderView, local: &CommitId, remote: &CommitId) -> Result<
 }
 
 impl PullRequestOpener {
-    /// Reads the state of the folder, GitHub and Jira.
+    /// Reads the state of the folder, GitHub and Jira. `issue` is the issue of the request's key on its Jira, absent
+    /// if the key is of no issue.
     ///
     /// # Errors
     /// The reason why no pull request is possible.
-    pub async fn look(&self, request: &ValidatedRequest) -> Result<RequestPreconditions, CallProblem> {
+    pub async fn look(
+        &self,
+        request: &ValidatedRequest,
+        issue: Option<TicketKey>,
+    ) -> Result<RequestPreconditions, CallProblem> {
         let title = ClearedText::by_the_model(message::asked_title(&request.title), SecretPlace::Title);
         let title = title.map_err(|trouble| invalid_field("title", &trouble))?;
         let body = ClearedText::by_the_model(message::asked_body(&request.description), SecretPlace::Body);
@@ -111,13 +119,14 @@ impl PullRequestOpener {
         let seen = ObservedState {
             heads: self.heads(&draft, local.as_ref()).await?,
             open: self.open_one(&draft).await?,
-            issue: self.issue(request.jira_key.as_deref()).await,
+            issue: self.issue(request.jira_key.as_deref(), issue.as_ref()).await,
         };
         Ok(RequestPreconditions {
             seen,
             draft,
             title,
             body,
+            issue,
             view: local.map(|local| local.view),
         })
     }
@@ -186,21 +195,26 @@ impl PullRequestOpener {
         found.await.map_err(|gave_up| not_created(draft, &gave_up))
     }
 
-    async fn issue(&self, key: Option<&str>) -> ObservedIssue {
+    async fn issue(&self, key: Option<&str>, issue: Option<&TicketKey>) -> ObservedIssue {
         let Some(key) = key else {
             return ObservedIssue::NotAsked;
         };
-        let Some(jira) = &self.jira else {
-            let message = "Jira integration skipped: the settings have no [jira_writer]";
+        let Some(issue) = issue else {
+            return ObservedIssue::Unseen(unknown_issue(key));
+        };
+        // A reporter of named instances alone has clients, and none of the default Jira.
+        let configured = self.jira.as_ref().filter(|jira| jira.browse_url(issue).is_some());
+        let Some(jira) = configured else {
+            let message = format!(
+                "Jira integration skipped: the settings have no [{}]",
+                writer_section(issue)
+            );
             return ObservedIssue::Unseen(
                 CallProblem::new(ProblemKind::JiraNotConfigured, message).about_issue(key),
             );
         };
-        let Ok(issue) = TicketKey::jira(key) else {
-            return ObservedIssue::Unseen(unknown_issue(key));
-        };
         let seen = retry_call(ProblemKind::JiraLinkFailed.retries(), || async {
-            Ok((jira.status(&issue).await?, jira.transitions(&issue).await?))
+            Ok((jira.status(issue).await?, jira.transitions(issue).await?))
         });
         match seen.await {
             Ok((status, offered)) => ObservedIssue::There {
@@ -208,7 +222,7 @@ impl PullRequestOpener {
                 offered: offered.iter().map(effects::convert_transition).collect(),
             },
             // A failure at Jira is reported and does not prevent the pull request.
-            Err(gave_up) => ObservedIssue::Unseen(unread_issue(key, &gave_up)),
+            Err(gave_up) => ObservedIssue::Unseen(unread_issue(issue, &gave_up)),
         }
     }
 }
@@ -253,14 +267,15 @@ fn unknown_issue(key: &str) -> CallProblem {
     CallProblem::new(ProblemKind::JiraIssueNotFound, message).about_issue(key)
 }
 
-fn unread_issue(key: &str, gave_up: &GaveUp) -> CallProblem {
+fn unread_issue(issue: &TicketKey, gave_up: &GaveUp) -> CallProblem {
+    let key = issue.short();
     let trouble = &gave_up.trouble;
     // Jira hides issues that the account cannot read, so both failures mean the same to the caller.
     if let EffectError::Missing(_) | EffectError::Denied { .. } = trouble {
-        return unknown_issue(key);
+        return unknown_issue(&key);
     }
     let message = format!("Could not read {key} at Jira: {trouble}");
-    jira_problem(ProblemKind::JiraLinkFailed, key, message, gave_up)
+    jira_problem(ProblemKind::JiraLinkFailed, issue, message, gave_up)
 }
 
 #[cfg(test)]
