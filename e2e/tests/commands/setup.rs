@@ -656,13 +656,19 @@ async fn setup_cluster_secrets_never_replaces_file() {
         "{again:?}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
-    let printed = run_program(
-        "journeyman",
-        &[&command[..], &["--output", "-"]].concat(),
-        &environment,
-        stage.path(),
-    )
-    .await;
+    // The operator's token and the backup's key belong to the cluster of the file.
+    let print = [&command[..], &["--output", "-"]].concat();
+    let refused = run_program("journeyman", &print, &environment, stage.path()).await;
+    assert!(
+        refused.code == Some(1)
+            && refused.out.is_empty()
+            && refused.err.contains("operator.token is there already"),
+        "{refused:?}"
+    );
+    let kept = fs::read_to_string(stage.path().join(".journeyman/secrets/operator.token")).unwrap();
+    assert_eq!(kept, token);
+    let elsewhere = [&["setup", "--data", "second"][..], &print[1..]].concat();
+    let printed = run_program("journeyman", &elsewhere, &environment, stage.path()).await;
     assert!(
         printed.code == Some(0) && printed.out.starts_with("apiVersion: v1\nkind: Secret\n"),
         "{printed:?}"

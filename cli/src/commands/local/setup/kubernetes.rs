@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use bootstrap::settings;
 use clap::Args;
 use queue::NatsRole;
@@ -60,6 +60,7 @@ pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyho
         "{} is there already, and new keys would shut out the services that have its keys: remove it first",
         output.display()
     );
+    check_no_stored_keys(store)?;
     let known = KnownSettings::read(store)?;
     let ModelSection { model } = settings::load_settings(store.existing(), std::env::vars())?;
     let made = GeneratedKeys::new();
@@ -95,6 +96,23 @@ pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyho
         token.display()
     ));
     made.public().iter().for_each(|line| report(line));
+    Ok(())
+}
+
+/// Refuses a second set of keys: the stored ones belong to a cluster whose Secrets may be in use, and exist
+/// nowhere else.
+fn check_no_stored_keys(store: &SetupStore) -> anyhow::Result<()> {
+    let stored = store.kept()?;
+    let found = [OPERATOR, BACKUP]
+        .into_iter()
+        .find(|name| stored.iter().any(|stored| stored == name));
+    if let Some(name) = found {
+        bail!(
+            "{} is there already, from the last `journeyman setup kubernetes`, and new keys would replace it: move \
+             {OPERATOR} and {BACKUP} away first, or name another folder with --data",
+            store.place(name).display()
+        );
+    }
     Ok(())
 }
 
@@ -245,6 +263,26 @@ mod tests {
                 !public.contains(made.grant.private_key.expose_secret()),
                 "{public}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn stored_keys_are_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [OPERATOR, BACKUP] {
+            let store = SetupStore::new(folder.path().join("journeyman.toml"), &folder.path().join(name));
+            let path = store.keep(name, &"in use".to_owned().into()).unwrap();
+            for output in [PathBuf::from("-"), folder.path().join("secrets.yaml")] {
+                let asked = Arguments {
+                    output: output.clone(),
+                    namespace: "journeyman".to_owned(),
+                };
+                let refused = write_secrets(asked, &store).await.unwrap_err().to_string();
+                assert!(refused.contains("is there already"), "{refused}");
+                assert!(refused.contains(&path.display().to_string()), "{refused}");
+                assert_eq!(std::fs::read_to_string(&path).unwrap(), "in use\n");
+                assert!(!output.exists(), "{}", output.display());
+            }
         }
     }
 
