@@ -45,7 +45,7 @@ impl NatsArguments {
     async fn connect(&self) -> anyhow::Result<Queue> {
         // Only the section `nats` is read: an operator who makes backups needs no other setting.
         let file = find_settings_file(self.settings.clone());
-        let section: NatsSection = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+        let section: NatsSection = bootstrap::settings::load_process_settings(file.as_deref())?;
         Ok(Queue::connect(&section.nats, NatsRole::Backup.name()).await?)
     }
 }

@@ -57,8 +57,7 @@ where
     let arguments = build_command(service, about).get_matches();
     let named = arguments.get_one::<PathBuf>("config").cloned();
     let file = named.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()));
-    let config = match settings::load_settings::<C>(file.as_deref(), std::env::vars()).and_then(check_config)
-    {
+    let config = match settings::load_process_settings::<C>(file.as_deref()).and_then(check_config) {
         Ok(config) => config,
         Err(error) => return report_failure(service, EXIT_SETTINGS, &error.to_string()),
     };

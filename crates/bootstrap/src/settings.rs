@@ -2,6 +2,8 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsString,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -36,6 +38,8 @@ const SECTIONS: [&str; 21] = [
 ];
 
 const PREFIX: &str = "JOURNEYMAN";
+/// Start of the names of variables that are settings.
+const VARIABLE_PREFIX: &str = "JOURNEYMAN__";
 const FILE_SUFFIX: &str = "__FILE";
 
 /// Wrong or missing setting: one line that names the key.
@@ -85,6 +89,42 @@ impl<'de> Deserialize<'de> for TextList {
         let trimmed = texts.into_iter().map(|text| text.trim().to_owned());
         Ok(Self(trimmed.filter(|text| !text.is_empty()).collect()))
     }
+}
+
+/// Variables of the process's environment, without those that are not UTF-8: other programs may set any bytes.
+///
+/// # Errors
+/// A setting (`JOURNEYMAN__…`) that is not UTF-8, by the name of its variable.
+pub fn read_environment() -> Result<Vec<(String, String)>, Error> {
+    decode_variables(std::env::vars_os())
+}
+
+fn decode_variables(
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut decoded = Vec::new();
+    for (name, value) in variables {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => decoded.push((name, value)),
+            (Ok(name), Err(_)) if name.starts_with(VARIABLE_PREFIX) => {
+                return Err(Error::new(name, "is not UTF-8: set it in this encoding"));
+            }
+            (Err(name), _) if name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes()) => {
+                let name = name.to_string_lossy();
+                return Err(Error::new(name, "the name of this variable is not UTF-8"));
+            }
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => {}
+        }
+    }
+    Ok(decoded)
+}
+
+/// Loads the settings of `C` like [`load_settings`], with the environment of the process.
+///
+/// # Errors
+/// As for [`load_settings`] and [`read_environment`].
+pub fn load_process_settings<C: DeserializeOwned>(file: Option<&Path>) -> Result<C, Error> {
+    load_settings(file, read_environment()?)
 }
 
 /// Loads the settings of `C`; `file` must exist when given.
@@ -150,12 +190,12 @@ fn resolve_environment(
                 .or_insert(value);
         } else if let Some(key) = name
             .strip_suffix(FILE_SUFFIX)
-            .filter(|key| key.starts_with("JOURNEYMAN__"))
+            .filter(|key| key.starts_with(VARIABLE_PREFIX))
         {
             let content = std::fs::read_to_string(&value)
                 .map_err(|error| Error::new(&name, format!("cannot read {value}: {error}")))?;
             resolved.insert(key.to_owned(), content.trim().to_owned());
-        } else if name.starts_with("JOURNEYMAN__") {
+        } else if name.starts_with(VARIABLE_PREFIX) {
             resolved.insert(name, value);
         }
     }
@@ -301,6 +341,42 @@ mod tests {
         let sample = sample.unwrap();
         assert_eq!((sample.ingest.slots, sample.ingest.secret.as_str()), (8, "12"));
         assert_eq!(sample.ingest.listen.port(), 1);
+    }
+
+    #[test]
+    fn foreign_variable_of_other_encoding_is_skipped() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let bytes = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let other = bytes(b"caf\xe9");
+        let foreign = [
+            (
+                OsString::from("JOURNEYMAN__NATS__URL"),
+                OsString::from("nats://here"),
+            ),
+            (OsString::from("LESSOPEN"), other.clone()),
+            (other.clone(), OsString::from("1")),
+            // Paths of any encoding, which the argument parser reads.
+            (OsString::from("JOURNEYMAN_CONFIG"), other.clone()),
+        ];
+        let ours = ("JOURNEYMAN__NATS__URL".to_owned(), "nats://here".to_owned());
+        assert_eq!(decode_variables(foreign).unwrap(), [ours]);
+        for (name, value, key) in [
+            (
+                OsString::from("JOURNEYMAN__REPORTER__DATA_DIR"),
+                other,
+                "JOURNEYMAN__REPORTER__DATA_DIR",
+            ),
+            (
+                bytes(b"JOURNEYMAN__JIRA__\xe9__BASE_URL"),
+                OsString::from("1"),
+                "JOURNEYMAN__JIRA__\u{fffd}__BASE_URL",
+            ),
+        ] {
+            let error = decode_variables([(name, value)]).unwrap_err();
+            assert_eq!(error.key, key);
+            assert!(error.problem.contains("not UTF-8"), "{error}");
+        }
     }
 
     #[test]

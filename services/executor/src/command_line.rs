@@ -102,8 +102,7 @@ impl DoctorArguments {
     fn with_settings(mut self) -> anyhow::Result<Self> {
         let file = std::env::var_os("JOURNEYMAN_CONFIG").map(PathBuf::from);
         let told =
-            bootstrap::settings::load_settings::<SandboxSettingsFile>(file.as_deref(), std::env::vars())?
-                .executor;
+            bootstrap::settings::load_process_settings::<SandboxSettingsFile>(file.as_deref())?.executor;
         self.min_level = self.min_level.or(told.min_level);
         self.machine.launcher = self.machine.launcher.or(told.launcher);
         self.machine.runner = self.machine.runner.or(told.runner_socket);

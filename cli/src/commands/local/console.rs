@@ -32,7 +32,7 @@ pub(in crate::commands) struct Arguments {
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = find_settings_file(asked.config);
-    let mut config: pages::Config = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+    let mut config: pages::Config = bootstrap::settings::load_process_settings(file.as_deref())?;
     if let Some(url) = asked.api.or_else(access::local_url) {
         config.console.api = url;
     }

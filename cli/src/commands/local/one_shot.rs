@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use api::Client;
-use bootstrap::rules::{ConfiguredInstances, RulesBook};
+use bootstrap::{
+    rules::{ConfiguredInstances, RulesBook},
+    settings,
+};
 use domain::InstanceName;
 use ingest::{DryRound, IngestMode};
 use serde::{Deserialize, de::IgnoredAny};
@@ -40,7 +43,7 @@ impl OneShotServices {
         // The binding keeps the temporary folder until the services have stopped: a drop removes it.
         let folder = self.only_rules()?;
         let [shutdown, at_once] = bootstrap::listen_for_signals();
-        let plan = self.plan(folder.as_ref());
+        let plan = self.plan(folder.as_ref())?;
         let Some(local) = shutdown
             .run_until_cancelled(Box::pin(LocalServices::start(plan)))
             .await
@@ -59,7 +62,7 @@ impl OneShotServices {
     pub(super) async fn preview_round(self) -> anyhow::Result<Option<DryRound>> {
         let folder = self.only_rules()?;
         let [shutdown, _] = bootstrap::listen_for_signals();
-        let plan = self.plan(folder.as_ref());
+        let plan = self.plan(folder.as_ref())?;
         let round = async {
             let prepared = PreparedServices::new(plan).await?;
             let previewed = match prepared.ingest() {
@@ -73,16 +76,16 @@ impl OneShotServices {
         shutdown.run_until_cancelled(Box::pin(round)).await.transpose()
     }
 
-    fn plan(self, folder: Option<&TempDir>) -> StartPlan {
-        let mut environment = build_environment(folder.map(TempDir::path));
+    fn plan(self, folder: Option<&TempDir>) -> Result<StartPlan, settings::Error> {
+        let mut environment = build_environment(folder.map(TempDir::path))?;
         environment.extend(self.more);
-        StartPlan {
+        Ok(StartPlan {
             file: self.file,
             environment,
             data: self.data,
             free_ports: true,
             extent: self.extent,
-        }
+        })
     }
 
     /// Temporary rules directory with the one file, so that the services touch no other repository.
@@ -103,7 +106,7 @@ impl OneShotServices {
 
 /// Instances that the settings name. The services read their other settings.
 pub(super) fn read_connections(file: Option<&Path>) -> anyhow::Result<ConfiguredInstances> {
-    let InstanceNames { github, jira, folder } = bootstrap::settings::load_settings(file, std::env::vars())?;
+    let InstanceNames { github, jira, folder } = settings::load_process_settings(file)?;
     Ok(ConfiguredInstances {
         github: github.into_keys().collect(),
         jira: jira.into_keys().collect(),
@@ -140,8 +143,8 @@ pub(super) fn refuse_problems(
 
 /// Process environment with the rules directory, if there is one. Webhook secrets are random unless set, because no outside peer can
 /// reach these short-lived listeners.
-fn build_environment(rules: Option<&Path>) -> Vec<(String, String)> {
-    let mut environment: Vec<_> = std::env::vars().collect();
+fn build_environment(rules: Option<&Path>) -> Result<Vec<(String, String)>, settings::Error> {
+    let mut environment = settings::read_environment()?;
     let rules = rules.map(|rules| ("JOURNEYMAN__RULES__DIR".to_owned(), rules.display().to_string()));
     environment.extend(rules);
     for key in [
@@ -152,5 +155,5 @@ fn build_environment(rules: Option<&Path>) -> Vec<(String, String)> {
             environment.push((key.to_owned(), uuid::Uuid::new_v4().simple().to_string()));
         }
     }
-    environment
+    Ok(environment)
 }

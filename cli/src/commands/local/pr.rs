@@ -140,7 +140,7 @@ async fn perform_request(
     asked: &Arguments,
 ) -> anyhow::Result<Option<ProtocolAnswer>> {
     let file = find_settings_file(asked.settings.clone());
-    let settings: PullRequestSettings = settings::load_settings(file.as_deref(), std::env::vars())?;
+    let settings: PullRequestSettings = settings::load_process_settings(file.as_deref())?;
     let opener = PullRequestOpener::new(settings)?;
     // The command reads no rules: its Jira is that of [jira_writer].
     let issue = request.jira_key.as_deref();

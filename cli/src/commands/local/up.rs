@@ -45,8 +45,7 @@ pub(super) async fn run_serve(asked: ServeArguments) -> anyhow::Result<ExitCode>
     if let Some(port) = asked.port {
         // The option replaces the port alone, so the configured address is kept.
         let file = find_settings_file(asked.settings.settings.clone());
-        let known: IngestListenSection =
-            bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+        let known: IngestListenSection = bootstrap::settings::load_process_settings(file.as_deref())?;
         let address = known
             .ingest
             .listen
@@ -67,11 +66,12 @@ async fn start_everything(
     more: Vec<(String, String)>,
 ) -> anyhow::Result<ExitCode> {
     let file = find_settings_file(settings.settings);
-    let shown: StartSections = bootstrap::settings::load_settings(file.as_deref(), std::env::vars())?;
+    let shown: StartSections = bootstrap::settings::load_process_settings(file.as_deref())?;
     let telemetry = bootstrap::telemetry::install_logging("journeyman", &shown.telemetry)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
     let data = settings.data;
-    let mut environment: Vec<_> = std::env::vars().chain(more).collect();
+    let mut environment = bootstrap::settings::read_environment()?;
+    environment.extend(more);
     // The console's address must be known before the reporter starts, because its settings link to
     // the pages.
     let console = console::reserve_console(file.as_deref(), environment.clone()).await?;

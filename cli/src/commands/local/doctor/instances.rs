@@ -48,7 +48,7 @@ pub(super) fn load_instances(findings: &mut DoctorReport, file: Option<&Path>) -
 }
 
 fn load_sections<S: DeserializeOwned + Default>(findings: &mut DoctorReport, file: Option<&Path>) -> S {
-    settings::load_settings(file, std::env::vars()).unwrap_or_else(|error| {
+    settings::load_process_settings(file).unwrap_or_else(|error| {
         findings.add(
             "instances",
             DoctorFinding::Failed(format_error_chain(&error), Remedy::Instances),

@@ -114,13 +114,13 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = find_settings_file(asked.settings.settings);
     let file = file.as_deref();
     let mut findings = DoctorReport::default();
-    let sections: DoctorSections = settings::load_settings(file, std::env::vars())?;
+    let sections: DoctorSections = settings::load_process_settings(file)?;
     findings.add("settings file", report_settings_file(file));
     // With `up`, the settings may lack NATS and Redis, because `up` starts both and generates their
     // credentials.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
     check_programs(&mut findings, one_machine);
-    let mut environment: Vec<_> = std::env::vars().collect();
+    let mut environment = settings::read_environment()?;
     if one_machine {
         environment = local::complete_settings(file, environment).await?;
     }
@@ -417,7 +417,7 @@ async fn check_model(findings: &mut DoctorReport, file: Option<&Path>, environme
 }
 
 async fn check_pools(findings: &mut DoctorReport, file: Option<&Path>) {
-    match settings::load_settings::<planner::Config>(file, std::env::vars()) {
+    match settings::load_process_settings::<planner::Config>(file) {
         Err(error) => findings.add("pools", DoctorFinding::Skipped(format_error_chain(&error))),
         Ok(config) => {
             for (address, tools) in planner::inspect_pools(&config, CHECK_LIMIT).await {

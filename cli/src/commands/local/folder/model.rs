@@ -34,8 +34,8 @@ pub(in super::super) struct EnvironmentProvider {
 /// First provider with a key in the environment, among those that speak the dialect.
 pub(in super::super) fn find_environment_provider(dialect: Option<&str>) -> Option<EnvironmentProvider> {
     let value = |wanted: &str| {
-        let found = std::env::vars().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| value).filter(|value| !value.is_empty())
+        let found = std::env::var_os(wanted)?.into_string().ok()?;
+        Some(found).filter(|value| !value.is_empty())
     };
     let mut known = PROVIDERS.iter();
     known.find_map(|(key, url, speaks)| {
@@ -109,7 +109,7 @@ pub(in super::super) struct ConfiguredModel {
 /// Settings file and environment, completed by the flags and by the first key in the environment.
 pub(in super::super) fn load_folder_settings(asked: &InFolder) -> anyhow::Result<FolderRunSettings> {
     let file = asked.settings.as_deref().map(copy_own_sections).transpose()?;
-    let all: Vec<(String, String)> = std::env::vars().collect();
+    let all = settings::read_environment()?;
     let mut environment: Vec<_> = all.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
     for (key, flag) in [("NAME", &asked.model), ("BASE_URL", &asked.base_url)] {
         if let Some(value) = flag {

@@ -75,7 +75,7 @@ struct RulesSection {
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let RepoAction::Add(asked) = asked.what;
     let file = find_settings_file(asked.settings.settings.clone());
-    let RulesSection { rules } = settings::load_settings(file.as_deref(), std::env::vars())?;
+    let RulesSection { rules } = settings::load_process_settings(file.as_deref())?;
     let known = find_rules_file(&rules.dir, file.as_deref(), &asked.repository)?;
     let path = match known {
         Some(path) => {

@@ -62,7 +62,7 @@ pub(super) async fn write_secrets(asked: Arguments, store: &SetupStore) -> anyho
     );
     check_no_stored_keys(store)?;
     let known = KnownSettings::read(store)?;
-    let ModelSection { model } = settings::load_settings(store.existing(), std::env::vars())?;
+    let ModelSection { model } = settings::load_process_settings(store.existing())?;
     let made = GeneratedKeys::new();
     let model_key = model.api_key.as_ref().map(|key| key.expose_secret().to_owned());
     let text = render_secrets_yaml(

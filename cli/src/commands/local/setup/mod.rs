@@ -67,7 +67,7 @@ struct KnownIngest {
 
 impl KnownSettings {
     fn read(store: &SetupStore) -> Result<Self, settings::Error> {
-        settings::load_settings(store.existing(), std::env::vars())
+        settings::load_process_settings(store.existing())
     }
 }
 

@@ -42,12 +42,12 @@ struct CompleteModelSection {
 
 /// True when the settings name a model.
 pub(super) fn has_model(store: &SetupStore) -> anyhow::Result<bool> {
-    let known: ModelSection = settings::load_settings(store.existing(), std::env::vars())?;
+    let known: ModelSection = settings::load_process_settings(store.existing())?;
     Ok(known.model.name.is_some())
 }
 
 pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
-    let ModelSection { model: known } = settings::load_settings(store.existing(), std::env::vars())?;
+    let ModelSection { model: known } = settings::load_process_settings(store.existing())?;
     let own = find_environment_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
     let dialect = asked.dialect.clone().or(known.dialect.clone());
     let dialect = dialect.or_else(|| own.as_ref().map(|own| own.dialect.to_owned()));
@@ -62,7 +62,7 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
     let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
     let key = resolve_new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
 
-    let mut environment: Vec<_> = std::env::vars().collect();
+    let mut environment = settings::read_environment()?;
     // The test question uses the new values before any of them is stored.
     for (setting, value) in [
         ("DIALECT", Some(dialect.clone())),

@@ -78,9 +78,7 @@ impl Arguments {
             ProviderDialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
             ProviderDialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
         };
-        let key = std::env::vars()
-            .find(|(name, _)| name == variable)
-            .map(|(_, key)| key);
+        let key = std::env::var_os(variable).and_then(|key| key.into_string().ok());
         let key = key.with_context(|| format!("{variable} must hold the model's key"))?;
         let usual = find_default_model(dialect.as_str()).unwrap_or_default();
         let name = self.model_name.clone().unwrap_or_else(|| usual.to_owned());
