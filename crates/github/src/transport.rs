@@ -71,10 +71,17 @@ impl GitHubAnswer {
         Err(match first.kind.as_deref() {
             Some("NOT_FOUND") => Error::NotFound { what: detail },
             Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail, needs: None },
-            Some("RATE_LIMITED") => Error::RateLimited {
+            Some("RATE_LIMITED" | "RATE_LIMIT") => Error::RateLimited {
                 retry_after: self.limits.wait().unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
             },
-            Some(_) | None => Error::Rejected { detail },
+            Some("UNPROCESSABLE") => Error::Rejected { detail },
+            // A document that does not fit the schema has a code, and GitHub runs no part of it.
+            Some(_) | None if !self.intent.is_write() || first.extensions["code"].is_string() => {
+                Error::Rejected { detail }
+            }
+            // Other errors report a timeout or a failure of GitHub, often without a type ("Something went wrong
+            // while executing your query"), and the mutation may have been done before it.
+            Some(_) | None => self.intent.lose_answer(detail, None).into(),
         })
     }
 
@@ -115,6 +122,8 @@ struct WireGraphqlError {
     #[serde(rename = "type")]
     kind: Option<String>,
     message: String,
+    #[serde(default)]
+    extensions: Value,
 }
 
 /// Sends a read, up to three times while GitHub is unavailable.
@@ -263,5 +272,68 @@ fn classify_refusal(
             Error::Conflict { detail }
         }
         ServiceRefusal::Rejected => Error::Rejected { detail },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use RequestIntent::{Read, Write};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Class of the error that an `errors` entry means.
+    fn classify_graphql(intent: RequestIntent, entry: &Value) -> &'static str {
+        let answer = GitHubAnswer {
+            name: "POST /graphql".to_owned(),
+            intent,
+            is_unchanged: false,
+            etag: None,
+            link: None,
+            scopes: None,
+            limits: LimitHeaders::default(),
+            body: json!({"data": null, "errors": [entry]}).to_string(),
+        };
+        match answer.parse_graphql().unwrap_err() {
+            Error::NotFound { .. } => "not found",
+            Error::Forbidden { .. } => "forbidden",
+            Error::RateLimited { .. } => "rate limited",
+            Error::Rejected { .. } => "rejected",
+            Error::Unknown { .. } => "unknown",
+            error => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn graphql_failure_of_other_type_leaves_mutation_unknown() {
+        let typed = |kind: &str| json!({"type": kind, "message": "No."});
+        for (entry, read, write) in [
+            (typed("NOT_FOUND"), "not found", "not found"),
+            (typed("FORBIDDEN"), "forbidden", "forbidden"),
+            (typed("INSUFFICIENT_SCOPES"), "forbidden", "forbidden"),
+            (typed("RATE_LIMITED"), "rate limited", "rate limited"),
+            (typed("RATE_LIMIT"), "rate limited", "rate limited"),
+            (typed("UNPROCESSABLE"), "rejected", "rejected"),
+            (
+                json!({"message": "Field 'x' doesn't exist on type 'Issue'", "extensions": {"code": "undefinedField"}}),
+                "rejected",
+                "rejected",
+            ),
+            (
+                json!({"message": "Something went wrong while executing your query."}),
+                "rejected",
+                "unknown",
+            ),
+            (
+                json!({"message": "Timeout", "extensions": null}),
+                "rejected",
+                "unknown",
+            ),
+            (typed("SERVICE_UNAVAILABLE"), "rejected", "unknown"),
+            (typed("INTERNAL"), "rejected", "unknown"),
+        ] {
+            assert_eq!(classify_graphql(Read, &entry), read, "{entry}");
+            assert_eq!(classify_graphql(Write, &entry), write, "{entry}");
+        }
     }
 }
