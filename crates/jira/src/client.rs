@@ -6,7 +6,10 @@ use domain::{
     InstanceName, TicketKey, Timestamp, TrackerAccount,
     limits::{LimitClass, LimitGate, LimitObservation},
 };
-use reqwest::{RequestBuilder, header::HeaderMap};
+use reqwest::{
+    RequestBuilder,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -375,7 +378,7 @@ impl JiraClient {
             ("", "") => request,
             // A personal access token goes as a bearer token, an API token with the account's address by
             // basic authentication.
-            ("", token) => request.bearer_auth(token),
+            ("", token) => request.header(AUTHORIZATION, build_bearer_header(token)?),
             (email, token) => request.basic_auth(email, Some(token)),
         };
         // Admission comes last before sending, so that a request that is held back has no effect.
@@ -399,6 +402,17 @@ impl JiraClient {
         }
         Err(refused)
     }
+}
+
+/// Builds the header of a personal access token. reqwest would report a forbidden character with the request, as if
+/// the address were wrong.
+fn build_bearer_header(token: &str) -> Result<HeaderValue, Error> {
+    let header = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut header = header.map_err(|_| Error::Unauthorized {
+        check: "api_token, which contains a character that is not allowed in a header".to_owned(),
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 fn strip_query(path: &str) -> &str {
@@ -434,5 +448,34 @@ impl JiraClients {
 
     pub(crate) fn on(&self, instance: Option<&InstanceName>) -> Result<&JiraClient, Error> {
         Ok(self.0.find(instance)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JiraWriter;
+
+    #[tokio::test]
+    async fn token_with_forbidden_character_is_unauthorized() {
+        let key = TicketKey::jira("ENG-1").unwrap();
+        for token in ["personal\ntoken", "token\r", "\u{1}"] {
+            let settings = Settings {
+                base_url: "http://127.0.0.1:1".to_owned(),
+                deployment: JiraDialect::DataCenter,
+                api_token: SecretString::from(token),
+                ..Settings::default()
+            };
+            let refused = JiraWriter::new(&settings)
+                .unwrap()
+                .status(&key)
+                .await
+                .unwrap_err();
+            let Error::Unauthorized { check } = &refused else {
+                panic!("{token:?}: {refused}");
+            };
+            assert!(check.starts_with("api_token"), "{check}");
+            assert!(!check.contains("personal"), "{check}");
+        }
     }
 }
