@@ -57,7 +57,10 @@ impl PersonStanding {
         if age < COUNTS {
             return Some(known.client.clone());
         }
-        let refresh = known.refresh.clone()?;
+        let Some(refresh) = known.refresh.clone() else {
+            tracing::info!(identity = %self.identity, "a session ends: the provider issued no refresh token");
+            return None;
+        };
         // An unreachable provider must not end all sessions at once.
         let counts_still = (age < COUNTS_AT_MOST).then(|| known.client.clone());
         if known.tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
@@ -70,11 +73,17 @@ impl PersonStanding {
                     role = person.role.as_str(),
                     "role asked again"
                 );
-                known.client = provider.client_for(api, person, &self.identity).ok()?;
                 // Without rotation, the provider keeps the old token valid.
                 known.refresh = Some(next.unwrap_or(refresh));
                 known.confirmed = Instant::now();
                 known.tried = None;
+                match provider.client_for(api, person, &self.identity) {
+                    Ok(client) => known.client = client,
+                    Err(refused) => {
+                        tracing::error!(?refused, "a session ends: the client of the API cannot be built");
+                        return None;
+                    }
+                }
                 Some(known.client.clone())
             }
             Err(LoginRefusal::Provider(why)) => {
