@@ -22,7 +22,7 @@ async fn watch_finds_and_works_requested_tickets() {
     assert!(runs.out.contains("implement      finished completed"), "{runs:?}");
     watch.signal(Signal::INT);
     let ran = watch.ended().await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.code, Some(130), "{ran:?}");
     assert!(
         ran.out
             .lines()

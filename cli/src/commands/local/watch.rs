@@ -128,7 +128,8 @@ async fn watch_events(
             starts.remove(&run);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    // Only a signal ends a watch.
+    Ok(INTERRUPTED.into())
 }
 
 /// Access file for other commands, removed on drop.
