@@ -1,7 +1,7 @@
 //! `journeyman list-tickets` and `show-ticket`: the open tickets, and the selection at a terminal.
 
 use serde_json::Value;
-use testkit::fixture;
+use testkit::{ServiceFault, fixture};
 
 use crate::{
     program::run_program,
@@ -195,4 +195,16 @@ async fn chosen_ticket_starts_services_for_itself() {
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
     assert_eq!(stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
     stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interactive_list_keeps_failure_exit_code() {
+    let stage = Stage::start("").await;
+    stage.file_ticket();
+    stage.jira.fail_next(ServiceFault::new("/search", 50, 403));
+    let list = ["list-tickets", "-i", "--config", "configs/shop.yaml"];
+    let steps = [("there are no such tickets", "")];
+    let ran = at_terminal_with(&list, &steps, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{}\n{}", ran.out, ran.err);
+    assert!(ran.out.contains("the Jira project ENG"), "{}", ran.out);
 }

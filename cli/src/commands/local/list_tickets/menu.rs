@@ -37,16 +37,17 @@ pub(super) enum MenuChoice {
     Nothing(ExitCode),
 }
 
-/// Menu loop between the list and a ticket, until the user processes one or leaves.
+/// Menu loop between the list and a ticket, until the user processes one or leaves with the exit code of the list.
 pub(super) async fn run_menu(
     client: &Client,
     tickets: Vec<TicketLine>,
+    listed: ExitCode,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<MenuChoice> {
     match walk_list(client, tickets, shutdown).await {
         Err(error) if is_interruption(&error) => Ok(MenuChoice::Nothing(INTERRUPTED.into())),
         Ok(Some(ticket)) => Ok(MenuChoice::Ticket(ticket)),
-        Ok(None) => Ok(MenuChoice::Nothing(ExitCode::SUCCESS)),
+        Ok(None) => Ok(MenuChoice::Nothing(listed)),
         Err(error) => Err(error),
     }
 }

@@ -116,20 +116,19 @@ async fn list_or_choose(
             problem.repository, problem.problem
         ));
     }
-    let is_whole = listed.problems.is_empty();
+    let code = match listed.problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
     if asked.interactive {
-        return menu::run_menu(client, listed.tickets, shutdown).await;
+        return menu::run_menu(client, listed.tickets, code, shutdown).await;
     }
     match asked.output {
         OutputFormat::Json => print_json(&listed)?,
         OutputFormat::Jsonl => print_list(&listed.tickets, false)?,
         OutputFormat::Text => print_long(render_ticket_table(&listed), asked.paging),
     }
-    Ok(MenuChoice::Nothing(if is_whole {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }))
+    Ok(MenuChoice::Nothing(code))
 }
 
 /// Table with one line per ticket, below a line with the column names.
