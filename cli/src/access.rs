@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -57,6 +58,31 @@ impl ApiAccess {
     }
 }
 
+/// File of logins whose content is something else. The parser's text is left out, because it may quote a token.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is not a list of logins (line {line}, column {column}), and the next login would delete its tokens: correct it, \
+     or remove it by `journeyman login URL --forget`",
+    path.display()
+)]
+pub(crate) struct BrokenLogins {
+    path: PathBuf,
+    line: usize,
+    column: usize,
+}
+
+impl BrokenLogins {
+    /// Removes the file and returns its path.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub(crate) fn remove(&self) -> anyhow::Result<String> {
+        let path = self.path.display().to_string();
+        std::fs::remove_file(&self.path).with_context(|| format!("cannot remove {path}"))?;
+        Ok(path)
+    }
+}
+
 /// Logins of this user.
 pub(crate) struct SavedLogins {
     path: PathBuf,
@@ -67,13 +93,26 @@ impl SavedLogins {
     /// Reads the logins from the user's configuration.
     ///
     /// # Errors
-    /// When the user has no folder for configuration.
+    /// [`BrokenLogins`] for a file that is not a list of logins, and when the file cannot be read or the user has
+    /// no folder for configuration.
     pub(crate) fn read() -> anyhow::Result<Self> {
         let path = user_files::find_config_folder()
             .context("logins have no folder, because HOME is not set: set it, or XDG_CONFIG_HOME")?;
         let path = path.join(LOGINS_FILE);
-        // A missing or broken file counts as no login. The next login replaces it.
-        let known = read_json(&path).unwrap_or_default();
+        Self::read_file(path)
+    }
+
+    fn read_file(path: PathBuf) -> anyhow::Result<Self> {
+        let known = match std::fs::read(&path) {
+            // A broken file may hold the tokens of other addresses, so no login replaces it.
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| BrokenLogins {
+                path: path.clone(),
+                line: error.line(),
+                column: error.column(),
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
         Ok(Self { path, known })
     }
 
@@ -135,7 +174,7 @@ pub(crate) fn build_client(arguments: &args::ApiArguments) -> anyhow::Result<Cli
         Some(file) => Some(token_in(file)?),
         None => parse_token_variable(std::env::var_os(TOKEN_VARIABLE))?,
     };
-    // Without HOME there are no logins, but the arguments may name address and token.
+    // Without HOME or with a broken file there are no logins, but the arguments may name address and token.
     let logins = SavedLogins::read().map(|logins| logins.known).unwrap_or_default();
     // The local `journeyman up` has precedence, because it belongs to the current folder.
     let known = Vec::from_iter(read_local_access().into_iter().chain(logins));
@@ -263,14 +302,34 @@ mod tests {
     }
 
     #[test]
+    fn broken_logins_are_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logins.json");
+        for text in [
+            "",
+            "[{\"url\": \"https://a\", \"token\": \"jm_1\"",
+            "{\"token\": \"jm_1\"}",
+            "\"jm_1\"",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let refused = SavedLogins::read_file(path.clone()).err().unwrap();
+            let shown = format!("{refused:#}");
+            assert!(shown.contains("--forget") && !shown.contains("jm_1"), "{shown}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            refused.downcast::<BrokenLogins>().unwrap().remove().unwrap();
+            assert!(SavedLogins::read_file(path.clone()).unwrap().known.is_empty());
+        }
+        // A file that exists and cannot be read is not missing.
+        let refused = SavedLogins::read_file(folder.path().to_owned()).err().unwrap();
+        assert!(refused.downcast::<BrokenLogins>().is_err());
+    }
+
+    #[test]
     fn login_replaces_same_address_and_comes_first() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journeyman/logins.json");
-        let logins = || SavedLogins {
-            path: path.clone(),
-            known: read_json(&path).unwrap_or_default(),
-        };
+        let logins = || SavedLogins::read_file(path.clone()).unwrap();
         for (url, token) in [("https://a", "1"), ("https://b", "2"), ("https://a", "3")] {
             logins().keep(build_api_access(url, token)).unwrap();
         }

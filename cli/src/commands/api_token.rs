@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::print_result;
 use crate::{
-    access::{self, ApiAccess, SavedLogins},
+    access::{self, ApiAccess, BrokenLogins, SavedLogins},
     secrets::generate_token,
 };
 
@@ -42,10 +42,7 @@ fn parse_address(text: &str) -> Result<String, String> {
 pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode> {
     let LoginArguments { url, token_file, .. } = asked;
     let Some(file) = token_file else {
-        if !SavedLogins::read()?.forget(&url)? {
-            bail!("no login is stored for {url}");
-        }
-        print_result(&format!("forgot the token of {url}"));
+        forget_login(&url)?;
         return Ok(ExitCode::SUCCESS);
     };
     let client = Client::new(&url, SecretString::from(access::token_in(&file)?))?;
@@ -58,6 +55,26 @@ pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode>
     SavedLogins::read()?.keep(ApiAccess::of(&client))?;
     print_result(&format!("logged in to {url}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the token of an address, or a file of logins in which no token can be found.
+fn forget_login(url: &str) -> anyhow::Result<()> {
+    let logins = match SavedLogins::read() {
+        Ok(logins) => logins,
+        Err(error) => {
+            let broken: BrokenLogins = error.downcast()?;
+            print_result(&format!(
+                "removed {}: it held no readable logins",
+                broken.remove()?
+            ));
+            return Ok(());
+        }
+    };
+    if !logins.forget(url)? {
+        bail!("no login is stored for {url}");
+    }
+    print_result(&format!("forgot the token of {url}"));
+    Ok(())
 }
 
 /// Generate a token for the API: the token for its bearer, the hash for ingest's settings
