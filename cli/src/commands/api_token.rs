@@ -2,10 +2,12 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use api::{Client, types::RunsQuery};
 use clap::Args;
+use domain::{InstanceName, RepositoryName, TicketKey};
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 
 use super::print_result;
 use crate::{
@@ -88,9 +90,9 @@ pub(super) struct TokenArguments {
     role: String,
     /// Only the issues, pull requests and discussions of this repository; may be repeated
     #[arg(long = "repository", value_name = "OWNER/NAME")]
-    repositories: Vec<String>,
+    repositories: Vec<RepositoryName>,
     /// Only the issues of this Jira project; may be repeated
-    #[arg(long = "project", value_name = "KEY")]
+    #[arg(long = "project", value_name = "KEY", value_parser = parse_project)]
     projects: Vec<String>,
 }
 
@@ -109,26 +111,60 @@ fn parse_role(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses `ENG`, or `work:ENG` for a project on the site `work`: what ingest accepts in `projects`.
+fn parse_project(text: &str) -> Result<String, String> {
+    let expected = || "must be a Jira project such as ENG, or work:ENG for one on the site work".to_owned();
+    let (instance, key) = match text.split_once(':') {
+        Some((instance, key)) => {
+            let instance: InstanceName = instance.parse().map_err(|_| expected())?;
+            (Some(instance), key)
+        }
+        None => (None, text),
+    };
+    // The parser of issue keys validates the project key.
+    match TicketKey::jira_on(instance, &format!("{key}-1")) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(expected()),
+    }
+}
+
 pub(super) async fn run_token(asked: TokenArguments) -> anyhow::Result<ExitCode> {
-    let TokenArguments { name, role, .. } = &asked;
     let (token, sha256) = generate_token();
+    let settings = asked.render_settings(&sha256)?;
     print_result(&format!(
         "# for its bearer, shown once:\n{}\n",
         token.expose_secret()
     ));
-    print_result(&format!(
-        "# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\"{}",
-        asked.scope()
-    ));
+    print_result(&format!("# for journeyman.toml:\n{settings}"));
     Ok(ExitCode::SUCCESS)
 }
 
+/// Section of the settings for one token. A list that is left out does not limit the token.
+#[derive(Serialize)]
+struct TokenSection<'a> {
+    sha256: &'a str,
+    role: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repositories: Option<&'a [RepositoryName]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projects: Option<&'a [String]>,
+}
+
 impl TokenArguments {
-    /// Settings of a limited token; empty for a token without limits.
-    fn scope(&self) -> String {
-        let lists = [("repositories", &self.repositories), ("projects", &self.projects)];
-        let lines = lists.into_iter().filter(|(_, names)| !names.is_empty());
-        lines.map(|(key, names)| format!("\n{key} = {names:?}")).collect()
+    /// Section for the settings of ingest.
+    fn render_settings(&self, sha256: &str) -> anyhow::Result<String> {
+        let section = TokenSection {
+            sha256,
+            role: &self.role,
+            repositories: Some(self.repositories.as_slice()).filter(|names| !names.is_empty()),
+            projects: Some(self.projects.as_slice()).filter(|names| !names.is_empty()),
+        };
+        let section = toml::to_string(&section).context("the settings cannot be written as TOML")?;
+        Ok(format!(
+            "[ingest.api_tokens.{}]\n{}",
+            self.name,
+            section.trim_end()
+        ))
     }
 }
 
@@ -141,15 +177,59 @@ mod tests {
         let mut asked = TokenArguments {
             name: "shop".to_owned(),
             role: "viewer".to_owned(),
-            repositories: vec!["acme/shop".to_owned(), "acme/docs".to_owned()],
+            repositories: ["acme/shop", "ghe:acme/docs"]
+                .map(|name| name.parse().unwrap())
+                .to_vec(),
             projects: vec!["ENG".to_owned()],
         };
+        let settings = asked.render_settings("abc").unwrap();
         assert_eq!(
-            asked.scope(),
-            "\nrepositories = [\"acme/shop\", \"acme/docs\"]\nprojects = [\"ENG\"]"
+            settings,
+            "[ingest.api_tokens.shop]\nsha256 = \"abc\"\nrole = \"viewer\"\n\
+             repositories = [\"acme/shop\", \"ghe:acme/docs\"]\nprojects = [\"ENG\"]"
         );
         asked.projects.clear();
         asked.repositories.clear();
-        assert_eq!(asked.scope(), "");
+        let settings = asked.render_settings("abc").unwrap();
+        assert_eq!(
+            settings,
+            "[ingest.api_tokens.shop]\nsha256 = \"abc\"\nrole = \"viewer\""
+        );
+    }
+
+    #[test]
+    fn scope_of_unknown_form_is_refused() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct TokenCommand {
+            #[command(flatten)]
+            token: TokenArguments,
+        }
+        let parse = |flag: &str, value: &str| TokenCommand::try_parse_from(["token", "shop", flag, value]);
+        for (flag, value) in [
+            ("--repository", "acme/shop"),
+            ("--repository", "ghe:acme/shop"),
+            ("--project", "ENG"),
+            ("--project", "work:ENG"),
+        ] {
+            let parsed = parse(flag, value).unwrap().token;
+            let named = parsed
+                .repositories
+                .iter()
+                .map(ToString::to_string)
+                .chain(parsed.projects);
+            assert_eq!(named.collect::<Vec<_>>(), [value], "{flag}");
+        }
+        for (flag, value) in [
+            ("--repository", "shop"),
+            ("--repository", "acme/shop\u{e9}"),
+            ("--project", "eng"),
+            ("--project", "ENG-1"),
+            ("--project", ":ENG"),
+            ("--project", "E\u{7f}"),
+        ] {
+            assert!(parse(flag, value).is_err(), "{flag} {value:?}");
+        }
     }
 }
