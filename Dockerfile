@@ -2,6 +2,7 @@
 # A pool of executors with its own toolchains: --target executor --build-arg EXECUTOR_BASE=<a Debian 12 or newer image>.
 # Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
+# The commit that each start logs: --build-arg COMMIT=$(git rev-parse HEAD).
 # A seventh target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
 ARG RUST_IMAGE=rust:1.95.0-bookworm
 ARG RUNTIME_BASE=debian:12.12-slim
@@ -18,6 +19,9 @@ COPY services services
 COPY cli cli
 COPY e2e e2e
 COPY scripts/sbom.py scripts/sbom.py
+# The folder has no history, so the caller names the commit. stand-ins-builder inherits it.
+ARG COMMIT=unknown
+ENV JOURNEYMAN_COMMIT=$COMMIT
 # One call for everything: the programs share nearly all of their crates.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \

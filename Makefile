@@ -98,7 +98,7 @@ console-check: setup ## Look at every page of the console in a real Chromium; pr
 	@scripts/console-check.sh
 
 images: ## Build the six images
-	@for service in ingest planner executor reporter egress console cli; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done
+	@for service in ingest planner executor reporter egress console cli; do docker build --target $$service --build-arg COMMIT=$$(git rev-parse HEAD) -t journeyman/$$service:0.1.0 . || exit 1; done
 
 images-check: ## Build every image without a registry and start it; prints image, size
 	@scripts/images-check.sh

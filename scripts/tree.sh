@@ -9,6 +9,9 @@ profile=${2:-release}
 case $profile in dev) built=debug ;; *) built=$profile ;; esac
 built=${CARGO_TARGET_DIR:-target}/$built
 
+# The commit that each start logs, with -dirty for a checkout that was changed.
+JOURNEYMAN_COMMIT=${JOURNEYMAN_COMMIT:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || echo unknown)}
+export JOURNEYMAN_COMMIT
 # One call: the programs share nearly all of their crates.
 ${CARGO:-cargo} build --quiet --locked --profile "$profile" -p journeyman -p executor -p reporter \
     --bin journeyman --bin launcher --bin parser --bin inspector

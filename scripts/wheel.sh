@@ -7,6 +7,10 @@ MATURIN=1.16.0
 profile=${PROFILE:-release}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
+# The commit that each start logs, with -dirty for a checkout that was changed.
+JOURNEYMAN_COMMIT=${JOURNEYMAN_COMMIT:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null || echo unknown)}
+export JOURNEYMAN_COMMIT
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 if [ "$(.tools/wheel/bin/maturin --version 2>/dev/null || true)" != "maturin $MATURIN" ]; then

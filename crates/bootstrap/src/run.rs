@@ -197,3 +197,24 @@ fn report_failure(service: &str, code: u8, problem: &str) -> ExitCode {
     }
     ExitCode::from(code)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn every_build_of_programs_names_commit() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (file, setting) in [
+            ("Dockerfile", "ENV JOURNEYMAN_COMMIT=$COMMIT"),
+            ("scripts/tree.sh", "export JOURNEYMAN_COMMIT"),
+            ("scripts/wheel.sh", "export JOURNEYMAN_COMMIT"),
+        ] {
+            let text = std::fs::read_to_string(root.join(file)).unwrap();
+            let set = text.find(setting);
+            let built = ["cargo build --release", "} build --quiet", "maturin build"];
+            let built = built.iter().filter_map(|call| text.find(call)).min();
+            assert!(set.is_some() && set < built, "{file}: {setting}");
+        }
+    }
+}
