@@ -265,6 +265,31 @@ async fn pr_lost_answer_creates_no_second_one() {
     assert!(!opened.draft);
 }
 
+/// GitHub receives the push, and its answer is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn pr_finds_arrived_push_of_lost_answer() {
+    let push = |status| {
+        let lost = ServiceFault::new("git-receive-pack", 1, status).on("POST");
+        lost.after_effect()
+    };
+    for fault in [push(502), push(504), push(200).cut()] {
+        let scene = Scene::start(&[]).await;
+        let head = run_git(&scene.folder(), &["rev-parse", "HEAD"]).await;
+        let case = format!("{fault:?}");
+        scene.github.fail_next(fault);
+        let answer = expect_success(&scene.pr(&scene.input(), &[]).await);
+        assert_eq!(answer["errors"], json!([]), "{case}");
+        assert_eq!(scene.github.faults_left(), 0, "{case}");
+        let [opened] = scene.pull_requests().try_into().unwrap();
+        assert_eq!(opened.head_sha, head, "{case}");
+        let writes = scene.writes();
+        let pushes = writes.iter().filter(|write| write.contains("git-receive-pack"));
+        // curl may have sent the lost request a second time, which changed nothing.
+        assert!(pushes.count() <= 2, "{case}: {writes:#?}");
+        scene.assert_kept_protocols();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pr_survives_jira_failures() {
     let scene = Scene::start(&[("Block", "In Progress"), ("Finish", "Done")]).await;
