@@ -150,6 +150,22 @@ async fn interrupted_setup_resumes_at_second_click() {
     stage.assert_kept_protocols();
 }
 
+/// The stand-in's Apps are of acme: the code that comes back is of an App of somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn app_of_other_owner_is_not_kept() {
+    let stage = Stage::start("").await;
+    let environment = build_setup_environment(&stage, &OF_GITHUB);
+    let command = ["setup", "github", "--org", "other"];
+    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let refused = "that came back is of \"acme\" and not of \"other\": nothing of it was kept";
+    assert!(ran.err.contains(refused), "{ran:?}");
+    assert!(!ran.out.contains("created"), "{ran:?}");
+    for path in ["journeyman.toml", ".journeyman/secrets"] {
+        assert!(!stage.path().join(path).exists(), "{path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_without_terminal_names_missing_flag() {
     let stage = Stage::start("").await;

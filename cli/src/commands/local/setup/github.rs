@@ -415,6 +415,8 @@ async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn resolve_github_server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
@@ -451,6 +453,38 @@ mod tests {
             "ghe/",
         ] {
             assert!(resolve_github_server(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn returned_app_of_other_owner_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SetupStore::new(folder.path().join("journeyman.toml"), folder.path());
+        let server = GithubServer::of(None, &Settings::default()).unwrap();
+        let apps = AppRegistration {
+            store: &store,
+            server: &server,
+            org: "acme",
+            hook: None,
+            opens: false,
+        };
+        let check = |owner: Value| {
+            let app = json!({"id": 7, "slug": "acme-journeyman", "pem": "key", "webhook_secret": null,
+                "html_url": "https://github.com/apps/acme-journeyman", "owner": owner});
+            apps.check_owner(&serde_json::from_value(app).unwrap())
+        };
+        for owner in ["acme", "Acme"] {
+            assert!(check(json!({"login": owner})).is_ok(), "{owner}");
+        }
+        for owner in [
+            json!({"login": "other"}),
+            json!({"login": "acme-corp"}),
+            json!({"login": ""}),
+            json!({}),
+            Value::Null,
+        ] {
+            let refused = check(owner.clone()).unwrap_err().to_string();
+            assert!(refused.contains("nothing of it was kept"), "{owner}: {refused}");
         }
     }
 
