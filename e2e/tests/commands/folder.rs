@@ -319,6 +319,29 @@ async fn interrupted_try_leaves_folder_unchanged() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_try_leaves_no_server_or_launcher() {
+    let waits = json!({"command": "sleep 50", "timeout_s": 60});
+    let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
+    let mut killed = Program::start(
+        "journeyman",
+        &["try", TEXT],
+        &scene.environment(),
+        &scene.folder(),
+    );
+    killed.says("run_command sleep 50").await;
+    killed.runs("sleep").await;
+    assert!(
+        killed.family_size() >= 3,
+        "a server, the launcher and the command"
+    );
+    killed.signal(Signal::KILL);
+    // The wait includes all descendants.
+    let ran = killed.ended().await;
+    assert_eq!(ran.code, None, "{ran:?}");
+    assert_eq!(scene.branches(), "trunk");
+}
+
 /// Wrapper that runs a command in a new terminal and types lines there.
 const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 

@@ -113,6 +113,18 @@ impl Program {
         self.family.iter().filter(|known| is_alive(known)).count()
     }
 
+    /// Waits until a descendant runs the program of this name.
+    pub(crate) async fn runs(&mut self, name: &str) {
+        let started = poll_until(name, PATIENCE, async || {
+            self.note_family();
+            let mut family = self.family.iter();
+            family.any(|known| runs_program(known, name)).then_some(())
+        });
+        if let Err(error) = started.await {
+            panic!("{error}; it says\n{}\n{}", self.out(), self.err());
+        }
+    }
+
     /// Waits for the command's end and for the end of all descendants.
     pub(crate) async fn ended(mut self) -> Ran {
         let status = poll_until("the end of the command", PATIENCE, async || {
@@ -172,6 +184,11 @@ fn list_processes() -> Vec<(u32, u32, u64)> {
 
 fn is_alive((pid, start): &Known) -> bool {
     read_process_stat(*pid).is_some_and(|(_, found)| found == *start)
+}
+
+fn runs_program((pid, _): &Known, name: &str) -> bool {
+    let running = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    running.is_ok_and(|running| running.trim_end() == name)
 }
 
 /// Returns parent and start time; `None` for an exited process, reaped or not.
