@@ -146,7 +146,8 @@ pub struct Settings {
     /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that callers of
     /// the API request.
     pub review_acronyms: TextList,
-    /// Renders of further bots that no line of a text by the model may begin with, e.g. `deploybot`.
+    /// Words of further bots that no line of a text by the model may begin with, e.g. `deploybot`. `@deploybot` and entries
+    /// that begin with a slash, such as `/deploy-it`, are broken anywhere in a text.
     pub bot_words: TextList,
     /// Seconds by which lists of GitHub and Jira may lag behind a write. After that time, comments are checked for
     /// duplicates.

@@ -30,8 +30,7 @@ pub(crate) fn sanitize_markdown(text: &str) -> String {
     sanitize_plain(&clean)
 }
 
-/// Returns lines of code, none of which begins with an order to a bot. Bots read the raw text of a comment, including
-/// fences.
+/// Returns lines of code, none of which gives an order to a bot. Bots read the raw text of a comment, including fences.
 pub(crate) fn code_lines(text: &str) -> String {
     bot_orders::guard_code(text)
 }
@@ -104,7 +103,8 @@ fn sanitize_once(text: &str) -> String {
         }
     }
     guard_silent(&mut output, text, read_to, text.len());
-    output.finish(text)
+    // The last step, because code, link targets and what is left of removed parts are raw text for bots.
+    bot_orders::break_orders(&output.finish(text))
 }
 
 /// Escapes orders at line starts in parts that are not text, such as link targets and titles.
@@ -113,7 +113,10 @@ fn guard_silent(output: &mut MarkdownOutput, text: &str, from: usize, to: usize)
         return;
     }
     for at in bot_orders::orders_in(text, from..to) {
-        output.replace(text, at..at, "\\");
+        // These are broken at their sign.
+        if bot_orders::anywhere_length(&text[..at], &text[at..]) == 0 {
+            output.replace(text, at..at, "\\");
+        }
     }
 }
 
@@ -127,18 +130,37 @@ pub(crate) fn sanitize_plain(text: &str) -> String {
 fn escape_plain(text: &str, opens_line: bool) -> String {
     let text = remove_hidden(text);
     let mut output = String::with_capacity(text.len());
-    each_part(&text, opens_line, |part| match part {
-        TextPart::Reference(reference) | TextPart::Order(reference) => {
-            output.push_str(&format!("`{reference}`"))
-        }
-        TextPart::Other(c) => {
-            if is_special(c) {
-                output.push('\\');
+    let mut ends_with_code = false;
+    each_part(&text, opens_line, |part| {
+        let words = match part {
+            TextPart::Reference(words) | TextPart::Order(words) => words,
+            TextPart::Other(c) => {
+                if is_special(c) {
+                    output.push('\\');
+                }
+                output.push(c);
+                ends_with_code = false;
+                return;
             }
-            output.push(c);
+        };
+        // Two adjacent backticks would join two code spans.
+        if ends_with_code {
+            output.push(' ');
         }
+        output.push_str(&format!("`{}`", remove_order_sign(words)));
+        ends_with_code = true;
     });
     output
+}
+
+/// Returns words for code style. Bots that obey an order anywhere obey it in code style, too, so it loses its sign.
+fn remove_order_sign(words: &str) -> String {
+    let bare = if bot_orders::anywhere_length("", words) == words.len() {
+        words.trim_start_matches(['/', '@'])
+    } else {
+        words
+    };
+    bot_orders::break_orders(bare)
 }
 
 /// Sanitizes a title: one line that some readers parse as Markdown, and others as a commit message.
@@ -153,7 +175,7 @@ pub(crate) fn sanitize_title(text: &str) -> String {
         TextPart::Order(order) => output.push_str(&format!("`{}`", order.trim_start_matches(['/', '@']))),
         TextPart::Reference(reference) => match reference.strip_prefix('@') {
             Some(name) => output.push_str(name),
-            None => output.push_str(&format!("`{reference}`")),
+            None => output.push_str(&format!("`{}`", remove_order_sign(reference))),
         },
         TextPart::Other('`') => output.push('\''),
         TextPart::Other(c) => output.push(c),
@@ -162,14 +184,14 @@ pub(crate) fn sanitize_title(text: &str) -> String {
         Some(command) if command.starts_with(|c: char| c.is_alphabetic()) => command,
         _ => word,
     });
-    words.collect::<Vec<_>>().join(" ")
+    bot_orders::break_orders(&words.collect::<Vec<_>>().join(" "))
 }
 
 /// Part of a text.
 enum TextPart<'a> {
     /// A mention or a reference.
     Reference(&'a str),
-    /// A word at the start of a line that a bot reads as an order.
+    /// Words that a bot reads as an order: at the start of a line, or anywhere.
     Order(&'a str),
     Other(char),
 }
@@ -179,13 +201,20 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
     let mut opens = opens_line;
     while let Some(next) = rest.chars().next() {
         let length = reference_length(rest, before);
+        // The sign of code stands for a part before.
+        let behind = match before {
+            Some('`') => "`",
+            Some(_) | None => &text[..text.len() - rest.len()],
+        };
         let order = if opens && bot_orders::may_begin_behind(before) {
             bot_orders::order_length(rest)
         } else {
             0
         };
+        let order = order.max(bot_orders::anywhere_length(behind, rest));
         let end = length.max(order).max(next.len_utf8());
-        take(if order > 0 && order >= length {
+        let is_order = order > 0 && order >= length;
+        take(if is_order {
             TextPart::Order(&rest[..order])
         } else if length > 0 {
             TextPart::Reference(&rest[..length])
@@ -193,7 +222,8 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
             TextPart::Other(next)
         });
         opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
-        before = rest[..end].chars().next_back();
+        // Code style ends a word, so a mention may follow it at once.
+        before = Some(if is_order || length > 0 { '`' } else { next });
         rest = &rest[end..];
     }
 }

@@ -229,9 +229,13 @@ fn names_somebody(mut last: Option<char>, words: &str) -> bool {
     false
 }
 
-/// Finds a raw line that a bot obeys: `^\s*/[a-z]` or a known word, after marks of quotations and lists.
+/// Finds a raw line that a bot obeys: `^\s*/[a-z]` or a known word, after marks of quotations and lists, and an order
+/// that is obeyed anywhere.
 fn find_order(text: &str) -> Option<&str> {
     text.lines().find(|line| {
+        if has_order_anywhere(line) {
+            return true;
+        }
         let is_mark = |c: char| {
             c.is_whitespace() || c.is_control() || domain::text::is_hidden(c) || "><-*+".contains(c)
         };
@@ -247,32 +251,102 @@ fn find_order(text: &str) -> Option<&str> {
     })
 }
 
+/// Returns true for `@mergify` and the like, also in a word, and for `/deploy` and the like between spaces, backticks or
+/// brackets.
+fn has_order_anywhere(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let called = ["@mergify", "@bors", "@homu", "@dependabot", "@claude"];
+    let is_apart = |c: Option<char>, marks: &str| c.is_none_or(|c| c.is_whitespace() || marks.contains(c));
+    let commands = [
+        "/lgtm",
+        "/approve",
+        "/deploy",
+        "/rebase",
+        "/ok-to-test",
+        "/retest",
+    ];
+    called.iter().any(|name| line.contains(name))
+        || commands.iter().any(|command| {
+            line.match_indices(command).any(|(at, found)| {
+                let after = &line[at + found.len()..];
+                is_apart(line[..at].chars().next_back(), "`(") && is_apart(after.chars().next(), "`)")
+            })
+        })
+}
+
+#[test]
+fn order_obeyed_anywhere_survives_nowhere() {
+    for (given, harmless) in [
+        ("Please @mergifyio refresh", "Please `mergifyio` refresh"),
+        ("use `@Mergify queue`", "use `[@]Mergify queue`"),
+        ("r+ @bors", "r+ `bors`"),
+        ("it is r+ x@homu", "it is r+ x`homu`"),
+        ("&#64;dependabot rebase", "`dependabot` rebase"),
+        ("\\@renovate-bot", "`renovate-bot`"),
+        ("@@copilot", "@`copilot`"),
+        ("@claude @ann", "`claude` `@ann`"),
+        ("@bors@ann", "`bors` `@ann`"),
+        (
+            "ask @coderabbitai, @openhands-agent",
+            "ask `coderabbitai`, `openhands-agent`",
+        ),
+        ("```\nr+ @bors\n```", "```\nr+ [@]bors\n```"),
+        (
+            "[x](https://a.example/@claude)",
+            "[x](https://a.example/%40claude)",
+        ),
+        ("Then comment /deploy.", "Then comment `deploy`."),
+        ("now /lgtm and /ok-to-test", "now `lgtm` and `ok-to-test`"),
+        ("run `/retest` or **/merge**", "run `[/]retest` or **`merge`**"),
+        ("a \\/cherry-pick b", "a `cherry-pick` b"),
+        ("a &#47;rebase b", "a `rebase` b"),
+        ("```sh\necho /approve\n```", "```sh\necho [/]approve\n```"),
+        ("[x](\n/approve\n)", "[x](\n[/]approve\n)"),
+    ] {
+        assert_eq!(sanitize_markdown(given), harmless, "{given:?}");
+        assert_eq!(find_order(harmless), None, "{given:?}");
+        assert_eq!(sanitize_markdown(harmless), harmless, "{given:?}");
+    }
+    for honest in [
+        "see src/deploy/x, /deploy/x and https://a.example/deploy",
+        "and/or `~/test`, `/testing`, `@cache` and a@b.example",
+    ] {
+        assert_eq!(sanitize_markdown(honest), honest);
+    }
+    assert_eq!(
+        sanitize_title("Ask @mergifyio for /deploy"),
+        "Ask `mergifyio` for `deploy`"
+    );
+    assert_eq!(code_lines("# r+ @bors"), "# r+ [@]bors");
+}
+
 #[test]
 fn bot_order_begins_no_line_anywhere() {
     for (given, harmless) in [
-        ("x\n/lgtm\n", "x\n`/lgtm`\n"),
-        ("/LGTM", "`/LGTM`"),
+        ("x\n/lgtm\n", "x\n`lgtm`\n"),
+        ("/LGTM", "`LGTM`"),
         ("bors r+", "`bors` r+"),
-        ("@bors r+", "`@bors` r+"),
+        ("@bors r+", "`bors` r+"),
         ("Atlantis apply", "`Atlantis` apply"),
-        ("> /approve", "> `/approve`"),
+        ("/plan it", "`/plan` it"),
+        ("> /approve", "> `approve`"),
         (
             "- /approve\n- [ ] /hold\n1. /deploy",
-            "- `/approve`\n- [ ] `/hold`\n1. `/deploy`",
+            "- `approve`\n- [ ] `hold`\n1. `deploy`",
         ),
-        ("# /approve", "# `/approve`"),
-        ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}`/approve`"),
-        ("\u{200b}\u{2800}/approve", "`/approve`"),
-        ("**/approve**", "**`/approve`**"),
-        ("\\/approve", "`/approve`"),
-        ("&#47;approve", "`/approve`"),
-        ("a  \n/ok-to-test", "a  \n`/ok-to-test`"),
-        ("```\n/lgtm\n```", "```\n| /lgtm\n```"),
-        ("```\n@bors r+\n```", "```\n| @bors r+\n```"),
-        ("> ```\n> /lgtm\n> ```", "> ```\n> | /lgtm\n> ```"),
+        ("# /approve", "# `approve`"),
+        ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}`approve`"),
+        ("\u{200b}\u{2800}/approve", "`approve`"),
+        ("**/approve**", "**`approve`**"),
+        ("\\/approve", "`approve`"),
+        ("&#47;approve", "`approve`"),
+        ("a  \n/ok-to-test", "a  \n`ok-to-test`"),
+        ("```\n/lgtm\n```", "```\n| [/]lgtm\n```"),
+        ("```\n@bors r+\n```", "```\n| [@]bors r+\n```"),
+        ("> ```\n> /lgtm\n> ```", "> ```\n> | [/]lgtm\n> ```"),
         ("- ~~~\n  bors r+\n  ~~~", "- ~~~\n  | bors r+\n  ~~~"),
-        ("    /lgtm", "    | /lgtm"),
-        ("`a\n/lgtm`", "`a /lgtm`"),
+        ("    /lgtm", "    | [/]lgtm"),
+        ("`a\n/lgtm`", "`a [/]lgtm`"),
         (
             "see /usr/bin/env, 3/4 and ../docs\n../docs",
             "see /usr/bin/env, 3/4 and ../docs\n../docs",
@@ -303,8 +377,11 @@ fn bot_order_begins_no_line_anywhere() {
 }
 
 /// Pieces of Markdown that interact with their neighbors.
-const PIECES: [&str; 41] = [
+const PIECES: [&str; 44] = [
     "/lgtm",
+    " /deploy",
+    "r+ ",
+    "@mergifyio",
     "bors r+",
     "@bors",
     "\u{e9}",

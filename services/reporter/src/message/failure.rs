@@ -5,7 +5,8 @@ use domain::{InstanceName, SkipReason, TextMarkup, TicketKey};
 use super::words::{format_code, is_web_link, name_person, sanitize_line};
 
 const MARKS: TextMarkup = TextMarkup {
-    code: format_code,
+    // The words contain orders to Journeyman itself, such as `/approve`, for people to copy.
+    code: domain::text::format_code,
     person: name_person,
     name: |name| format!("**{}**", sanitize_line(name)),
     link: |words, url| match is_web_link(url) {

@@ -85,8 +85,8 @@ pub(crate) fn line_remark(remark: &LineRemark) -> String {
     let mut said = format!("{weight}{}\n\nWhen: {}", text(&remark.why), text(&remark.trigger));
     if let Some(suggestion) = &remark.suggestion {
         let suggestion = suggestion.trim_end_matches('\n');
-        // A suggestion cannot be changed without changing what a click would commit. If a line of it is an order to a
-        // bot, it becomes plain code.
+        // A suggestion cannot be changed without changing what a click would commit. If it contains an order to a bot, it
+        // becomes plain code.
         let is_safe = sanitize::code_lines(suggestion) == suggestion;
         let kind = if is_safe { "suggestion" } else { "" };
         said.push_str(&format!("\n\n{}", fenced_lines(kind, suggestion)));
@@ -196,6 +196,21 @@ mod tests {
             return 0
         ```
         "#);
+    }
+
+    #[test]
+    fn suggestion_with_order_becomes_plain_code() {
+        for (suggestion, shown) in [
+            ("# r+ @bors", "# r+ [@]bors"),
+            ("say('/deploy')", "say('[/]deploy')"),
+        ] {
+            let remark = LineRemark {
+                suggestion: Some(suggestion.to_owned()),
+                ..build_line_remark(ObjectionWeight::Advice)
+            };
+            let said = line_remark(&remark);
+            assert!(said.ends_with(&format!("\n\n```\n{shown}\n```")), "{said}");
+        }
     }
 
     #[test]

@@ -2,9 +2,14 @@
 
 use domain::{PullRequestRef, text::truncate_text};
 
-pub(super) use domain::text::{format_code, one_line};
+pub(super) use domain::text::one_line;
 
-use crate::sanitize;
+use crate::{bot_orders, sanitize};
+
+/// Formats text as code. Orders that other bots obey in code, too, are broken.
+pub(super) fn format_code(text: &str) -> String {
+    domain::text::format_code(&bot_orders::break_orders(text))
+}
 
 pub(super) fn link_pull_request_name(pull_request: &PullRequestRef) -> String {
     let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
