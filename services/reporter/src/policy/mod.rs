@@ -576,6 +576,71 @@ mod tests {
         }
     }
 
+    #[test]
+    fn bots_editors_wrappers_are_protected() {
+        for path in [
+            "azure-pipelines-release.yaml",
+            "sub/azure-pipelines.yml",
+            "azure-pipelines/build.yml",
+            ".azure-pipelines/build.yml",
+            ".drone.yml",
+            ".cirrus.yml",
+            ".woodpecker.yml",
+            ".woodpecker.yaml",
+            ".woodpecker/test.yml",
+            "cloudbuild.yml",
+            "cloudbuild.yaml",
+            ".mergify.yml",
+            ".mergify/config.yml",
+            ".github/mergify.yml",
+            "bors.toml",
+            ".github/settings.yml",
+            "renovate.json",
+            "renovate.json5",
+            ".renovaterc",
+            ".renovaterc.json",
+            ".github/renovate.json5",
+            ".zed/tasks.json",
+            ".exrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".gitpod.yml",
+            "lefthook.yml",
+            "lefthook.toml",
+            ".lefthook.json",
+            "sub/lefthook-local.yaml",
+            ".cursorrules",
+            ".windsurfrules",
+            ".github/copilot-instructions.md",
+            ".github/instructions/rust.instructions.md",
+            "gradlew",
+            "android/gradlew.bat",
+            "mvnw",
+            "mvnw.cmd",
+            ".pnp.cjs",
+            ".pnp.loader.mjs",
+            "tools/bazel",
+        ] {
+            assert!(
+                render_policy_verdict(build_path_change(path)).contains("protected"),
+                "{path}"
+            );
+        }
+        for path in [
+            "AGENTS.md",
+            "CLAUDE.md",
+            "GEMINI.md",
+            "docs/azure-pipelines.md",
+            "docs/renovate.json",
+            "src/gradlew.rs",
+            "src/cloudbuild.rs",
+            "tools/bazel/rules.bzl",
+            "src/settings.yml",
+        ] {
+            assert_eq!(render_policy_verdict(build_path_change(path)), "", "{path}");
+        }
+    }
+
     fn build_commit(id: char) -> CommitInfo {
         CommitInfo {
             id: id.to_string().repeat(40).parse().unwrap(),
