@@ -15,6 +15,7 @@ mod identities;
 mod journals;
 mod logs;
 mod model;
+mod readiness;
 mod runs;
 mod silence;
 mod singletons;

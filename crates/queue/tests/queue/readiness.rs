@@ -1,0 +1,78 @@
+//! Readiness: a server that answers a ping is not enough, a service needs the leaders of its streams.
+
+use queue::{Error, NatsRole, Queue, Settings};
+use servers::{NatsCluster, NatsOptions};
+
+use crate::world::{World, await_soon, settings_for};
+
+const SERVICES: [NatsRole; 3] = [NatsRole::Ingest, NatsRole::Planner, NatsRole::Reporter];
+
+async fn connect(cluster: &NatsCluster, replicas: usize) -> Queue {
+    let settings = Settings {
+        replicas,
+        ..settings_for(cluster.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    queue
+}
+
+fn assert_unavailable(probed: &Result<(), Error>, role: NatsRole) {
+    assert!(
+        matches!(probed, Err(Error::Unavailable { .. })),
+        "{role:?}: {probed:?}"
+    );
+}
+
+#[tokio::test]
+async fn missing_stream_fails_probe() {
+    let world = World::new().await;
+    for (stream, role) in ["DELIVERIES", "JOURNAL", "REPORTS"].into_iter().zip(SERVICES) {
+        world.queue.probe(role).await.unwrap();
+        world.raw().await.delete_stream(stream).await.unwrap();
+        world.queue.ping().await.unwrap();
+        assert_unavailable(&world.queue.probe(role).await, role);
+        world.queue.ensure_topology().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn stream_without_leader_fails_probe() {
+    let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    // With one replica, a stream has no leader while its server is away. The two other servers still answer.
+    let queue = connect(&cluster, 1).await;
+    queue.probe(NatsRole::Ingest).await.unwrap();
+    let context = async_nats::jetstream::new(async_nats::connect(cluster.servers()[0].url()).await.unwrap());
+    let stream = context.get_stream("DELIVERIES").await.unwrap();
+    let group = stream.cached_info().cluster.clone().unwrap();
+    let leader = group.leader.unwrap();
+    let number: usize = leader.trim_start_matches("nats-").parse().unwrap();
+    cluster.servers_mut()[number].kill();
+    await_soon(async { while queue.ping().await.is_err() {} }).await;
+    assert_unavailable(&queue.probe(NatsRole::Ingest).await, NatsRole::Ingest);
+    queue.ping().await.unwrap();
+    cluster.servers_mut()[number].restart().await.unwrap();
+    await_soon(async { while queue.probe(NatsRole::Ingest).await.is_err() {} }).await;
+}
+
+#[tokio::test]
+async fn lost_quorum_fails_probe() {
+    let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    let queue = connect(&cluster, 3).await;
+    for role in SERVICES {
+        queue.probe(role).await.unwrap();
+    }
+    for number in [1, 2] {
+        cluster.servers_mut()[number].kill();
+    }
+    // A leader that lost the others notices it after some seconds.
+    for role in SERVICES {
+        await_soon(async { while queue.probe(role).await.is_ok() {} }).await;
+    }
+    for number in [1, 2] {
+        cluster.servers_mut()[number].restart().await.unwrap();
+    }
+    for role in SERVICES {
+        await_soon(async { while queue.probe(role).await.is_err() {} }).await;
+    }
+}
