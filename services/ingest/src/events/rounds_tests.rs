@@ -11,6 +11,7 @@ use super::tests::{
     build_pull_reference, build_repository_name, build_review, build_rita_actor, build_ticket_key, check_run,
     expect_trigger, prepare_review, pull_request,
 };
+use crate::facts::EventActor;
 
 fn build_changed_file(path: &str, patch: &str) -> PullRequestFile {
     PullRequestFile {
@@ -68,6 +69,66 @@ fn reply_includes_thread_history_and_change() {
         .map(|said| (said.text.as_str(), said.is_ours))
         .collect();
     assert_eq!(earlier, [("Comment 30", false), ("Comment 31", true)]);
+}
+
+/// Review with one reply to comment 30, by this account.
+fn build_reply_of(id: u64, login: &str, account: u64, by_bot: bool) -> PullRequestReview {
+    let mut review = build_review(id, ReviewVerdict::Commented, "", &[(30 + id, Some(30))]);
+    for comment in &mut review.comments {
+        comment.author = login.to_owned();
+        comment.author_id = Some(account);
+        comment.by_bot = by_bot;
+    }
+    PullRequestReview {
+        author: login.to_owned(),
+        author_id: Some(account),
+        by_bot,
+        ..review
+    }
+}
+
+#[test]
+fn earlier_remarks_of_strangers_are_marked() {
+    let reviews = vec![
+        build_review(1, ReviewVerdict::Commented, "", &[(30, None)]),
+        build_reply_of(2, "guest", 55, false),
+        build_reply_of(3, "lint", 56, true),
+        build_reply_of(4, "grace", 57, false),
+        build_reply_of(5, "rita", 8, false),
+    ];
+    let (told, _, _) = prepare_review(reviews[4].clone());
+    let build_actor = |login: &str, id: u64| EventActor::GitHub {
+        repository: build_repository_name(),
+        login: login.to_owned(),
+        id: Some(id),
+        is_bot: false,
+    };
+    let mut facts = super::tests::build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_reviews(build_repository_name(), 7, reviews);
+    facts.put_files(build_repository_name(), 7, Vec::new());
+    facts.put_authority(build_rita_actor(), true);
+    facts.put_authority(build_actor("grace", 57), true);
+    facts.put_authority(build_actor("guest", 55), false);
+    let TriggerReason::JobRequested(request) = expect_trigger(&*told[0], &facts).reason else {
+        panic!("no job")
+    };
+    let round = request.about.round().expect("a review");
+    let earlier: Vec<(&str, bool)> = round.threads[0]
+        .earlier
+        .iter()
+        .map(|said| (said.text.as_str(), said.is_stranger))
+        .collect();
+    assert_eq!(
+        earlier,
+        [
+            ("Comment 30", false),
+            ("Comment 32", true),
+            ("Comment 33", true),
+            ("Comment 34", false)
+        ]
+    );
 }
 
 fn build_green_trigger(head: char) -> Trigger {
