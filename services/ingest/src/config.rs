@@ -447,6 +447,30 @@ mod tests {
     }
 
     #[test]
+    fn instructions_by_everybody_need_own_accounts() {
+        let with = |group: &str, accounts: &str| {
+            let secret = "0123456789abcdef";
+            let text = format!(
+                r#"{{"github_webhook_secrets": "{secret}", "jira_webhook_secrets": "{secret}",
+                "jira_trigger_group": "{group}", "own_accounts": {accounts}}}"#
+            );
+            parse_ingest_config(&text).check().err().map(|error| error.key)
+        };
+        let own_accounts = Some("ingest.own_accounts".to_owned());
+        assert_eq!(with("*", "[]"), own_accounts);
+        assert_eq!(with(" * ", "[]"), own_accounts);
+        assert_eq!(with("*", "[\"a9\"]"), None);
+        assert_eq!(with("agents", "[]"), None);
+        // Without Jira no comment is an instruction of everybody.
+        let github: Config = serde_json::from_str(
+            r#"{"github_reader": {"token": "t"},
+            "ingest": {"github_webhook_secrets": "0123456789abcdef", "jira_trigger_group": "*"}}"#,
+        )
+        .expect("settings");
+        github.check().expect("no Jira is read");
+    }
+
+    #[test]
     fn guessable_webhook_secret_names_its_key() {
         let long = "0123456789abcdef";
         for (github, jira, key) in [
