@@ -100,7 +100,7 @@ impl RunJournals {
         let mut entries = Vec::new();
         let subject = names::build_journal_subject(run);
         let range = self.connection.range(JOURNAL, &subject, 0);
-        for stored in failpoint::around("queue.journal.read", range).await? {
+        for stored in failpoint::around("queue.journal.read", range).await?.messages {
             let sequence = stored.sequence;
             entries.push((sequence, body::read_record(&self.objects(), stored).await?));
         }

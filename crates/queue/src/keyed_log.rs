@@ -304,7 +304,8 @@ impl<T: KeyedRecord> KeyedLog<T> {
 
     async fn range(&self, subject: &str, after: u64) -> Result<Vec<StoredMessage>, Error> {
         let range = self.connection.range(self.names.stream, subject, after);
-        failpoint::around_kind("queue.log.read_each", self.names.stream, range).await
+        let range = failpoint::around_kind("queue.log.read_each", self.names.stream, range).await?;
+        Ok(range.messages)
     }
 
     fn objects(&self) -> ContentStore {

@@ -188,6 +188,7 @@ impl ContentStore {
             .range(OBJECTS, &object_chunks(&info.nuid), 0)
             .await?;
         let bytes: Vec<u8> = chunks
+            .messages
             .iter()
             .flat_map(|chunk| chunk.payload.iter().copied())
             .collect();

@@ -14,7 +14,7 @@ use crate::{
     names::{KeyValueBucket, RecordKey},
     objects::ContentStore,
     unreadable_record::{FoundValue, TableRevision},
-    wire::{self, CompareOutcome, PublishTarget},
+    wire::{self, CompareOutcome, MessageRange, PublishTarget},
 };
 
 const OPERATION: &str = "KV-Operation";
@@ -195,7 +195,8 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
     /// Values that were written after a revision, oldest first, and the revision for the next call.
     ///
     /// Removed values are omitted, and so are unreadable ones, as in [`Self::list`]. The cost depends on the
-    /// number of changes.
+    /// number of changes. All values are read again when the last one has an older revision: then the bucket was
+    /// created again, or the last values were purged.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -209,9 +210,12 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         filter: &str,
         after: TableRevision,
     ) -> Result<(Vec<V>, TableRevision), Error> {
-        let changed = self.range(filter, after.0).await?;
-        let (mut values, mut newest) = (Vec::new(), after);
-        for stored in changed {
+        let mut changed = self.range(filter, after.0).await?;
+        if changed.last < after.0 {
+            changed = self.range(filter, 0).await?;
+        }
+        let (mut values, mut newest) = (Vec::new(), TableRevision(changed.last));
+        for stored in changed.messages {
             newest = newest.max(TableRevision(stored.sequence));
             if is_tombstone(&stored) {
                 continue;
@@ -243,7 +247,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         &self,
         after: TableRevision,
     ) -> Result<(Vec<(RecordKey, Option<V>)>, TableRevision), Error> {
-        let changed = self.range(&self.bucket.all(), after.0).await?;
+        let changed = self.range(&self.bucket.all(), after.0).await?.messages;
         let (mut changes, mut newest) = (Vec::with_capacity(changed.len()), after);
         for stored in changed {
             newest = newest.max(TableRevision(stored.sequence));
@@ -285,7 +289,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
 
     /// Reads like [`Self::list`], under a filter.
     pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(RecordKey, V)>, Error> {
-        let all = self.range(filter, 0).await?;
+        let all = self.range(filter, 0).await?.messages;
         let mut listed = Vec::with_capacity(all.len());
         for stored in all.into_iter().filter(|stored| !is_tombstone(stored)) {
             let Some(key) = self.bucket.key_of(&stored.subject) else {
@@ -302,7 +306,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         Ok(listed)
     }
 
-    async fn range(&self, filter: &str, after: u64) -> Result<Vec<wire::StoredMessage>, Error> {
+    async fn range(&self, filter: &str, after: u64) -> Result<MessageRange, Error> {
         let range = self.connection.range(&self.stream, filter, after);
         failpoint::around_kind("queue.table.list", &self.stream, range).await
     }

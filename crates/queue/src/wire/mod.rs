@@ -26,6 +26,8 @@ use crate::{
     trace,
 };
 
+pub(crate) use range::MessageRange;
+
 const TRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const NONCE: &str = "Journeyman-Nonce";

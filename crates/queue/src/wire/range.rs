@@ -30,6 +30,15 @@ const SMALL_BATCH: BatchSize = BatchSize {
     bytes: 1024 * 1024,
 };
 
+/// Messages under a filter.
+#[derive(Debug)]
+pub(crate) struct MessageRange {
+    /// Messages, oldest first.
+    pub(crate) messages: Vec<StoredMessage>,
+    /// Sequence of the last message that the leader had under the filter; 0 without any.
+    pub(crate) last: u64,
+}
+
 /// First message of a batch.
 #[derive(Clone, Copy)]
 enum BatchStart {
@@ -40,17 +49,12 @@ enum BatchStart {
 impl NatsConnection {
     /// Reads all messages of a subject after the sequence `after`, oldest first. Includes at least those that
     /// the leader had at the time of the call.
-    pub(crate) async fn range(
-        &self,
-        stream: &str,
-        subject: &str,
-        after: u64,
-    ) -> Result<Vec<StoredMessage>, Error> {
-        let mut found = Vec::new();
+    pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<MessageRange, Error> {
+        let mut messages = Vec::new();
         let mut next = after.saturating_add(1);
         for attempt in 0..20 {
             let Some(last) = self.last(stream, subject).await? else {
-                return Ok(found);
+                return Ok(MessageRange { messages, last: 0 });
             };
             while next <= last.sequence {
                 let batch = self
@@ -58,10 +62,13 @@ impl NatsConnection {
                     .await?;
                 let Some(newest) = batch.last() else { break };
                 next = newest.sequence + 1;
-                found.extend(batch);
+                messages.extend(batch);
             }
             if next > last.sequence {
-                return Ok(found);
+                return Ok(MessageRange {
+                    messages,
+                    last: last.sequence,
+                });
             }
             // The replica that answered lags behind the leader, or the last message has just expired.
             sleep(Duration::from_millis(10 * attempt)).await;

@@ -60,3 +60,32 @@ async fn call_is_claimed_until_reporter_seems_dead() {
     assert_eq!(calls.call(&first.id).await.unwrap(), None);
     assert_eq!(calls.answer(&first.id).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn calls_of_recreated_bucket_are_listed() {
+    let world = World::new().await;
+    let calls = world.queue.pull_request_calls();
+    for id in ["one", "two", "three"] {
+        calls.ask(&build_call(id, "Before")).await.unwrap();
+    }
+    let (listed, newest) = calls.changes_after(TableRevision::default()).await.unwrap();
+    assert_eq!(listed.len(), 3);
+    world.raw().await.delete_stream("KV_control").await.unwrap();
+    world.queue.ensure_topology().await.unwrap();
+    let (listed, newest) = calls.changes_after(newest).await.unwrap();
+    assert!(listed.is_empty(), "{listed:?}");
+    let fourth = build_call("four", "After");
+    calls.ask(&fourth).await.unwrap();
+    let (listed, newest) = calls.changes_after(newest).await.unwrap();
+    assert_eq!(listed, [fourth]);
+    // The bucket is created again and written between two reads.
+    let fifth = build_call("five", "Later");
+    calls.ask(&fifth).await.unwrap();
+    let (_, newest) = calls.changes_after(newest).await.unwrap();
+    world.raw().await.delete_stream("KV_control").await.unwrap();
+    world.queue.ensure_topology().await.unwrap();
+    calls.ask(&fifth).await.unwrap();
+    let (listed, newest) = calls.changes_after(newest).await.unwrap();
+    assert_eq!(listed, [fifth]);
+    assert_eq!(calls.changes_after(newest).await.unwrap(), (Vec::new(), newest));
+}
