@@ -1,6 +1,6 @@
 //! Copy of a bucket in memory, for callers that read all of its records repeatedly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::StoredRecord;
 
@@ -18,6 +18,8 @@ pub struct TableMirror<V> {
     /// Values by key. Keys whose value was removed or is unreadable stay, so that their number can be
     /// compared with the server's.
     values: BTreeMap<RecordKey, Option<V>>,
+    /// Subjects that are not keys. The server counts them as keys.
+    foreign: BTreeSet<String>,
     revision: TableRevision,
 }
 
@@ -27,6 +29,7 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
         Self {
             table,
             values: BTreeMap::new(),
+            foreign: BTreeSet::new(),
             revision: TableRevision::default(),
         }
     }
@@ -42,15 +45,13 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
         }
         if extent.last < self.revision {
             // The bucket was created again, from a backup for instance.
-            self.revision = TableRevision::default();
-            self.values.clear();
+            self.clear();
         }
         self.take_changes(&extent).await?;
         // A purge removes messages without a trace in the stream. Only the number of keys reveals it.
         let extent = self.table.extent().await?;
         if extent.last == self.revision && !self.is_at(&extent) {
-            self.values.clear();
-            self.revision = TableRevision::default();
+            self.clear();
             self.take_changes(&extent).await?;
         }
         Ok(())
@@ -69,13 +70,21 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
     /// Applies the changes after the copy's revision. `extent` is read before, so the result includes at
     /// least its last change.
     async fn take_changes(&mut self, extent: &BucketExtent) -> Result<(), Error> {
-        let (changes, revision) = self.table.keyed_changes_after(self.revision).await?;
-        self.values.extend(changes);
-        self.revision = revision.max(extent.last);
+        let changes = self.table.keyed_changes_after(self.revision).await?;
+        self.values.extend(changes.values);
+        self.foreign.extend(changes.foreign);
+        self.revision = changes.revision.max(extent.last);
         Ok(())
     }
 
+    fn clear(&mut self) {
+        self.values.clear();
+        self.foreign.clear();
+        self.revision = TableRevision::default();
+    }
+
     fn is_at(&self, extent: &BucketExtent) -> bool {
-        extent.last == self.revision && extent.keys == self.values.len() as u64
+        let keys = self.values.len() + self.foreign.len();
+        extent.last == self.revision && extent.keys == keys as u64
     }
 }

@@ -38,6 +38,17 @@ pub(crate) struct BucketExtent {
     pub(crate) last: TableRevision,
 }
 
+/// Changes of a bucket, by key.
+#[derive(Debug)]
+pub(crate) struct KeyedChanges<V> {
+    /// Keys that were written or removed, oldest first. The value is `None` if it was removed or is unreadable.
+    pub(crate) values: Vec<(RecordKey, Option<V>)>,
+    /// Subjects that are not keys.
+    pub(crate) foreign: Vec<String>,
+    /// Revision for the next call.
+    pub(crate) revision: TableRevision,
+}
+
 impl<V> Clone for TypedTable<V> {
     fn clone(&self) -> Self {
         Self {
@@ -241,23 +252,25 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         })
     }
 
-    /// Keys that were written or removed after a revision, oldest first, and the revision for the next call.
-    /// The value is `None` if it was removed or is unreadable, which is logged.
-    pub(crate) async fn keyed_changes_after(
-        &self,
-        after: TableRevision,
-    ) -> Result<(Vec<(RecordKey, Option<V>)>, TableRevision), Error> {
+    /// Keys that were written or removed after a revision. Unreadable values and subjects that are not keys are
+    /// logged.
+    pub(crate) async fn keyed_changes_after(&self, after: TableRevision) -> Result<KeyedChanges<V>, Error> {
         let changed = self.range(&self.bucket.all(), after.0).await?.messages;
-        let (mut changes, mut newest) = (Vec::with_capacity(changed.len()), after);
+        let mut changes = KeyedChanges {
+            values: Vec::with_capacity(changed.len()),
+            foreign: Vec::new(),
+            revision: after,
+        };
         for stored in changed {
-            newest = newest.max(TableRevision(stored.sequence));
+            changes.revision = changes.revision.max(TableRevision(stored.sequence));
             let Some(key) = self.bucket.key_of(&stored.subject) else {
                 tracing::error!(subject = stored.subject, "key is not encoded; left out");
+                changes.foreign.push(stored.subject);
                 continue;
             };
-            changes.push((key, self.change(stored).await?));
+            changes.values.push((key, self.change(stored).await?));
         }
-        Ok((changes, newest))
+        Ok(changes)
     }
 
     async fn change(&self, stored: wire::StoredMessage) -> Result<Option<V>, Error> {

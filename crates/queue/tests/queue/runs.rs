@@ -156,6 +156,39 @@ async fn mirror_follows_writes_removals_and_purges() {
     assert_eq!(mirror.values().count(), 0);
 }
 
+/// Number of messages that the server receives while a mirror without news catches up ten times.
+async fn count_idle_messages(world: &World, mirror: &mut TableMirror<RunOverview>) -> u64 {
+    let received = async || {
+        let (_, answer) = world.server.monitor("/varz").await.unwrap();
+        let fields: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        fields["in_msgs"].as_u64().unwrap()
+    };
+    let before = received().await;
+    for _ in 0..10 {
+        mirror.catch_up().await.unwrap();
+    }
+    received().await - before
+}
+
+#[tokio::test]
+async fn foreign_subject_costs_mirror_no_reread() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    append_facts(&world, 1, vec![build_started_fact(1)]).await;
+    take_in_all(&runs).await;
+    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    let plain = count_idle_messages(&world, &mut mirror).await;
+    let raw = world.raw().await;
+    let written = raw.publish("$KV.runs._not=a=key", "x".into()).await.unwrap();
+    written.await.unwrap();
+    mirror.catch_up().await.unwrap();
+    assert_eq!(mirror.values().count(), 1);
+    let foreign = count_idle_messages(&world, &mut mirror).await;
+    // A read of the bucket costs several messages in each round.
+    assert!(foreign < plain + 10, "{plain} before, {foreign} after");
+}
+
 #[tokio::test]
 async fn mirror_detects_purge_since_last_read() {
     let world = World::new().await;
