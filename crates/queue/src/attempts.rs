@@ -72,6 +72,8 @@ impl AttemptCounter {
     }
 
     /// Deletes the record of a message that is finished.
+    // A tombstone stays. The server removes it after a time (per-message TTL) only in a stream with `allow_msg_ttl`, which
+    // the topology does not set, and a purge is a right of the reporter alone.
     pub(crate) async fn forget(&self, sequence: u64, delivered: u64) -> Result<(), Error> {
         if delivered <= 1 {
             return Ok(());

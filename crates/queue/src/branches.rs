@@ -71,7 +71,7 @@ impl BranchIndex {
         let subject = KeyValueBucket::Branches.subject(&key);
         let filter = names::build_branch_filter(&record.repository, &record.branch);
         // One request: between a separate read and the deletion, another run could record the branch and lose
-        // its record.
+        // its record. The tombstone stays: a purge compares no revision, and the stream has no TTL for messages.
         self.table.delete_last(&subject, &filter, last).await
     }
 
