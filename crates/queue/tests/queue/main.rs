@@ -14,6 +14,7 @@ mod full;
 mod identities;
 mod journals;
 mod logs;
+mod maintenance;
 mod model;
 mod readiness;
 mod runs;
