@@ -53,8 +53,7 @@ pub(crate) struct InspectionTurn<'a>(
 
 /// Returns half of the container's memory, within bounds. The other half is for the pack, the verdict and the
 /// reporter itself.
-fn inspector_memory() -> u64 {
-    let container = bootstrap::memory::container_limit();
+fn inspector_memory(container: Option<u64>) -> u64 {
     container.map_or(MOST_MEMORY, |bytes| (bytes / 2).clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
@@ -82,7 +81,7 @@ impl ChangeInspector {
             places: Semaphore::new(MAX_AT_ONCE),
             deadline: DEADLINE,
             quarantines: quarantines.to_owned(),
-            memory: inspector_memory(),
+            memory: inspector_memory(bootstrap::memory::container_limit()),
         };
         inspector
             // An earlier process may have died during an inspection, so the folder is emptied.
@@ -277,5 +276,36 @@ impl Drop for RunningInspector {
             // The group may have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn inspector_memory_is_half_within_bounds() {
+        for (container, memory) in [
+            (None, 1536 * MIB),
+            (Some(0), 256 * MIB),
+            (Some(400 * MIB), 256 * MIB),
+            (Some(1024 * MIB), 512 * MIB),
+            (Some(3072 * MIB), 1536 * MIB),
+            (Some(64 << 30), 1536 * MIB),
+        ] {
+            assert_eq!(inspector_memory(container), memory, "{container:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn second_inspection_waits_for_first() {
+        let inspector = ChangeInspector::absent();
+        let first = inspector.turn().await.unwrap();
+        let second = tokio::time::timeout(DEADLINE, inspector.turn()).await;
+        assert!(second.is_err(), "two inspectors run");
+        drop(first);
+        inspector.turn().await.unwrap();
     }
 }
