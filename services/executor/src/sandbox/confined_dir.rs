@@ -5,15 +5,15 @@ use std::{
     ffi::OsString,
     fs::File,
     io,
-    os::{
-        fd::OwnedFd,
-        unix::fs::{MetadataExt, PermissionsExt},
-    },
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
     path::Path,
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2, renameat, statat, unlinkat},
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, mkdirat, openat2, renameat, statat,
+        unlinkat,
+    },
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -157,25 +157,20 @@ impl ConfinedDir {
 
     /// Returns the type and values of a path; `None` when it does not exist or a parent is a symbolic link.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<FileStat>> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // `RESOLVE_NO_SYMLINKS` would also refuse a link at the end of the path, so the folder is resolved
         // first.
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let folder_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = match openat2(&self.0, path_or_dot(parent), folder_flags, Mode::empty(), PLAIN) {
-            Ok(folder) => folder,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        match openat2(
-            &folder,
-            path.file_name().unwrap_or(".".as_ref()),
-            flags,
-            Mode::empty(),
-            INSIDE,
-        ) {
-            Ok(found) => Ok(Some(stat_of(&File::from(found).metadata()?))),
-            Err(Errno::NOENT) => Ok(None),
+        match self.find_folder(path.parent().unwrap_or(Path::new("")))? {
+            Some(folder) => stat_in(&folder, path),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens a folder for [`stat_in`]; `None` when it does not exist or a part of its path is a symbolic link.
+    pub(crate) fn find_folder(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat2(&self.0, path_or_dot(path), flags, Mode::empty(), PLAIN) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -269,24 +264,37 @@ fn path_or_dot(path: &Path) -> &Path {
     }
 }
 
-pub(crate) fn stat_of(metadata: &std::fs::Metadata) -> FileStat {
-    let kind = if metadata.is_file() {
-        FileKind::File {
-            executable: metadata.permissions().mode() & 0o100 != 0,
-        }
-    } else if metadata.is_symlink() {
-        FileKind::Link
-    } else if metadata.is_dir() {
-        FileKind::Folder
-    } else {
-        FileKind::Other
+/// Returns the type and values of the last part of a path, in the opened folder that contains it; `None` when it does not
+/// exist.
+pub(crate) fn stat_in(folder: &OwnedFd, path: &Path) -> io::Result<Option<FileStat>> {
+    // One name that is not followed cannot lead out of the folder.
+    let name = path.file_name().unwrap_or(".".as_ref());
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat_of(&stat))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn stat_of(stat: &Stat) -> FileStat {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::File {
+            executable: stat.st_mode & 0o100 != 0,
+        },
+        FileType::Symlink => FileKind::Link,
+        FileType::Directory => FileKind::Folder,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => FileKind::Other,
     };
-    let nanoseconds = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
+    let nanoseconds = |s: i64, ns: u64| i128::from(s) * 1_000_000_000 + i128::from(ns);
     FileStat {
         kind,
-        size: metadata.len(),
-        inode: metadata.ino(),
-        mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-        ctime_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        inode: stat.st_ino,
+        mtime_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+        ctime_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
     }
 }

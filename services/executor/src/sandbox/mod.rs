@@ -29,7 +29,7 @@ use tokio::time::Instant;
 pub(crate) use command::{
     CommandContext, CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command,
 };
-pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_of};
+pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_in, stat_of};
 pub use policy::CommandLimits;
 #[cfg(test)]
 use policy::KernelConfinement;

@@ -11,6 +11,7 @@ mod commits;
 mod copy;
 mod disk;
 mod environment;
+mod folder_stats;
 mod git_directory;
 mod git_view;
 mod hunks;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::cause::format_error_chain;
-use rustix::io::Errno;
+use rustix::{fs::fstat, io::Errno};
 
 use crate::sandbox::{ConfinedDir, FileTask, RunnerSession, WorkspaceFolder, stat_of};
 pub(crate) use crate::sandbox::{FileKind, FileStat, FolderEntry};
@@ -45,6 +45,14 @@ impl WorkspaceRoot {
         Self {
             path: session.path(folder),
             files: Runners(Arc::clone(session), folder),
+        }
+    }
+
+    /// Folder that this process holds; `None` when a runner holds it.
+    pub(super) fn own_folder(&self) -> Option<&ConfinedDir> {
+        match &self.files {
+            Ours(files) => Some(files),
+            Runners(..) => None,
         }
     }
 
@@ -143,7 +151,7 @@ impl WorkspaceRoot {
     pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<FileStat> {
         let mut file = self.create_file(path, executable)?;
         file.write_all(content)?;
-        Ok(stat_of(&file.metadata()?))
+        Ok(stat_of(&fstat(&file)?))
     }
 
     /// Creates the file or link of a git tree at a free path. Returns its state afterwards.

@@ -19,6 +19,7 @@ use super::{
     byproduct::{self, OwnByproducts},
     change_size::{ChangeSize, FileFit, UnstoredFiles},
     disk::{MAX_DEPTH, WorkspaceDisk},
+    folder_stats::FolderStats,
     omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
     root::{FileKind, FileStat, WorkspaceRoot},
 };
@@ -105,6 +106,7 @@ pub(super) type TrackedFiles = BTreeMap<PathBuf, (Oid, i32)>;
 /// State of one scan over all files.
 struct WorktreeScan<'a> {
     root: &'a WorkspaceRoot,
+    stats: FolderStats<'a>,
     git: &'a git2::Repository,
     old: &'a StatCache,
     new: StatCache,
@@ -136,7 +138,7 @@ impl WorktreeScan<'_> {
 
     /// Reads one path. `tracked` is its entry in the last commit, which an unreadable file keeps.
     fn entry(&mut self, path: &Path, tracked: Option<(Oid, i32)>) -> Result<Option<(Oid, i32)>, ReadFailure> {
-        let Some(stat) = self.root.stat(path)? else {
+        let Some(stat) = self.stats.stat(path)? else {
             return Ok(None);
         };
         let mode = match stat.kind {
@@ -225,6 +227,7 @@ impl WorktreeScanner {
         let mut state = self.0.lock();
         let mut look = WorktreeScan {
             root: disk.root(),
+            stats: FolderStats::new(disk.root()),
             git,
             old: &state.cache,
             new: StatCache::default(),
