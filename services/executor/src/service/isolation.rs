@@ -3,7 +3,7 @@
 //!
 //! Without the test, a network policy that no component enforces would go unnoticed.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use domain::cause::format_error_chain;
 use tokio_util::sync::CancellationToken;
@@ -24,8 +24,9 @@ pub(crate) async fn watch_isolation(
     readiness: ReadinessReporter,
     stop: CancellationToken,
 ) {
+    let mut known = KnownAddresses::default();
     loop {
-        let isolation = test_isolation(&registry.sandbox, &forbidden).await;
+        let isolation = test_isolation(&registry.sandbox, &forbidden, &mut known).await;
         registry.capacity.set_isolation(isolation);
         readiness.set(registry.capacity.is_ready()).await;
         let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
@@ -41,11 +42,15 @@ pub(crate) async fn watch_isolation(
     }
 }
 
-async fn test_isolation(sandbox: &CommandSandbox, forbidden: &[String]) -> NetworkIsolation {
+async fn test_isolation(
+    sandbox: &CommandSandbox,
+    forbidden: &[String],
+    known: &mut KnownAddresses,
+) -> NetworkIsolation {
     if forbidden.is_empty() {
         return NetworkIsolation::Holds;
     }
-    let found = find_addresses(forbidden).await;
+    let found = find_addresses(forbidden, known).await;
     match sandbox.reached(&found.addresses).await {
         // Without any address, "nothing reached" proves nothing.
         Ok(reached) if reached.is_empty() && found.is_unresolved() => {
@@ -94,9 +99,27 @@ impl ResolvedAddresses {
     }
 }
 
+/// Addresses of each name in the last answer that had any.
+///
+/// A name may stop resolving while its addresses answer, so they are tried until the process ends. A name that never
+/// resolved is only reported: its service may not be installed.
+#[derive(Default)]
+struct KnownAddresses(BTreeMap<String, Vec<SocketAddr>>);
+
+impl KnownAddresses {
+    /// Records an answer and returns the addresses to try; empty for a name that never resolved.
+    fn record(&mut self, name: &str, answer: Vec<SocketAddr>) -> &[SocketAddr] {
+        let known = self.0.entry(name.to_owned()).or_default();
+        if !answer.is_empty() {
+            *known = answer;
+        }
+        known
+    }
+}
+
 /// Resolves the names. In a pod without a name service, commands can reach by address what they cannot
 /// resolve, so an unresolved name is no proof of isolation.
-async fn find_addresses(entries: &[String]) -> ResolvedAddresses {
+async fn find_addresses(entries: &[String], known: &mut KnownAddresses) -> ResolvedAddresses {
     let mut found = ResolvedAddresses::default();
     for entry in entries {
         if let Ok(address) = entry.parse::<SocketAddr>() {
@@ -104,22 +127,65 @@ async fn find_addresses(entries: &[String]) -> ResolvedAddresses {
             continue;
         }
         found.names += 1;
-        match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(entry)).await {
-            Ok(Ok(addresses)) => {
-                let before = found.addresses.len();
-                found.addresses.extend(addresses);
-                found.resolved += usize::from(found.addresses.len() > before);
-            }
+        let answer = match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(entry)).await {
+            Ok(Ok(addresses)) => addresses.collect(),
             Ok(Err(error)) => {
-                tracing::warn!(name = entry, error = %format_error_chain(&error), "a forbidden address does not resolve, so it is not tried")
+                tracing::warn!(name = entry, error = %format_error_chain(&error), "a forbidden address does not resolve, so only its last addresses are tried");
+                Vec::new()
             }
-            Err(_) => tracing::warn!(
-                name = entry,
-                "a forbidden address does not resolve in time, so it is not tried"
-            ),
-        }
+            Err(_) => {
+                tracing::warn!(
+                    name = entry,
+                    "a forbidden address does not resolve in time, so only its last addresses are tried"
+                );
+                Vec::new()
+            }
+        };
+        let addresses = known.record(entry, answer);
+        found.resolved += usize::from(!addresses.is_empty());
+        found.addresses.extend(addresses);
     }
     found.addresses.sort();
     found.addresses.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn lost_name_is_tried_at_last_addresses() {
+        // A reserved name (RFC 2606): no name service resolves it.
+        let (name, address) = ("nats.invalid:4222".to_owned(), "127.0.0.1:1".to_owned());
+        let entries = [name.clone(), address.clone()];
+        let mut known = KnownAddresses::default();
+        let never = find_addresses(&entries, &mut known).await;
+        assert_eq!(never.addresses, [parse_address(&address)]);
+        assert_eq!((never.names, never.resolved), (1, 0));
+        known.record(&name, vec![parse_address("10.0.0.9:4222")]);
+        let lost = find_addresses(&entries, &mut known).await;
+        let both = [parse_address("10.0.0.9:4222"), parse_address(&address)];
+        assert_eq!((&lost.addresses[..], lost.resolved), (&both[..], 1));
+        let moved = known.record(&name, vec![parse_address("10.0.0.10:4222")]);
+        assert_eq!(moved, [parse_address("10.0.0.10:4222")]);
+    }
+
+    #[test]
+    fn only_names_without_answer_prove_nothing() {
+        let build = |addresses: usize, names, resolved| ResolvedAddresses {
+            addresses: vec![parse_address("127.0.0.1:1"); addresses],
+            names,
+            resolved,
+        };
+        assert!(build(0, 1, 0).is_unresolved());
+        assert!(build(1, 3, 0).is_unresolved());
+        assert!(!build(1, 1, 0).is_unresolved());
+        assert!(!build(2, 3, 1).is_unresolved());
+        assert!(!build(1, 0, 0).is_unresolved());
+    }
 }
