@@ -19,6 +19,7 @@ mod service;
 mod setup;
 mod store;
 mod telemetry;
+mod test_files;
 mod tools;
 mod trust;
 mod workspace;

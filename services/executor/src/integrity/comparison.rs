@@ -15,7 +15,7 @@ use super::{
     product::ProductDefinitions,
     truncate_line,
 };
-use crate::{pattern::LazyPattern, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, test_files, workspace::ChangedFile};
 
 static CLASS: LazyPattern = LazyPattern::new(r"(?m)^\s*class\s+(\w+)\s*(?:\(|<\s*|extends\s+)([^):{\n]*)");
 static CLASS_HEAD: LazyPattern =
@@ -32,10 +32,6 @@ static WORD: LazyPattern = LazyPattern::new(r"^[A-Za-z_]\w*$");
 static OS_SUFFIX: LazyPattern = LazyPattern::new(
     r"_(?:windows|darwin|freebsd|openbsd|netbsd|dragonfly|plan9|solaris|illumos|aix|js|wasip1|android|ios|arm|386|mips\w*|ppc64\w*|riscv64|s390x|wasm)_test\.go$",
 );
-static SCRIPT_TESTS: LazyPattern =
-    LazyPattern::new(r"[._-](?:test|spec|cy|e2e)\.[cm]?[jt]sx?$|(?:^|/)(?:__tests__|tests?|spec)/");
-static JVM_TESTS: LazyPattern =
-    LazyPattern::new(r"(?:^Test\w*|Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)$");
 static ASSERTED: LazyPattern =
     LazyPattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_");
 
@@ -440,18 +436,12 @@ fn is_same_file(before: &str, after: &str) -> bool {
 /// Returns true when the runner of the file's language collects tests from a file of this name. Languages
 /// without such a rule always return true.
 fn is_collected(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
     match detect_language(path) {
-        SourceLanguage::Python => {
-            (name.starts_with("test") || name.ends_with("_test.py")) && !path.contains("/__")
+        SourceLanguage::Python => test_files::is_collected(path) && !path.contains("/__"),
+        SourceLanguage::Go => test_files::is_collected(path) && !OS_SUFFIX.is_match(path),
+        SourceLanguage::Script | SourceLanguage::Jvm | SourceLanguage::Ruby | SourceLanguage::Php => {
+            test_files::is_collected(path)
         }
-        SourceLanguage::Go => name.ends_with("_test.go") && !OS_SUFFIX.is_match(name),
-        SourceLanguage::Script => SCRIPT_TESTS.is_match(path),
-        SourceLanguage::Jvm => JVM_TESTS.is_match(name),
-        SourceLanguage::Ruby => {
-            name.ends_with("_spec.rb") || name.ends_with("_test.rb") || name.starts_with("test_")
-        }
-        SourceLanguage::Php => name.ends_with("Test.php"),
         SourceLanguage::Rust
         | SourceLanguage::CSharp
         | SourceLanguage::Cpp

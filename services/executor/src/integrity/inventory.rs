@@ -28,7 +28,7 @@ pub(super) struct ListedTest {
 
 static PYTHON: LazyPattern = LazyPattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
 static SCRIPT: LazyPattern = LazyPattern::new(
-    r#"^\s*(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
+    r#"^\s*(?:Deno\.)?(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
 );
 /// Last line of a table that spans several lines, with the name of the test that reads it.
 static SCRIPT_TABLE_END: LazyPattern =
@@ -306,11 +306,12 @@ fn first_decorator_line(lines: &[&str], at: usize) -> usize {
     start
 }
 
-fn measure_indentation(line: &str) -> usize {
+pub(super) fn measure_indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-fn end_by_indentation(lines: &[&str], at: usize) -> usize {
+/// Returns the last line of an indented block.
+pub(super) fn end_by_indentation(lines: &[&str], at: usize) -> usize {
     let own = lines.get(at).map_or(0, |line| measure_indentation(line));
     let mut end = at;
     for (place, line) in lines.iter().enumerate().skip(at + 1).take(MAX_BODY) {

@@ -1,6 +1,6 @@
 //! Purpose and language of a file, derived from its path.
 
-use crate::pattern::LazyPattern;
+use crate::{pattern::LazyPattern, test_files::is_test_file};
 
 /// Purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,6 @@ pub(super) enum SourceLanguage {
     Other,
 }
 
-static TEST: LazyPattern = LazyPattern::new(
-    r"(?x)(?:^|/)(?:tests?|__tests__|__mocks__|spec|specs|testdata|e2e|fixtures|test_helpers?)/ | (?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$
-    | \.(?:test|spec|cy|e2e)\.[cm]?[jt]sx?$ | _test\.go$ | (?:Test|Tests|IT|Spec)\.(?:java|kt|kts|groovy|scala|cs|php|swift)$
-    | _(?:spec|test)\.(?:rb|exs|cc|cpp|c|dart)$ | (?:^|/)test_[^/]*\.(?:c|cc|cpp)$ | (?:^|/)src/test/ | [._-]tests?\.(?:sh|bats|sql)$ | \.bats$ | (?:^|/)tests?\.rs$ | _tests?\.rs$",
-);
 static EXPECTED: LazyPattern = LazyPattern::new(
     r"(?:^|/)(?:__snapshots__|snapshots|golden|goldens|approvals)/|\.(?:snap|golden|approved)(?:\.\w+)?$",
 );
@@ -69,7 +64,6 @@ static GENERATED: LazyPattern = LazyPattern::new(
 );
 static DOCS: LazyPattern =
     LazyPattern::new(r"(?i)\.(?:md|rst|adoc|txt)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|notice)[^/]*$");
-
 /// Returns the purpose of the file at this path.
 pub(crate) fn classify_path(path: &str) -> FilePurpose {
     if LOCK.is_match(path) {
@@ -84,7 +78,7 @@ pub(crate) fn classify_path(path: &str) -> FilePurpose {
         FilePurpose::Ci
     } else if GENERATED.is_match(path) {
         FilePurpose::Generated
-    } else if TEST.is_match(path) {
+    } else if is_test_file(path) {
         FilePurpose::Test
     } else if DOCS.is_match(path) {
         FilePurpose::Docs
@@ -167,6 +161,8 @@ mod tests {
             ("Cargo.lock", FilePurpose::Lock),
             ("api/shop.pb.go", FilePurpose::Generated),
             ("README.md", FilePurpose::Docs),
+            ("shop/tests.py", FilePurpose::Test),
+            ("cart_test.ts", FilePurpose::Test),
             ("shop/contest.py", FilePurpose::Product),
             ("shop/latest.go", FilePurpose::Product),
             ("src/cart.rs", FilePurpose::Product),
@@ -174,7 +170,7 @@ mod tests {
         ] {
             assert_eq!(classify_path(path), expected, "{path}");
         }
-        for pattern in [&TEST, &EXPECTED, &CONFIG, &CI, &LOCK, &GENERATED, &DOCS] {
+        for pattern in [&EXPECTED, &CONFIG, &CI, &LOCK, &GENERATED, &DOCS] {
             assert!(pattern.is_sound());
         }
     }

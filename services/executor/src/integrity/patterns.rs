@@ -48,7 +48,7 @@ pub(super) static RULES: [LineRule; 54] = [
         "assertion_empty",
         &[Python],
         Tests,
-        r"^\s*assert\s+(?:True|1|not\s+(?:False|None|0))\b\s*(?:$|,|#)|^\s*assert\s+(?:True|1)\s+or\b|^\s*assert\b.*\bor\s+(?:True|1|not\s+(?:False|None))\b|\bassert(?:True|IsNotNone)\(\s*(?:True|1)\s*[,)]|\bassertFalse\(\s*(?:False|0|None)\s*[,)]|\bassertTrue\([^,()]+,\s*[\d\[{]|^\s*(?:\w+\.)*(?:called_once|called_with|called_once_with|has_calls|not_called)\s*(?:\(.*)?$|^\s*assert\s+(?:lambda\b|\[.+\]\s*$|['\x22][^'\x22]*['\x22]\s*(?:$|#))",
+        r"^\s*assert\s+(?:True|1|not\s+(?:False|None|0))\b\s*(?:$|,|#)|^\s*assert\s+(?:True|1)\s+or\b|^\s*assert\b.*\bor\s+(?:True|1|not\s+(?:False|None))\b|\bassert(?:True|IsNotNone)\(.*\bor\s+(?:True|1|not\s+(?:False|None))\s*[,)]|\bassertFalse\(.*\band\s+(?:False|0|None)\s*[,)]|\bassert(?:True|IsNotNone)\(\s*(?:True|1)\s*[,)]|\bassertFalse\(\s*(?:False|0|None)\s*[,)]|\bassertTrue\([^,()]+,\s*[\d\[{]|^\s*(?:\w+\.)*(?:called_once|called_with|called_once_with|has_calls|not_called)\s*(?:\(.*)?$|^\s*assert\s+(?:lambda\b|\[.+\]\s*$|['\x22][^'\x22]*['\x22]\s*(?:$|#))",
     ),
     line_rule(
         "exception_hidden",

@@ -5,37 +5,40 @@ use std::collections::BTreeSet;
 use domain::check::CheckCandidate;
 
 use super::{BaseFiles, file_name, parent_folder};
-use crate::pattern::LazyPattern;
+use crate::{
+    pattern::LazyPattern,
+    test_files::{is_bats_test, is_node_test, is_python_test},
+};
 
-static PYTHON: LazyPattern = LazyPattern::new(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$");
-static NODE: LazyPattern = LazyPattern::new(r"(?:^|/)[^/]+[._-]test\.[cm]?js$|(?:^|/)test/[^/]+\.[cm]?js$");
 static NODE_RUNNER: LazyPattern = LazyPattern::new(r"['\x22]node:test['\x22]");
-static BATS: LazyPattern = LazyPattern::new(r"\.bats$");
 static UNITTEST: LazyPattern = LazyPattern::new(r"\bunittest\b|\bTestCase\b");
 static BARE_FUNCTION: LazyPattern =
     LazyPattern::new(r"(?m)^(?:async\s+)?def\s+test\w*\s*\(|\bimport\s+pytest\b|\bfrom\s+pytest\b");
 
 /// Returns true for a test file whose text shows the runner that it needs.
 pub(super) fn is_bare_test(path: &str) -> bool {
-    PYTHON.is_match(path) || NODE.is_match(path) || BATS.is_match(path)
+    is_python_test(path) || is_node_test(path) || is_bats_test(path)
 }
 
 /// Returns the commands for tests that no other candidate runs.
 pub(super) fn find_bare_test_commands(files: &BaseFiles) -> Vec<CheckCandidate> {
-    let of = |pattern: &LazyPattern| -> Vec<(&str, &str)> {
+    let of = |is_collected: fn(&str) -> bool| -> Vec<(&str, &str)> {
         let read = files
             .iter()
             .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)));
-        read.filter(|(path, _)| pattern.is_match(path)).collect()
+        read.filter(|(path, _)| is_collected(path)).collect()
     };
-    let mut found = python_commands(&of(&PYTHON), files);
-    if of(&NODE).iter().any(|(_, text)| NODE_RUNNER.is_match(text)) {
+    let mut found = python_commands(&of(is_python_test), files);
+    if of(is_node_test)
+        .iter()
+        .any(|(_, text)| NODE_RUNNER.is_match(text))
+    {
         found.push(build_candidate(
             "node --test".to_owned(),
             "test files of node's own runner are there",
         ));
     }
-    let bats: BTreeSet<&str> = of(&BATS)
+    let bats: BTreeSet<&str> = of(is_bats_test)
         .into_iter()
         .map(|(path, _)| parent_folder(path))
         .collect();

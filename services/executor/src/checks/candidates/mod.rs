@@ -336,6 +336,19 @@ mod tests {
                 vec![("tests/test_cart.py", unit), ("tests/__init__.py", "")],
                 vec!["python3 -m unittest discover -v -s tests -t ."],
             ),
+            (
+                vec![("shop/tests.py", unit), ("shop/__init__.py", "")],
+                vec!["python3 -m unittest discover -v -s shop -t ."],
+            ),
+            (
+                vec![("testcart.py", unit)],
+                vec!["python3 -m unittest discover -v"],
+            ),
+            (vec![("testimonials.py", unit)], vec![]),
+            (
+                vec![("test-cart.mjs", "import test from 'node:test';\n")],
+                vec!["node --test"],
+            ),
             (vec![("test_cart.py", plain)], vec!["python3 -m pytest"]),
             (
                 vec![("test_cart.py", plain), ("test_more.py", unit)],
