@@ -64,13 +64,21 @@ static GENERATED: LazyPattern = LazyPattern::new(
 );
 static DOCS: LazyPattern =
     LazyPattern::new(r"(?i)\.(?:md|rst|adoc|txt)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|notice)[^/]*$");
+/// Files that a program loads or a build runs. Their names and folders make them neither documentation nor golden
+/// files: `notice.py` and `docs/x.py` can be imported like any other module.
+static CODE: LazyPattern = LazyPattern::new(
+    r"(?x)\.(?:py[ix]?|[cm]?[jt]sx?|vue|svelte|go|rs|java|kts?|groovy|scala|gradle|rb|rake|php|cs|fsx?|vb|c|cc|cpp|cxx|hh?|hpp|hxx|mm?|swift|dart|exs?|[eh]rl
+    | hs|lua|p[lm]|r|R|jl|clj[cs]?|mli?|nim|zig|cr|sql|sh|bash|zsh|bats|psm?1|sol|elm)$ | (?:^|/)CMakeLists\.txt$",
+);
+
 /// Returns the purpose of the file at this path.
 pub(crate) fn classify_path(path: &str) -> FilePurpose {
+    let (is_test, is_code) = (is_test_file(path), CODE.is_match(path));
     if LOCK.is_match(path) {
         FilePurpose::Lock
     // A golden file may be below a folder of tests, and a setup file of a runner too, so the more specific
-    // roles precede `Test`.
-    } else if EXPECTED.is_match(path) {
+    // roles precede `Test`. Code that is not in such a folder is no golden file, whatever its name.
+    } else if EXPECTED.is_match(path) && (is_test || !is_code) {
         FilePurpose::Expected
     } else if CONFIG.is_match(path) {
         FilePurpose::Config
@@ -78,9 +86,9 @@ pub(crate) fn classify_path(path: &str) -> FilePurpose {
         FilePurpose::Ci
     } else if GENERATED.is_match(path) {
         FilePurpose::Generated
-    } else if is_test_file(path) {
+    } else if is_test {
         FilePurpose::Test
-    } else if DOCS.is_match(path) {
+    } else if DOCS.is_match(path) && !is_code {
         FilePurpose::Docs
     } else {
         FilePurpose::Product
@@ -163,6 +171,19 @@ mod tests {
             ("README.md", FilePurpose::Docs),
             ("shop/tests.py", FilePurpose::Test),
             ("cart_test.ts", FilePurpose::Test),
+            ("tests/golden/cart.go", FilePurpose::Expected),
+            ("LICENSE", FilePurpose::Docs),
+            ("docs/cart.html", FilePurpose::Docs),
+            ("docs/Makefile", FilePurpose::Docs),
+            ("NOTICE.txt", FilePurpose::Docs),
+            ("shop/notice.py", FilePurpose::Product),
+            ("src/notice.ts", FilePurpose::Product),
+            ("shop/license_check.py", FilePurpose::Product),
+            ("shop/docs/x.py", FilePurpose::Product),
+            ("docs/conf.py", FilePurpose::Product),
+            ("shop/approvals/cart.py", FilePurpose::Product),
+            ("src/cart.golden.js", FilePurpose::Product),
+            ("CMakeLists.txt", FilePurpose::Product),
             ("shop/contest.py", FilePurpose::Product),
             ("shop/latest.go", FilePurpose::Product),
             ("src/cart.rs", FilePurpose::Product),
@@ -170,7 +191,7 @@ mod tests {
         ] {
             assert_eq!(classify_path(path), expected, "{path}");
         }
-        for pattern in [&EXPECTED, &CONFIG, &CI, &LOCK, &GENERATED, &DOCS] {
+        for pattern in [&EXPECTED, &CONFIG, &CI, &LOCK, &GENERATED, &DOCS, &CODE] {
             assert!(pattern.is_sound());
         }
     }
