@@ -4,7 +4,7 @@
 use domain::check::RemovedTest;
 
 use super::{
-    inline::test_lines,
+    inline::{LinePart, divide_lines, test_lines},
     inventory::{ListedTest, list_test_cases},
     pairing::are_alike,
     paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
@@ -95,7 +95,8 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
     replaced.collect()
 }
 
-/// Returns true when all lines that a hunk adds and removes belong to tests.
+/// Returns true when all lines that a hunk adds and removes belong to tests. Blank lines and comments between
+/// them do not count.
 pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool {
     let Some(file) = file else {
         return classify_path(&hunk.path.to_string_lossy()) == FilePurpose::Test;
@@ -106,22 +107,12 @@ pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool 
     let (Some(before), Some(after)) = (&file.before, &file.after) else {
         return false;
     };
-    let (old, new) = (test_lines(&file.path, before), test_lines(&file.path, after));
-    let is_marked = |flags: &[bool], line: &usize| flags.get(line - 1).copied().unwrap_or_default();
-    let is_blank = |text: &str, line: &usize| {
-        text.lines()
-            .nth(line - 1)
-            .is_none_or(|line| line.trim().is_empty())
-    };
-    let mut is_any = false;
-    let mut is_test = |flags: &[bool], text: &str, lines: &[usize]| {
-        lines.iter().all(|line| {
-            is_any |= is_marked(flags, line);
-            is_marked(flags, line) || is_blank(text, line)
-        })
-    };
-    let is_all = is_test(&new, after, &hunk.added) && is_test(&old, before, &hunk.removed);
-    is_all && is_any
+    let (old, new) = (divide_lines(&file.path, before), divide_lines(&file.path, after));
+    let part = |parts: &[LinePart], line: &usize| parts.get(line - 1).copied().unwrap_or(LinePart::Neutral);
+    let added = hunk.added.iter().map(|line| part(&new, line));
+    let removed = hunk.removed.iter().map(|line| part(&old, line));
+    let parts: Vec<LinePart> = added.chain(removed).collect();
+    parts.contains(&LinePart::Test) && !parts.contains(&LinePart::Product)
 }
 
 /// Counts the lines of product files that a change adds and removes, without blank lines and comments.

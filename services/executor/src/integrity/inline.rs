@@ -3,7 +3,7 @@
 
 use super::{
     inventory::end_by_braces,
-    paths::{SourceLanguage, detect_language},
+    paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
 };
 use crate::pattern::LazyPattern;
 
@@ -15,6 +15,52 @@ static RUST_DOCS: LazyPattern = LazyPattern::new(r"^\s*//[/!](.*)$");
 static SCRIPT_TESTS: LazyPattern = LazyPattern::new(r"\bif\s*\(\s*import\.meta\.vitest\b");
 static PYTHON_EXAMPLE: LazyPattern = LazyPattern::new(r"^\s*(?:>>>|\.\.\.)(?:\s|$)");
 static ELIXIR_EXAMPLE: LazyPattern = LazyPattern::new(r"^\s*(?:iex|\.\.\.)(?:\(\d+\))?>");
+
+/// Part of a file that a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinePart {
+    /// Code of the product.
+    Product,
+    /// A test, or an example in documentation that runs as one.
+    Test,
+    /// A blank line or a comment, which belongs to the lines around it.
+    Neutral,
+}
+
+/// Returns the part of each line of a file.
+pub(crate) fn divide_lines(path: &str, text: &str) -> Vec<LinePart> {
+    let is_test_file = classify_path(path) == FilePurpose::Test;
+    let comment = comment_mark(detect_language(path));
+    let part = |(line, is_test): (&str, bool)| {
+        let line = line.trim_start();
+        if is_test || is_test_file {
+            LinePart::Test
+        } else if line.is_empty() || comment.is_some_and(|mark| line.starts_with(mark)) {
+            LinePart::Neutral
+        } else {
+            LinePart::Product
+        }
+    };
+    text.lines().zip(test_lines(path, text)).map(part).collect()
+}
+
+/// Returns the mark of a comment that takes a whole line, for languages with tests in product files.
+const fn comment_mark(language: SourceLanguage) -> Option<&'static str> {
+    match language {
+        SourceLanguage::Rust | SourceLanguage::Script => Some("//"),
+        SourceLanguage::Python => Some("#"),
+        SourceLanguage::Go
+        | SourceLanguage::Jvm
+        | SourceLanguage::Ruby
+        | SourceLanguage::Php
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp
+        | SourceLanguage::Sql
+        | SourceLanguage::Shell
+        | SourceLanguage::Yaml
+        | SourceLanguage::Other => None,
+    }
+}
 
 /// Returns one flag per line: true when the line belongs to a test.
 pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
@@ -119,6 +165,23 @@ mod tests {
         let python = "def add(a):\n    \"\"\"Adds.\n\n    >>> add(1)\n    2\n\n    More.\n    \"\"\"\n    return a + 1\n";
         assert_eq!(list_test_lines("shop/add.py", python), [4, 5]);
         assert_eq!(list_test_lines("shop/add.py", "x = [\n    ...\n]\n"), [0; 0]);
+    }
+
+    #[test]
+    fn lines_between_parts_are_neutral() {
+        use LinePart::{Neutral, Product, Test};
+        let text = "/// Adds.\n/// ```\n/// assert!(true);\n/// ```\nfn a() {}\n\n#[test]\nfn b() {\n\n}\n";
+        assert_eq!(
+            divide_lines("src/lib.rs", text),
+            [
+                Neutral, Test, Test, Test, Product, Neutral, Test, Test, Test, Test
+            ]
+        );
+        assert_eq!(
+            divide_lines("src/a.rs", "*x = 1;\n#![no_std]\n"),
+            [Product, Product]
+        );
+        assert_eq!(divide_lines("tests/a.rs", "fn a() {}\n\n"), [Test, Test]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use domain::check::{ChangeFinding, FindingSeverity};
 use crate::workspace::ChangedFile;
 
 pub(crate) use influence::{code_lines, is_test_hunk, removed_test_files, removed_tests, support_files};
+pub(crate) use inline::{LinePart, divide_lines};
 pub(crate) use paths::{FilePurpose, classify_path};
 pub(crate) use size::{count_changed_lines, measure_change, touched_modules};
 

@@ -1,6 +1,6 @@
 //! Hunks of a change in a deterministic order, and trees with some of them reverted.
 
-use std::path::PathBuf;
+use std::{cmp::Reverse, ops::Range, path::PathBuf};
 
 use git2::{Delta, DiffOptions, Oid, Patch};
 
@@ -8,11 +8,15 @@ use super::{
     WorkspaceError,
     scan::{TrackedFiles, list_tracked_files, write_tree_of},
 };
+use crate::integrity::{LinePart, divide_lines};
 
 /// Limit in bytes: larger files have no hunks.
 const MAX_FILE_BYTES: i64 = 1 << 20;
 /// Limit of hunks.
 pub(crate) const MAX_HUNKS: usize = 500;
+/// Changes of the same part with at most this many unchanged lines between them are one hunk, as in a diff with
+/// three lines of context. Without this, a change of a few places would reach the limits on hunks.
+const NEAR_LINES: usize = 6;
 
 /// Hunk between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,79 +29,320 @@ pub(crate) struct TreeHunk {
     /// Line numbers of added lines in the newer file, and of removed lines in the older file.
     pub(crate) added: Vec<usize>,
     pub(crate) removed: Vec<usize>,
-    /// First line and number of lines in the older file, including context.
-    old: (usize, usize),
-    new: (usize, usize),
+    /// Lines of the older file that a revert puts in the place of those of the newer file, from 0. They include
+    /// the unchanged lines between joined changes.
+    old: Range<usize>,
+    new: Range<usize>,
 }
 
-/// Returns the hunks of all text files, at most [`MAX_HUNKS`].
+impl TreeHunk {
+    /// Order in which the hunks of a file are reverted. Pieces of one change may begin at the same line; then
+    /// the one that follows in the older file is last.
+    const fn revert_order(&self) -> Reverse<(usize, usize, usize)> {
+        Reverse((self.new.start, self.new.end, self.old.start))
+    }
+}
+
+/// Lines that a change replaces, in both versions and without context, from 0.
+struct LineChange {
+    part: LinePart,
+    old: Range<usize>,
+    new: Range<usize>,
+    added: Vec<usize>,
+    removed: Vec<usize>,
+}
+
+impl LineChange {
+    fn new(part: LinePart, old: Range<usize>, new: Range<usize>) -> Self {
+        let numbers = |lines: &Range<usize>| -> Vec<usize> { lines.clone().map(|line| line + 1).collect() };
+        Self {
+            part,
+            added: numbers(&new),
+            removed: numbers(&old),
+            old,
+            new,
+        }
+    }
+
+    /// Returns true when the next change belongs to the same hunk.
+    fn continues_with(&self, next: &Self) -> bool {
+        let is_same =
+            self.part == next.part || self.part == LinePart::Neutral || next.part == LinePart::Neutral;
+        is_same && next.new.start.saturating_sub(self.new.end) <= NEAR_LINES
+    }
+
+    fn join(&mut self, next: Self) {
+        if self.part == LinePart::Neutral {
+            self.part = next.part;
+        }
+        self.old.end = next.old.end;
+        self.new.end = next.new.end;
+        self.added.extend(next.added);
+        self.removed.extend(next.removed);
+    }
+
+    fn into_hunk(self, path: PathBuf, is_gone: bool) -> TreeHunk {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        TreeHunk {
+            path,
+            line: if is_gone { 0 } else { count(self.new.start + 1) },
+            lines: count(self.added.len() + self.removed.len()),
+            added: self.added,
+            removed: self.removed,
+            old: self.old,
+            new: self.new,
+        }
+    }
+}
+
+/// Returns the hunks of all text files, at most [`MAX_HUNKS`]. A hunk of a changed file has lines of tests or of
+/// the product, not of both, unless they cannot be told apart.
 pub(super) fn list_hunks(
     git: &git2::Repository,
     base: Oid,
     head: Oid,
 ) -> Result<Vec<TreeHunk>, WorkspaceError> {
     let (base, head) = (git.find_tree(base)?, git.find_tree(head)?);
-    let mut options = DiffOptions::new();
-    options.context_lines(3).max_size(MAX_FILE_BYTES);
-    let diff = git.diff_tree_to_tree(Some(&base), Some(&head), Some(&mut options))?;
+    let diff = git.diff_tree_to_tree(Some(&base), Some(&head), Some(&mut build_diff_options()))?;
     let mut found = Vec::new();
     for (number, delta) in diff.deltas().enumerate() {
         let path = delta.new_file().path().or_else(|| delta.old_file().path());
-        let (Some(path), Some(mut patch)) = (path, Patch::from_diff(&diff, number)?) else {
+        let (Some(path), Some(patch)) = (path, Patch::from_diff(&diff, number)?) else {
             continue;
         };
-        for hunk in 0..patch.num_hunks() {
+        // A revert of one hunk of a new or removed file restores the whole file, so it has only one.
+        let changes = if matches!(delta.status(), Delta::Added | Delta::Deleted) || patch.num_hunks() == 0 {
+            read_changes(&patch)?
+        } else {
+            let name = path.to_string_lossy();
+            let old = PartedText::read(git, delta.old_file().id(), &name);
+            let new = PartedText::read(git, delta.new_file().id(), &name);
+            compare_parts(&patch, &old, &new)?
+        };
+        for change in changes {
             // Truncation keeps the order, so the numbers of the remaining hunks stay valid.
             if found.len() == MAX_HUNKS {
                 return Ok(found);
             }
             let is_gone = delta.status() == Delta::Deleted;
-            found.push(read_hunk(&mut patch, hunk, path.to_owned(), is_gone)?);
+            found.push(change.into_hunk(path.to_owned(), is_gone));
         }
     }
     Ok(found)
 }
 
-fn read_hunk(
-    patch: &mut Patch<'_>,
-    number: usize,
-    path: PathBuf,
-    is_gone: bool,
-) -> Result<TreeHunk, WorkspaceError> {
-    let (hunk, count) = patch.hunk(number)?;
-    let (old, new) = (
-        (hunk.old_start() as usize, hunk.old_lines() as usize),
-        (hunk.new_start() as usize, hunk.new_lines() as usize),
-    );
-    let (mut line, mut lines, mut at) = (0, 0, hunk.new_start());
-    let (mut added, mut removed) = (Vec::new(), Vec::new());
-    for place in 0..count {
-        let found = patch.line_in_hunk(number, place)?;
-        match found.origin() {
-            '+' => added.extend(found.new_lineno().map(|number| number as usize)),
-            '-' => removed.extend(found.old_lineno().map(|number| number as usize)),
-            _ => {}
-        }
-        match found.origin() {
-            '+' | '-' => {
-                lines += 1;
-                if line == 0 {
-                    line = at.max(1);
-                }
-            }
-            _ => {}
-        }
-        at = found.new_lineno().map_or(at, |number| number + 1);
+fn build_diff_options() -> DiffOptions {
+    let mut options = DiffOptions::new();
+    // Context would join a repair with the inline test below it into one hunk.
+    options
+        .context_lines(0)
+        .interhunk_lines(0)
+        .max_size(MAX_FILE_BYTES);
+    options
+}
+
+/// Returns the changes of a file, divided between tests and product. `patch`: difference of the texts.
+fn compare_parts(
+    patch: &Patch<'_>,
+    old: &PartedText,
+    new: &PartedText,
+) -> Result<Vec<LineChange>, WorkspaceError> {
+    let changes = if old.has_tests() || new.has_tests() {
+        let (old, new) = (old.mark_lines(), new.mark_lines());
+        let marked = Patch::from_buffers(&old, None, &new, None, Some(&mut build_diff_options()))?;
+        read_changes(&marked)?
+    } else {
+        read_changes(patch)?
+    };
+    let divided = changes
+        .into_iter()
+        .flat_map(|change| divide_change(&change, &old.parts, &new.parts));
+    Ok(join_near_changes(divided))
+}
+
+/// Text of a file with the part of each line.
+struct PartedText {
+    text: Vec<u8>,
+    parts: Vec<LinePart>,
+}
+
+impl PartedText {
+    /// Reads a file. The text of a submodule is empty, because its commit is in another repository.
+    fn read(git: &git2::Repository, id: Oid, path: &str) -> Self {
+        let text = git
+            .find_blob(id)
+            .map(|blob| blob.content().to_vec())
+            .unwrap_or_default();
+        let parts = divide_lines(path, &String::from_utf8_lossy(&text));
+        Self { text, parts }
     }
-    Ok(TreeHunk {
-        path,
-        line: if is_gone { 0 } else { line },
-        lines,
-        added,
-        removed,
-        old,
-        new,
-    })
+
+    fn has_tests(&self) -> bool {
+        self.parts.contains(&LinePart::Test)
+    }
+
+    /// Returns the text with a mark of the part before each line.
+    ///
+    /// A diff of such texts never pairs a line of the product with an equal line of a test. Without the marks,
+    /// the `}` at the end of a new test module would be the one that ended the file before, and a repair above it
+    /// and the module would be one change.
+    fn mark_lines(&self) -> Vec<u8> {
+        let mut marked = Vec::with_capacity(self.text.len() + self.parts.len());
+        for (at, line) in split_lines(&self.text).into_iter().enumerate() {
+            marked.push(match self.parts.get(at) {
+                Some(LinePart::Test) => b't',
+                Some(LinePart::Neutral) => b'n',
+                Some(LinePart::Product) | None => b'p',
+            });
+            marked.extend(line);
+        }
+        marked
+    }
+}
+
+/// Returns the changes of a diff without context.
+fn read_changes(patch: &Patch<'_>) -> Result<Vec<LineChange>, WorkspaceError> {
+    // For an empty side, git gives the number of the line before.
+    let range = |start: u32, count: u32| {
+        let (start, count) = (start as usize, count as usize);
+        let start = if count == 0 {
+            start
+        } else {
+            start.saturating_sub(1)
+        };
+        start..start + count
+    };
+    let mut found = Vec::new();
+    for number in 0..patch.num_hunks() {
+        let (hunk, _) = patch.hunk(number)?;
+        let old = range(hunk.old_start(), hunk.old_lines());
+        let new = range(hunk.new_start(), hunk.new_lines());
+        found.push(LineChange::new(LinePart::Product, old, new));
+    }
+    Ok(found)
+}
+
+/// Successive lines of one part.
+struct PartRun {
+    part: LinePart,
+    lines: Range<usize>,
+}
+
+/// Divides lines where their part changes. Neutral lines belong to the lines before them, or to those after them
+/// at the beginning.
+fn list_runs(parts: &[LinePart], lines: Range<usize>) -> Vec<PartRun> {
+    let mut runs: Vec<PartRun> = Vec::new();
+    for at in lines {
+        let part = parts.get(at).copied().unwrap_or(LinePart::Product);
+        if let Some(run) = runs.last_mut()
+            && (part == run.part || part == LinePart::Neutral || run.part == LinePart::Neutral)
+        {
+            run.lines.end = at + 1;
+            if run.part == LinePart::Neutral {
+                run.part = part;
+            }
+        } else {
+            runs.push(PartRun {
+                part,
+                lines: at..at + 1,
+            });
+        }
+    }
+    runs
+}
+
+/// Divides a change between tests and product.
+///
+/// The pieces follow each other without a gap in both versions, so that each of them can be reverted alone. A
+/// change whose versions have several parts in different orders stays whole.
+fn divide_change(change: &LineChange, old: &[LinePart], new: &[LinePart]) -> Vec<LineChange> {
+    let (old, new) = (
+        list_runs(old, change.old.clone()),
+        list_runs(new, change.new.clone()),
+    );
+    let has_same_order = old.len() == new.len() && old.iter().zip(&new).all(|(a, b)| a.part == b.part);
+    if has_same_order {
+        let pairs = old.iter().zip(&new);
+        return pairs
+            .map(|(old, new)| LineChange::new(new.part, old.lines.clone(), new.lines.clone()))
+            .collect();
+    }
+    match (&old[..], &new[..]) {
+        ([], _) | ([_], _) => {
+            let pieces = place_beside(old.first(), &new, &change.old, change.new.start);
+            let pieces = pieces.into_iter();
+            pieces
+                .map(|piece| LineChange::new(piece.part, piece.single, piece.many))
+                .collect()
+        }
+        (_, []) | (_, [_]) => {
+            let pieces = place_beside(new.first(), &old, &change.new, change.old.start);
+            let pieces = pieces.into_iter();
+            pieces
+                .map(|piece| LineChange::new(piece.part, piece.many, piece.single))
+                .collect()
+        }
+        _ => vec![LineChange::new(
+            LinePart::Product,
+            change.old.clone(),
+            change.new.clone(),
+        )],
+    }
+}
+
+/// Piece of a change of which one version has at most one part.
+struct ChangePiece {
+    part: LinePart,
+    /// Lines of the version with one part.
+    single: Range<usize>,
+    /// Lines of the other version.
+    many: Range<usize>,
+}
+
+/// Pairs the only run of one version with the run of the same part in the other version. Without such a run it
+/// is a piece of its own before the others.
+fn place_beside(
+    only: Option<&PartRun>,
+    runs: &[PartRun],
+    whole: &Range<usize>,
+    many_start: usize,
+) -> Vec<ChangePiece> {
+    let partner = only.and_then(|only| {
+        runs.iter()
+            .position(|run| run.part == only.part || only.part == LinePart::Neutral)
+    });
+    let mut pieces = Vec::new();
+    if let (Some(only), None) = (only, partner) {
+        pieces.push(ChangePiece {
+            part: only.part,
+            single: only.lines.clone(),
+            many: many_start..many_start,
+        });
+    }
+    for (at, run) in runs.iter().enumerate() {
+        let single = match partner {
+            Some(partner) if at < partner => whole.start..whole.start,
+            Some(partner) if at == partner => whole.clone(),
+            Some(_) | None => whole.end..whole.end,
+        };
+        pieces.push(ChangePiece {
+            part: run.part,
+            single,
+            many: run.lines.clone(),
+        });
+    }
+    pieces
+}
+
+fn join_near_changes(changes: impl Iterator<Item = LineChange>) -> Vec<LineChange> {
+    let mut joined: Vec<LineChange> = Vec::new();
+    for change in changes {
+        match joined.last_mut() {
+            Some(last) if last.continues_with(&change) => last.join(change),
+            Some(_) | None => joined.push(change),
+        }
+    }
+    joined
 }
 
 /// Returns the head's tree with these hunks reverted.
@@ -112,7 +357,7 @@ pub(super) fn revert_hunks(
     let (base, mut files) = (files(base)?, files(head)?);
     // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
-    taken.sort_by(|a, b| (&a.path, b.new.0).cmp(&(&b.path, a.new.0)));
+    taken.sort_by(|a, b| (&a.path, a.revert_order()).cmp(&(&b.path, b.revert_order())));
     // A caller may name a hunk twice, and a second revert would change other lines.
     taken.dedup();
     for hunk in taken {
@@ -136,24 +381,22 @@ pub(super) fn revert_hunks(
 
 fn revert_hunk(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
     let (old, new) = (split_lines(old), split_lines(new));
-    // For an empty side, git gives the number of the line before.
-    let range = |(start, count): (usize, usize)| {
-        let start = if count == 0 {
-            start
-        } else {
-            start.saturating_sub(1)
-        };
-        (start, start + count)
+    let part = |lines: &[&[u8]], range: Range<usize>| {
+        let end = range.end.min(lines.len());
+        lines[range.start.min(end)..end].concat()
     };
-    let ((old_start, old_end), (new_start, new_end)) = (range(hunk.old), range(hunk.new));
-    let part = |lines: &[&[u8]], from: usize, to: usize| {
-        let to = to.min(lines.len());
-        lines[from.min(to)..to].concat()
-    };
-    let mut whole = part(&new, 0, new_start);
-    whole.extend(part(&old, old_start, old_end));
-    whole.extend(part(&new, new_end, new.len()));
+    let mut whole = part(&new, 0..hunk.new.start);
+    append_lines(&mut whole, &part(&old, hunk.old.clone()));
+    append_lines(&mut whole, &part(&new, hunk.new.end..new.len()));
     whole
+}
+
+/// Appends whole lines. The last line of one version may have no line end, and is within the text here.
+fn append_lines(text: &mut Vec<u8>, lines: &[u8]) {
+    if !lines.is_empty() && text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    text.extend(lines);
 }
 
 fn split_lines(text: &[u8]) -> Vec<&[u8]> {
@@ -165,6 +408,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{integrity::is_test_hunk, workspace::ChangedFile};
 
     fn create_repository() -> (tempfile::TempDir, git2::Repository) {
         let folder = tempfile::TempDir::new().unwrap();
@@ -225,6 +469,115 @@ mod tests {
         assert_eq!(without_all(&found), base, "in whatever order");
     }
 
+    /// Hunks of a change of one file, each with true when it is a test.
+    fn list_parts(path: &str, before: &str, after: &str) -> Vec<(TreeHunk, bool)> {
+        let (_folder, git) = create_repository();
+        let base = write_file_tree(&git, &[(path, before)]);
+        let head = write_file_tree(&git, &[(path, after)]);
+        let file = ChangedFile {
+            path: path.to_owned(),
+            before: Some(before.to_owned()),
+            after: Some(after.to_owned()),
+        };
+        let found = list_hunks(&git, base, head).unwrap();
+        let parts = found.into_iter().map(|hunk| {
+            let is_test = is_test_hunk(Some(&file), &hunk);
+            (hunk, is_test)
+        });
+        parts.collect()
+    }
+
+    fn list_kinds(path: &str, before: &str, after: &str) -> Vec<(u32, bool)> {
+        let parts = list_parts(path, before, after);
+        parts
+            .iter()
+            .map(|(hunk, is_test)| (hunk.line, *is_test))
+            .collect()
+    }
+
+    const FIRST_TEST: &str = "\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds_up() {\n        assert_eq!(super::total(), 3);\n    }\n}\n";
+
+    #[test]
+    fn repair_and_inline_test_are_two_hunks() {
+        let product = |value: u32| format!("pub fn total() -> u32 {{\n    {value}\n}}\n");
+        let with_test = |value: u32| product(value) + FIRST_TEST;
+        let path = "src/lib.rs";
+        // The first test of a file.
+        assert_eq!(
+            list_kinds(path, &product(2), &with_test(3)),
+            [(2, false), (4, true)]
+        );
+        // A weakened test beside a change of the product.
+        let weak = with_test(4).replace("assert_eq!(super::total(), 3)", "assert!(super::total() > 0)");
+        assert_eq!(list_kinds(path, &with_test(3), &weak), [(2, false), (9, true)]);
+        // A change without any unchanged line between product and test.
+        let line = |value: u32| format!("pub fn total() -> u32 {{ {value} }}\n");
+        let after = line(3) + FIRST_TEST;
+        assert_eq!(list_kinds(path, &line(2), &after), [(1, false), (3, true)]);
+        assert_eq!(list_kinds(path, &after, &line(2)), [(1, false), (2, true)]);
+        let helper = product(2) + "\nfn half() {}\n" + FIRST_TEST;
+        assert_eq!(list_kinds(path, &product(2), &helper), [(4, false), (7, true)]);
+    }
+
+    #[test]
+    fn example_beside_the_code_is_its_own_hunk() {
+        let rust = |value: u32| {
+            format!(
+                "/// Adds.\n/// ```\n/// assert_eq!(total(), {value});\n/// ```\npub fn total() -> u32 {{\n    {value}\n}}\n"
+            )
+        };
+        assert_eq!(
+            list_kinds("src/lib.rs", &rust(2), &rust(3)),
+            [(3, true), (6, false)]
+        );
+        let python = |value: u32| {
+            format!(
+                "def total():\n    \"\"\"Adds.\n\n    >>> total()\n    {value}\n    \"\"\"\n    return {value}\n"
+            )
+        };
+        assert_eq!(
+            list_kinds("shop/cart.py", &python(2), &python(3)),
+            [(5, true), (7, false)]
+        );
+    }
+
+    #[test]
+    fn each_part_of_a_change_is_reverted_alone() {
+        let (_folder, git) = create_repository();
+        // Without a line end, the last line of the product would run into the test.
+        for end in ["\n", ""] {
+            let before = format!("pub fn total() -> u32 {{ 2 }}{end}");
+            let fixed = "pub fn total() -> u32 { 3 }\n".to_owned();
+            let base = write_file_tree(&git, &[("src/lib.rs", &before)]);
+            let head = write_file_tree(&git, &[("src/lib.rs", &(fixed.clone() + FIRST_TEST))]);
+            let found = list_hunks(&git, base, head).unwrap();
+            let without = |taken: &[TreeHunk]| {
+                let tree = revert_hunks(&git, base, head, taken).unwrap();
+                read_tree_file(&git, tree, "src/lib.rs").unwrap()
+            };
+            assert_eq!(
+                without(&found[..1]),
+                format!("{}\n{}", before.trim_end(), FIRST_TEST.trim_start())
+            );
+            assert_eq!(without(&found[1..]), fixed.clone() + "\n");
+            assert_eq!(without(&found), before);
+        }
+    }
+
+    #[test]
+    fn near_changes_of_product_stay_one_hunk() {
+        let lines = |changed: &[usize]| -> String {
+            let text = |n| if changed.contains(&n) { "new" } else { "old" };
+            (1..=40).map(|n| format!("let {}{n} = 1;\n", text(n))).collect()
+        };
+        let found = list_parts("src/lib.rs", &lines(&[]), &lines(&[3, 10, 18]));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(hunk, _)| (hunk.line, hunk.lines, hunk.added.len()))
+            .collect();
+        assert_eq!(found, [(3, 4, 2), (18, 2, 1)]);
+    }
+
     proptest! {
         #[test]
         fn reverting_hunks_in_turn_restores_file(
@@ -255,6 +608,25 @@ mod tests {
             let (base, head) = (write_file_tree(&git, &[("f", &old)]), write_file_tree(&git, &[("f", &new)]));
             let all = list_hunks(&git, base, head).unwrap();
             prop_assert_eq!(revert_hunks(&git, base, head, &all).unwrap(), base);
+        }
+
+        #[test]
+        fn reverting_parts_restores_file(
+            old in proptest::collection::vec("fn a\\(\\) \\{\\}|#\\[test\\]|fn b\\(\\) \\{\\}|// c|/// ```|", 0..30),
+            new in proptest::collection::vec("fn a\\(\\) \\{\\}|#\\[test\\]|fn b\\(\\) \\{\\}|// c|/// ```|", 0..30),
+        ) {
+            let (_folder, git) = create_repository();
+            let (old, new) = (old.join("\n"), new.join("\n"));
+            let path = "src/lib.rs";
+            let (base, head) = (write_file_tree(&git, &[(path, &old)]), write_file_tree(&git, &[(path, &new)]));
+            let all = list_hunks(&git, base, head).unwrap();
+            prop_assert_eq!(revert_hunks(&git, base, head, &all).unwrap(), base);
+            // The last ones first, one after another, as the numbers of the others stay valid.
+            let mut now = head;
+            for hunk in all.iter().rev() {
+                now = revert_hunks(&git, base, now, std::slice::from_ref(hunk)).unwrap();
+            }
+            prop_assert_eq!(now, base);
         }
     }
 }
