@@ -16,6 +16,7 @@ mod patterns;
 mod product;
 mod request;
 mod rules;
+mod runner_names;
 mod runners;
 mod scope;
 mod size;

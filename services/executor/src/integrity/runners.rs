@@ -9,6 +9,7 @@ use super::{
     inventory::is_comment,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
+    runner_names::RunnerNames,
     size::compare_lines,
     truncate_line,
 };
@@ -81,7 +82,7 @@ const fn runner_rule(
     }
 }
 
-static RULES: [RunnerRule; 35] = [
+static RULES: [RunnerRule; 37] = [
     runner_rule(
         "name_disguised",
         &[Python, Script, Ruby, Php],
@@ -100,6 +101,20 @@ static RULES: [RunnerRule; 35] = [
         RunnerRuleScope::Code,
         r"\bdef\s+pytest_\w+\s*\(|@(?:pytest\.)?hookimpl\b|^\s*pytest_plugins\s*[=:]|\bdef\s+load_tests\s*\(|\bcollect_ignore(?:_glob)?\s*=|\bpytest_(?:runtest|collect|pyfunc|configure|report|session|terminal|assertrepr|generate|unconfigure|cmdline|itemcollected|deselected|make|ignore)\w*\s*=[^=]|\.pluginmanager\b|\bconfig\.hook\b",
     ),
+    // A hook under its name in a string, an import or an alias, https://docs.pytest.org/en/stable/reference/reference.html#hooks
+    runner_rule(
+        "runner_hooked",
+        &[Python],
+        RunnerRuleScope::Code,
+        r"(?:['\x22]|\bas\s+|\bimport\s(?:[^\n]*\W)?|^\s*)pytest_(?:addhooks|addoption|assertion_pass|assertrepr_compare|cmdline_(?:main|parse|preparse)|collect_(?:directory|file)|collection(?:_finish|_modifyitems)?|collectreport|collectstart|configure|deselected|enter_pdb|exception_interact|fixture_(?:post_finalizer|setup)|generate_tests|ignore_collect|internalerror|itemcollected|keyboard_interrupt|leave_pdb|load_initial_conftests|make_collect_report|make_parametrize_id|markeval_namespace|plugin_registered|pycollect_(?:makeitem|makemodule)|pyfunc_call|report_(?:collectionfinish|from_serializable|header|teststatus|to_serializable)|runtest_\w+|runtestloop|sessionfinish|sessionstart|terminal_summary|unconfigure|warning_recorded)\s*(?:['\x22,);#]|$|\bas\b)",
+    ),
+    // pytest takes hooks and fixtures from the names of this module, however they got there.
+    runner_rule(
+        "runner_hooked",
+        &[Python],
+        RunnerRuleScope::Conftest,
+        r"\b(?:globals|vars|locals)\(\)\s*(?:\[|\.(?:update|setdefault|__setitem__)\b)|\bsys\.modules\[\s*__name__\s*\]",
+    ),
     runner_rule(
         "fixture_forced",
         &[Python],
@@ -110,7 +125,7 @@ static RULES: [RunnerRule; 35] = [
         "runner_patched",
         &[Python],
         RunnerRuleScope::Code,
-        r"(?:\bfrom|\bimport)\s+_pytest\b|\b_pytest\.\w|\bunittest\.(?:case|result|runner|suite|loader|main)\b\.?\w*\s*(?:\.\w+\s*=[^=]|=[^=])|\b(?:TestCase|TestResult|TextTestRunner|TestSuite|TestLoader)\.\w+\s*=[^=]|\bsetattr\(\s*(?:pytest|unittest|TestCase|_pytest|builtins|sys\.modules)\b|\bclass\s+\w+\((?:unittest\.)?(?:TestResult|TextTestResult|TextTestRunner|TestLoader)\)|\bsys\.modules\[[^\]]*\]\s*=|\bsys\.modules\.(?:update|setdefault|__setitem__)|\bsys\.meta_path\b|\bbuiltins\.\w+\s*=[^=]|\b__builtins__\b|\bAssertionError\s*=[^=]|\bsys\.(?:settrace|setprofile|excepthook\s*=)|\bpytest\.\w+\s*=[^=]|\.node\.(?:obj|runtest|funcargs)\b|\bitem\.(?:obj|runtest)\s*=|\brequest\.node\b",
+        r"(?:\bfrom|\bimport)\s+_pytest\b|\b_pytest\.\w|['\x22]_pytest\b|\.runtest\s*=(?:[^=]|$)|\bsetattr\([^\n]*['\x22]runtest['\x22]|\bunittest\.(?:case|result|runner|suite|loader|main)\b\.?\w*\s*(?:\.\w+\s*=[^=]|=[^=])|\b(?:TestCase|TestResult|TextTestRunner|TestSuite|TestLoader)\.\w+\s*=[^=]|\bsetattr\(\s*(?:pytest|unittest|TestCase|_pytest|builtins|sys\.modules)\b|\bclass\s+\w+\((?:unittest\.)?(?:TestResult|TextTestResult|TextTestRunner|TestLoader)\)|\bsys\.modules\[[^\]]*\]\s*=|\bsys\.modules\.(?:update|setdefault|__setitem__)|\bsys\.meta_path\b|\bbuiltins\.\w+\s*=[^=]|\b__builtins__\b|\bAssertionError\s*=[^=]|\bsys\.(?:settrace|setprofile|excepthook\s*=)|\bpytest(?:\.\w+)+\s*=(?:[^=]|$)|\.node\.(?:obj|runtest|funcargs)\b|\bitem\.(?:obj|runtest)\s*=|\brequest\.node\b",
     ),
     runner_rule(
         "exit_called",
@@ -134,7 +149,7 @@ static RULES: [RunnerRule; 35] = [
         "runner_patched",
         &[Script],
         RunnerRuleScope::Code,
-        r#"\b(?:global|globalThis|window|self)(?:\.|\[\s*['"])(?:expect|it|test|describe|assert|before\w*|after\w*|jest|vi|suite|specify)\b['"\]]*\s*=[^=>]|\bObject\.(?:defineProperty|assign)\(\s*(?:global|globalThis|window|expect|assert)\b|^\s*(?:expect|assert|it|test|describe)\s*=[^=>]|\bassert\.\w+\s*=[^=>]|\bexpect\.\w+\s*=[^=>]|\brequire\.(?:cache|extensions)\b|\bModule\.(?:_load|_resolveFilename|_extensions|prototype\.\w+|register)\b|\bmodule\.register\(|\bregisterHooks\(|\b(?:jest|vi)\.(?:mock|doMock|setMock)\(\s*['"](?:expect|@jest|vitest|@vitest|chai|assert|node:assert|node:test|jest)|\bchai\.(?:use|util)\b|\bAssertion\.(?:overwrite|add)\w+|\bexpect\.extend\("#,
+        r#"\b(?:global|globalThis|window|self)(?:\s+as\s[^)]*\))?(?:\.|\[\s*['"`])(?:expect|it|test|describe|assert|before\w*|after\w*|jest|vi|suite|specify)\b['"`\]]*\s*(?:\|\||&&|\?\?)?=(?:[^=>]|$)|\bObject\.(?:defineProperty|defineProperties|assign|setPrototypeOf)\(\s*(?:global|globalThis|window|expect|assert)\b|\bReflect\.(?:set|defineProperty|deleteProperty|setPrototypeOf)\(\s*(?:global|globalThis|window|expect|assert)\b|\bmodule\.constructor\b|\.constructor\._\w+\s*=(?:[^=>]|$)|\brequire\(\s*['"](?:node:)?module['"]\s*\)\.\w+\s*=(?:[^=>]|$)|^\s*(?:expect|assert|it|test|describe)\s*=[^=>]|\bassert\.\w+\s*=[^=>]|\bexpect\.\w+\s*=[^=>]|\brequire\.(?:cache|extensions)\b|\bModule\.(?:_load|_resolveFilename|_extensions|prototype\.\w+|register)\b|\bmodule\.register\(|\bregisterHooks\(|\b(?:jest|vi)\.(?:mock|doMock|setMock)\(\s*['"](?:expect|@jest|vitest|@vitest|chai|assert|node:assert|node:test|jest)|\bchai\.(?:use|util)\b|\bAssertion\.(?:overwrite|add)\w+|\bexpect\.extend\("#,
     ),
     runner_rule(
         "runner_patched",
@@ -391,6 +406,7 @@ fn check_new_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
         let line = line.trim_start();
         !is_comment(line) || line.starts_with("//go:") || (language == Cpp && line.starts_with('#'))
     };
+    let names = RunnerNames::read(language, file.after.as_deref().unwrap_or_default());
     for (number, line) in compare_lines(file).added.iter().filter(|(_, line)| is_code(line)) {
         let counts = |rule: &&RunnerRule| {
             let is_here = match rule.place {
@@ -407,6 +423,14 @@ fn check_new_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
                 *number,
                 rule.kind,
                 match_severity(rule, role, line),
+                truncate_line(line),
+            ));
+        } else if names.are_patched_by(line) {
+            found.push(new_finding(
+                &file.path,
+                *number,
+                "runner_patched",
+                FindingSeverity::Block,
                 truncate_line(line),
             ));
         }
