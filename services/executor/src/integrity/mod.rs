@@ -6,6 +6,7 @@
 mod answers;
 mod assertions;
 mod comparison;
+mod equality;
 mod influence;
 mod inline;
 mod inventory;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
+    equality::find_equalities,
     inventory::is_comment,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
@@ -18,6 +19,8 @@ use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 // Shorter values occur in many places by chance.
 const MIN_VALUE: usize = 4;
+// Limit of findings in generated files and copies of third-party code.
+const MOST_GENERATED: usize = 10;
 
 static DEFINITION: LazyPattern = LazyPattern::new(
     r"(?m)^\s*(?:export\s+|default\s+|pub(?:\([^)]*\))?\s+|public\s+|private\s+|protected\s+|internal\s+|static\s+|async\s+|abstract\s+|final\s+)*(?:def|class|fn|func(?:\s+\([^)]*\))?|function|struct|enum|trait|interface|type|module|object|fun)\s+(\w+)",
@@ -31,9 +34,6 @@ static AWARE: LazyPattern = LazyPattern::new(
 );
 /// The usual attribute of a Rust test module, which is not a finding.
 static RUST_TESTS: LazyPattern = LazyPattern::new(r"^\s*#\[cfg\(\s*(?:all\(\s*)?test\b");
-static EQUALITY: LazyPattern = LazyPattern::new(
-    r"\bdef\s+__(?:eq|ne|hash|bool)__\b|\boperator\s*==|\bboolean\s+equals\s*\(|\bbool\s+Equals\s*\(|\boverride\s+fun\s+equals\b|\bimpl(?:<[^>]*>)?\s+PartialEq\b|\bdef\s+==\s*\(",
-);
 static EXIT: LazyPattern = LazyPattern::new(
     r"\bsys\.exit\(|\bos\._exit\(|\bprocess\.exit\(|\bos\.Exit\(|\bSystem\.exit\(|\b(?:std::)?process::exit\(|\bEnvironment\.Exit\(|^\s*exit\s*\(\s*0\s*\)",
 );
@@ -56,12 +56,27 @@ static VALUE: LazyPattern =
 
 pub(super) fn find_test_awareness(files: &[ChangedFile]) -> Vec<ChangeFinding> {
     let values = test_values(files);
-    let product = files
-        .iter()
-        .filter(|file| classify_path(&file.path) == FilePurpose::Product);
-    product
-        .flat_map(|file| check_product_file(file, &values))
+    // Programs write generated files, often many and with equality, so the first findings are shown and none
+    // of them blocks. Nothing checks that a program wrote a file in such a folder.
+    let generated = check_files(files, FilePurpose::Generated, &values).take(MOST_GENERATED);
+    let generated = generated.map(|finding| ChangeFinding {
+        severity: FindingSeverity::Flag,
+        ..finding
+    });
+    check_files(files, FilePurpose::Product, &values)
+        .chain(generated)
         .collect()
+}
+
+fn check_files<'f>(
+    files: &'f [ChangedFile],
+    purpose: FilePurpose,
+    values: &'f BTreeSet<String>,
+) -> impl Iterator<Item = ChangeFinding> {
+    files
+        .iter()
+        .filter(move |file| classify_path(&file.path) == purpose)
+        .flat_map(move |file| check_product_file(file, values))
 }
 
 fn is_code(path: &str) -> bool {
@@ -75,9 +90,12 @@ fn check_product_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Chan
     if !is_code(&file.path) {
         return Vec::new();
     }
-    let added = compare_lines(file).added;
+    let mut added = compare_lines(file).added;
+    added.retain(|(_, line)| !is_comment(line));
+    let text = file.after.as_deref().unwrap_or_default();
+    let equalities = find_equalities(detect_language(&file.path), text, &added);
     let mut found = Vec::new();
-    for (number, line) in added.iter().filter(|(_, line)| !is_comment(line)) {
+    for (number, line) in &added {
         let one = if AWARE.is_match(line) && !RUST_TESTS.is_match(line) {
             Some(("product_knows_tests", FindingSeverity::Flag))
         } else if TEST_DOUBLE.is_match(line) {
@@ -86,9 +104,8 @@ fn check_product_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Chan
                 false => FindingSeverity::Block,
             };
             Some(("product_uses_test_double", severity))
-        } else if EQUALITY.is_match(line) {
-            // An object that equals anything passes every comparison of a test.
-            Some(("equality_defined", FindingSeverity::Block))
+        } else if let Some(severity) = equalities.get(number) {
+            Some(("equality_defined", *severity))
         } else if EXIT.is_match(line) {
             // A product that exits with 0 ends the runner before a test can fail.
             Some(("exit_called", FindingSeverity::Block))
