@@ -31,6 +31,9 @@ static ANSWER: LazyPattern = LazyPattern::new(r"\breturn\b|=>|->|\?|[^=!<>]=[^=]
 static RETURN: LazyPattern = LazyPattern::new(
     r#"^\s*(?:return|yield)\s+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(-?\d[\d_]*(?:\.\d+)?))[\w]*\s*;?\s*$"#,
 );
+static RETURNED: LazyPattern = LazyPattern::new(r"^\s*(?:return|yield)\s+(.+?)\s*;?\s*$");
+static LITERAL: LazyPattern =
+    LazyPattern::new(r#"^(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(-?\d[\d_]*(?:\.\d+)?))\w*$"#);
 
 /// Returns a finding for each line where the product answers an example of the ticket.
 pub(super) fn find_copied_answers(files: &[ChangedFile], ticket: &str) -> Vec<ChangeFinding> {
@@ -84,20 +87,33 @@ fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFindin
     found
 }
 
-/// Returns true for a `return` of nothing but a value of the ticket. Values below three characters are
-/// excluded, because small numbers appear in many places by chance.
+/// Returns true for a `return` of a value of the ticket, alone or as one branch of a condition. Values below
+/// three characters are excluded, because small numbers appear in many places by chance.
 fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
-    let Some(literal) = RETURN.captures(line).and_then(|found| {
-        found
-            .iter()
-            .skip(1)
-            .flatten()
-            .next()
-            .map(|value| normalize_value(value.as_str()))
-    }) else {
-        return false;
+    let is_answer = |pattern: &LazyPattern, text: &str| {
+        let literal = pattern.captures(text).and_then(|found| {
+            found
+                .iter()
+                .skip(1)
+                .flatten()
+                .next()
+                .map(|value| normalize_value(value.as_str()))
+        });
+        literal.is_some_and(|literal| literal.chars().count() >= 3 && values.contains(&literal))
     };
-    literal.chars().count() >= 3 && values.contains(&literal)
+    let branches = RETURNED.first(line).unwrap_or_default();
+    is_answer(&RETURN, line) || split_branches(branches).any(|branch| is_answer(&LITERAL, branch))
+}
+
+/// Splits a returned expression into the branches and conditions of `a if b else c`, `a unless b` and
+/// `b ? a : c`.
+fn split_branches(expression: &str) -> impl Iterator<Item = &str> {
+    expression
+        .split(" if ")
+        .flat_map(|part| part.split(" else "))
+        .flat_map(|part| part.split(" unless "))
+        .flat_map(|part| part.split(['?', ':']))
+        .map(|part| part.trim().trim_matches(['(', ')']).trim())
 }
 
 /// Returns true for a condition on one value of the ticket whose result is another one.
@@ -172,6 +188,23 @@ mod tests {
                 2,
             ),
             ("a.py", "def total(x):\n    return 37.5\n", 2),
+            ("a.py", "def total(x):\n    return 37.5 if cart else 0\n", 2),
+            (
+                "a.py",
+                "def total(x):\n    return 0 if not cart else (37.50)\n",
+                2,
+            ),
+            ("a.rb", "def total(x)\n  return 37.5 unless x.empty?\nend\n", 2),
+            (
+                "a.js",
+                "function total(x) {\n  return x.length ? 37.5 : 0;\n}\n",
+                2,
+            ),
+            (
+                "a.js",
+                "function slug(x) {\n  return x ? '' : 'cafe-noir';\n}\n",
+                2,
+            ),
             ("a.js", "const t = {\n  'Café Noir': 'cafe-noir',\n}\n", 2),
             (
                 "a.rs",
@@ -191,6 +224,9 @@ mod tests {
             ("a.py", "", "LIMIT = 12.5\nreturn price * count\n"),
             ("a.py", "", "# the total is 37.50\nreturn 3\n"),
             ("a.py", "x = 37.5\n", "x = 37.5\nreturn 37.5\n"),
+            ("a.py", "", "return total if total > 37.5 else 0\n"),
+            ("a.py", "", "return price * 12.5 if price else 0\n"),
+            ("a.js", "", "return x ? total(x) : 3;\n"),
             ("a.py", "", "if x == 4711:\n    return 'cafe'\n"),
             (
                 "a.rs",
@@ -201,7 +237,7 @@ mod tests {
         ] {
             assert_eq!(find_answer_lines(path, before, after), [0; 0], "{after}");
         }
-        for pattern in [&VALUE, &CONDITION, &ANSWER, &RETURN] {
+        for pattern in [&VALUE, &CONDITION, &ANSWER, &RETURN, &RETURNED, &LITERAL] {
             assert!(pattern.is_sound());
         }
     }
