@@ -64,6 +64,7 @@ const JAVA_BEFORE: &str =
     "class CartTest {\n  @Test\n  void total() {\n    assertEquals(3, cart.total());\n  }\n}\n";
 const RB: &str = "spec/cart_spec.rb";
 const RB_BEFORE: &str = "describe Cart do\n  it 'adds up' do\n    expect(cart.total).to eq(3)\n  end\nend\n";
+const DJANGO_BEFORE: &str = "from django.test import TestCase\nfrom shop import total\n\n\nclass CartTests(TestCase):\n    def test_total(self):\n        self.assertTrue(total() == 3)\n";
 const MAKE: &str = "test:\n\tpytest -q\n";
 const CI: &str = ".github/workflows/ci.yml";
 const CI_BEFORE: &str = "on: push\njobs:\n  test:\n    runs-on: x\n    steps:\n      - run: pytest -q\n";
@@ -119,6 +120,102 @@ fn forged_results_wait_for_a_person() {
             "shop/cart.py",
             "unittest.case.TestCase.run = lambda self, result=None: result.addSuccess(self)\n",
         ),
+        (
+            "module that reads as a notice",
+            "shop/notice.py",
+            "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n",
+        ),
+        (
+            "script that reads as a notice",
+            "src/notice.ts",
+            "globalThis['expect'] = always;\n",
+        ),
+        (
+            "module that reads as a license",
+            "shop/license_check.py",
+            "class Total(int):\n    def __eq__(self, other):\n        return True\n",
+        ),
+        (
+            "module in a package of documentation",
+            "shop/docs/x.py",
+            "class Total(int):\n    def __eq__(self, other):\n        return True\n",
+        ),
+        (
+            "module in a package of approvals",
+            "shop/approvals/x.py",
+            "class Total(int):\n    def __eq__(self, other):\n        return True\n",
+        ),
+        (
+            "patch by the public name",
+            "shop/cart.py",
+            "import pytest\npytest.Function.runtest = f\n",
+        ),
+        (
+            "patch of an imported class",
+            "shop/cart.py",
+            "from pytest import Function\nFunction.runtest = f\n",
+        ),
+        (
+            "setattr of an imported class",
+            "shop/cart.py",
+            "from pytest import Function\nsetattr(Function, \"runtest\", f)\n",
+        ),
+        (
+            "patch of an alias",
+            "shop/cart.py",
+            "from pytest import (\n    Function as F,\n)\nF.obj = f\n",
+        ),
+        (
+            "patch of a private module under another name",
+            "shop/cart.py",
+            "import _pytest.python as p\np.Function.setup = f\n",
+        ),
+        (
+            "patch of an alias of TestCase",
+            "shop/cart.py",
+            "from unittest import TestCase as T\nT.assertEqual = f\n",
+        ),
+        (
+            "equality by name",
+            "shop/cart.py",
+            "class Total(int):\n    __eq__ = always\n",
+        ),
+        ("equality from outside", "shop/cart.py", "Total.__eq__ = always\n"),
+        (
+            "equality by setattr",
+            "shop/cart.py",
+            "setattr(Total, \"__eq__\", always)\n",
+        ),
+        (
+            "equality in the table of a class",
+            "shop/cart.py",
+            "Total = type(\"Total\", (), {\"__eq__\": always})\n",
+        ),
+        (
+            "equality by an attribute that numbers have",
+            "shop/cart.py",
+            "class Total:\n    imag = 0\n\n    def __eq__(self, other):\n        return self.imag == other.imag\n",
+        ),
+        (
+            "hook in the globals",
+            "conftest.py",
+            "globals()[\"pytest_pyfunc_call\"] = f\n",
+        ),
+        (
+            "hook under a name that is computed",
+            "conftest.py",
+            "globals()[NAME] = f\n",
+        ),
+        (
+            "hook by an import",
+            "conftest.py",
+            "from shop.hooks import run as pytest_pyfunc_call\n",
+        ),
+        (
+            "hook in a list of imports",
+            "tests/conftest.py",
+            "from shop.hooks import (\n    pytest_runtest_call,\n)\n",
+        ),
         ("sys.modules", "shop/cart.py", "sys.modules['pytest'] = Fake()\n"),
         ("builtins", "shop/cart.py", "builtins.AssertionError = Quiet\n"),
         ("sitecustomize", "sitecustomize.py", "import os\n"),
@@ -143,6 +240,42 @@ fn forged_results_wait_for_a_person() {
         ),
         ("globalThis", "src/cart.ts", "globalThis['expect'] = always;\n"),
         ("expect =", "web/setup.test.js", "expect = always;\n"),
+        (
+            "alias of the global object",
+            "src/cart.js",
+            "const g = globalThis;\ng.expect = always;\n",
+        ),
+        (
+            "global object with a type",
+            "src/cart.ts",
+            "(globalThis as any).expect = always;\n",
+        ),
+        ("global by index", "src/cart.js", "global[\"expect\"] = always;\n"),
+        (
+            "Reflect.set",
+            "src/cart.js",
+            "Reflect.set(globalThis, \"expect\", always);\n",
+        ),
+        (
+            "defineProperties",
+            "src/cart.js",
+            "Object.defineProperties(globalThis, { expect: { value: always } });\n",
+        ),
+        (
+            "value in the next line",
+            "src/cart.js",
+            "globalThis.expect =\n  always;\n",
+        ),
+        (
+            "constructor of the module",
+            "src/cart.js",
+            "module.constructor._load = fake;\n",
+        ),
+        (
+            "alias of the module loader",
+            "src/cart.js",
+            "const loader = require('module');\nloader._load = fake;\n",
+        ),
         (
             "assert.strictEqual =",
             "src/cart.js",
@@ -445,6 +578,62 @@ fn weakened_tests_wait_for_a_person() {
             "def test_a():\n    with pytest.raises(KeyError, match='no cart'):\n        total()\n",
             "KeyError, match='no cart'",
             "KeyError",
+        ),
+        (
+            "django or true",
+            "shop/tests.py",
+            DJANGO_BEFORE,
+            "assertTrue(total() == 3)",
+            "assertTrue(total()==3 or True)",
+        ),
+        (
+            "unittest without underscore",
+            "testcart.py",
+            DJANGO_BEFORE,
+            "        self.assertTrue(total() == 3)",
+            "        return\n        self.assertTrue(total() == 3)",
+        ),
+        (
+            "deno not",
+            "cart_test.ts",
+            JS_BEFORE,
+            "expect(total()).toBe(3)",
+            "expect(total()).not.toBe(3)",
+        ),
+        (
+            "node ok",
+            "cart-test.js",
+            "test('total', () => {\n  assert.strictEqual(total(), 3);\n});\n",
+            "assert.strictEqual(total(), 3)",
+            "assert.ok(total())",
+        ),
+        (
+            "jasmine truthy",
+            "src/cartSpec.js",
+            JS_BEFORE,
+            "toBe(3)",
+            "toBeTruthy()",
+        ),
+        (
+            "minitest assert",
+            "test_cart.rb",
+            "def test_total\n  assert_equal 3, total\nend\n",
+            "assert_equal 3, total",
+            "assert total",
+        ),
+        (
+            "googletest true",
+            "cart_unittest.cc",
+            "TEST(Cart, Total) {\n  EXPECT_EQ(3, total());\n}\n",
+            "EXPECT_EQ(3, total())",
+            "EXPECT_TRUE(total())",
+        ),
+        (
+            "android disabled",
+            "app/src/androidTest/java/CartCheck.java",
+            JAVA_BEFORE,
+            "  @Test",
+            "  @Ignore\n  @Test",
         ),
         (
             "js not",
@@ -774,6 +963,15 @@ fn weakened_tests_wait_for_a_person() {
                     ("src/test/java/shop/CartChecks.java", "", JAVA_BEFORE),
                 ],
             ),
+            ("perl", &[("t/cart.t", "use Test::More;\nis(total(), 3);\n", "")]),
+            (
+                "deno",
+                &[(
+                    "cart_test.ts",
+                    "Deno.test('total', () => {\n  assertEquals(total(), 3);\n});\n",
+                    "",
+                )],
+            ),
             (
                 "removed fixture",
                 &[("tests/fixtures/a.json", "{\"a\": 1}\n", "")],
@@ -796,7 +994,7 @@ fn honest_changes_do_not_wait() {
     let java_two = "class DoubleTest {\n  @Test\n  void one() {\n    assertEquals(2, twice(1));\n  }\n\n  @Test\n  void two() {\n    assertEquals(8, twice(4));\n  }\n}\n";
     let java_table = "class DoubleTest {\n  @ParameterizedTest\n  @CsvSource({\n    \"1, 2\",\n    \"4, 8\"\n  })\n  void doubles(int value, int expected) {\n    assertEquals(expected, twice(value));\n  }\n}\n";
     let shop = "class Cart:\n    pass\n\n\ndef gift(cart):\n    return 1\n";
-    let cases: [(&str, &[File<'_>]); 38] = [
+    let cases: [(&str, &[File<'_>]); 46] = [
         ("h11", &[("h11/tests/test_io.py", h11_before, h11_after)]),
         ("semver", &[("tests/test_version.rs", semver_before, semver_after)]),
         ("py table", &[("tests/test_double.py", py_two, py_table)]),
@@ -837,6 +1035,14 @@ fn honest_changes_do_not_wait() {
         ("product js", &[("src/cart.js", "export const total = () => 2;\n", "export const total = (lines) => lines.length === 0 ? 0 : lines[0];\n")]),
         ("context manager", &[("shop/cart.py", "x = 1\n", "import inspect\n\nx = inspect.signature(f)\n")]),
         ("product request", &[("shop/json_view.py", "x = 1\n", "import json\n\nx = json.loads('{}')\n")]),
+        ("compared fields", &[("shop/money.py", "class Money:\n    def __init__(self, amount):\n        self.amount = amount\n", "class Money:\n    def __init__(self, amount):\n        self.amount = amount\n\n    def __eq__(self, other):\n        if not isinstance(other, Money):\n            return NotImplemented\n        return self.amount == other.amount\n\n    def __hash__(self):\n        return hash(self.amount)\n")]),
+        ("changed comparison", &[("shop/money.py", "class Money(Base):\n    def __eq__(self, other):\n        return self.key() == other.key()\n", "class Money(Base):\n    def __eq__(self, other):\n        return self.key(2) == other.key(2)\n")]),
+        ("no hash", &[("shop/money.py", "class Money:\n    pass\n", "class Money:\n    __hash__ = None\n")]),
+        ("testimonials", &[("shop/testimonials.py", "def shown():\n    return 2\n", "def shown():\n    return 3\n"), ("shop/testing_utils.py", "def make():\n    return 2\n", "")]),
+        ("documentation", &[("docs/conf.py", "", "project = 'shop'\n"), ("docs/notice.md", "", "`expect = always`\n"), ("LICENSE", "", "def __eq__(self, other):\n")]),
+        ("global of its own", &[("src/cart.js", "x();\n", "x();\nconst root = globalThis;\nroot.cart = total;\nReflect.get(root, 'fetch');\n")]),
+        ("fixture of a product", &[("shop/testing.py", "x = 1\n", "import pytest\n\nx = 1\n\n\n@pytest.fixture\ndef cart():\n    return x\n")]),
+        ("class with a name of pytest", &[("shop/tasks.py", "x = 1\n", "from shop.functions import Function\n\nFunction.limit = 3\n")]),
         ("node script", &[("scripts/build.js", "x();\n", "x();\nprocess.stdout.write('done');\n")]),
     ];
     assert_severities("honest changes", &cases, |worst| worst != Some(Block));
