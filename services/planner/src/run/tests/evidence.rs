@@ -209,6 +209,70 @@ fn changed_expectation_of_behavior_is_flagged() {
     assert_eq!(play.state.conversation().turn_count(), 2, "nothing goes back");
 }
 
+/// Change with a new name for the function under test: the former test file does not load with it.
+fn build_rename_bench() -> Bench {
+    let mut bench = build_bench(|tree| match tree {
+        TreeKind::HeadWithBase { .. } => (&[], &[]),
+        TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
+        _ => (&ALL, &[]),
+    });
+    bench.outcome = |check| matches!(check.tree, TreeKind::HeadWithBase { .. }).then_some(CheckOutcome::Red);
+    bench
+}
+
+#[test]
+fn replaced_tests_alone_show_no_change() {
+    let play = prove_change(build_rename_bench());
+    assert_eq!(list_findings(&play), [("test_replaced", FindingSeverity::Flag)]);
+    let finding = &play.state.outputs().proof().unwrap().findings[0];
+    assert!(
+        finding.words.contains("cannot run with the change") && finding.words.contains(ALL[0]),
+        "{finding:?}"
+    );
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
+    assert_eq!(play.state.conversation().turn_count(), 2, "nothing goes back");
+}
+
+#[test]
+fn replaced_failing_test_shows_no_change() {
+    let play = prove_change(build_bench(|tree| match tree {
+        TreeKind::Base | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
+        TreeKind::HeadWithBase { .. } => (&ALL[1..], &[]),
+        _ => (&ALL, &[]),
+    }));
+    assert_eq!(list_findings(&play), [("test_replaced", FindingSeverity::Flag)]);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
+}
+
+#[test]
+fn replaced_tests_beside_existing_one_are_flagged() {
+    let play = prove_change(build_bench(|tree| match tree {
+        TreeKind::Base | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),
+        TreeKind::HeadWithBase { .. } => (&ALL[..1], &[]),
+        _ => (&ALL, &[]),
+    }));
+    assert_eq!(list_findings(&play), [("test_replaced", FindingSeverity::Flag)]);
+    let proof = play.state.outputs().proof().unwrap();
+    assert_eq!(
+        (proof.level, proof.shown_by),
+        (EvidenceLevel::E3, Some(ShownBy::OwnTests))
+    );
+}
+
+#[test]
+fn replaced_tests_named_by_ticket_show_the_change() {
+    let mut asked = build_job_request(domain::Job::Implement);
+    asked.text.description = "Rename the function.\nLet test_total and test_tax use the new name.".to_owned();
+    let mut play = Play::implement(asked, (0..6).flat_map(|_| build_work_replies()));
+    play.checks = Bench {
+        is_there: true,
+        ..build_rename_bench()
+    };
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert_eq!(list_findings(&play), [("test_replaced", FindingSeverity::Flag)]);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
+}
+
 #[test]
 fn weakened_test_named_by_ticket_is_flag() {
     let mut asked = build_job_request(domain::Job::Implement);

@@ -1,7 +1,8 @@
 //! Check command: the runs that it needs, their trees, and the joint evaluation of their results.
 
 use domain::check::{
-    ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, FailedTest, RemovedTest, TreeKind,
+    ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, FailedTest, RemovedTest,
+    TestReport, TreeKind,
 };
 use domain::{CheckRow, FileRole, RedCheck, comparison::LostTests, text::take_tail};
 
@@ -244,6 +245,27 @@ impl<'a> CheckCommand<'a> {
 
     /// Returns the tests that failed on the base and pass with the change, but not in their old form.
     pub(super) fn rewritten(&self) -> Vec<String> {
+        let mut names = self.repaired_base_tests();
+        names.retain(|name| self.is_rewritten(name));
+        names
+    }
+
+    /// Returns the tests that failed on the base and pass with the change, and that have no result in their old
+    /// form.
+    pub(super) fn replaced(&self) -> Vec<String> {
+        let Some(old) = self.old_tests().and_then(|tree| self.conclusive(tree)) else {
+            return Vec::new();
+        };
+        let is_skipped =
+            |name: &String| (old.tests.iter()).any(|tests| tests.skipping.iter().any(|known| known == name));
+        let mut names = self.repaired_base_tests();
+        names
+            .retain(|name| old.has_failed(name) != Some(true) && !has_passed(old, name) && !is_skipped(name));
+        names
+    }
+
+    /// Returns the tests that failed on the base and pass with the change.
+    fn repaired_base_tests(&self) -> Vec<String> {
         let (Some(base), Some(head)) = (self.conclusive(TreeKind::Base), self.conclusive_head()) else {
             return Vec::new();
         };
@@ -251,17 +273,17 @@ impl<'a> CheckCommand<'a> {
         let names = failing.map(|test| test.id.clone());
         names
             .filter(|name| head.has_failed(name) == Some(false) && head.passes_now(name, base))
-            .filter(|name| self.is_rewritten(name))
             .collect()
     }
 
     /// Returns true if a repaired test is part of the repository in the same form.
     pub(super) fn is_own(&self, test: &str) -> bool {
-        let has_failed = |run: &CompletedCheck| run.has_failed(test);
-        let at_base = self.conclusive(TreeKind::Base).and_then(has_failed) == Some(true);
+        let base = self.conclusive(TreeKind::Base);
+        let at_base = base.and_then(|run| run.has_failed(test)) == Some(true);
+        // A test that the run of the old form does not name did not run there.
         let with_old = self
             .old_tests()
-            .map(|tree| self.conclusive(tree).and_then(has_failed) == Some(false));
+            .map(|tree| self.conclusive(tree).is_some_and(|run| has_passed(run, test)));
         at_base && with_old.unwrap_or(true)
     }
 
@@ -359,6 +381,13 @@ impl<'a> CheckCommand<'a> {
 /// time again.
 fn is_worth_another(run: &CompletedCheck) -> bool {
     run.outcome == CheckOutcome::Infra && run.duration_ms < REPEATED_MS
+}
+
+/// Returns true if a test passed, as far as the runner names passing tests.
+fn has_passed(run: &CompletedCheck, test: &str) -> bool {
+    let names =
+        |tests: &TestReport| !tests.names_all_passing() || tests.passing.iter().any(|known| known == test);
+    run.has_failed(test) == Some(false) && run.tests.as_ref().is_some_and(names)
 }
 
 fn test_names(tests: &[&FailedTest]) -> Vec<String> {

@@ -244,14 +244,15 @@ fn finish_proof(
     let demonstrations = handover
         .map(|handover| demonstrations::demonstration_results(state.verification().checks(), handover));
     let demonstrations = demonstrations.unwrap_or_default();
-    let level = evidence_level(&rows, &demonstrations, &findings);
+    let origin = origin_of_evidence(&rows, commands);
+    let level = evidence_level(&rows, &demonstrations, &findings, origin);
     let doubt = coverage::cover_doubt(state, level, &rows, &unnoticed, change);
     if let Some(why) = question_return(state, doubt.into_iter().collect()) {
         return go_back_to_work(state, why);
     }
     let proof = ChangeProof {
         level,
-        shown_by: (level == EvidenceLevel::E3).then(|| origin_of_evidence(&rows, commands)),
+        shown_by: (level == EvidenceLevel::E3).then_some(origin),
         rows,
         demonstrations,
         findings,
@@ -281,6 +282,7 @@ fn evidence_level(
     rows: &[CheckRow],
     demonstrations: &[DemonstrationResult],
     findings: &[ChangeFinding],
+    origin: ShownBy,
 ) -> EvidenceLevel {
     // If runs show that tests were silenced or weakened, no test of the change counts.
     let is_untrue = |finding: &ChangeFinding| {
@@ -288,9 +290,15 @@ fn evidence_level(
             && matches!(finding.kind.as_str(), "test_silenced" | "test_weakened")
     };
     let is_worse = rows.iter().any(CheckRow::is_worse) || findings.iter().any(is_untrue);
-    let is_shown = rows
+    // If former tests cannot run with the change, it is open whether the change keeps what they asserted, and a
+    // new name alone makes their replacements fail without it. Then only an unmodified test shows the change.
+    let is_replaced = findings
         .iter()
-        .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());
+        .any(|finding| finding.kind == weakened_tests::TEST_REPLACED && finding.ticket_words.is_empty());
+    let is_shown = (origin == ShownBy::OwnTests || !is_replaced)
+        && rows
+            .iter()
+            .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());
     let is_seen = demonstrations.iter().any(|seen| seen.is_shown);
     let is_conclusive = rows.iter().any(|row| row.head.is_about_the_code());
     match (is_shown && !is_worse, is_seen && !is_worse, is_conclusive) {

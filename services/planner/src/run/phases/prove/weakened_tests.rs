@@ -7,6 +7,9 @@ use domain::comparison::{LostTests, is_named};
 use super::MOST_NAMES;
 use super::command::CheckCommand;
 
+/// Kind of the finding about tests whose old form cannot run with the change.
+pub(super) const TEST_REPLACED: &str = "test_replaced";
+
 /// Returns the first missing run: the tests of the base with the change's product, repeated if they fail.
 pub(super) fn missing_old_run(command: &CheckCommand<'_>) -> Option<CheckSpec> {
     let old = command.old_tests()?;
@@ -38,6 +41,11 @@ pub(super) fn weakened_findings(command: &CheckCommand<'_>, ticket: &str) -> Vec
     found.extend(find_changed_tests(command, &not_passing, ticket));
     found.extend(find_hidden_failures(command, ticket));
     found.extend(find_rewritten_tests(command, ticket));
+    found.extend(build_replaced_finding(
+        command,
+        &lost_tests_from(command.replaced()),
+        ticket,
+    ));
     found
 }
 
@@ -169,10 +177,12 @@ fn find_changed_tests(
             continue;
         }
         let fails = |run: Option<&domain::check::CompletedCheck>| run.and_then(|run| run.has_failed(name));
-        match (fails(without), fails(old)) {
-            (Some(true), _) => noticed.push(name.clone()),
-            (_, Some(true)) => blind.push(name.clone()),
-            _ => unloaded.push(name.clone()),
+        // Without a result in the old form it is unknown what the test says about the change, even if the new
+        // form fails without it: after a rename, a test that asserts nothing does so too.
+        match (fails(old), fails(without)) {
+            (Some(true), Some(true)) => noticed.push(name.clone()),
+            (Some(true), Some(false) | None) => blind.push(name.clone()),
+            (Some(false) | None, _) => unloaded.push(name.clone()),
         }
     }
     let mut found = Vec::new();
@@ -181,17 +191,31 @@ fn find_changed_tests(
             found.push(build_changed_finding(command, &tests, is_noticed, ticket));
         }
     }
-    let unloaded = lost_tests_from(unloaded);
-    if !unloaded.is_empty() {
-        let words = format!(
-            "Replaced: {}. The former version cannot run with the change: {}",
-            render_count(unloaded.count),
-            render_names(&unloaded, command)
-        );
-        let kind = ("test_replaced", FindingSeverity::Flag);
-        found.push(build_finding(command, &unloaded, kind, words, ticket));
-    }
+    found.extend(build_replaced_finding(
+        command,
+        &lost_tests_from(unloaded),
+        ticket,
+    ));
     found
+}
+
+/// Creates the finding about tests whose old form does not load with the change; `None` without such tests.
+/// Honest renames replace tests, so it does not block.
+fn build_replaced_finding(
+    command: &CheckCommand<'_>,
+    tests: &LostTests,
+    ticket: &str,
+) -> Option<ChangeFinding> {
+    if tests.is_empty() {
+        return None;
+    }
+    let words = format!(
+        "Replaced: {}. The former version cannot run with the change, so only the changed version was checked: {}",
+        render_count(tests.count),
+        render_names(tests, command)
+    );
+    let kind = (TEST_REPLACED, FindingSeverity::Flag);
+    Some(build_finding(command, tests, kind, words, ticket))
 }
 
 fn build_changed_finding(
