@@ -11,8 +11,10 @@ static SUMMARY: LazyPattern = LazyPattern::new(
 static FINISHED: LazyPattern = LazyPattern::new(r"(?m)^Finished in [\d.]+ seconds(?: \(.*\))?$");
 /// Heading of a failure, such as `  1) test adds up (CartTest)`.
 static FAILED: LazyPattern = LazyPattern::new(r"^\s+\d+\) ((?:test|doctest|property) .+ \(\S+\))$");
+/// Heading of a module with `--trace`, such as `CartTest [test/cart_test.exs]`.
+static MODULE: LazyPattern = LazyPattern::new(r"^(\S+) \[.+\.exs?\]$");
 static TRACE: LazyPattern = LazyPattern::new(
-    r"^\s+\* (?:test|doctest|property) (.+?) \((?:[\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$",
+    r"^\s+\* ((?:test|doctest|property) .+?) \(([\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$",
 );
 static UNCOMPILED: LazyPattern = LazyPattern::new(
     r"(?m)^== Compilation error in file |^\*\* \((?:CompileError|SyntaxError|TokenMissingError)\)",
@@ -53,20 +55,30 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
             ));
         }
     }
-    // With `--trace` each test has a line. The heading of a failing test appears below it with its module.
-    let failing = |name: &str| {
-        report
-            .failing
-            .iter()
-            .any(|test| test.id.contains(&format!(" {name} (")))
-    };
-    let traced = lines.iter().filter_map(|line| Some((TRACE.first(line)?, line)));
-    let (left_out, passed): (Vec<_>, Vec<_>) = traced
-        .filter(|(name, _)| !failing(name))
-        .partition(|(_, line)| line.contains("(excluded)") || line.contains("(skipped)"));
-    report.passing = passed.into_iter().map(|(name, _)| name.to_owned()).collect();
-    report.skipping = left_out.into_iter().map(|(name, _)| name.to_owned()).collect();
+    // With `--trace` each test has a line below its module. The heading of a failing test has both.
+    let mut module = "";
+    for line in &lines {
+        if let Some(name) = MODULE.first(line) {
+            module = name;
+        } else if let Some(found) = TRACE.captures(line) {
+            let id = match module {
+                "" => found[1].to_owned(),
+                module => format!("{} ({module})", &found[1]),
+            };
+            match &found[2] {
+                "excluded" | "skipped" => report.skipping.push(id),
+                _ if report.failing.iter().any(|test| is_same_test(&test.id, &id)) => {}
+                _ => report.passing.push(id),
+            }
+        }
+    }
     Some(report)
+}
+
+/// Returns true when both names are the same, or when `traced` is the name without its module.
+fn is_same_test(failing: &str, traced: &str) -> bool {
+    let rest = failing.strip_prefix(traced);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
 #[cfg(test)]
@@ -87,7 +99,10 @@ mod tests {
         let report = parse_exunit(trace).unwrap();
         assert_eq!(
             (report.passing, report.skipping),
-            (vec!["is empty".to_owned()], vec!["later".to_owned()])
+            (
+                vec!["test is empty (CartTest)".to_owned()],
+                vec!["test later (CartTest)".to_owned()]
+            )
         );
         let broken = "== Compilation error in file test/cart_test.exs ==\n** (CompileError) test/cart_test.exs:3: undefined\n";
         assert!(parse_exunit(broken).unwrap().collection_error);

@@ -1,6 +1,6 @@
 //! Parser of `go test`, plain and with `-json`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use domain::check::TestReport;
 use serde::Deserialize;
@@ -73,7 +73,7 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
             named = 0;
         }
     }
-    without_parents(&mut report);
+    pass_messages_up(&mut report);
     (packages > 0).then_some(report)
 }
 
@@ -120,24 +120,28 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
-    without_parents(&mut report);
+    pass_messages_up(&mut report);
     (seen > 0).then_some(report)
 }
 
-/// Removes tests that contain a failing subtest: Go marks them as failed too, and only the subtest has the
-/// message.
-fn without_parents(report: &mut TestReport) {
-    let ids: BTreeSet<String> = report.failing.iter().map(|test| test.id.clone()).collect();
-    let is_parent = |id: &str| {
-        let inner = format!("{id}/");
-        ids.range(inner.clone()..)
-            .next()
-            .is_some_and(|next| next.starts_with(&inner))
-    };
-    let before = report.failing.len();
-    report.failing.retain(|test| !is_parent(&test.id));
-    let gone = u32::try_from(before - report.failing.len()).unwrap_or(0);
-    report.failed = report.failed.saturating_sub(gone);
+/// Gives a test with failing subtests the message of one of them: Go prints it only there.
+///
+/// The test itself stays in the list. It is listed when it passes, so without it there the same test would have no
+/// result.
+fn pass_messages_up(report: &mut TestReport) {
+    let said: BTreeMap<String, String> = report
+        .failing
+        .iter()
+        .filter(|test| !test.message.is_empty())
+        .map(|test| (test.id.clone(), test.message.clone()))
+        .collect();
+    for test in report.failing.iter_mut().filter(|test| test.message.is_empty()) {
+        let inner = format!("{}/", test.id);
+        let next = said.range(inner.clone()..).next();
+        if let Some((_, message)) = next.filter(|(id, _)| id.starts_with(&inner)) {
+            test.message.clone_from(message);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -148,10 +152,10 @@ mod tests {
     #[test]
     fn counts_ids_and_first_lines_are_read() {
         let report = parse_go(&read_fixture("go_failed.txt")).unwrap();
-        assert_eq!(count_results(&report), (2, 2, 1));
+        assert_eq!(count_results(&report), (2, 3, 1));
         assert_eq!(
             list_failing_tests(&report),
-            ["TestEmptyCart", "TestTotal/two_items"]
+            ["TestEmptyCart", "TestTotal", "TestTotal/two_items"]
         );
         assert_eq!(report.failing[0].message, "cart_test.go:12: total = 1, want 0");
         assert!(!report.collection_error);

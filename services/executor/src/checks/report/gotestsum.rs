@@ -30,15 +30,12 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = SECTION.captures(line) {
-            let id = format!("{}.{}", &found[2], &found[3]);
             if &found[1] == "SKIP" {
-                report.skipping.push(id);
+                report.skipping.push(format!("{}.{}", &found[2], &found[3]));
             } else {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                report.failing.push(failed_test(
-                    id,
-                    first_message_lines(rest, |line| !line.starts_with(' ')),
-                ));
+                let words = first_message_lines(rest, |line| !line.starts_with(' '));
+                add_failure(&mut report, &found[2], &found[3], &words);
             }
         } else if let Some(found) = LINE.captures(line)
             && &found[1] == "PASS"
@@ -46,23 +43,22 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
             report.passing.push(found[2].to_owned());
         }
     }
-    let parents: Vec<String> = report
-        .failing
-        .iter()
-        .map(|test| format!("{}/", test.id))
-        .collect();
-    let is_parent = |id: &str| {
-        let inner = format!("{id}/");
-        parents
-            .iter()
-            .any(|other| other.starts_with(&inner) && *other != inner)
-    };
-    report.failing.retain(|test| !is_parent(&test.id));
-    report.failed = report
-        .failed
-        .min(u32::try_from(report.failing.len()).unwrap_or(u32::MAX).max(1));
-    report.failed = if count(3) == 0 { 0 } else { report.failed };
+    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    report.failed = if count(3) == 0 { 0 } else { count(3).max(named) };
     Some(report)
+}
+
+/// Adds a failing test and the tests around it, which fail with it. gotestsum lists those only when they pass.
+fn add_failure(report: &mut TestReport, package: &str, test: &str, words: &str) {
+    let ends = test.match_indices('/').map(|(end, _)| end).chain([test.len()]);
+    for name in ends.filter_map(|end| test.get(..end)) {
+        let id = format!("{package}.{name}");
+        match report.failing.iter_mut().find(|known| known.id == id) {
+            Some(known) if known.message.is_empty() => known.message = words.to_owned(),
+            Some(_) => {}
+            None => report.failing.push(failed_test(id, words)),
+        }
+    }
 }
 
 #[cfg(test)]

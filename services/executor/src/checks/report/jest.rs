@@ -2,7 +2,10 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{
+    SEPARATOR, TitleStack, failed_test, find_group_titles, first_message_lines, measure_indentation,
+    parse_number,
+};
 use crate::pattern::LazyPattern;
 
 /// Sum line, such as `Tests:       1 failed, 2 passed, 3 total`.
@@ -11,7 +14,9 @@ static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (failed|passed|skipped|pend
 /// Heading of a failure, such as `  ● Cart › is empty`.
 static HEADING: LazyPattern = LazyPattern::new(r"^  ● (.+)$");
 static SUITES: LazyPattern = LazyPattern::new(r"(?m)^Test Suites: ");
-static VERBOSE: LazyPattern = LazyPattern::new(r"^\s+(✓|✔|○) (?:skipped )?(.+?)(?: \(\d+(?:\.\d+)? m?s\))?$");
+/// Line of a test in the verbose reporter: its indentation, its mark and its own title.
+static VERBOSE: LazyPattern =
+    LazyPattern::new(r"^(\s+)(✓|✔|✕|○ skipped|○|✎ todo|✎) (.+?)(?: \(\d+(?:\.\d+)? m?s\))?$");
 const UNLOADED: &str = "Test suite failed to run";
 
 pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
@@ -33,15 +38,21 @@ pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
         }
     }
     let lines: Vec<&str> = output.lines().collect();
+    let is_title = find_group_titles(&lines, |line| VERBOSE.is_match(line));
+    let mut titles = TitleStack::default();
     for (at, line) in lines.iter().enumerate() {
         if let Some(heading) = HEADING.first(line) {
             add_failure(&mut report, heading, lines.get(at + 1..).unwrap_or_default());
         } else if let Some(found) = VERBOSE.captures(line) {
-            let named = match &found[1] {
-                "○" => &mut report.skipping,
-                _ => &mut report.passing,
-            };
-            named.push(found[2].to_owned());
+            let name = titles.name(found[1].len(), &found[3], SEPARATOR);
+            match &found[2] {
+                "✓" | "✔" => report.passing.push(name),
+                // The heading of the failure names it, with its message.
+                "✕" => {}
+                _ => report.skipping.push(name),
+            }
+        } else if is_title.get(at) == Some(&true) {
+            titles.open(measure_indentation(line), line.trim());
         }
     }
     Some(report)
@@ -74,6 +85,10 @@ mod tests {
             report.failing[0]
                 .message
                 .starts_with("expect(received).toBe(expected)")
+        );
+        assert_eq!(
+            (report.passing, report.skipping),
+            (vec!["cart › count".to_owned()], vec!["cart › later".to_owned()])
         );
         assert!(!report.collection_error);
     }

@@ -8,10 +8,10 @@ use crate::pattern::LazyPattern;
 static SUMMARY: LazyPattern = LazyPattern::new(
     r"^(\d+) (?:runs|tests), \d+ assertions, (\d+) failures, (\d+) errors(?:, (\d+) skips)?(?:, (\d+) pendings, (\d+) omissions, \d+ notifications)?$",
 );
-static VERBOSE: LazyPattern = LazyPattern::new(r"^(\S+#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
+static VERBOSE: LazyPattern = LazyPattern::new(r"^(\S.*?#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
 /// Heading of a problem, such as `  1) Failure:`. The next line is `CartTest#test_total [t.rb:4]:`.
 static HEADING: LazyPattern = LazyPattern::new(r"^\s*\d+\) (Failure|Error|Skipped):$");
-static NAME: LazyPattern = LazyPattern::new(r"^(\S+#.+?)(?: \[.*\])?:$");
+static NAME: LazyPattern = LazyPattern::new(r"^(\S.*?#.+?)(?: \[.*\])?:$");
 /// Problem line: `Failure: test_total(CartTest)` in test-unit; in Rails `Failure:` alone, with the name in
 /// the next line.
 static UNIT: LazyPattern = LazyPattern::new(r"^(Failure|Error): (\S.*\(\S+\))(?::.*)?$");
@@ -42,15 +42,17 @@ pub(super) fn parse_minitest(output: &str) -> Option<TestReport> {
         let rest = lines.get(at + 1..).unwrap_or_default();
         if let Some(found) = VERBOSE.captures(line) {
             match &found[2] {
-                "." => report.passing.push(found[1].to_owned()),
-                "S" => report.skipping.push(found[1].to_owned()),
+                "." => report.passing.push(stable_name(&found[1])),
+                "S" => report.skipping.push(stable_name(&found[1])),
                 _ => {}
             }
         } else if HEADING.first(line).is_some_and(|what| what != "Skipped") || RAILS.is_match(line) {
             let name = rest.first().and_then(|line| NAME.first(line));
-            report
-                .failing
-                .extend(name.map(|name| failed_test(name, find_message(rest.get(1..).unwrap_or_default()))));
+            report.failing.extend(
+                name.map(|name| {
+                    failed_test(stable_name(name), find_message(rest.get(1..).unwrap_or_default()))
+                }),
+            );
         } else if let Some(found) = UNIT.captures(line) {
             let told = rest
                 .iter()
@@ -65,6 +67,17 @@ pub(super) fn parse_minitest(output: &str) -> Option<TestReport> {
         }
     }
     Some(report)
+}
+
+/// Returns a name without the number that `it` puts into it. It counts the tests before, so a new test would
+/// rename all that follow.
+fn stable_name(name: &str) -> String {
+    let numbered = name.split_once("#test_").and_then(|(class, test)| {
+        let (number, own) = test.split_once('_')?;
+        let is_number = number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| format!("{class}#test_{own}"))
+    });
+    numbered.unwrap_or_else(|| name.to_owned())
 }
 
 fn find_message(lines: &[&str]) -> String {

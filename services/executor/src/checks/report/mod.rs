@@ -17,6 +17,8 @@ mod junit;
 mod maven;
 mod minitest;
 mod mocha;
+#[cfg(test)]
+mod name_tests;
 mod node;
 mod pest;
 mod phpunit;
@@ -137,6 +139,104 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
         Some(']') => while rest.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
         _ => {}
     }
+}
+
+/// Mark between the titles of groups and the title of a test in a whole name.
+const SEPARATOR: &str = " › ";
+
+/// Groups around the current line of a listing that shows them by indentation.
+///
+/// Runners name a failing test with its groups and a passing one without them. Only the whole name identifies the
+/// test in both results.
+#[derive(Default)]
+struct TitleStack<'t> {
+    open: Vec<OpenTitle<'t>>,
+}
+
+struct OpenTitle<'t> {
+    indentation: usize,
+    title: &'t str,
+}
+
+impl<'t> TitleStack<'t> {
+    /// Opens a group, which closes all groups that are not around it.
+    fn open(&mut self, indentation: usize, title: &'t str) {
+        self.open.retain(|open| open.indentation < indentation);
+        self.open.push(OpenTitle { indentation, title });
+    }
+
+    /// Closes a group that prints its title a second time at its end. Returns false for any other line.
+    fn close(&mut self, indentation: usize, title: &str) -> bool {
+        self.open.retain(|open| open.indentation <= indentation);
+        let last = self.open.last();
+        let is_open = last.is_some_and(|last| last.indentation == indentation && last.title == title);
+        if is_open {
+            self.open.pop();
+        }
+        is_open
+    }
+
+    /// Returns the whole name of a test: the titles of its groups, then its own.
+    fn name(&mut self, indentation: usize, own: &str, separator: &str) -> String {
+        self.open.retain(|open| open.indentation < indentation);
+        let mut name = String::new();
+        for open in &self.open {
+            name.push_str(open.title);
+            name.push_str(separator);
+        }
+        name.push_str(own);
+        name
+    }
+}
+
+fn measure_indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Returns for each line whether it is the title of a group: below further titles at most, a test follows.
+///
+/// Each level has two more spaces than the one around it. Lines without indentation are output of the tests, and so
+/// are the indented ones after them, up to the next test.
+fn find_group_titles(lines: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<bool> {
+    let mut is_output = false;
+    let mut found = Vec::with_capacity(lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let is_title = if line.trim().is_empty() || is_test(line) {
+            is_output = false;
+            false
+        } else if line.starts_with(' ') {
+            let rest = lines.get(at + 1..).unwrap_or_default();
+            leads_to_test(rest, measure_indentation(line), is_output, &is_test)
+        } else {
+            is_output = true;
+            false
+        };
+        found.push(is_title);
+    }
+    found
+}
+
+/// Returns true when titles of deeper groups and then a test follow. `is_strict`: without any output between them.
+fn leads_to_test(rest: &[&str], depth: usize, is_strict: bool, is_test: impl Fn(&str) -> bool) -> bool {
+    let (mut depth, mut is_output) = (depth, false);
+    for line in rest {
+        let indentation = measure_indentation(line);
+        if is_test(line) {
+            return indentation == depth + 2 || (is_output && indentation > depth);
+        }
+        if line.trim().is_empty() || indentation == 0 {
+            if is_strict {
+                return false;
+            }
+            is_output |= !line.trim().is_empty();
+        } else if !is_output {
+            if indentation != depth + 2 {
+                return false;
+            }
+            depth = indentation;
+        }
+    }
+    false
 }
 
 /// Parses a number. A number that does not fit becomes the largest one.

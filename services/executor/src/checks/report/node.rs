@@ -2,14 +2,17 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, parse_number};
 use crate::pattern::LazyPattern;
 
 static COUNT: LazyPattern = LazyPattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
 static TAP: LazyPattern = LazyPattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
 // Package managers and make print lines before the version, so it may be on any line.
 static TAP_VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+$");
-static SPEC: LazyPattern = LazyPattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
+static SUBTEST: LazyPattern = LazyPattern::new(r"^(\s*)# Subtest: (.+)$");
+static SPEC: LazyPattern = LazyPattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)( # .*)?$");
+/// Title of a group. Some versions repeat it at the end of the group, with its duration.
+static GROUP: LazyPattern = LazyPattern::new(r"^(\s*)▶ (.+?)( \([\d.]+ms\))?$");
 /// Name of a test file. Node reports a file that cannot be loaded as a test with the file's name.
 static FILE: LazyPattern = LazyPattern::new(r"\.[cm]?[jt]sx?$");
 const FAILURES: &str = "✖ failing tests:";
@@ -51,22 +54,37 @@ pub(super) fn has_node_counts(output: &str) -> bool {
 /// a test in it is not counted again.
 fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
     let lines: Vec<&str> = output.lines().collect();
-    let mut unloaded = 0;
+    let (mut unloaded, mut titles) = (0, TitleStack::default());
     for (at, line) in lines.iter().enumerate() {
+        if let Some(found) = SUBTEST.captures(line) {
+            let title = found.get(2).map_or("", |title| title.as_str());
+            // Early versions list each file as a group. Its path differs between two trees of files.
+            if !FILE.is_match(title) {
+                titles.open(found[1].len(), title);
+            }
+            continue;
+        }
         let Some(found) = TAP.captures(line) else { continue };
-        let (id, directive) = (&found[3], found.get(4));
+        let (own, directive) = (&found[3], found.get(4));
+        let id = titles.name(found[1].len(), own, SEPARATOR);
         let detail = || lines.get(at + 1..).unwrap_or_default().iter().copied();
         let is_end = |line: &str| line.trim() == "...";
         let of = |key: &str| {
             let mut detail = detail().take_while(|line| !is_end(line));
             detail.find_map(|line| line.trim().strip_prefix(key))
         };
+        let is_suite = of("type: ") == Some("'suite'");
+        let has_failing_subtest = of("failureType: ") == Some("'subtestsFailed'");
         match (&found[2], directive.is_some()) {
-            (_, true) => report.skipping.push(id.to_owned()),
-            ("ok", false) if of("type: ") != Some("'suite'") => report.passing.push(id.to_owned()),
-            ("ok", false) => {}
-            _ if FILE.is_match(id) => unloaded += 1,
-            _ if of("failureType: ") == Some("'subtestsFailed'") => {}
+            (_, true) => report.skipping.push(id),
+            ("ok", false) if is_suite => {}
+            ("ok", false) => report.passing.push(id),
+            _ if FILE.is_match(own) => unloaded += 1,
+            _ if has_failing_subtest && is_suite => {}
+            _ if has_failing_subtest => {
+                let words = find_inner_message(report, &id);
+                report.failing.push(failed_test(id, words));
+            }
             _ => {
                 let error = of("error: ").map(|error| error.trim_matches(['\'', '"']));
                 let words = match error {
@@ -87,22 +105,68 @@ fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
     unloaded
 }
 
-fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
-    let (tests, failures) = output.split_once(FAILURES).unwrap_or((output, ""));
-    for found in tests.lines().filter_map(|line| SPEC.captures(line)) {
-        match &found[2] {
-            "✔" => report.passing.push(found[3].to_owned()),
-            "﹣" => report.skipping.push(found[3].to_owned()),
-            _ => {}
+/// Returns the message of the last failure in a group.
+fn find_inner_message(report: &TestReport, group: &str) -> String {
+    let inner = format!("{group}{SEPARATOR}");
+    let mut failing = report.failing.iter().rev();
+    let found = failing.find(|test| test.id.starts_with(&inner));
+    found.map_or_else(String::new, |test| test.message.clone())
+}
+
+/// Line of the terminal output for a test, or for the end of a group.
+struct SpecLine<'t> {
+    mark: &'t str,
+    own: &'t str,
+    id: String,
+    is_left_out: bool,
+    ends_group: bool,
+}
+
+fn list_spec_lines(text: &str) -> Vec<SpecLine<'_>> {
+    let (mut found, mut titles) = (Vec::new(), TitleStack::default());
+    for line in text.lines() {
+        if let Some(group) = GROUP.captures(line) {
+            if group.get(3).is_none() {
+                titles.open(group[1].len(), group.get(2).map_or("", |title| title.as_str()));
+            }
+        } else if let Some(test) = SPEC.captures(line) {
+            let part = |group| test.get(group).map_or("", |part| part.as_str());
+            let (indentation, mark, own) = (test[1].len(), part(2), part(3));
+            let ends_group = titles.close(indentation, own);
+            found.push(SpecLine {
+                mark,
+                own,
+                id: titles.name(indentation, own, SEPARATOR),
+                is_left_out: mark == "﹣" || test.get(4).is_some(),
+                ends_group,
+            });
         }
     }
+    found
+}
+
+fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
+    let (tests, failures) = output.split_once(FAILURES).unwrap_or((output, ""));
+    let listed = list_spec_lines(tests);
+    for test in listed.iter().filter(|test| !test.ends_group) {
+        if test.is_left_out {
+            report.skipping.push(test.id.clone());
+        } else if test.mark == "✔" {
+            report.passing.push(test.id.clone());
+        }
+    }
+    // The list of failures names each test by its own title, in the order of the listing.
+    let mut open: Vec<&SpecLine<'_>> = listed.iter().filter(|test| test.mark == "✖").collect();
     let lines: Vec<&str> = failures.lines().collect();
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
         let Some(found) = SPEC.captures(line) else {
             continue;
         };
-        if FILE.is_match(&found[3]) {
+        let own = &found[3];
+        let known = open.iter().position(|test| test.own == own);
+        let id = known.map_or_else(|| own.to_owned(), |known| open.remove(known).id.clone());
+        if FILE.is_match(own) {
             unloaded += 1;
             continue;
         }
@@ -110,7 +174,20 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
         let words = first_message_lines(rest, |line| {
             SPEC.is_match(line) || line.trim_start().starts_with("at ")
         });
-        report.failing.push(failed_test(&found[3], words));
+        report.failing.push(failed_test(id, words));
+    }
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let is_named = count(report.passing.len()) >= report.passed
+        && count(report.failing.len()).saturating_add(unloaded) >= report.failed;
+    // Node counts a test with subtests, but not a suite. Only the counts tell them apart.
+    for group in listed.iter().filter(|test| test.ends_group && !is_named) {
+        let is_known = report.failing.iter().any(|test| test.id == group.id);
+        if group.mark == "✔" && !group.is_left_out {
+            report.passing.push(group.id.clone());
+        } else if group.mark == "✖" && !is_known {
+            let words = find_inner_message(report, &group.id);
+            report.failing.push(failed_test(group.id.clone(), words));
+        }
     }
     unloaded
 }
@@ -141,7 +218,7 @@ mod tests {
             let report = parse_node(&read_fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
             assert_eq!(count_results(&report), (2, 2, 2), "{name}");
             assert_eq!(list_failing_tests(&report), ["empty cart", "total"], "{name}");
-            assert_eq!(report.passing, ["count", "inner"], "{name}");
+            assert_eq!(report.passing, ["count", "group › inner"], "{name}");
             assert_eq!(report.skipping, ["later", "some day"], "{name}");
         }
     }

@@ -10,7 +10,9 @@ static SUMMARY: LazyPattern =
 static DURATION: LazyPattern = LazyPattern::new(r"(?m)^\s*(?:Duration|Time):\s+[\d.]+m?s");
 static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (\w+)");
 static FILE: LazyPattern = LazyPattern::new(r"^\s+(?:PASS|FAIL|WARN)\s+(\S+)$");
-static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+→ .*?)?(?:\s+[\d.]+m?s)?\s*$");
+static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+[\d.]+m?s)?\s*$");
+/// Mark after the title of a group, which is in backquotes: `` `cart` → it adds up ``.
+const GROUP_END: &str = "` → ";
 static FAILED: LazyPattern = LazyPattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,}\S*)?\s*$");
 
 pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
@@ -44,24 +46,39 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
             });
             // The list of results names a failing test first without a message, and the details below repeat
             // it.
-            match report
-                .failing
-                .iter_mut()
-                .find(|test| id.starts_with(&test.id) || test.id == id)
-            {
+            // A long name is shortened there.
+            let is_it = |known: &str| match id.strip_suffix('…') {
+                Some(start) => known.starts_with(start),
+                None => known == id,
+            };
+            match report.failing.iter_mut().find(|test| is_it(&test.id)) {
                 Some(test) => test.message = words,
                 None => report.failing.push(failed_test(id, words)),
             }
         } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
-            let id = format!("{file} > {}", &found[2]);
+            let name = &found[2];
             match &found[1] {
-                "✓" => report.passing.push(id),
-                "⨯" => report.failing.push(failed_test(id, "")),
-                _ => report.skipping.push(id),
+                "✓" => report.passing.push(format!("{file} > {name}")),
+                "⨯" => report.failing.push(failed_test(format!("{file} > {name}"), "")),
+                _ => report.skipping.push(format!("{file} > {}", without_reason(name))),
             }
         }
     }
     Some(report)
+}
+
+/// Returns the name of a skipped test without the reason after it. The titles of groups before it have arrows
+/// too.
+fn without_reason(name: &str) -> &str {
+    let mut groups = 0;
+    while let Some(rest) = name.get(groups..).filter(|rest| rest.starts_with('`'))
+        && let Some(at) = rest.find(GROUP_END)
+    {
+        groups += at + GROUP_END.len();
+    }
+    let own = name.get(groups..).unwrap_or_default();
+    let end = own.find(" → ").map_or(name.len(), |at| groups + at);
+    name.get(..end).unwrap_or(name).trim_end()
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ static STARTED: LazyPattern = LazyPattern::new(r"(?m)^Running \d+ tests? using \
 static COUNT: LazyPattern =
     LazyPattern::new(r"^  (\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([\d.]+\w+\))?$");
 static HEADING: LazyPattern = LazyPattern::new(r"^  \d+\) (\S.*?)(?: ─+)?\s*$");
-static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)(?: \(\d[\d.]*m?s\))?$");
+static TEST: LazyPattern =
+    LazyPattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)( \(retry #\d+\))?(?: \(\d[\d.]*m?s\))?$");
 static PLACE: LazyPattern = LazyPattern::new(r"(\S+\.[cm]?[jt]sx?):\d+:\d+");
 /// Message when nothing was loaded, or about an error outside of any test.
 static UNLOADED: LazyPattern =
@@ -47,7 +48,8 @@ pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
             report.failing.push(failed_test(id, words));
         } else if let Some(found) = TEST.captures(line) {
             match &found[1] {
-                "✓" | "ok" => report.passing.push(without_place(&found[2])),
+                "✓" | "ok" if found.get(3).is_none() => report.passing.push(without_place(&found[2])),
+                // A test that passes only when it runs again is flaky, which Playwright does not count as passed.
                 _ => report.skipping.push(without_place(&found[2])),
             }
         }

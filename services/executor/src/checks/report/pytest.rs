@@ -55,7 +55,7 @@ fn read_short_summary(output: &str, report: &mut TestReport) -> u32 {
             continue;
         };
         let (what, rest) = (&found[1], found.get(2).map_or("", |rest| rest.as_str()));
-        let (id, message) = rest.split_once(" - ").unwrap_or((rest, ""));
+        let (id, message) = split_message(rest);
         match what {
             "FAILED" => report.failing.push(failed_test(id, message)),
             "ERROR" if id.contains("::") => report.failing.push(failed_test(id, message)),
@@ -66,6 +66,19 @@ fn read_short_summary(output: &str, report: &mut TestReport) -> u32 {
         }
     }
     uncollected
+}
+
+/// Splits a line of the short summary into the test and the message. Parameters may contain the mark between them.
+fn split_message(rest: &str) -> (&str, &str) {
+    let mark = rest.find(" - ").unwrap_or(rest.len());
+    if !rest.get(..mark).is_some_and(|test| test.contains('[')) {
+        return rest.split_once(" - ").unwrap_or((rest, ""));
+    }
+    match rest.split_once("] - ") {
+        Some((test, message)) => (rest.get(..=test.len()).unwrap_or(test), message),
+        None if rest.ends_with(']') => (rest, ""),
+        None => rest.split_once(" - ").unwrap_or((rest, "")),
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +101,27 @@ mod tests {
         assert_eq!(report.passing.len(), 3);
         assert_eq!(report.skipping, ["tests/test_cart.py::test_later"]);
         assert!(!report.collection_error);
+    }
+
+    #[test]
+    fn parameters_may_contain_a_dash() {
+        for (line, id, message) in [
+            (
+                "a.py::test_x[1 - 2] - assert 1 == 2",
+                "a.py::test_x[1 - 2]",
+                "assert 1 == 2",
+            ),
+            ("a.py::test_x[1 - 2]", "a.py::test_x[1 - 2]", ""),
+            ("a.py::test_x[1]", "a.py::test_x[1]", ""),
+            (
+                "a.py::test_x - assert a[1] - b",
+                "a.py::test_x",
+                "assert a[1] - b",
+            ),
+            ("a.py::test_x", "a.py::test_x", ""),
+        ] {
+            assert_eq!(split_message(line), (id, message), "{line}");
+        }
     }
 
     #[test]

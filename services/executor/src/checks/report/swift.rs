@@ -13,9 +13,10 @@ static CASE: LazyPattern = LazyPattern::new(r"^Test Case '(?:-\[)?(.+?)\]?' (pas
 static XCT_ERROR: LazyPattern = LazyPattern::new(r"^\S+:\d+: error: (?:-\[)?(.+?)\]? : (.*)$");
 static RUN: LazyPattern =
     LazyPattern::new(r"^\S+\s+Test run with (\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after ");
-static TEST: LazyPattern = LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) (passed|failed|skipped)\b"#);
+static TEST: LazyPattern =
+    LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\))(?: with \d+ test cases?)? (passed|failed|skipped)\b"#);
 static ISSUE: LazyPattern =
-    LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) recorded an issue at \S+: (.*)$"#);
+    LazyPattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) recorded an issue (?:with .+? )?at \S+: (.*)$"#);
 static UNCOMPILED: LazyPattern =
     LazyPattern::new(r"(?m)^error: (?:fatalError|emit-module command failed)|^\S+\.swift:\d+:\d+: error: ");
 static BUILDING: LazyPattern = LazyPattern::new(r"(?m)^Building for (?:debugging|testing)|^\[\d+/\d+\] ");

@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, node};
+use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, node};
 use crate::pattern::LazyPattern;
 
 static VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+\s*$");
@@ -18,6 +18,8 @@ const OPENS: char = '{';
 const CLOSES: &str = "}";
 static SUMMARY: LazyPattern =
     LazyPattern::new(r"^# (?:tests|pass|fail|skip|todo|ok|cancelled|suites|Subtest|SKIP)\b");
+/// Title of a group before its points.
+static SUBTEST: LazyPattern = LazyPattern::new(r"^(\s*)# Subtest: (.+?)\s*$");
 static BAIL: LazyPattern = LazyPattern::new(r"(?m)^\s*Bail out!");
 /// First message of a diagnostic block.
 static SAID: LazyPattern = LazyPattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
@@ -81,9 +83,10 @@ fn read_point(line: &str) -> Option<TestPoint<'_>> {
 fn count_points(lines: &[&str], report: &mut TestReport) {
     let mut group = None::<&str>;
     let groups_come_first = has_leading_comment(lines);
-    // `inner_failures` counts failures in the open group. `depth` is the indentation of the previous point: a
-    // smaller one closes the group.
-    let (mut inner_failures, mut depth) = (0_u32, 0);
+    // `failed_at` has the indentation of each failure in the open groups. `depth` is the indentation of the previous
+    // point: a smaller one closes the group.
+    let (mut failed_at, mut depth) = (Vec::<usize>::new(), 0);
+    let mut titles = TitleStack::default();
     for (at, line) in lines.iter().enumerate() {
         if line.trim() == CLOSES {
             depth = line.len() - line.trim_start().len();
@@ -93,26 +96,35 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
             group = Some(comment);
             continue;
         }
+        if let Some(found) = SUBTEST.captures(line) {
+            titles.open(found[1].len(), found.get(2).map_or("", |title| title.as_str()));
+            continue;
+        }
         let Some(point) = read_point(line) else { continue };
         let closes_group = depth > point.indentation;
         depth = point.indentation;
+        let own = titles.name(point.indentation, point.name, SEPARATOR);
+        let name = match group.filter(|_| groups_come_first) {
+            Some(group) if own.is_empty() => group.to_owned(),
+            Some(group) => format!("{group}{SEPARATOR}{own}"),
+            None => own,
+        };
         if point.opens_group || closes_group {
             // A group fails with each test in it. A group that fails without a failing test could not be
             // loaded.
-            if !point.is_ok && !point.opens_group && inner_failures == 0 && !point.is_left_out {
-                add_failure(report, point.name, lines.get(at + 1..).unwrap_or_default());
+            let has_failure = failed_at.iter().any(|inner| *inner > point.indentation);
+            if !point.is_ok && !point.opens_group && !has_failure && !point.is_left_out {
+                add_failure(report, &name, lines.get(at + 1..).unwrap_or_default());
             }
-            inner_failures = 0;
-            if point.opens_group && !point.is_ok {
-                report.collection_error |= !has_inner_failure(lines, at);
+            failed_at.retain(|inner| *inner <= point.indentation);
+            // A failing group is a failure of the group around it.
+            failed_at.extend((!point.is_ok && !point.is_left_out).then_some(point.indentation));
+            if point.opens_group {
+                titles.open(point.indentation, point.name);
+                report.collection_error |= !point.is_ok && !has_inner_failure(lines, at);
             }
             continue;
         }
-        let name = match group.filter(|_| groups_come_first && point.indentation == 0) {
-            Some(group) if point.name.is_empty() => group.to_owned(),
-            Some(group) => format!("{group} › {}", point.name),
-            None => point.name.to_owned(),
-        };
         if point.is_left_out {
             report.skipped = report.skipped.saturating_add(1);
             report.skipping.push(name);
@@ -120,7 +132,7 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
             report.passed = report.passed.saturating_add(1);
             report.passing.push(name);
         } else {
-            inner_failures += u32::from(point.indentation > 0);
+            failed_at.push(point.indentation);
             add_failure(report, &name, lines.get(at + 1..).unwrap_or_default());
         }
     }
@@ -186,14 +198,18 @@ mod tests {
             (
                 "deno_tap_failed.txt",
                 (2, 2, 1),
-                vec!["./cart_test.ts › total", "two"],
+                vec!["./cart_test.ts › total", "./cart_test.ts › steps › two"],
             ),
             (
                 "mocha_tap_failed.txt",
                 (1, 2, 1),
                 vec!["cart empty cart", "cart total"],
             ),
-            ("vitest_tap_failed.txt", (1, 2, 1), vec!["empty cart", "total"]),
+            (
+                "vitest_tap_failed.txt",
+                (1, 2, 1),
+                vec!["cart.test.js › cart › empty cart", "cart.test.js › cart › total"],
+            ),
         ] {
             let report = parse_tap(&read_fixture(name)).unwrap();
             assert_eq!(count_results(&report), expected, "{name}: {report:?}");

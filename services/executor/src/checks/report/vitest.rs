@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{TitleStack, failed_test, first_message_lines, measure_indentation, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum line, such as `      Tests  1 failed | 2 passed (3)`.
@@ -10,8 +10,13 @@ static SUMMARY: LazyPattern = LazyPattern::new(r"^\s*Tests  (.*)$");
 static FILES: LazyPattern = LazyPattern::new(r"(?m)^\s*Test Files  ");
 static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (failed|passed|skipped|todo|expected fail)");
 /// Heading of a failure, such as ` FAIL  src/cart.test.ts > cart > is empty`.
-static FAILURE: LazyPattern = LazyPattern::new(r"^\s*FAIL  (\S+)( >.*| \[.*\])?\s*$");
-static VERBOSE: LazyPattern = LazyPattern::new(r"^\s+(✓|↓) (.+? > .+?)(?: \d+m?s)?$");
+static FAILURE: LazyPattern = LazyPattern::new(r"^\s*FAIL  ((?:\|[^|]+\| )?\S+)( >.*| \[.*\])?\s*$");
+/// Line of a test, a group or a file: its indentation, its mark and its title, and the number of tests in it.
+static LISTED: LazyPattern = LazyPattern::new(
+    r"^(\s+)(✓|✔|×|✗|❯|↓) (.+?)(?:\s+\((\d+)( tests?)?(?: \|[^)]*)?\))?(?: \((?:retry|repeat) x\d+\))*(?: \d+(?:\.\d+)?m?s)?(?: \((?:retry|repeat) x\d+\))*$",
+);
+/// Mark between the titles in Vitest's own whole names.
+const JOINT: &str = " > ";
 
 pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
     let files = FILES.is_match(output);
@@ -32,24 +37,42 @@ pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
         }
     }
     let lines: Vec<&str> = output.lines().collect();
+    let mut titles = TitleStack::default();
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = FAILURE.captures(line) {
             let rest = found.get(2).map_or("", |rest| rest.as_str());
-            let Some(name) = rest.strip_prefix(" > ") else {
+            let Some(name) = rest.strip_prefix(JOINT) else {
                 // A file without a test's name failed as a whole: it could not be loaded.
                 report.collection_error |= rest.starts_with(" [");
                 continue;
             };
-            let id = format!("{} > {}", &found[1], name.trim());
+            let id = format!("{}{JOINT}{}", &found[1], name.trim());
             let is_end = |line: &str| line.trim_start().starts_with('❯') || line.contains("⎯⎯⎯⎯");
             let words = first_message_lines(lines.get(at + 1..).unwrap_or_default().iter().copied(), is_end);
             report.failing.push(failed_test(id, words));
-        } else if let Some(found) = VERBOSE.captures(line) {
-            let named = match &found[1] {
-                "↓" => &mut report.skipping,
-                _ => &mut report.passing,
+        } else if let Some(found) = LISTED.captures(line) {
+            let (indentation, mark) = (found[1].len(), &found[2]);
+            let own = found.get(3).map_or("", |own| own.as_str());
+            let next = lines.get(at + 1).copied().unwrap_or_default();
+            let is_group = match (found.get(4), found.get(5)) {
+                (Some(_), Some(_)) => true,
+                (Some(_), None) => measure_indentation(next) > indentation,
+                (None, _) => false,
             };
-            named.push(found[2].to_owned());
+            if is_group {
+                titles.open(indentation, own);
+                continue;
+            }
+            let number = found.get(4).map(|number| format!(" ({})", number.as_str()));
+            let id = titles.name(indentation, own, JOINT) + &number.unwrap_or_default();
+            // A name without its file is a line of something else.
+            match mark {
+                _ if !id.contains(JOINT) => {}
+                "✓" | "✔" => report.passing.push(id),
+                "↓" => report.skipping.push(id),
+                // The heading of the failure names it, with its message.
+                _ => {}
+            }
         }
     }
     Some(report)
