@@ -1,22 +1,27 @@
 //! Failures in a log, normalized for comparison with another log: names of tests, and error lines without
 //! numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 // Maximum number of distinct failures per log.
 const MOST: usize = 2_000;
 // Signs that test runners put before the name of a failed test.
-const SIGNS: [&str; 9] = [
+const SIGNS: [&str; 12] = [
     "--- FAIL: ",
     "● ",
     "✕ ",
     "✗ ",
     "✖ ",
     "× ",
+    "⨯ ",
+    "(fail) ",
+    "✘ [fail]: ",
     "FAIL: ",
     "ERROR: ",
     "[  FAILED  ] ",
 ];
+// Signs that other programs print too.
+const COMMON_SIGNS: [&str; 4] = ["✗ ", "✖ ", "× ", "ERROR: "];
 // Parts of error messages of compilers and interpreters that identify an error anywhere in a line.
 const ERRORS: [&str; 7] = [
     "error ts",
@@ -27,27 +32,116 @@ const ERRORS: [&str; 7] = [
     "referenceerror",
     "cannot find symbol",
 ];
+// Words after the number of failures in a summary.
+const COUNTED: [&str; 5] = ["error", "fail", "problem", "warning", "violation"];
+// Mark between the titles in a whole name.
+const SEPARATOR: &str = " › ";
+
+/// Failures of one log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogFailures {
+    /// Names of failed tests, and errors that prevented tests from running.
+    named: BTreeSet<String>,
+    /// Lines that mention an error or name a line of a file, with their numbers of occurrences; empty where a
+    /// failure has a name.
+    lines: BTreeMap<String, usize>,
+    /// The largest number of failures that a line counts.
+    counted: u64,
+}
+
+impl LogFailures {
+    /// Returns true when the log shows no failure.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.lines.is_empty()
+    }
+
+    /// Returns true when `base` shows every failure of this log.
+    ///
+    /// A log without a failure is not known: it does not show why its check failed. Without names, the lines of both
+    /// logs and their numbers have to agree, because two tests may fail with one message.
+    pub fn are_known_in(&self, base: &Self) -> bool {
+        if !self.named.is_empty() {
+            return self.named.len() < MOST && self.named.is_subset(&base.named);
+        }
+        let is_known = |line: &str, count: usize| base.lines.get(line).is_some_and(|known| *known >= count);
+        !self.lines.is_empty()
+            && self.lines.len() < MOST
+            && self.counted <= base.counted
+            && self.lines.iter().all(|(line, count)| is_known(line, *count))
+    }
+}
 
 /// Lists the failures of a log: names of failed tests, and errors that prevented tests from running.
 ///
 /// In a log without either, every line counts that mentions an error or names a line of a file. Numbers in
 /// such lines are removed, because line numbers shift between commits.
-pub fn list_failures(log: &str) -> BTreeSet<String> {
-    let lines = || log.lines().map(strip_prefixes).filter(|line| !line.is_empty());
-    let certain: BTreeSet<String> = lines()
-        .filter_map(|line| find_test(&line).or_else(|| find_error(&line)))
-        .take(MOST)
-        .collect();
-    // Lines that only mention an error also occur in logs of passing tests, so they count only without a
-    // certain match.
-    if !certain.is_empty() {
-        return certain;
+pub fn list_failures(log: &str) -> LogFailures {
+    let plain: Vec<String> = log.lines().map(strip_prefixes).collect();
+    let lines = || {
+        plain
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty())
+    };
+    let mut found = LogFailures {
+        named: list_tests(&plain),
+        ..LogFailures::default()
+    };
+    // The line of a failed test may end in its message, which may differ between two runs.
+    let others = lines().filter(|line| find_test(line).is_none());
+    found.named.extend(others.filter_map(find_error));
+    if found.named.is_empty() {
+        // Lines that only mention an error also occur in logs of passing tests, so they count only without a
+        // name.
+        for line in lines().filter(|line| speaks_of_error(line) || names_place(line)) {
+            *found.lines.entry(without_numbers(line)).or_default() += 1;
+        }
+        found.counted = lines().map(count_failures).max().unwrap_or_default();
     }
-    lines()
-        .filter(|line| speaks_of_error(line) || names_place(line))
-        .map(|line| without_numbers(&line))
-        .take(MOST)
-        .collect()
+    while found.named.len() > MOST {
+        found.named.pop_last();
+    }
+    while found.lines.len() > MOST {
+        found.lines.pop_last();
+    }
+    found
+}
+
+/// Returns true when a log names a failed test in the format of a test runner.
+pub(crate) fn has_failed_test(log: &str) -> bool {
+    let mut plain: Vec<String> = log.lines().map(strip_prefixes).collect();
+    plain.retain(|line| !is_ambiguous(line.trim()));
+    !list_tests(&plain).is_empty()
+}
+
+/// Returns true for a line that may come from another program than a test runner, or from a suite that could not
+/// begin.
+fn is_ambiguous(line: &str) -> bool {
+    if line.ends_with("Test suite failed to run") {
+        return true;
+    }
+    let Some(name) = COMMON_SIGNS.iter().find_map(|sign| line.strip_prefix(sign)) else {
+        return false;
+    };
+    let is_unittest = line.starts_with("ERROR: ") && (name.starts_with("test") || name.starts_with("setUp"));
+    !is_unittest && without_duration(name).len() == name.trim_end().len()
+}
+
+/// Lists the names of failed tests.
+fn list_tests(plain: &[String]) -> BTreeSet<String> {
+    // Numbered headings are common in other texts, so Mocha's count of failures has to be in the log.
+    let is_mocha = plain.iter().any(|line| {
+        let count = line.trim().strip_suffix(" failing");
+        count.is_some_and(is_number)
+    });
+    let mut found = BTreeSet::new();
+    for (at, line) in plain.iter().enumerate() {
+        let test = find_test(line.trim())
+            .or_else(|| find_numbered_test(plain, at, is_mocha))
+            .or_else(|| find_ruby_test(plain, at));
+        found.extend(test);
+    }
+    found
 }
 
 /// Returns a line without terminal colors, and without the time and the marks that GitHub Actions adds.
@@ -67,7 +161,106 @@ fn strip_prefixes(line: &str) -> String {
         Some((time, line)) if is_time(time) => line,
         _ => &plain,
     };
-    line.trim().trim_start_matches("##[error]").trim().to_owned()
+    // The indentation stays: it orders the titles of a test.
+    match line.trim_start().strip_prefix("##[error]") {
+        Some(error) => error.trim().to_owned(),
+        None => line.trim_end().to_owned(),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn measure_indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Returns the test of a numbered heading of Playwright, Jasmine, Mocha or Cypress.
+fn find_numbered_test(plain: &[String], at: usize, is_mocha: bool) -> Option<String> {
+    let line = plain.get(at)?;
+    let (_, title) = line
+        .trim_start()
+        .split_once(") ")
+        .filter(|(number, _)| is_number(number))?;
+    let title = title.trim_end_matches(['─', ' ']).trim_start();
+    let rest = plain.get(at + 1..).unwrap_or_default();
+    // Playwright names the place of the test: `1) [chromium] › cart.spec.js:3:31 › cart › total`.
+    let parts: Vec<&str> = title.split(SEPARATOR).collect();
+    let bare: Vec<&str> = parts.iter().map(|part| without_place(part)).collect();
+    if parts.len() > 1 && parts != bare {
+        return Some(format!("test {}", bare.join(SEPARATOR)));
+    }
+    // Jasmine prints the whole name, and the message below it.
+    if rest.first().is_some_and(|next| next.trim() == "Message:") {
+        return Some(format!("test {title}"));
+    }
+    // minitest numbers the kinds of problems.
+    if !is_mocha || matches!(title, "Failure:" | "Error:" | "Skipped:") {
+        return None;
+    }
+    // Mocha indents the second title by five more spaces, and each further one by two more. The last title ends in a
+    // colon.
+    let start = measure_indentation(line) + 5;
+    let mut titles = vec![title];
+    for next in rest {
+        let expected = start + 2 * (titles.len() - 1);
+        if next.trim().is_empty() || measure_indentation(next) != expected {
+            break;
+        }
+        titles.push(next.trim());
+    }
+    while titles.last().is_some_and(|last| !last.ends_with(':')) {
+        titles.pop();
+    }
+    let name = titles.join(SEPARATOR);
+    Some(format!("test {}", name.strip_suffix(':')?))
+}
+
+/// Returns the test below a heading of minitest, Rails or test-unit, such as `CartTest#test_total [x.rb:5]:`.
+fn find_ruby_test(plain: &[String], at: usize) -> Option<String> {
+    let heading = plain.get(at.checked_sub(1)?)?.trim();
+    let heading = heading.split_once(") ").map_or(heading, |(_, heading)| heading);
+    if !matches!(heading, "Failure:" | "Error:") {
+        return None;
+    }
+    let name = plain.get(at)?.trim().strip_suffix(':')?;
+    let name = match name.rsplit_once(" [") {
+        Some((name, place)) if place.ends_with(']') => name,
+        _ => name,
+    };
+    let (class, test) = name.split_once('#')?;
+    // The number that `it` puts into a name counts the tests before it.
+    let own = test.strip_prefix("test_").and_then(|test| test.split_once('_'));
+    let own = own.filter(|(number, _)| number.len() == 4 && is_number(number));
+    Some(match own {
+        Some((_, own)) => format!("test {class}#test_{own}"),
+        None => format!("test {name}"),
+    })
+}
+
+/// Removes line and column from the file of a test.
+fn without_place(part: &str) -> &str {
+    let bare = part.trim_end_matches(|c: char| c.is_ascii_digit() || c == ':');
+    match part.strip_prefix(bare) {
+        Some(place) if place.starts_with(':') && bare.contains('.') => bare,
+        _ => part,
+    }
+}
+
+/// Returns the largest number before a word such as `errors` in a line.
+fn count_failures(line: &str) -> u64 {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let counts = words.windows(2).filter_map(|pair| match pair {
+        [number, word] => {
+            let word = word.to_lowercase();
+            let is_counted = COUNTED.iter().any(|counted| word.starts_with(counted));
+            let number = number.trim_matches(|c: char| !c.is_ascii_digit());
+            number.parse::<u64>().ok().filter(|_| is_counted)
+        }
+        _ => None,
+    });
+    counts.max().unwrap_or_default()
 }
 
 fn is_time(word: &str) -> bool {
@@ -102,6 +295,38 @@ fn find_test(line: &str) -> Option<String> {
     {
         return named(test);
     }
+    // The formats of Deno and of sbt.
+    if let Some((test, time)) = line.split_once(" ... FAILED (")
+        && time.ends_with("s)")
+    {
+        return named(test);
+    }
+    if let Some((test, _)) = line.split_once(" *** FAILED ***") {
+        return named(test.trim_start_matches("[info] - "));
+    }
+    // The format of test-unit.
+    for sign in ["Failure: test", "Error: test"] {
+        if let Some(test) = line.strip_prefix(sign).map(|test| test.trim_end_matches(':'))
+            && test.starts_with(['_', ':'])
+            && test.ends_with(')')
+        {
+            return named(&format!("test{test}"));
+        }
+    }
+    // The formats of XCTest and of Swift Testing.
+    if let Some((test, _)) = line
+        .strip_prefix("Test Case '")
+        .and_then(|rest| rest.split_once("' failed ("))
+    {
+        return named(test);
+    }
+    if let Some((test, _)) = line
+        .strip_prefix("✘ Test ")
+        .and_then(|rest| rest.split_once(" failed after "))
+        .filter(|(test, _)| !test.starts_with("run with "))
+    {
+        return named(test);
+    }
     // The formats of pytest's verbose lines and of Gradle.
     if let Some((test, _)) = line.split_once(" FAILED").or_else(|| line.split_once(" ERROR "))
         && (test.contains("::") || test.contains(" > "))
@@ -131,7 +356,10 @@ fn find_test(line: &str) -> Option<String> {
         .strip_prefix("FAIL ")
         .filter(|name| name.contains(['/', '.', '>']))
     {
-        return named(name);
+        // nextest puts the duration before the name.
+        let name = name.trim_start();
+        let timed = name.strip_prefix('[').and_then(|name| name.split_once("s] "));
+        return named(timed.map_or(name, |(_, name)| name));
     }
     // The format of `dotnet test`.
     if let Some(name) = line
@@ -189,7 +417,7 @@ fn find_error(line: &str) -> Option<String> {
     let lower = line.to_lowercase();
     let starts = lower
         .strip_prefix("error")
-        .is_some_and(|rest| rest.starts_with(['[', ':']));
+        .is_some_and(|rest| rest.starts_with(['[', ':']) && rest.len() > 1);
     let is_error = starts || ERRORS.iter().any(|error| lower.contains(error));
     is_error.then(|| without_numbers(line))
 }
@@ -227,7 +455,12 @@ mod tests {
     use super::*;
 
     fn list_failure_names(log: &str) -> Vec<String> {
-        list_failures(log).into_iter().collect()
+        let found = list_failures(log);
+        found.named.into_iter().chain(found.lines.into_keys()).collect()
+    }
+
+    fn is_known(head: &str, base: &str) -> bool {
+        list_failures(head).are_known_in(&list_failures(base))
     }
 
     #[test]
@@ -272,6 +505,22 @@ mod tests {
                 "test counts pieces (CartTest)",
             ),
             ("[  FAILED  ] Cart.Counts (3 ms)", "Cart.Counts"),
+            ("cart counts ... FAILED (2ms)", "cart counts"),
+            ("[info] - counts pieces *** FAILED ***", "counts pieces"),
+            ("Failure: test_total(CartTest)", "test_total(CartTest)"),
+            (
+                "Test Case '-[ShopTests.CartTests testTotal]' failed (0.1 seconds).",
+                "-[ShopTests.CartTests testTotal]",
+            ),
+            (
+                "✘ Test \"adds up\" failed after 0.001 seconds with 1 issue.",
+                "\"adds up\"",
+            ),
+            ("(fail) cart > total [0.16ms]", "cart > total"),
+            (
+                "        FAIL [   0.005s] shop cart::tests::total",
+                "shop cart::tests::total",
+            ),
             ("\t 3 - cart_counts (Failed)", "cart_counts"),
             (
                 "2026-11-20T10:00:00.1234567Z \u{1b}[31m--- FAIL: TestTotal (0.01s)\u{1b}[0m",
@@ -295,9 +544,91 @@ mod tests {
             "src/a.py:14:5: E501 line too long\nsrc/b.py:3:1: F401 'os' imported but unused\nFound 2 errors.";
         let more = format!("{moved}\nsrc/c.py:1:1: F401 're' imported but unused");
         assert_eq!(list_failures(old), list_failures(moved));
-        assert!(!list_failures(&more).is_subset(&list_failures(old)));
+        assert!(is_known(moved, old) && !is_known(&more, old));
         let compile = "test a ... FAILED\nerror[E0425]: cannot find value `x`";
-        assert!(!list_failures(compile).is_subset(&list_failures("test a ... FAILED")));
+        assert!(!is_known(compile, "test a ... FAILED"));
         assert!(list_failure_names("all good\n12 passed").is_empty());
+    }
+
+    /// Logs of runners whose name of a test is not on one line, or not alone on it, with the name.
+    const NESTED: [(&str, &str); 8] = [
+        (
+            "  cart\n    1) total\n\n  1 passing (5ms)\n  1 failing\n\n  1) cart\n       nested\n         NAME:\n     AssertionError: expected 0 to equal 30\n",
+            "cart › nested › NAME",
+        ),
+        ("  1 failing\n\n  1) NAME:\n     AssertionError: no\n", "NAME"),
+        (
+            "2026-11-20T10:00:00.1234567Z   1 failing\n2026-11-20T10:00:00.1234567Z\n2026-11-20T10:00:00.1234567Z   1) cart\n2026-11-20T10:00:00.1234567Z        NAME:\n2026-11-20T10:00:00.1234567Z      CypressError: Timed out retrying\n",
+            "cart › NAME",
+        ),
+        (
+            "  1) Failure:\nCartTest#test_NAME [test/cart_test.rb:5]:\nExpected: 30\n  Actual: 0\n",
+            "CartTest#test_NAME",
+        ),
+        (
+            "Error:\nCart::when empty#test_0001_NAME:\nNoMethodError: undefined method\n",
+            "Cart::when empty#test_NAME",
+        ),
+        (
+            "  1) [chromium] › cart.spec.js:3:31 › cart › NAME ────────\n\n    Expected: 30\n    Received: 0\n",
+            "[chromium] › cart.spec.js › cart › NAME",
+        ),
+        (
+            "  1) cart.spec.ts:3:31 › NAME ────────\n\n    Test timeout of 30000ms exceeded.\n",
+            "cart.spec.ts › NAME",
+        ),
+        (
+            "Failures:\n1) cart NAME\n  Message:\n    Expected 0 to be 30.\n  Stack:\n    at <Jasmine>\n\n3 specs, 1 failure\n",
+            "cart NAME",
+        ),
+    ];
+
+    #[test]
+    fn new_failure_of_nested_suite_is_not_known() {
+        for (log, name) in NESTED {
+            let (old, new) = (log.replace("NAME", "old"), log.replace("NAME", "new"));
+            assert_eq!(
+                list_failure_names(&new),
+                [format!("test {}", name.replace("NAME", "new"))],
+                "{log}"
+            );
+            assert!(has_failed_test(&new), "{log}");
+            assert!(is_known(&old, &format!("{old}{new}")), "{log}");
+            // The messages are the same, and only the names differ.
+            assert!(!is_known(&new, &old), "{log}");
+            assert!(!is_known(&format!("{old}{new}"), &old), "{log}");
+        }
+    }
+
+    #[test]
+    fn log_without_names_needs_the_same_lines() {
+        let old = "3 checks failed\ncart: expected 30, got 0\ncart: expected 30, got 0";
+        for (head, base, expected) in [
+            (old, old, true),
+            ("", old, false),
+            ("", "", false),
+            ("all good", "all good", false),
+            (old, "all good", false),
+            ("cart: expected 30, got 0", old, true),
+            ("cart: expected 30, got 0\nstock: expected 1, got 2", old, false),
+            // One more of the same lines, and a higher count.
+            (
+                "3 checks failed\ncart: expected 30, got 0\ncart: expected 30, got 0\ncart: expected 30, got 0",
+                old,
+                false,
+            ),
+            (
+                "12 problems\ncart: expected 1",
+                "9 problems\ncart: expected 1",
+                false,
+            ),
+            (
+                "9 problems\ncart: expected 1",
+                "12 problems\ncart: expected 1",
+                true,
+            ),
+        ] {
+            assert_eq!(is_known(head, base), expected, "{head:?} {base:?}");
+        }
     }
 }

@@ -433,18 +433,19 @@ fn list_failed_checks(
 /// True when a check fails on the head only in the ways in which it fails on the base. A failure on the base excuses the
 /// same failures and no new ones.
 ///
-/// A check without output on the head counts as failing in a known way.
+/// A check without output on the head is not known to fail in the same way, so it is not excused.
 fn has_only_known_failures(
     new: &CommitCheck,
     old: &CommitCheck,
     repository: &RepositoryName,
     facts: &DecisionFacts,
 ) -> Result<bool, Need> {
-    let failures = |check: &CommitCheck| -> Result<BTreeSet<String>, Need> {
+    let log = |check: &CommitCheck| -> Result<String, Need> {
         let log = facts.log(repository, &Box::new(check.clone()))?.as_deref();
-        Ok(domain::list_failures(log.unwrap_or(&check.output_tail)))
+        Ok(log.unwrap_or(&check.output_tail).to_owned())
     };
-    Ok(failures(new)?.is_subset(&failures(old)?))
+    let new = domain::list_failures(&log(new)?);
+    Ok(new.are_known_in(&domain::list_failures(&log(old)?)))
 }
 
 fn hash_checks(checks: &[CommitCheck]) -> String {

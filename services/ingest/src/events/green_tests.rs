@@ -142,7 +142,12 @@ fn classify_log_failure(new: Option<&str>, old: Option<&str>) -> FailureClass {
     facts.put_branch_checks(build_repository_name(), "main".to_owned(), vec![red(2)]);
     facts.put_log(build_repository_name(), Box::new(red(1)), new.map(str::to_owned));
     facts.put_log(build_repository_name(), Box::new(red(2)), old.map(str::to_owned));
-    let checks = match expect_trigger(&build_polled_event(), &facts).reason {
+    find_first_class(&facts)
+}
+
+/// Class of the first failed check.
+fn find_first_class(facts: &DecisionFacts) -> FailureClass {
+    let checks = match expect_trigger(&build_polled_event(), facts).reason {
         TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => checks,
         TriggerReason::JobRequested(job) => match job.about {
             domain::JobSubject::Checks(checks) => *checks,
@@ -170,7 +175,13 @@ fn earlier_failure_excuses_same_failures_only() {
     assert_eq!(classify_log_failure(Some(both), Some(old)), FailureClass::Real);
     assert_eq!(classify_log_failure(Some(other), Some(old)), FailureClass::Real);
     assert_eq!(classify_log_failure(Some(other), None), FailureClass::Real);
-    assert_eq!(classify_log_failure(None, None), FailureClass::PreExisting);
+    // Without output on the head nothing shows that the failures are the same.
+    assert_eq!(classify_log_failure(None, None), FailureClass::Real);
+    assert_eq!(classify_log_failure(None, Some(old)), FailureClass::Real);
+    assert_eq!(
+        classify_log_failure(Some("Done"), Some("Done")),
+        FailureClass::Real
+    );
     let lint = "src/a.py:10:5: E501 line too long";
     let more = "src/a.py:12:5: E501 line too long\nsrc/b.py:1:1: F401 unused";
     assert_eq!(
@@ -178,4 +189,15 @@ fn earlier_failure_excuses_same_failures_only() {
         FailureClass::PreExisting
     );
     assert_eq!(classify_log_failure(Some(more), Some(lint)), FailureClass::Real);
+    let mocha = |name: &str| {
+        format!("  1 failing\n\n  1) cart\n       {name}:\n     AssertionError: expected 0 to equal 30\n")
+    };
+    assert_eq!(
+        classify_log_failure(Some(&mocha("old")), Some(&mocha("old"))),
+        FailureClass::PreExisting
+    );
+    assert_eq!(
+        classify_log_failure(Some(&mocha("new")), Some(&mocha("old"))),
+        FailureClass::Real
+    );
 }

@@ -473,9 +473,10 @@ async fn complete_checks_and_merge_reach_ticket() {
         (&json!("failure"), &json!("test"), &json!("left")),
         "{ticket}"
     );
+    // No log shows that the base fails alike, so the failure would be repaired; this row knows of no repair.
     assert_eq!(
         (&checks["left"], &checks["outdated"]),
-        (&json!("not_ours"), &json!(false))
+        (&json!("forgotten"), &json!(false))
     );
     h.stop().await;
 }
