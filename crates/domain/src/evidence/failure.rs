@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::log_failures::has_failed_test;
+
 /// Kind of failure of a red check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,25 +62,48 @@ const ABOUT_CODE: [&str; 12] = [
     "compilation failed",
 ];
 // Exit code 137 is 128 + SIGKILL, by which the kernel ends a process that exceeds its memory limit.
-const INFRA: [&str; 18] = [
+const INFRA: [&str; 41] = [
     "no space left on device",
     "exit code 137",
+    "exited with code 137",
+    "exit status 137",
+    "signal 9 [killed]",
+    "signal: 9, sigkill",
+    "heap out of memory",
     "oomkilled",
     "cannot allocate memory",
     "could not resolve host",
     "temporary failure in name resolution",
     "name or service not known",
     "connection reset by peer",
+    "econnreset",
+    "etimedout",
+    "eai_again",
     "connection timed out",
     "tls handshake timeout",
     "cannot connect to the docker daemon",
     "toomanyrequests",
+    "429 too many requests",
+    "api rate limit exceeded",
     "503 service unavailable",
     "502 bad gateway",
+    "504 gateway time",
+    "returned error: 429",
+    "returned error: 500",
+    "returned error: 502",
+    "returned error: 503",
+    "returned error: 504",
+    "status code: 503",
+    "nu1301",
+    "daemon disappeared",
+    "failed to initialize container",
     "received a shutdown signal",
     "lost communication with the server",
     "failed to launch the browser process",
     "no hosted runner",
+    "executable doesn't exist",
+    "input required and not supplied",
+    "resource not accessible by integration",
 ];
 // Shells report a missing program by exit code 127.
 const INERT: [&str; 5] = [
@@ -88,7 +113,11 @@ const INERT: [&str; 5] = [
     "missing script:",
     "unknown task",
 ];
-const TIMEOUT: [&str; 3] = [
+// The program `timeout` of GNU reports an exceeded limit by exit code 124.
+const TIMEOUT: [&str; 6] = [
+    "exit code 124",
+    "exited with code 124",
+    "exit status 124",
     "exceeded the maximum execution time",
     "the job was canceled because it exceeded",
     "timed out after",
@@ -108,7 +137,9 @@ const POLICY: [&str; 7] = [
 /// The results [`FailureClass::PreExisting`] and [`FailureClass::Flaky`] need other runs, so this function
 /// never returns them.
 pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
-    let (name, log) = (name.to_lowercase(), log.to_lowercase());
+    // The formats of test runners need the letters as they are.
+    let names_test = || has_failed_test(log);
+    let (name, lower) = (name.to_lowercase(), log.to_lowercase());
     // Whole words only: `cla` must not match a check named `declare`.
     let has_word = |phrase: &&&str| {
         let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
@@ -116,7 +147,7 @@ pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureCl
             is_edge(name[..at].chars().next_back()) && is_edge(name[at + found.len()..].chars().next())
         })
     };
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| log.contains(phrase));
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     if POLICY.iter().any(|phrase| has_word(&phrase)) {
         return FailureClass::Policy;
     }
@@ -125,7 +156,7 @@ pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureCl
     }
     // Before the infrastructure patterns: tests of network code print messages such as "connection reset by
     // peer", too.
-    if says(&ABOUT_CODE) {
+    if says(&ABOUT_CODE) || names_test() {
         return FailureClass::Real;
     }
     if says(&TIMEOUT) {
@@ -190,6 +221,82 @@ mod tests {
             ("declare", false, "", Real),
         ] {
             assert_eq!(classify_failure(name, timed_out, log), class, "{name}: {log}");
+        }
+    }
+
+    #[test]
+    fn failure_of_machine_or_network_is_not_real() {
+        use FailureClass::{Infra, Real, Timeout};
+        for (log, class) in [
+            ("npm error code ECONNRESET\nnpm error network aborted", Infra),
+            ("npm error code ETIMEDOUT", Infra),
+            ("curl: (22) The requested URL returned error: 429", Infra),
+            ("HTTP status: 429 Too Many Requests", Infra),
+            ("curl: (22) The requested URL returned error: 503", Infra),
+            (
+                "Received status code: 503 from server: Service Unavailable",
+                Infra,
+            ),
+            (
+                "collect2: fatal error: ld terminated with signal 9 [Killed]",
+                Infra,
+            ),
+            (
+                "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)",
+                Infra,
+            ),
+            ("##[error]Process completed with exit code 137.", Infra),
+            ("The command exited with code 137", Infra),
+            (
+                "error NU1301: Unable to load the service index for source https://api.nuget.org",
+                Infra,
+            ),
+            (
+                "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+                Infra,
+            ),
+            (
+                "  ● Test suite failed to run\n\n    JavaScript heap out of memory",
+                Infra,
+            ),
+            ("Gradle build daemon disappeared unexpectedly", Infra),
+            (
+                "ERROR: failed to solve: toomanyrequests: You have reached your pull rate limit",
+                Infra,
+            ),
+            ("✗ Could not resolve host: registry.example", Infra),
+            ("API rate limit exceeded for installation ID 1.", Infra),
+            (
+                "browserType.launch: Executable doesn't exist at /root/.cache/ms-playwright",
+                Infra,
+            ),
+            ("Error: Input required and not supplied: token", Infra),
+            ("Error: Failed to initialize container node:20", Infra),
+            ("##[error]Process completed with exit code 124.", Timeout),
+            ("make: *** No rule to make target 'test'.  Stop.", Real),
+            ("##[error]Process completed with exit code 1.", Real),
+        ] {
+            assert_eq!(classify_failure("test", false, log), class, "{log}");
+        }
+    }
+
+    #[test]
+    fn phrase_inside_failing_test_is_real() {
+        for log in [
+            "FAILED tests/test_net.py::test_retry - OSError: ECONNRESET",
+            "E   AssertionError: expected '200', got '429 Too Many Requests'",
+            "--- FAIL: TestRetry (0.01s)\n    retry_test.go:9: read: connection reset by peer",
+            "  1 failing\n\n  1) client\n       retries:\n     Error: returned error: 503",
+            "  1) Failure:\nClientTest#test_retries [test/client_test.rb:5]:\nECONNRESET",
+            "  1) [chromium] › api.spec.js:3:31 › retries ───\n\n    429 Too Many Requests",
+            "1) client retries\n  Message:\n    Expected 'heap out of memory' to be ''.",
+            "✖ retries (3.1ms)\n  Error: read ECONNRESET",
+            "not ok 3 - retries after ECONNRESET",
+            "  ● api › survives exit code 137\n\n    expect(received).toBe(expected)",
+            "ERROR: test_retry (client.ClientTest)\nOSError: [Errno 104] Connection reset by peer",
+            "test client::retries ... FAILED\nexit code 124",
+        ] {
+            assert_eq!(classify_failure("test", false, log), FailureClass::Real, "{log}");
         }
     }
 

@@ -405,7 +405,13 @@ fn list_failed_checks(
         room -= essence
             .as_ref()
             .map_or(0, |essence| essence.text.chars().count().min(room));
-        failed.push(failed_check(check, essence));
+        let mut new = failed_check(check, essence);
+        let is_silent = raw.is_some_and(|raw| raw.trim().is_empty()) && check.output_tail.trim().is_empty();
+        // A job whose log is empty ended before its first step.
+        if is_silent && new.class.is_real() {
+            new.class = FailureClass::Infra;
+        }
+        failed.push(new);
     }
     // A failure of the infrastructure needs no comparison with the base branch.
     let is_open = failed.iter().any(|check| check.class.is_real());
@@ -472,15 +478,17 @@ fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> Fa
     }
     let log = log.unwrap_or_default();
     let shown = if log.text.is_empty() { &clean } else { &log.text };
+    let has_timed_out = check.conclusion == Some(github::CheckConclusion::TimedOut);
+    // A user, a newer run or another job ended a cancelled check, so it shows nothing about the change.
+    let class = match check.conclusion == Some(github::CheckConclusion::Cancelled) {
+        true => FailureClass::Inert,
+        false => domain::classify_failure(&check.name, has_timed_out, shown),
+    };
     FailedCheck {
         name: text_pin::truncate_text(&text_pin::sanitize_text(&check.name), 200),
         url: check.url.clone(),
         log_tail: clean[start..].to_owned(),
-        class: domain::classify_failure(
-            &check.name,
-            check.conclusion == Some(github::CheckConclusion::TimedOut),
-            shown,
-        ),
+        class,
         step: log.step,
         command: log.command,
         log: log.text,

@@ -201,3 +201,29 @@ fn earlier_failure_excuses_same_failures_only() {
         FailureClass::Real
     );
 }
+
+#[test]
+fn cancelled_or_silent_check_is_not_real() {
+    let classify = |end: CheckConclusion, log: Option<&str>| {
+        let check = CommitCheck {
+            name: "test".to_owned(),
+            output_tail: String::new(),
+            ..build_commit_check(1, Some(end))
+        };
+        let mut facts = with_runs(vec![check.clone()], vec![]);
+        facts.put_log(build_repository_name(), Box::new(check), log.map(str::to_owned));
+        find_first_class(&facts)
+    };
+    let failure = "E   AssertionError: 1 != 2";
+    for (end, log, class) in [
+        (CheckConclusion::Failure, Some(failure), FailureClass::Real),
+        (CheckConclusion::Cancelled, Some(failure), FailureClass::Inert),
+        (CheckConclusion::Cancelled, None, FailureClass::Inert),
+        (CheckConclusion::TimedOut, Some(failure), FailureClass::Timeout),
+        (CheckConclusion::Failure, Some(" \n"), FailureClass::Infra),
+        // A system without logs says nothing about its machines.
+        (CheckConclusion::Failure, None, FailureClass::Real),
+    ] {
+        assert_eq!(classify(end, log), class, "{end:?} {log:?}");
+    }
+}
