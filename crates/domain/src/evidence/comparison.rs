@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::check::{CompletedCheck, FailedTest, RemovedTest, TestReport};
+use crate::evidence::{
+    check::{CheckOutcome, CompletedCheck, FailedTest, RemovedTest, TestReport},
+    log_failures::list_failures,
+};
 
 // Maximum number of names that one comparison keeps.
 const MOST_NAMES: usize = 50;
@@ -68,7 +71,104 @@ impl LostTests {
     }
 }
 
+/// Failures of a run with the change that its base does not excuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewFailures {
+    /// None: the run does not fail, or it fails as the base does.
+    None,
+    /// These tests fail.
+    Tests(Vec<String>),
+    /// The command fails, and no single test shows why.
+    Command,
+}
+
 impl CompletedCheck {
+    /// Returns the failures of this run that a run on the base does not excuse.
+    ///
+    /// Only the same failures on a base that ran and can be compared are an excuse. A base without a result, or whose
+    /// tests were not loaded, excuses nothing.
+    pub fn new_failures(&self, base: &Self) -> NewFailures {
+        if self.outcome != CheckOutcome::Red {
+            return NewFailures::None;
+        }
+        let is_excused = match base.outcome {
+            CheckOutcome::Red => self.fails_like(base),
+            CheckOutcome::Inert => self.lacks_setup_of(base),
+            CheckOutcome::Green | CheckOutcome::Timeout | CheckOutcome::Infra | CheckOutcome::NoTests => {
+                false
+            }
+        };
+        if is_excused {
+            return NewFailures::None;
+        }
+        let tests = self.tests.as_ref().filter(|tests| !tests.collection_error);
+        let known = |id: &str| base.tests.iter().any(|tests| tests.is_failing(id));
+        let failing = tests.iter().flat_map(|tests| &tests.failing);
+        let new: Vec<String> = failing
+            .filter(|test| !known(&test.id))
+            .map(|test| test.id.clone())
+            .collect();
+        match new.is_empty() {
+            true => NewFailures::Command,
+            false => NewFailures::Tests(new),
+        }
+    }
+
+    /// Returns true when this failed run shows only failures of another failed run.
+    fn fails_like(&self, base: &Self) -> bool {
+        let (Some(ours), Some(theirs)) = (&self.tests, &base.tests) else {
+            return self.tests.is_none() && base.tests.is_none() && self.has_output_of(base);
+        };
+        let new = ours.failing.iter().filter(|test| !theirs.is_failing(&test.id));
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        // A list that is not whole may hide a failure, so the numbers count too.
+        let unnamed = theirs.failed.saturating_sub(count(theirs.failing.len()));
+        let is_whole = !ours.truncated && !theirs.truncated && !theirs.collection_error;
+        let is_known = match is_whole {
+            true => new.count() == 0,
+            false => {
+                count(new.count()) <= unnamed && ours.failed <= theirs.failed && ours.passed >= theirs.passed
+            }
+        };
+        if !is_known || (ours.collection_error && !theirs.collection_error) {
+            return false;
+        }
+        // With tests that were not loaded, or without a failing test, only the output shows the reason.
+        match (ours.collection_error, ours.failed) {
+            (true, _) => self.has_output_of(base),
+            (false, 0) => theirs.failed == 0 && !theirs.collection_error && self.has_output_of(base),
+            (false, _) => true,
+        }
+    }
+
+    /// Returns true when the end of the output shows only failures that another run shows too.
+    fn has_output_of(&self, base: &Self) -> bool {
+        let (ours, theirs) = (
+            list_failures(self.whole_lines()),
+            list_failures(&base.output_tail),
+        );
+        let is_known = ours.are_known_in(&theirs) || (ours.is_empty() && theirs.is_empty());
+        self.exit_code == base.exit_code && is_known
+    }
+
+    /// Returns the end of the output, from its middle if the beginning is missing: the same output of another run may
+    /// begin some lines later.
+    fn whole_lines(&self) -> &str {
+        if !self.truncated {
+            return &self.output_tail;
+        }
+        let middle = self.output_tail.len() / 2;
+        let rest = (middle..self.output_tail.len()).find_map(|at| self.output_tail.get(at..));
+        let rest = rest.unwrap_or_default();
+        rest.split_once('\n').map_or(rest, |(_, lines)| lines)
+    }
+
+    /// Returns true when the tests did not load for want of the setup that the base lacks too.
+    fn lacks_setup_of(&self, base: &Self) -> bool {
+        let has_failing = self.tests.iter().any(|tests| tests.failed > 0);
+        !has_failing && self.setup_hint.is_some() && self.setup_hint == base.setup_hint
+    }
+
     /// Returns the tests that pass here and have no pass or failure in `other`.
     ///
     /// Causes are: skipped, not collected, deselected, outside of the runner's pattern, or part of an
@@ -178,6 +278,10 @@ impl CompletedCheck {
 }
 
 impl TestReport {
+    fn is_failing(&self, id: &str) -> bool {
+        self.failing.iter().any(|test| test.id == id)
+    }
+
     /// Returns true when the report names every passed test.
     pub fn names_all_passing(&self) -> bool {
         self.passing.len() as u64 >= u64::from(self.passed)
@@ -368,7 +472,7 @@ mod tests {
         assert!(!is_from("tests/test_a.py::test_x", "a.py"));
     }
     use crate::{
-        evidence::check::{CheckOutcome, TreeKind},
+        evidence::check::{SetupHint, TreeKind},
         work::workspace::SandboxLevel,
     };
 
@@ -540,5 +644,164 @@ mod tests {
             .map(|names| LostTests::named(names.iter().map(ToString::to_string).collect()));
         assert_eq!(one.shared_with(&other).names, ["b"]);
         assert_eq!(one.shared_with(&LostTests::default()).count, 0);
+    }
+
+    /// Runs that may happen, by name: their outcome and tests, and what they print.
+    fn build_run(name: &str) -> CompletedCheck {
+        let with = |outcome, output: &str, run: CompletedCheck| CompletedCheck {
+            outcome,
+            output_tail: output.to_owned(),
+            exit_code: Some(i32::from(outcome != CheckOutcome::Green)),
+            ..run
+        };
+        let without_tests = |outcome, output| {
+            let run = CompletedCheck {
+                tests: None,
+                ..build_check(&[], &[])
+            };
+            with(outcome, output, run)
+        };
+        let unloaded = |output: &str, run| {
+            let mut run = with(CheckOutcome::Red, output, run);
+            run.tests.as_mut().unwrap().collection_error = true;
+            run
+        };
+        let hint = |missing: &str| {
+            Some(SetupHint {
+                missing: missing.to_owned(),
+                ..SetupHint::default()
+            })
+        };
+        match name {
+            "green" => with(CheckOutcome::Green, "", build_check(&["a", "b", "c"], &[])),
+            "a fails" => with(CheckOutcome::Red, "", build_check(&["b", "c"], &["a"])),
+            "b fails" => with(CheckOutcome::Red, "", build_check(&["a", "c"], &["b"])),
+            "a and b fail" => with(CheckOutcome::Red, "", build_check(&["c"], &["a", "b"])),
+            "nothing loads" => unloaded("ImportError: no module shop.vat", build_check(&[], &[])),
+            "another module does not load" => unloaded("ImportError: no module stock", build_check(&[], &[])),
+            "some tests do not load" => unloaded("ImportError: no module stock", build_check(&["c"], &["a"])),
+            "no package" => CompletedCheck {
+                setup_hint: hint("express"),
+                ..unloaded("Cannot find module 'express'", build_check(&[], &[]))
+            },
+            "inert without package" => CompletedCheck {
+                setup_hint: hint("express"),
+                ..without_tests(CheckOutcome::Inert, "Cannot find module 'express'")
+            },
+            "many fail" => {
+                let mut run = with(CheckOutcome::Red, "", build_check(&["c"], &["a", "b"]));
+                let tests = run.tests.as_mut().unwrap();
+                (tests.failed, tests.truncated) = (300, true);
+                run
+            }
+            "more fail" => {
+                let mut run = build_run("many fail");
+                run.tests.as_mut().unwrap().failed = 301;
+                run
+            }
+            "lint" => without_tests(CheckOutcome::Red, "src/a.py:3:1: F401 unused"),
+            "lint moved" => without_tests(CheckOutcome::Red, "src/a.py:9:1: F401 unused"),
+            "lint more" => without_tests(
+                CheckOutcome::Red,
+                "src/a.py:3:1: F401 unused\nsrc/b.py:3:1: F401 unused",
+            ),
+            "syntax error" => without_tests(CheckOutcome::Red, "SyntaxError: invalid syntax"),
+            "no tests found" => without_tests(CheckOutcome::Red, "No tests found, exiting with code 1"),
+            "coverage" => with(
+                CheckOutcome::Red,
+                "coverage 71 %",
+                build_check(&["a", "b", "c"], &[]),
+            ),
+            "inert" => without_tests(CheckOutcome::Inert, "jest: command not found"),
+            "timeout" => without_tests(CheckOutcome::Timeout, ""),
+            "infra" => without_tests(CheckOutcome::Infra, "no space left on device"),
+            "no tests" => without_tests(CheckOutcome::NoTests, ""),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn base_excuses_only_its_own_failures() {
+        let a = || NewFailures::Tests(vec!["a".to_owned()]);
+        let b = || NewFailures::Tests(vec!["b".to_owned()]);
+        let both = || NewFailures::Tests(vec!["a".to_owned(), "b".to_owned()]);
+        let (none, command) = (|| NewFailures::None, || NewFailures::Command);
+        for (base, head, expected) in [
+            ("green", "green", none()),
+            ("green", "a fails", a()),
+            ("green", "coverage", command()),
+            ("green", "syntax error", command()),
+            ("a fails", "a fails", none()),
+            ("a and b fail", "a fails", none()),
+            ("a fails", "b fails", b()),
+            ("a fails", "a and b fail", b()),
+            ("a fails", "green", none()),
+            ("a fails", "coverage", command()),
+            ("a fails", "syntax error", command()),
+            ("a fails", "nothing loads", command()),
+            ("a fails", "some tests do not load", command()),
+            ("coverage", "coverage", none()),
+            ("coverage", "a fails", a()),
+            // The base does not load, because the ticket asks for the missing module.
+            ("nothing loads", "a fails", a()),
+            ("nothing loads", "a and b fail", both()),
+            ("nothing loads", "coverage", command()),
+            ("nothing loads", "nothing loads", none()),
+            ("nothing loads", "another module does not load", command()),
+            ("some tests do not load", "some tests do not load", none()),
+            ("some tests do not load", "b fails", b()),
+            ("many fail", "many fail", none()),
+            ("many fail", "a fails", none()),
+            ("many fail", "more fail", command()),
+            ("a fails", "many fail", b()),
+            ("lint", "lint", none()),
+            ("lint", "lint moved", none()),
+            ("lint", "lint more", command()),
+            ("lint more", "lint", none()),
+            ("lint", "syntax error", command()),
+            ("syntax error", "a fails", a()),
+            ("no tests found", "a fails", a()),
+            ("no tests found", "no tests found", none()),
+            // A base without a result.
+            ("inert", "a fails", a()),
+            ("inert", "syntax error", command()),
+            ("inert", "inert", none()),
+            ("inert without package", "no package", none()),
+            ("inert without package", "nothing loads", command()),
+            ("inert without package", "a fails", a()),
+            ("timeout", "syntax error", command()),
+            ("timeout", "a fails", a()),
+            ("timeout", "timeout", none()),
+            ("infra", "syntax error", command()),
+            ("infra", "a and b fail", both()),
+            ("infra", "infra", none()),
+            ("no tests", "a fails", a()),
+            ("no tests", "no tests", none()),
+            ("no tests", "green", none()),
+        ] {
+            assert_eq!(
+                build_run(head).new_failures(&build_run(base)),
+                expected,
+                "{base} → {head}"
+            );
+        }
+    }
+
+    #[test]
+    fn shortened_output_is_compared_from_its_middle() {
+        let lines = |from: usize| -> String {
+            (from..400)
+                .map(|number| format!("src/{}.py:1:1: F401 unused\n", "x".repeat(number)))
+                .collect()
+        };
+        let run = |output: String| CompletedCheck {
+            truncated: true,
+            output_tail: output,
+            ..build_run("lint")
+        };
+        let (base, head) = (run(lines(310)), run(lines(300)));
+        assert_eq!(head.new_failures(&base), NewFailures::None);
+        let worse = run(format!("{}src/new.py:1:1: F401 unused\n", lines(310)));
+        assert_eq!(worse.new_failures(&base), NewFailures::Command);
     }
 }

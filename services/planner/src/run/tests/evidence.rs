@@ -438,3 +438,48 @@ fn flagged_change_does_not_go_back() {
     }];
     assert_eq!(prove_change(bench).state.conversation().turn_count(), 2);
 }
+
+/// Outcomes of runs, where they do not follow from their tests.
+type ForcedOutcome = fn(&domain::check::CheckSpec) -> Option<CheckOutcome>;
+
+#[test]
+fn base_without_result_excuses_nothing() {
+    let bases: [ForcedOutcome; 4] = [
+        |check| (check.tree == TreeKind::Base).then_some(CheckOutcome::Inert),
+        |check| (check.tree == TreeKind::Base).then_some(CheckOutcome::Timeout),
+        |check| (check.tree == TreeKind::Base).then_some(CheckOutcome::Infra),
+        |check| (check.tree == TreeKind::Base).then_some(CheckOutcome::NoTests),
+    ];
+    for (number, outcome) in bases.into_iter().enumerate() {
+        let mut play = prove_change(Bench {
+            head: vec!["test_totals"],
+            outcome,
+            ..Bench::default()
+        });
+        assert_eq!(read_check_row(&play).broken, ["test_totals"], "{number}");
+        assert_eq!(
+            play.state.conversation().turn_count(),
+            8,
+            "{number}: three returns"
+        );
+        assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1), "{number}");
+        let reason = drive_to_end(&mut play);
+        let StopReason::ChecksFail { failing, .. } = reason else {
+            panic!("{number}: {reason:?}")
+        };
+        assert_eq!(failing, ["test_totals"], "{number}");
+    }
+}
+
+#[test]
+fn check_that_never_runs_is_not_worse() {
+    let play = prove_change(Bench {
+        outcome: |_| Some(CheckOutcome::Inert),
+        ..Bench::default()
+    });
+    assert!(!read_check_row(&play).is_worse());
+    assert_eq!(
+        (play.state.conversation().turn_count(), read_evidence_level(&play)),
+        (2, Some(EvidenceLevel::E0))
+    );
+}

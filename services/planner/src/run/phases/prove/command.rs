@@ -4,7 +4,11 @@ use domain::check::{
     ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, FailedTest, RemovedTest,
     TestReport, TreeKind,
 };
-use domain::{CheckRow, FileRole, RedCheck, comparison::LostTests, text::take_tail};
+use domain::{
+    CheckRow, FileRole, RedCheck,
+    comparison::{LostTests, NewFailures},
+    text::take_tail,
+};
 
 use super::{CHECK_S, REPEATED_MS, SLOW_MS, TAIL};
 use crate::run::machine::RunChecks;
@@ -122,7 +126,9 @@ impl<'a> CheckCommand<'a> {
                 wanted.push((TreeKind::Head, 2));
             }
         }
-        if is_worse {
+        // A base that exceeded its time limit would take as long again.
+        let base = self.result(TreeKind::Base, 0);
+        if is_worse && base.is_none_or(|run| run.outcome != CheckOutcome::Timeout) {
             wanted.push((TreeKind::Base, 1));
         }
         if is_shown && is_quick {
@@ -131,19 +137,28 @@ impl<'a> CheckCommand<'a> {
         wanted
     }
 
-    /// Returns the tests that fail with the change and not before, by the first runs; the command itself if
-    /// its tests are unknown.
+    /// Returns the tests that fail with the change and that the base does not excuse, by the first runs; the
+    /// command itself if its tests are unknown.
     fn suspects(&self) -> Vec<String> {
         let (Some(head), Some(base)) = (self.conclusive_head(), self.result(TreeKind::Base, 0)) else {
             return Vec::new();
         };
-        if head.outcome != CheckOutcome::Red {
-            return Vec::new();
+        match head.new_failures(base) {
+            NewFailures::None => Vec::new(),
+            NewFailures::Tests(tests) => tests,
+            NewFailures::Command => vec![self.found.command.clone()],
         }
-        match head.failing_beyond(base) {
-            Some(tests) if !tests.is_empty() || base.outcome == CheckOutcome::Red => test_names(&tests),
-            _ if base.outcome == CheckOutcome::Green => vec![self.found.command.clone()],
-            _ => Vec::new(),
+    }
+
+    /// Returns true if a test that fails with the change fails in the repeated run on the base, too.
+    fn is_excused_again(&self, test: &str) -> bool {
+        let (Some(head), Some(base)) = (self.conclusive_head(), self.result(TreeKind::Base, 1)) else {
+            return false;
+        };
+        // A failing command is an excuse only for the same failure.
+        match test == self.found.command {
+            true => head.new_failures(base) == NewFailures::None,
+            false => self.fails(test, TreeKind::Base, 1) == Some(true),
         }
     }
 
@@ -207,9 +222,10 @@ impl<'a> CheckCommand<'a> {
     /// Returns broken and repaired tests on which all runs agree, and flaky tests.
     fn settled(&self) -> SettledTests {
         let at_head = |test: &str| [1, 2].map(|again| self.fails(test, TreeKind::Head, again));
-        let (broken, shaky): (Vec<_>, Vec<_>) = self.suspects().into_iter().partition(|test| {
-            !at_head(test).contains(&Some(false)) && self.fails(test, TreeKind::Base, 1) != Some(true)
-        });
+        let (broken, shaky): (Vec<_>, Vec<_>) = self
+            .suspects()
+            .into_iter()
+            .partition(|test| !at_head(test).contains(&Some(false)) && !self.is_excused_again(test));
         let (mended, also_shaky): (Vec<_>, Vec<_>) = self.repaired().into_iter().partition(|test| {
             !at_head(test).contains(&Some(true)) && self.fails(test, self.without(), 1) != Some(false)
         });
