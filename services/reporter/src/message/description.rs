@@ -127,11 +127,18 @@ fn render_evidence(description: &ChangeDescription) -> String {
     lines.extend(render_demonstrations(&description.demonstrations));
     lines.extend(not_run(&description.checks));
     lines.extend(list_missing_tests(&description.checks));
-    let broken = description.checks.iter().flat_map(|row| &row.broken);
-    lines.extend(render_list(
-        "Fails with the change and not before",
-        format_tests(broken),
-    ));
+    let (compared, uncompared): (Vec<&CheckRow>, Vec<&CheckRow>) =
+        description.checks.iter().partition(|row| has_base_result(row));
+    for (heading, rows) in [
+        ("Fails with the change and not before", compared),
+        (
+            "Fails with the change, and the check gave no result before",
+            uncompared,
+        ),
+    ] {
+        let broken = rows.into_iter().flat_map(|row| &row.broken);
+        lines.extend(render_list(heading, format_tests(broken)));
+    }
     let mended = description.checks.iter().flat_map(|row| &row.mended);
     lines.extend(render_list("Failed before and passes now", format_tests(mended)));
     let still = description.checks.iter().flat_map(|row| &row.still_failing);
@@ -272,8 +279,18 @@ fn describe_level(description: &ChangeDescription) -> &'static str {
         Some(EvidenceLevel::E2) => {
             "A command prints what the change is for, and did not before; no test shows it (E2)."
         }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty()) => {
+        Some(EvidenceLevel::E1)
+            if any(|row| !row.broken.is_empty() && row.base == Some(CheckOutcome::Green)) =>
+        {
             "What passed before fails with the change, see below; no test shows that the change is right (E1)."
+        }
+        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty() && has_base_result(row)) => {
+            "The checks fail with the change in a way in which they did not before, see below; no test shows that the change is \
+             right (E1)."
+        }
+        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty()) => {
+            "The checks fail with the change, see below. Before it they gave no result to compare with; no test shows that the \
+             change is right (E1)."
         }
         Some(EvidenceLevel::E1) if is_weakened => {
             "The change weakens tests or checks, see below; nothing shows that it is right (E1)."
@@ -285,6 +302,11 @@ fn describe_level(description: &ChangeDescription) -> &'static str {
         Some(EvidenceLevel::E0) => "No check could be run here, so nothing was verified (E0).",
         None => "No check was run, so nothing was verified.",
     }
+}
+
+/// Returns true when the check passed or failed on the base.
+fn has_base_result(row: &CheckRow) -> bool {
+    row.base.is_some_and(CheckOutcome::is_about_the_code)
 }
 
 fn render_check_row(row: &CheckRow) -> String {
@@ -343,4 +365,69 @@ fn render_list(heading: &str, points: Vec<String>) -> Option<String> {
         lines.push(format!("- and {more} more"));
     }
     (!lines.is_empty()).then(|| format!("**{heading}**\n\n{}", lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render_failing_check(base: Option<CheckOutcome>, broken: &[&str]) -> String {
+        let row = CheckRow {
+            command: "pytest".to_owned(),
+            base,
+            head: CheckOutcome::Red,
+            passed: 3,
+            broken: broken.iter().map(ToString::to_string).collect(),
+            missing_count: 0,
+            missing: Vec::new(),
+            mended: Vec::new(),
+            still_failing: Vec::new(),
+            flaky: Vec::new(),
+            reason: String::new(),
+            setup_hint: None,
+        };
+        render_evidence(&ChangeDescription {
+            checks: vec![row],
+            level: Some(EvidenceLevel::E1),
+            ..ChangeDescription::default()
+        })
+    }
+
+    #[test]
+    fn failing_check_is_compared_with_results_only() {
+        let not_before = "**Fails with the change and not before**\n\n- `test_total`";
+        let no_result = "**Fails with the change, and the check gave no result before**\n\n- `test_total`";
+        for (base, sentence, heading) in [
+            (
+                Some(CheckOutcome::Green),
+                "What passed before fails with the change",
+                not_before,
+            ),
+            (
+                Some(CheckOutcome::Red),
+                "in a way in which they did not before",
+                not_before,
+            ),
+            (
+                Some(CheckOutcome::Timeout),
+                "Before it they gave no result to compare with",
+                no_result,
+            ),
+            (
+                Some(CheckOutcome::Inert),
+                "Before it they gave no result to compare with",
+                no_result,
+            ),
+            (None, "Before it they gave no result to compare with", no_result),
+        ] {
+            let text = render_failing_check(base, &["test_total"]);
+            assert!(text.contains(sentence) && text.contains(heading), "{text}");
+            assert!(!text.contains("as they did before"), "{text}");
+        }
+        let same = render_failing_check(Some(CheckOutcome::Red), &[]);
+        assert!(
+            same.contains("The existing checks fail as they did before"),
+            "{same}"
+        );
+    }
 }
