@@ -483,3 +483,18 @@ fn check_that_never_runs_is_not_worse() {
         (2, Some(EvidenceLevel::E0))
     );
 }
+
+#[test]
+fn reports_of_rules_reach_check() {
+    let mut asked = build_job_request(domain::Job::Implement);
+    asked.rules.agent.reports = vec!["out/junit/*.xml".to_owned()];
+    let mut play = Play::implement(asked, (0..6).flat_map(|_| build_work_replies()));
+    play.checks = Bench {
+        is_there: true,
+        ..Bench::default()
+    };
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(count_check_runs(&play, |check| check.command == "pytest") > 0);
+    let is_without = |check: &domain::check::CheckSpec| check.reports != ["out/junit/*.xml"];
+    assert_eq!(count_check_runs(&play, is_without), 0);
+}
