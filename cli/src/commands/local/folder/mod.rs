@@ -259,4 +259,26 @@ mod tests {
         );
         assert!(parse_ticket_text(" \n ").is_err() && parse_ticket_text("#\n").is_err());
     }
+
+    #[test]
+    fn worse_checks_end_with_failure() {
+        let exit = |reason: Option<StopReason>| {
+            let attended = interactive_run::AttendedRun {
+                reason,
+                ..interactive_run::AttendedRun::default()
+            };
+            format!("{:?}", choose_folder_exit_code(&attended))
+        };
+        let fails = StopReason::ChecksFail {
+            commands: vec!["pytest".to_owned()],
+            failing: vec!["test_total".to_owned()],
+            missing: Vec::new(),
+        };
+        assert_eq!(exit(Some(fails)), format!("{:?}", ExitCode::FAILURE));
+        assert_eq!(
+            exit(Some(StopReason::Completed)),
+            format!("{:?}", ExitCode::SUCCESS)
+        );
+        assert_eq!(exit(None), format!("{:?}", ExitCode::from(INTERRUPTED)));
+    }
 }
