@@ -151,11 +151,11 @@ fn render_fact(fact: &Fact) -> TimelineLine {
         Fact::RetryScheduled {
             attempt, due, reason, ..
         } => run::render_retry_schedule(*attempt, *due, reason),
-        Fact::Retried { by } => run::render_retry(by.as_deref()),
+        Fact::Retried { by, .. } => run::render_retry(by.as_deref()),
         Fact::Decided { decision, by } => run::render_decision(decision, by),
         Fact::StopRequested { by } => run::render_stop_request(by),
         Fact::NewsArrived { news, .. } => run::render_news(news),
-        Fact::HeadMoved { head, by } => run::render_head_move(head, by.as_deref()),
+        Fact::HeadMoved { head, by, .. } => run::render_head_move(head, by.as_deref()),
         Fact::RunFinished { reason } => run::render_run_end(reason),
         Fact::WorkspaceRequested { .. } => work::render_workspace_request(),
         Fact::WorkspaceOpened { workspace, .. } => work::render_workspace(workspace),

@@ -187,6 +187,7 @@ mod tests {
         let moved = || Fact::HeadMoved {
             head: "b".repeat(40).parse().unwrap(),
             by: None,
+            trigger: None,
         };
         let (report, decision) = (WaitCondition::Report, WaitCondition::Decision);
         for (facts, is_asked, is_open) in [
@@ -236,7 +237,7 @@ mod tests {
             2 => Just(build_settled_fact(OutboundOutcome::Done(OutboundReceipt::Told))),
             3 => Just(Fact::Parked { waits_for: WaitCondition::Decision }),
             1 => Just(Fact::Parked { waits_for: WaitCondition::Report }),
-            1 => Just(Fact::HeadMoved { head, by: None }),
+            1 => Just(Fact::HeadMoved { head, by: None, trigger: None }),
             1 => Just(Fact::StopRequested { by: by.clone() }),
             1 => Just(Fact::RunFinished { reason }),
             1 => Just(Fact::Decided { decision, by: by.clone() }),

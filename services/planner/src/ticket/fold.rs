@@ -35,10 +35,10 @@ pub(super) fn fold_triggers(
         // The trigger's sequence names the run, so a repeated fold names the same run.
         match pending_run(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
             Some(asked) if should_resume(&row, &asked, trigger) => {
-                retry_waiting_runs(&mut row, trigger, &mut steps)
+                retry_waiting_runs(&mut row, *sequence, trigger, &mut steps)
             }
             Some(asked) => {
-                restart_work(&mut row, &trigger.reason, &mut steps);
+                restart_work(&mut row, *sequence, &trigger.reason, &mut steps);
                 open_pending_run(&mut row, asked, trigger, now, &mut steps);
             }
             None => apply_reason(&mut row, *sequence, trigger, fence, &mut steps),
@@ -86,7 +86,7 @@ fn end_run(row: &mut TicketRow, run: RunId, reason: StopReason, now: Timestamp, 
 
 /// Restarts work towards a push onto a branch that has a foreign push. Only the journal knows whether a run
 /// has pushed already; then the fact has no effect.
-fn restart_work(row: &mut TicketRow, reason: &TriggerReason, steps: &mut Vec<FoldStep>) {
+fn restart_work(row: &mut TicketRow, sequence: u64, reason: &TriggerReason, steps: &mut Vec<FoldStep>) {
     let TriggerReason::PullRequest(PullRequestEvent::PushedByOthers(pushed)) = reason else {
         return;
     };
@@ -100,6 +100,7 @@ fn restart_work(row: &mut TicketRow, reason: &TriggerReason, steps: &mut Vec<Fol
         let fact = Fact::HeadMoved {
             head: pushed.head.clone(),
             by: Some(pushed.by.clone()),
+            trigger: Some(sequence),
         };
         pass_fact(row, run, fact, steps);
     }
@@ -142,7 +143,7 @@ fn apply_reason(
                 pass_fact(row, run, Fact::StopRequested { by: by.clone() }, steps);
             }
         }
-        TriggerReason::RetryRequested => retry_waiting_runs(row, trigger, steps),
+        TriggerReason::RetryRequested => retry_waiting_runs(row, sequence, trigger, steps),
         TriggerReason::NewsArrived(news) => pass_news(row, sequence, trigger.at, news, steps),
         TriggerReason::Decided(decision) => {
             pass_fact(
@@ -157,8 +158,7 @@ fn apply_reason(
         }
         TriggerReason::ReportSettled(settled) => {
             if let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) = &settled.outcome
-                // A rebuilt row has the pull requests of its journals, and folds the same triggers
-                // again.
+                // A rebuilt row has the pull requests of its journals, and may fold the last trigger again.
                 && !row.pull_requests.contains(opened)
             {
                 row.pull_requests.push(opened.clone());
@@ -225,7 +225,7 @@ fn pass_news(
 
 /// Retries waiting runs. A run that news in the same fold has woken may still wait for its retry; a run
 /// without a retry ignores the fact.
-fn retry_waiting_runs(row: &mut TicketRow, trigger: &Trigger, steps: &mut Vec<FoldStep>) {
+fn retry_waiting_runs(row: &mut TicketRow, sequence: u64, trigger: &Trigger, steps: &mut Vec<FoldStep>) {
     let is_awake = |run: &&RunSummary| matches!(run.status, RunStatus::Queued | RunStatus::Active);
     let awake = row.runs.iter().filter(is_awake);
     let waiting: Vec<RunId> = row
@@ -235,7 +235,11 @@ fn retry_waiting_runs(row: &mut TicketRow, trigger: &Trigger, steps: &mut Vec<Fo
         .collect();
     let by = Some(actor_name(trigger));
     for run in waiting {
-        pass_fact(row, run, Fact::Retried { by: by.clone() }, steps);
+        let fact = Fact::Retried {
+            by: by.clone(),
+            trigger: Some(sequence),
+        };
+        pass_fact(row, run, fact, steps);
     }
 }
 

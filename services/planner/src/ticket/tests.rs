@@ -407,7 +407,7 @@ fn retry_and_reassignment_wake_waiting_run() {
         mark_run_parked(&mut row, 5, WaitCondition::Retry);
         let (row, steps) = fold_reasons(row, vec![(6, reason)]);
         assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
-            if *told == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by) } if by == "ada")));
+            if *told == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by), trigger: Some(6) } if by == "ada")));
         assert_eq!(
             (row.pending.len(), row.opened, next_runs(&row)),
             (1, 1, vec![build_run_id(5)])

@@ -74,7 +74,14 @@ impl TicketSession<'_> {
         let now = bootstrap::read_wall_clock();
         for run in self.waiting() {
             if self.due(&run).await?.is_some_and(|due| due <= now) {
-                self.append(&run, Fact::Retried { by: None }).await?;
+                self.append(
+                    &run,
+                    Fact::Retried {
+                        by: None,
+                        trigger: None,
+                    },
+                )
+                .await?;
                 self.mark(&run, RunStatus::Queued);
             }
         }

@@ -297,6 +297,10 @@ pub enum Fact {
         /// The author of the push; absent: the planner learned of it only from its rejected push.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// Stream sequence of the trigger that reported the push; absent: no trigger did, or the record is
+        /// older than the field.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trigger: Option<u64>,
     },
     // Only the latest snapshot is needed. The planner deletes the previous one after this entry is appended.
     /// A snapshot of the workspace's changes is stored outside of it.
@@ -353,6 +357,10 @@ pub enum Fact {
     Retried {
         /// The user who requested the retry, which resets the count; absent: the timer.
         by: Option<String>,
+        /// Stream sequence of the trigger that requested the retry; absent: the timer did, or the record is
+        /// older than the field.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trigger: Option<u64>,
     },
     /// A person decided at the approval gate.
     Decided {

@@ -187,7 +187,14 @@ fn minutes_count_only_while_run_works() {
     play.model_fails(true);
     play.drive();
     let before = play.state.budget().spending().busy_ms;
-    waits(&mut play, Fact::Retried { by: None }, 500);
+    waits(
+        &mut play,
+        Fact::Retried {
+            by: None,
+            trigger: None,
+        },
+        500,
+    );
     let fence = play.state.journal.fence;
     waits(&mut play, Fact::TakenOver { fence }, 500);
     assert_eq!(play.state.budget().spending().busy_ms, before);

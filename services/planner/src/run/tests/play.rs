@@ -459,7 +459,10 @@ impl Play {
     }
 
     pub(crate) fn retry(&mut self) {
-        self.append(Fact::Retried { by: None });
+        self.append(Fact::Retried {
+            by: None,
+            trigger: None,
+        });
     }
 
     pub(crate) fn is_parked_for(&self, what: &str) -> bool {

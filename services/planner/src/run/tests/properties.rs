@@ -191,6 +191,7 @@ fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
         settled,
         Some(Fact::Retried {
             by: Some("ada".to_owned()),
+            trigger: None,
         }),
     ];
     facts

@@ -12,7 +12,7 @@ use super::rounds::finish_review;
 use crate::run::PlannerRunState;
 
 /// Fields that a restart of the work keeps. Every other one is as in a new run.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 15] = [
     // The journal continues.
     "journal.position",
     "journal.fence",
@@ -33,6 +33,8 @@ const KEPT: [&str; 14] = [
     "lifecycle.begun",
     "lifecycle.moves",
     "lifecycle.retries",
+    // A trigger counts once.
+    "lifecycle.last_trigger",
 ];
 
 fn fold_entries<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> PlannerRunState {
@@ -79,6 +81,7 @@ fn restart_run(entries: &[JournalEntry]) -> bool {
     let moved = Fact::HeadMoved {
         head: head.clone(),
         by: Some("grace".to_owned()),
+        trigger: Some(60),
     };
     if !state.accepts(&moved) {
         return false;

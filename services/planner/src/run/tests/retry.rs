@@ -21,7 +21,10 @@ fn transient_failure_is_retried_five_times() {
             OutboundAction::RetryScheduled(report::RetryScheduled { attempt: told, most: 5, .. }) if *told == attempt));
         play.retry();
         assert!(
-            !play.state.accepts(&Fact::Retried { by: None }),
+            !play.state.accepts(&Fact::Retried {
+                by: None,
+                trigger: None
+            }),
             "a repeated one says nothing new"
         );
     }
@@ -73,7 +76,7 @@ fn reply_and_user_reset_retry_count() {
     let mut play = Play::with([build_tool_reply(&[("read_file", json!({"path": "a"}))])]);
     for by in [None, Some("ada".to_owned())] {
         play.fail_once();
-        play.append(Fact::Retried { by });
+        play.append(Fact::Retried { by, trigger: None });
     }
     assert_eq!(play.state.lifecycle().retries(), 0);
     play.fail_once();
@@ -106,6 +109,7 @@ fn resumption_is_reported_only_for_users() {
     assert_eq!(starts(&play).len(), 1);
     play.append(Fact::Retried {
         by: Some("ada".to_owned()),
+        trigger: None,
     });
     play.until_model_call();
     let all = starts(&play);

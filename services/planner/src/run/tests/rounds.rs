@@ -432,6 +432,7 @@ fn build_head_move(to: char, by: Option<&str>) -> Fact {
     Fact::HeadMoved {
         head: build_commit_id(to),
         by: by.map(str::to_owned),
+        trigger: None,
     }
 }
 

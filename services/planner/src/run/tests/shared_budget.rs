@@ -89,7 +89,10 @@ fn unchanged_run_waits_for_budget_period() {
     };
     assert_eq!(*told, reason);
     assert_eq!(play.state.conversation().turn_count(), 0);
-    play.append(Fact::Retried { by: None });
+    play.append(Fact::Retried {
+        by: None,
+        trigger: None,
+    });
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
 }
@@ -117,7 +120,10 @@ fn intake_plan_and_triage_await_budget() {
         };
         assert_eq!(play.drive(), RunAction::Wait);
         assert_eq!(play.state.lifecycle().parked(), Some(WaitCondition::Retry));
-        play.append(Fact::Retried { by: None });
+        play.append(Fact::Retried {
+            by: None,
+            trigger: None,
+        });
         play.drive();
         assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     }

@@ -19,6 +19,8 @@ pub(crate) struct LifecycleState {
     /// User who requested a stop.
     stop: Option<String>,
     finished: Option<StopReason>,
+    /// Stream sequence of the last trigger that ended a wait or moved the head; 0 before.
+    last_trigger: u64,
 }
 
 /// Wait between two attempts.
@@ -56,6 +58,7 @@ impl LifecycleState {
             retries: self.retries,
             stop: self.stop.take(),
             finished: self.finished.take(),
+            last_trigger: self.last_trigger,
             ..Self::default()
         };
     }
@@ -93,6 +96,16 @@ impl LifecycleState {
     /// Returns the reason of the end, once the run is finished.
     pub(crate) const fn finished(&self) -> Option<&StopReason> {
         self.finished.as_ref()
+    }
+
+    /// Returns true if the run has not folded this trigger. A repeated fold passes the facts of earlier
+    /// triggers again, which name an earlier wait or an earlier head.
+    pub(crate) fn is_new_trigger(&self, sequence: Option<u64>) -> bool {
+        sequence.is_none_or(|sequence| sequence > self.last_trigger)
+    }
+
+    pub(super) fn trigger_folded(&mut self, sequence: Option<u64>) {
+        self.last_trigger = self.last_trigger.max(sequence.unwrap_or_default());
     }
 
     /// Ends a wait.

@@ -149,12 +149,18 @@ impl PlannerRunState {
                 // A notice cannot be stopped: it is one report of an event that has happened.
                 !is_ending && self.request().is_some()
             }
-            Fact::Retried { .. } => self.lifecycle.retry().is_some(),
+            Fact::Retried { trigger, .. } => {
+                self.lifecycle.retry().is_some() && self.lifecycle.is_new_trigger(*trigger)
+            }
             Fact::Decided { decision, .. } => self.gate.asks_about(&self.delivery) == Some(&decision.head),
             Fact::RunFinished { .. } => true,
             // The result is reported once, so later work would have none. A journal of an earlier release may
             // restart after its result, so such a fact stays legal.
-            Fact::HeadMoved { head, .. } => self.begins_again_at(head) && !self.delivery.has_result(),
+            Fact::HeadMoved { head, trigger, .. } => {
+                self.lifecycle.is_new_trigger(*trigger)
+                    && self.begins_again_at(head)
+                    && !self.delivery.has_result()
+            }
             Fact::NewsArrived { sequence, news, .. } => {
                 let TicketNews::Comment { comment, .. } = news;
                 let has_room = comment.may_instruct || !self.conversation.news().is_full_of_strangers();
@@ -256,6 +262,7 @@ impl PlannerRunState {
         let fact = Fact::HeadMoved {
             head: head.clone(),
             by: None,
+            trigger: None,
         };
         self.accepts(&fact).then_some(fact)
     }

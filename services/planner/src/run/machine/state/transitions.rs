@@ -285,7 +285,10 @@ impl PlannerRunState {
                 self.gate.returned();
                 self.delivery.returned();
             }
-            Fact::HeadMoved { head, .. } => self.begin_again(head)?,
+            Fact::HeadMoved { head, trigger, .. } => {
+                self.begin_again(head)?;
+                self.lifecycle.trigger_folded(*trigger);
+            }
             Fact::ReportRequested { id, request, answers } => {
                 self.delivery.requested(id, request, entry.at)?;
                 self.lifecycle.report_requested(request);
@@ -319,8 +322,9 @@ impl PlannerRunState {
                 due,
                 reason,
             } => self.lifecycle.retry_scheduled((*attempt, *most), *due, reason)?,
-            Fact::Retried { by } => {
+            Fact::Retried { by, trigger } => {
                 self.lifecycle.retried(by.as_deref())?;
+                self.lifecycle.trigger_folded(*trigger);
                 // A notice is one report, so nothing of it stays.
                 if self.request().is_none() {
                     self.delivery.forget_reports();
