@@ -26,7 +26,7 @@ mod triage;
 mod workspace;
 
 pub(crate) use play::{
-    Play, build_commit_id, build_job_request, build_ticket_key, build_tool_reply, build_trigger,
+    Play, build_commit_id, build_entry, build_job_request, build_ticket_key, build_tool_reply, build_trigger,
     build_workspace,
 };
 pub(crate) use rounds::build_review_subject;
