@@ -243,12 +243,31 @@ enum ErrorDetail {
         class: Option<String>,
         #[serde(default)]
         code: Option<serde_json::Value>,
+        /// Class of Google's APIs, whose `code` is the status.
+        #[serde(default)]
+        status: Option<serde_json::Value>,
         #[serde(default)]
         message: Option<String>,
     },
     Text(String),
     #[default]
     Nothing,
+}
+
+/// Returns the error in a list: Gemini's compatible API wraps an error in one. Other values stay.
+pub(super) fn unwrap_error(value: serde_json::Value) -> serde_json::Value {
+    let is_error = |item: &serde_json::Value| {
+        ["error", "message", "detail"]
+            .iter()
+            .any(|field| item.get(field).is_some())
+    };
+    if !value.get(0).is_some_and(is_error) {
+        return value;
+    }
+    let serde_json::Value::Array(mut items) = value else {
+        return value;
+    };
+    items.swap_remove(0)
 }
 
 const CLASS_CHARS: usize = 64;
@@ -261,13 +280,19 @@ fn is_class_name(class: &str) -> bool {
 impl ProviderError {
     /// Reads an error body. `named` is a class from elsewhere, such as a header.
     pub(super) fn read(body: &[u8], named: Option<&str>) -> Self {
-        let parsed = serde_json::from_slice::<ErrorBody>(body);
+        let parsed =
+            serde_json::from_slice(body).and_then(|value| ErrorBody::deserialize(unwrap_error(value)));
         let is_json = parsed.is_ok();
         let parsed = parsed.unwrap_or_default();
         let (class, message) = match parsed.error {
-            ErrorDetail::Detailed { class, code, message } => {
-                let code = code.as_ref().and_then(serde_json::Value::as_str);
-                (code.map(str::to_owned).or(class), message)
+            ErrorDetail::Detailed {
+                class,
+                code,
+                status,
+                message,
+            } => {
+                let text = |value: Option<serde_json::Value>| Some(value?.as_str()?.to_owned());
+                (text(code).or(class).or_else(|| text(status)), message)
             }
             ErrorDetail::Text(text) => (None, Some(text)),
             ErrorDetail::Nothing => (None, None),
@@ -499,6 +524,40 @@ mod tests {
             "too many tokens, limit",
         ] {
             assert_eq!(classify_message(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn error_in_list_keeps_class_and_sentence() {
+        let google = r#"{"error":{"code":400,"message":"Unknown name.","status":"INVALID_ARGUMENT"}}"#;
+        for (body, class, message) in [
+            (google, "INVALID_ARGUMENT", "Unknown name."),
+            (
+                r#"{"error":{"code":"model_not_found","type":"t","message":"No."}}"#,
+                "model_not_found",
+                "No.",
+            ),
+            (
+                r#"{"error":{"type":"server_error","message":"No."}}"#,
+                "server_error",
+                "No.",
+            ),
+            (r#"{"error":"No."}"#, "", "No."),
+            (r#"{"message":"No."}"#, "", "No."),
+        ] {
+            for body in [body.to_owned(), format!("[{body}]"), format!("[{body}\n,\n{{}}]")] {
+                let read = ProviderError::read(body.as_bytes(), None);
+                assert_eq!(read.class.as_deref().unwrap_or_default(), class, "{body}");
+                assert_eq!(read.message, message, "{body}");
+            }
+        }
+        let long = r#"[{"error":{"code":400,"message":"The input exceeds the context window."}}]"#;
+        assert_eq!(
+            ProviderError::read(long.as_bytes(), None).kind(),
+            Some(ProviderErrorKind::Final(RefusalCause::ContextTooLong))
+        );
+        for body in ["[]", "[1]", "no"] {
+            assert_eq!(ProviderError::read(body.as_bytes(), None).class, None, "{body}");
         }
     }
 

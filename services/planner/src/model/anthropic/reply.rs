@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::BLOCKS;
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError},
+    failure::{AttemptFailure, ProviderError, unwrap_error},
     split_characters::{self, join_all, join_halves},
     stream::{ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_count},
     tool_name::ToolNames,
@@ -90,6 +90,7 @@ impl ReplyCollector for MessageCollector {
         }
         let event: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
             .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
+        let event = unwrap_error(event);
         match event["type"].as_str() {
             Some("message_start") => self.message(&event["message"]),
             // A server without streaming sends the whole message.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{BLOCKS, calls::PartialCalls};
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError},
+    failure::{AttemptFailure, ProviderError, unwrap_error},
     split_characters::{self, join_all, join_halves},
     stream::{ReplyCollector, StreamProgress, parse_count},
     tool_name::ToolNames,
@@ -41,6 +41,7 @@ impl ReplyCollector for ChatCollector {
         }
         let chunk: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
             .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
+        let chunk = unwrap_error(chunk);
         if !chunk.is_object() {
             return Err(AttemptFailure::Garbage("an unknown event"));
         }
@@ -242,11 +243,11 @@ fn is_real_error(error: &Value) -> bool {
 /// Converts an error in the middle of a stream. It is final only if the request itself causes it.
 fn chunk_failure(error: &Value) -> AttemptFailure {
     let text = |field: &str| error[field].as_str().unwrap_or_default();
-    let class = if error["code"].is_string() {
-        text("code")
-    } else {
-        text("type")
-    };
+    let classes = ["code", "type", "status"].map(text);
+    let class = classes
+        .into_iter()
+        .find(|class| !class.is_empty())
+        .unwrap_or_default();
     let message = error.as_str().unwrap_or_else(|| text("message"));
     ProviderError::new(class, message).in_stream()
 }
