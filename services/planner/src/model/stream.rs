@@ -87,7 +87,7 @@ pub(super) async fn collect_reply(
         match start {
             // Page of a gateway or proxy: a later attempt may reach the model.
             Some(b'<') => return Err(AttemptFailure::Garbage("a page in place of a reply")),
-            Some(b'{') => return read_whole_reply(chunks, idle, collector).await,
+            Some(b'{' | b'[') => return read_whole_reply(chunks, idle, collector).await,
             _ => {}
         }
     }
@@ -170,10 +170,8 @@ async fn read_whole_reply(
         }
     }
     collector.take(&text)?;
-    match collector.is_whole() {
-        true => collector.finish(),
-        false => Err(AttemptFailure::Garbage("not an event stream")),
-    }
+    // The text is complete JSON, so the reply is complete without a stop reason, too.
+    collector.finish()
 }
 
 fn limit_bytes(

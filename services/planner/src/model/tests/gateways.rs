@@ -350,6 +350,71 @@ fn unstreamed_chat_reply_is_read() {
 }
 
 #[test]
+fn unstreamed_reply_ends_as_its_content_says() {
+    let chat = |message: Value, reason: Option<Value>| {
+        let mut choice = json!({ "index": 0, "message": message });
+        if let Some(reason) = reason {
+            choice["finish_reason"] = reason;
+        }
+        json!({ "model": "m", "choices": [choice] }).to_string()
+    };
+    let reasons = [None, Some(Value::Null), Some(json!("")), Some(json!("weird"))];
+    for reason in reasons {
+        let calls = json!([{ "id": "a", "type": "function", "function": whole_call("a") }]);
+        let reply = read_wire("openai", &chat(json!({ "tool_calls": calls }), reason.clone())).unwrap();
+        assert_eq!(reply.stop, ReplyStop::ToolUse, "{reason:?}");
+        assert_eq!(list_call_paths(&reply), build_expected_calls(&["a"]));
+        let reply = read_wire("openai", &chat(json!({ "content": "Hm." }), reason.clone())).unwrap();
+        assert_eq!(
+            (reply.stop, reply.text().as_str()),
+            (ReplyStop::EndTurn, "Hm."),
+            "{reason:?}"
+        );
+        let message = json!({ "type": "message", "content": [{ "type": "text", "text": "Hm." }], "stop_reason": reason });
+        let reply = read_wire("anthropic", &message.to_string()).unwrap();
+        assert_eq!((reply.stop, reply.text().as_str()), (ReplyStop::EndTurn, "Hm."));
+        let call = build_function("read_file", "{\"pa");
+        let calls = json!([{ "id": "a", "type": "function", "function": call }]);
+        for message in [json!({ "tool_calls": calls }), json!({ "content": "" })] {
+            let failure = read_wire("openai", &chat(message, reason.clone())).unwrap_err();
+            assert!(
+                matches!(failure, AttemptFailure::Garbage(_)),
+                "{reason:?}: {failure:?}"
+            );
+        }
+    }
+    for foreign in [
+        "{}",
+        r#"{"message":"hello"}"#,
+        "[]",
+        r#"[{"choices":[]},{"choices":[]}]"#,
+    ] {
+        for dialect in DIALECTS {
+            let failure = read_wire(dialect, foreign).unwrap_err();
+            assert!(
+                matches!(failure, AttemptFailure::Garbage(_)),
+                "{foreign}: {failure:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn error_in_list_is_read_like_error() {
+    let error = r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"The input exceeds the context window."}}]"#;
+    for dialect in DIALECTS {
+        for wire in [error.to_owned(), format!("data: {error}\n\n")] {
+            let failure = read_wire(dialect, &wire).unwrap_err();
+            assert_eq!(
+                failure.kind(),
+                domain::ModelFault::ContextTooLong,
+                "{dialect} {wire}"
+            );
+        }
+    }
+}
+
+#[test]
 fn split_character_is_joined_over_events() {
     let wire = r#"data: {"choices":[{"index":0,"delta":{"content":"a \ud83d"}}]}
 
