@@ -15,7 +15,7 @@ use domain::ModelReply;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     failure::{AttemptFailure, ProviderError},
@@ -295,6 +295,42 @@ pub(super) fn parse_arguments(text: String) -> Value {
         Ok(value) => value,
         Err(_) => Value::String(text),
     }
+}
+
+/// Parses the arguments of a call of a tool. Some models write the patch itself as the arguments of
+/// `apply_patch`; it becomes the object that the tool expects.
+pub(super) fn parse_call_arguments(tool: &str, text: String) -> Value {
+    let arguments = parse_arguments(text);
+    let is_bare_patch = tool == "apply_patch" && arguments.as_str().is_some_and(is_patch);
+    if is_bare_patch {
+        json!({ "patch": arguments })
+    } else {
+        arguments
+    }
+}
+
+/// Returns true if a text is a patch without JSON around it: a unified diff, or the format between
+/// `*** Begin Patch` and `*** End Patch`.
+fn is_patch(text: &str) -> bool {
+    let first = text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    let headers = [
+        "*** Add File:",
+        "*** Delete File:",
+        "*** Update File:",
+        "diff --git ",
+    ];
+    let is_begun = headers
+        .iter()
+        .any(|header| first.trim_start().starts_with(header));
+    let is_envelope = text.lines().any(|line| line.trim() == "*** Begin Patch");
+    let is_diff = text
+        .lines()
+        .zip(text.lines().skip(1))
+        .any(|(old, new)| old.starts_with("--- ") && new.starts_with("+++ "));
+    !first.trim_start().starts_with(['{', '[', '"']) && (is_begun || is_envelope || is_diff)
 }
 
 /// Returns true if a text contains several JSON objects in a row.

@@ -8,7 +8,10 @@ use crate::model::{
     end_reason::{EndReasons, ReplyContent},
     failure::{AttemptFailure, ProviderError, unwrap_error},
     split_characters::{self, join_all, join_halves},
-    stream::{ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_count},
+    stream::{
+        ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_call_arguments,
+        parse_count,
+    },
     tool_name::ToolNames,
 };
 
@@ -252,8 +255,8 @@ fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBl
                 return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
             }
             let input = match (streamed.is_empty(), &value["input"]) {
-                (false, _) => parse_arguments(streamed),
-                (true, Value::String(text)) => parse_arguments(join_halves(text.clone())),
+                (false, _) => parse_call_arguments(&name, streamed),
+                (true, Value::String(text)) => parse_call_arguments(&name, join_halves(text.clone())),
                 (true, Value::Null) => json!({}),
                 (true, input) => {
                     let mut input = input.clone();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{
     failure::AttemptFailure,
     split_characters::{self, join_halves},
-    stream::{has_several_objects, parse_arguments},
+    stream::{has_several_objects, parse_call_arguments},
     tool_name::ToolNames,
 };
 
@@ -342,7 +342,8 @@ impl PartialCalls {
             if has_several_objects(&text) {
                 return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
             }
-            let input = parse_arguments(text.clone());
+            let name = self.tools.meant(&join_halves(call.name));
+            let input = parse_call_arguments(&name, text.clone());
             originals.push(original_call(&call.id, text, &input, call.extra));
             blocks.push(ReplyBlock::ToolCall(ToolCall {
                 id: if call.id.is_empty() {
@@ -350,7 +351,7 @@ impl PartialCalls {
                 } else {
                     join_halves(call.id)
                 },
-                name: self.tools.meant(&join_halves(call.name)),
+                name,
                 input,
             }));
         }

@@ -533,6 +533,56 @@ fn unstreamed_message_reply_is_read() {
 }
 
 #[test]
+fn bare_patch_becomes_argument_of_its_tool() {
+    let read = |dialect: &str, name: &str, arguments: &str| {
+        let wire = match dialect {
+            "openai" => {
+                let (begin, end) = arguments.split_at(arguments.len() / 2);
+                let call = json!({ "index": 0, "id": "a", "function": build_function(name, begin) });
+                let more = json!({ "index": 0, "function": { "arguments": end } });
+                chat_stream(&[call_delta(call), call_delta(more)], &json!("tool_calls"), DONE)
+            }
+            _ => json!({
+                "type": "message", "stop_reason": "tool_use",
+                "content": [{ "type": "tool_use", "id": "a", "name": name, "input": arguments }],
+            })
+            .to_string(),
+        };
+        let pieces = vec![Bytes::from(wire)];
+        let reply = read_offering(&["apply_patch", "read_file"], dialect, pieces).unwrap();
+        reply.tool_calls().next().unwrap().input.clone()
+    };
+    let envelope =
+        "*** Begin Patch\n*** Update File: a.rs\n@@\n-fn a() {}\n+fn a() { \"b\" }\n*** End Patch\n";
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
+    for dialect in DIALECTS {
+        for patch in [
+            envelope.to_owned(),
+            format!("```\n{envelope}```\n"),
+            format!("apply_patch <<'EOF'\n{envelope}EOF\n"),
+            "*** Update File: a.rs\n@@\n-a\n+b\n".to_owned(),
+            diff.to_owned(),
+            format!("diff --git a/a.rs b/a.rs\nindex 1..2 100644\n{diff}"),
+            "diff --git a/a b/b\nrename from a\nrename to b\n".to_owned(),
+        ] {
+            let wrapped = json!({ "patch": patch });
+            assert_eq!(read(dialect, "apply_patch", &patch), wrapped, "{dialect} {patch}");
+            let quoted = json!(patch).to_string();
+            assert_eq!(
+                read(dialect, "functions.apply_patch", &quoted),
+                wrapped,
+                "{dialect}"
+            );
+            assert_eq!(read(dialect, "apply_patch", &wrapped.to_string()), wrapped);
+            assert_eq!(read(dialect, "read_file", &patch), json!(patch), "{dialect}");
+        }
+        for other in ["hello", "{\"patch\": \"--- a\n+++ b", "--- a\nwords\n+++ b\n"] {
+            assert_eq!(read(dialect, "apply_patch", other), json!(other), "{dialect}");
+        }
+    }
+}
+
+#[test]
 fn wire_ids_follow_call_positions() {
     let call = |id: &str| {
         ReplyBlock::ToolCall(ToolCall {
