@@ -37,10 +37,12 @@ const GUIDES: [&str; 12] = [
 ];
 /// Command lines that run tests, with the usual wrappers (`env`, `uv run`, `npx`, …) before the runner.
 static TESTS: LazyPattern = LazyPattern::new(
-    r"(?x)^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:(?:cd|pushd)\s+[\w./-]+\s*&&\s*)?(?:(?:time|env|nice|xvfb-run(?:\s+-a)?|direnv\s+exec\s+\.)\s+)*
+    r"(?x)^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:(?:cd|pushd)\s+[\w./-]+\s*&&\s*)?(?:(?:time|env|nice|xvfb-run(?:\s+-a)?|direnv\s+exec\s+\.|nix\s+(?:develop|shell)\s+(?:[\w.\#:/=~@+-]+\s+)*?(?:-c|--command)|devbox\s+run(?:\s+--)?)\s+)*
     (?:(?:uv|uvx|poetry|pipenv|pdm|pixi|rye|hatch|conda|micromamba|mise|asdf)\s+(?:run|exec|x|tool\s+run)?\s*(?:--?[\w-]+(?:[=\s][\w./-]+)?\s+)*(?:--\s+)?)?(?:bundle\s+exec\s+|npx\s+(?:--?\S+\s+)*|pnpm\s+(?:exec|dlx)\s+|yarn\s+(?:exec\s+)?|bunx\s+|corepack\s+)?(?:[\w.~/-]*/)?(?:
       make\s+(?:-\S+\s+)*[\w./-]*(?:test|check|ci|verify)[\w-]*\b | just\s+[\w-]*(?:test|check|ci|verify)[\w-]*\b | (?:go-)?task\s+[\w:-]*(?:test|check|ci)[\w:-]*\b | rake\s+[\w:]*(?:test|spec|check)[\w:]*\b
     | (?:npm|pnpm|yarn|bun|lerna|turbo|nx|rush|moon)\s+(?:-[\w-]+(?:[=\s][\w@./*-]+)?\s+)*(?:run(?:-many)?\s+)?(?:-[\w-]+(?:[=\s][\w@./*-]+)?\s+)*(?:test|check|verify|ci|spec|unit)[\w:-]*\b | (?:nx|turbo)\s+.*\btest\b | npm\s+t\b
+    | moon\s+(?:run|r)\s+(?:-\S+\s+)*[\w.~^/-]*:(?:test|check|verify|ci|spec|unit)[\w-]*\b
+    | (?:(?:hatch|pdm|pixi|rye|mise|devbox)\s+(?:-\S+\s+)*run|poe|inv(?:oke)?|doit)\s+(?:[+-]\S+\s+)*(?:[\w.+-]+:)?(?:test|check|cov|spec|unit)[\w:.+-]*(?:\s|$)
     | (?:jest|vitest|mocha|ava|tap|tape|karma|cypress|playwright)\b | (?:pytest|py\.test|tox|nox|nosetests|trial|ward|stestr)\b | unittest\b | test\b\s*$
     | python[\d.]*\s+(?:-\S+\s+)*(?:-m\s+)?(?:coverage\s+run\s+(?:-\S+\s+)*(?:-m\s+)?)?(?:pytest|unittest|tox|nox|nose2?|doctest|testtools\.run|stestr|trial|django\s+test)\b | python[\d.]*\s+(?:-\S+\s+)*\S*(?:runtests?|run_tests?|test\w*|tests?/\S+)\.py\b | python[\d.]*\s+\S*manage\.py\s+test\b | python[\d.]*\s+setup\.py\s+test\b | coverage\s+run\b
     | cargo\s+(?:\+\S+\s+)?(?:test|nextest|xtask\s+(?:test|ci|check)|make\s+test|hack\s+.*test|llvm-cov|miri\s+test)\b | (?:go|gotestsum|ginkgo)\s+(?:test|vet)\b | gotestsum\b | ginkgo\b
@@ -64,6 +66,23 @@ static UNFIT: LazyPattern = LazyPattern::new(
 // `--watch` never ends and makes a command unfit; `--watch=false` ends by itself, so it is removed before
 // `UNFIT` is tried.
 static WATCHES_NOT: LazyPattern = LazyPattern::new(r"--watch(?:All)?=false|--no-watch");
+/// Commands that only install dependencies, which is the task of setup: checks have no network.
+static INSTALLS: LazyPattern = LazyPattern::new(
+    r"(?x)^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:
+      (?:npm|pnpm|bun)\s+(?:ci|clean-install|i|install)(?:\s+-\S+)* | yarn(?:\s+install)?(?:\s+--\S+)*
+    | uv\s+(?:sync|venv|lock|pip\s+(?:install|sync))(?:\s+\S+)* | (?:uv\s+run\s+)?(?:python[\d.]*\s+-m\s+)?pip\d*\s+install(?:\s+\S+)*
+    | (?:poetry|pdm|pipenv|rye|pixi|bundle|composer|conda|mamba)\s+(?:install|sync)(?:\s+\S+)*
+    | go\s+mod\s+(?:download|tidy) | cargo\s+fetch(?:\s+\S+)* | mix\s+(?:deps\.get|local\.hex\s+--force) | dotnet\s+restore(?:\s+\S+)*
+    | (?:npx\s+)?playwright\s+install(?:\s+\S+)* | corepack\s+enable(?:\s+\S+)* )$",
+);
+/// Commands of a project's own programs and task runners, but not output.
+static PROJECT_COMMAND: LazyPattern = LazyPattern::new(
+    r"^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:\.{0,2}/|[\w.~-]+/[\w.~-]|(?:make|just|task|go-task|rake|npm|pnpm|yarn|bun|uv|poetry|hatch|pdm|pixi|mise|moon|nix|bash|sh|python[\d.]*|ruby|php|perl|node|deno|cargo|go|mix|bundle|composer|dotnet)\s+\S)",
+);
+/// Words of commands that only prepare a test run.
+static PREPARES: LazyPattern = LazyPattern::new(
+    r"(?i)(?:^|[\s/:._-])(?:bootstrap|set-?up|configure|prepare|deps|venv|build|compile|up|down|docs?|fixtures?|gen)(?:[\s:._-]|$)",
+);
 static HEADING: LazyPattern = LazyPattern::new(r"^(?:#{1,6}\s+(.*)|=+\s+(.*)|\*\*(.+)\*\*:?)$");
 static UNDERLINE: LazyPattern = LazyPattern::new(r"^(?:={3,}|-{3,}|~{3,})$");
 static FENCE: LazyPattern = LazyPattern::new(r"^(?:`{3,}|~{3,})\s*\{?\.?([\w-]*)");
@@ -93,6 +112,9 @@ pub(super) fn find_guide_commands(path: &str, text: &str) -> Vec<CheckCandidate>
         let next = lines.get(at + 1).copied().unwrap_or_default();
         found.extend(reader.read_line(raw, next));
     }
+    reader.end_section();
+    // The first candidates become checks, so the less certain ones come last.
+    found.extend(reader.unmarked);
     found
         .into_iter()
         .map(|command| CheckCandidate {
@@ -113,6 +135,12 @@ struct GuideReader {
     is_shell: Option<bool>,
     /// Beginning of a command that continues after a backslash.
     open: String,
+    /// Commands of unknown runners directly below the current heading.
+    section: Vec<String>,
+    /// True when the section names a command that surely runs tests.
+    is_certain: bool,
+    /// Commands of unknown runners directly below earlier headings.
+    unmarked: Vec<String>,
 }
 
 impl GuideReader {
@@ -144,6 +172,7 @@ impl GuideReader {
             .captures(line)
             .and_then(|found| Some(found.iter().skip(1).flatten().next()?.as_str().to_owned()));
         if heading.is_some() || UNDERLINE.is_match(next.trim()) {
+            self.end_section();
             self.heading = heading.unwrap_or_else(|| line.to_owned());
             self.sentence.clear();
             return Vec::new();
@@ -157,6 +186,7 @@ impl GuideReader {
         }
         let quoted = INLINE.all(line).map(|quoted| quoted[1].trim().to_owned());
         quoted
+            .filter_map(|command| without_installation(&command))
             .filter(|command| command.contains(' ') && is_test_run(command))
             .collect()
     }
@@ -177,15 +207,33 @@ impl GuideReader {
         }
         let command = std::mem::take(&mut self.open) + part;
         let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
-        let has_words = ABOUT_TESTS.is_match(&self.sentence) || ABOUT_TESTS.is_match(&self.heading);
-        let is_one = is_test_run(&command)
-            // A command of an unknown runner counts only when the sentence before it is about tests; the
-            // heading alone covers too many other commands.
-            || (has_words
-                && is_harmless(&command)
-                && PROGRAM.is_match(&command)
-                && ABOUT_TESTS.is_match(&self.sentence));
-        is_one.then_some(command)
+        let command = without_installation(&command)?;
+        if is_test_run(&command) {
+            self.is_certain = true;
+            return Some(command);
+        }
+        // A command of an unknown runner counts only when the words before it are about tests.
+        if !is_harmless(&command) || !PROGRAM.is_match(&command) {
+            return None;
+        }
+        if ABOUT_TESTS.is_match(&self.sentence) {
+            return Some(command);
+        }
+        // A heading covers more than one command, so those that prepare and those that look like output are
+        // left out.
+        let is_below_heading = self.sentence.is_empty() && ABOUT_TESTS.is_match(&self.heading);
+        if is_below_heading && PROJECT_COMMAND.is_match(&command) && !PREPARES.is_match(&command) {
+            self.section.push(command);
+        }
+        None
+    }
+
+    /// Ends the text below a heading. Next to a command that surely runs tests, the others are its steps.
+    fn end_section(&mut self) {
+        let section = std::mem::take(&mut self.section);
+        if !std::mem::take(&mut self.is_certain) {
+            self.unmarked.extend(section);
+        }
     }
 }
 
@@ -193,6 +241,20 @@ impl GuideReader {
 static PROGRAM: LazyPattern = LazyPattern::new(
     r"^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:\.{0,2}/)?[\w~][\w./~-]*(?:\s+[\w./=:,@%+~*'\x22-]+)*$",
 );
+
+/// Returns a command without the parts that install dependencies; `None` when nothing else is left.
+fn without_installation(command: &str) -> Option<String> {
+    let parts: Vec<&str> = command.split("&&").map(str::trim).collect();
+    let kept: Vec<&str> = parts
+        .iter()
+        .copied()
+        .filter(|part| !INSTALLS.is_match(part))
+        .collect();
+    if kept.len() == parts.len() {
+        return Some(command.to_owned());
+    }
+    (!kept.is_empty()).then(|| kept.join(" && "))
+}
 
 fn is_test_run(command: &str) -> bool {
     is_harmless(command) && TESTS.is_match(command)
@@ -232,6 +294,9 @@ mod tests {
             &ABOUT_TESTS,
             &UNFIT,
             &WATCHES_NOT,
+            &INSTALLS,
+            &PROJECT_COMMAND,
+            &PREPARES,
             &HEADING,
             &UNDERLINE,
             &FENCE,
@@ -280,6 +345,15 @@ mod tests {
             "prove -l t",
             "zig build test",
             "dune runtest",
+            "moon run :test",
+            "moon run app:test",
+            "nix develop -c cargo test",
+            "nix develop .#ci --command make check",
+            "hatch run test:unit",
+            "hatch run +py=3.11 test",
+            "pdm run test:unit",
+            "uv run poe test",
+            "inv test",
         ] {
             assert_eq!(
                 list_guide_commands(&format!("```\n{command}\n```\n")),
@@ -308,6 +382,77 @@ mod tests {
             ["make all"]
         );
         assert_eq!(list_guide_commands("## Build\n\n```sh\n./all.sh\n```\n"), [""; 0]);
+    }
+
+    #[test]
+    fn heading_about_tests_admits_unmarked_commands() {
+        for command in [
+            "./dev suite",
+            "scripts/ci.sh",
+            "make all",
+            "CI=1 bin/everything --fast",
+        ] {
+            for guide in [
+                format!("## Testing\n\n```sh\n{command}\n```\n"),
+                format!("Run the tests\n-------------\n\n    {command}\n"),
+                format!("## Build\n\n```\nmake build\n```\n\n## Checks\n```\n{command}\n```\n"),
+            ] {
+                assert_eq!(list_guide_commands(&guide), [command], "{guide}");
+            }
+            let elsewhere = format!("## Development\n\n```sh\n{command}\n```\n");
+            assert_eq!(list_guide_commands(&elsewhere), [""; 0], "{command}");
+            let explained = format!("## Testing\n\nStart the server:\n\n```sh\n{command}\n```\n");
+            assert_eq!(list_guide_commands(&explained), [""; 0], "{command}");
+        }
+        for other in [
+            "npm ci",
+            "uv sync",
+            "make build",
+            "./bootstrap.sh",
+            "./scripts/setup-db",
+            "running 3 tests",
+            "3 passed",
+            "docker compose up",
+            "./start.sh",
+        ] {
+            let guide = format!("## Testing\n\n```sh\n{other}\n```\n");
+            assert_eq!(list_guide_commands(&guide), [""; 0], "{other}");
+        }
+    }
+
+    #[test]
+    fn commands_below_heading_come_after_certain_ones() {
+        let guide = "## Testing\n\n```\n./dev suite\n```\n\n## Checks\n\n```\n./all.sh\nmake check\n```\n";
+        assert_eq!(list_guide_commands(guide), ["make check", "./dev suite"]);
+    }
+
+    #[test]
+    fn installation_is_no_part_of_check() {
+        for (command, check) in [
+            ("uv sync && uv run pytest", Some("uv run pytest")),
+            ("npm ci && npm test", Some("npm test")),
+            ("npm install --no-audit && npm test", Some("npm test")),
+            ("cd web && pnpm i && pnpm test", Some("cd web && pnpm test")),
+            ("pip install -e .[dev] && pytest -q", Some("pytest -q")),
+            ("yarn && yarn test", Some("yarn test")),
+            ("npm ci", None),
+            ("npm ci --ignore-scripts", None),
+            ("cd web && npm ci", None),
+            ("npm run ci", Some("npm run ci")),
+            ("yarn ci", Some("yarn ci")),
+        ] {
+            for guide in [
+                format!("Run the tests:\n\n```\n{command}\n```\n"),
+                format!("## Testing\n\n```\n{command}\n```\n"),
+                format!("Run the tests with `{command}`.\n"),
+            ] {
+                assert_eq!(
+                    list_guide_commands(&guide),
+                    check.into_iter().collect::<Vec<_>>(),
+                    "{guide}"
+                );
+            }
+        }
     }
 
     #[test]
