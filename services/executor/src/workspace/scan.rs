@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     WorkspaceError,
-    byproduct::{self, OwnByproducts},
+    byproduct::{self, FolderMarkers, OwnByproducts},
     change_size::{ChangeSize, FileFit, UnstoredFiles},
     disk::{MAX_DEPTH, WorkspaceDisk},
     folder_stats::FolderStats,
@@ -273,7 +273,9 @@ impl WorktreeScanner {
         omitted: &mut OmittedPaths,
     ) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        let own = OwnByproducts::among(tracked.keys());
+        let markers = FolderMarkers::new(disk.root());
+        let has = |folder: &Path, name: &str| markers.has(folder, name);
+        let own = OwnByproducts::among(tracked.keys(), &has);
         let written = self.0.lock().written.clone();
         let mut left_behind = BTreeSet::new();
         let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
@@ -297,7 +299,7 @@ impl WorktreeScanner {
             // Files in a submodule's folder belong to another repository.
             let is_new = |path: &PathBuf| !tracked.contains_key(path) && disk.submodule_of(path).is_none();
             let Some(path) = path.filter(is_new) else { continue };
-            if let Some(left) = own.find(&path).filter(|_| !written.contains(&path)) {
+            if let Some(left) = own.find(&path, &has).filter(|_| !written.contains(&path)) {
                 if left_behind.insert(left.to_owned()) {
                     omitted.add(left, byproduct::WHY);
                 }

@@ -196,6 +196,38 @@ fn byproducts_of_commands_stay_out_of_changes() {
 }
 
 #[test]
+fn byproducts_are_known_by_their_ecosystem() {
+    let world = create_branched_world();
+    let workspace = &world.call.workspace;
+    let root = workspace.root().path();
+    for path in [
+        "api/Api.csproj",
+        "api/bin/Debug/net8.0/Api.txt",
+        "api/obj/Api.csproj.nuget.g.props",
+        "env/lib/site.py",
+        "env/pyvenv.cfg",
+        "junit.xml",
+        "tools/bin/release.sh",
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x\n").unwrap();
+    }
+    assert_eq!(new_paths(&world), ["api/Api.csproj", "tools/bin/release.sh"]);
+    let news = workspace.scanner.news();
+    for left in ["  api/bin: ", "  api/obj: ", "  env: ", "  junit.xml: "] {
+        assert!(news.contains(left), "{left}: {news}");
+    }
+    world
+        .run(
+            "write_file",
+            &json!({ "path": "api/bin/kept.sh", "content": "x\n" }),
+        )
+        .unwrap();
+    assert!(new_paths(&world).contains(&"api/bin/kept.sh".to_owned()));
+}
+
+#[test]
 fn byproduct_paths_of_tools_enter_changes() {
     let world = create_branched_world();
     world
