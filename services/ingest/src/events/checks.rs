@@ -6,7 +6,7 @@ use domain::{
     ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestEvent,
     PullRequestRecord, PullRequestRef, RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason,
 };
-use github::{CommitCheck, WorkflowRunProgress};
+use github::{CommitCheck, CommitRun, WorkflowRunProgress};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
@@ -139,10 +139,7 @@ impl EventKind for ChecksChanged {
         // Workflow runs that await approval have no check runs. Without this read, one green check would pass for all.
         if conclusion != Some(ChecksConclusion::Failure) {
             let runs = facts.workflow_runs(&ours.repository, &self.head)?;
-            if runs
-                .iter()
-                .any(|run| run.progress == WorkflowRunProgress::AwaitsApproval)
-            {
+            if awaits_approval(runs) {
                 return notify_waiting(ticket, ours, &self.head, facts);
             }
             if conclusion.is_some()
@@ -162,6 +159,13 @@ impl EventKind for ChecksChanged {
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
         let key = follows_key(ours, &self.head, checks);
         if let Some(sequence) = facts.known(ticket, &key)? {
+            // An event has one trigger: the repair comes first, and the next event about the same failure gives the notice
+            // that other runs need an approval.
+            if conclusion == ChecksConclusion::Failure
+                && awaits_approval(facts.workflow_runs(&ours.repository, &self.head)?)
+            {
+                return notify_waiting(ticket, ours, &self.head, facts);
+            }
             return Ok(EventVerdict::Known(*sequence));
         }
         if let Some(wait) = find_unsettled_reason(ours, checks, facts)? {
@@ -188,6 +192,11 @@ impl EventKind for ChecksChanged {
         };
         Ok(follows(PullRequestEvent::ChecksCompleted(summary).into()).into())
     }
+}
+
+fn awaits_approval(runs: &[CommitRun]) -> bool {
+    runs.iter()
+        .any(|run| run.progress == WorkflowRunProgress::AwaitsApproval)
 }
 
 /// Reason why complete checks do not count yet: a finished check may start another, and a required check may not have

@@ -78,6 +78,36 @@ fn runs_awaiting_approval_notify_once() {
 }
 
 #[test]
+fn approval_is_reported_next_to_failure() {
+    let red = || vec![build_commit_check(1, Some(CheckConclusion::Failure))];
+    let waiting = vec![build_commit_run("Deploy", WorkflowRunProgress::AwaitsApproval)];
+    let mut facts = with_runs(red(), waiting);
+    let repair = expect_trigger(&build_polled_event(), &facts);
+    assert!(
+        !matches!(repair.reason, TriggerReason::Skipped(_)),
+        "the repair comes first: {repair:?}"
+    );
+    facts.put_known(build_ticket_key(), repair.key.clone(), Some(5));
+    let told = expect_trigger(&build_polled_event(), &facts);
+    let (names, needs_approval, _) = expect_checks_wait(told.reason);
+    assert_eq!((names, needs_approval), (vec!["Deploy".to_owned()], true));
+    facts.put_known(build_ticket_key(), told.key, Some(7));
+    assert!(matches!(
+        decide_event(&build_polled_event(), &facts),
+        EventVerdict::Known(7)
+    ));
+    let mut ended = with_runs(
+        red(),
+        vec![build_commit_run("Deploy", WorkflowRunProgress::Ended)],
+    );
+    ended.put_known(build_ticket_key(), repair.key, Some(5));
+    assert!(matches!(
+        decide_event(&build_polled_event(), &ended),
+        EventVerdict::Known(5)
+    ));
+}
+
+#[test]
 fn active_workflow_runs_delay_green_checks() {
     let green = vec![build_commit_check(1, Some(CheckConclusion::Success))];
     let facts = with_runs(
