@@ -1,11 +1,14 @@
 //! Mentions of our accounts in Markdown, by the rules of GitHub and Jira: outside of code, quotations and addresses.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem};
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 /// Prefix of a mention by account id in wiki markup, `[~accountid:712020:1a2b]`, after the sign.
 const BY_ID: &str = "accountid:";
+
+/// Elements of HTML whose text mentions nobody: code and quotations.
+const SILENT: [&str; 7] = ["blockquote", "code", "kbd", "pre", "q", "samp", "tt"];
 
 /// True when a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, case-insensitive) or
 /// by `@accountid:ID`.
@@ -19,6 +22,7 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let names: Vec<String> = accounts.iter().map(|account| fold_name(account)).collect();
     let (mut quoted, mut in_code, mut in_address) = (0_usize, false, false);
+    let (mut silent, mut block) = (SilentElements::default(), String::new());
     for event in TextMergeStream::new(Parser::new_ext(text, options)) {
         match event {
             Event::Start(Tag::BlockQuote(_)) => quoted += 1,
@@ -29,11 +33,21 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
                 in_address = matches!(link_type, LinkType::Autolink | LinkType::Email);
             }
             Event::End(TagEnd::Link) => in_address = false,
+            Event::Start(Tag::HtmlBlock) => block.clear(),
+            Event::Html(html) => block.push_str(&html),
+            Event::End(TagEnd::HtmlBlock) => silent.read_block(&block),
+            Event::InlineHtml(html) => silent.read_inline(&html),
+            Event::End(TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::Item | TagEnd::TableCell)
+                if silent.end_text() =>
+            {
+                return true;
+            }
             Event::Text(words)
                 if quoted == 0
                     && !in_code
                     && !in_address
-                    && find_mentions(&words).any(|rest| is_named(rest, accounts, &names)) =>
+                    && find_mentions(&words).any(|rest| is_named(rest, accounts, &names))
+                    && !silent.holds_back() =>
             {
                 return true;
             }
@@ -41,6 +55,79 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
         }
     }
     false
+}
+
+/// Open elements of HTML around a text that mention nobody.
+#[derive(Default)]
+struct SilentElements {
+    /// Elements of blocks of HTML, which may contain several paragraphs.
+    outer: usize,
+    /// Elements of the current paragraph.
+    inner: usize,
+    /// True when an element of the current paragraph holds back a mention.
+    has_mention: bool,
+}
+
+impl SilentElements {
+    fn read_block(&mut self, html: &str) {
+        for is_end in list_silent_tags(html) {
+            match is_end {
+                true => self.close(),
+                false => self.outer += 1,
+            }
+        }
+    }
+
+    fn read_inline(&mut self, html: &str) {
+        for is_end in list_silent_tags(html) {
+            match is_end {
+                true => self.close(),
+                false => self.inner += 1,
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        match self.inner {
+            0 => self.outer = self.outer.saturating_sub(1),
+            1 => (self.inner, self.has_mention) = (0, false),
+            _ => self.inner -= 1,
+        }
+    }
+
+    /// Returns true when a mention is in such an element. In a paragraph it counts later if the element has no end.
+    fn holds_back(&mut self) -> bool {
+        self.has_mention |= self.outer == 0 && self.inner > 0;
+        self.outer > 0 || self.inner > 0
+    }
+
+    /// Ends a paragraph. Returns true when an element without an end holds back a mention: the tag is a word about HTML.
+    fn end_text(&mut self) -> bool {
+        self.inner = 0;
+        mem::take(&mut self.has_mention)
+    }
+}
+
+/// Tags of silent elements in a text of HTML, in order; true for an end tag.
+fn list_silent_tags(html: &str) -> Vec<bool> {
+    let (mut found, mut rest) = (Vec::new(), html);
+    while let Some((_, after)) = rest.split_once('<') {
+        if let Some(comment) = after.strip_prefix("!--") {
+            rest = comment.split_once("-->").map_or("", |(_, rest)| rest);
+            continue;
+        }
+        let tag = after.strip_prefix('/');
+        let name: String = tag
+            .unwrap_or(after)
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        if SILENT.contains(&name.to_ascii_lowercase().as_str()) {
+            found.push(tag.is_some());
+        }
+        rest = after;
+    }
+    found
 }
 
 fn fold_name(account: &str) -> String {
@@ -114,6 +201,15 @@ mod tests {
             "> quoted\n\n@agent-bot is it so?",
             "`x` @agent-bot why",
             "[@agent-bot](https://example.com/x) why",
+            "<code>x</code> @agent-bot why",
+            "<blockquote>\n\nquoted\n\n</blockquote>\n\n@agent-bot is it so?",
+            "the <code> tag, @agent-bot why",
+            "- the <code> tag, @agent-bot why\n- x",
+            "<code>\n\nx\n\n</code>\n\n@agent-bot why",
+            "<details>\n<summary>x</summary>\n\n@agent-bot why\n\n</details>",
+            "<!-- <code> -->\n\n@agent-bot why",
+            "<!--\n<pre>\n-->\n\n@agent-bot why",
+            "<b>@agent-bot</b> why",
         ] {
             assert!(is_mention(text), "{text}");
         }
@@ -145,6 +241,18 @@ mod tests {
             "@accountid:712020:5f",
             "@reader",
             "<!-- @agent-bot why -->",
+            "<code>@agent-bot why</code>",
+            "see <code class=\"x\">a @agent-bot why</code> there",
+            "<CODE>x <b>@agent-bot</b></CODE> why",
+            "- <code>@agent-bot why</code>",
+            "| a |\n| - |\n| <code>@agent-bot</code> |",
+            "<pre>\n@agent-bot why\n\n@agent-bot why\n</pre>",
+            "<pre><code>\n@agent-bot why\n</code></pre>",
+            "<code>\n\n@agent-bot why\n\n</code>",
+            "<blockquote>@agent-bot why</blockquote>",
+            "<blockquote>\n\n@agent-bot why\n\n</blockquote>\n\nThanks!",
+            "<blockquote>\n\n- one\n- @agent-bot why\n\n</blockquote>",
+            "<details>\n\n<blockquote>\n\n@agent-bot why\n\n</blockquote>\n\n</details>",
             "\u{e9}x@agent-bot",
         ] {
             assert!(!is_mention(text), "{text}");
