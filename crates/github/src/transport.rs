@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::json;
 use reqwest::Url;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -50,7 +51,18 @@ impl GitHubAnswer {
             let detail = format!("{} was answered by an empty body", self.name);
             return Err(self.intent.refuse_answer(detail).into());
         }
-        serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
+        serde_json::from_str(&self.body).map_err(|error| {
+            match json::is_foreign_object::<T>(self.body.as_bytes()) {
+                true => self.foreign(),
+                false => self.malformed(&error),
+            }
+        })
+    }
+
+    /// Error for JSON of a gateway, which passes.
+    fn foreign(&self) -> Error {
+        let detail = format!("{} was answered by JSON of another service", self.name);
+        self.intent.lose_answer(detail, None).into()
     }
 
     // serde quotes unexpected values, which may be confidential; the position suffices.
@@ -65,7 +77,11 @@ impl GitHubAnswer {
         // data, so the first error decides.
         let answer: WireGraphql = self.parse()?;
         let Some(first) = answer.errors.into_iter().next() else {
-            return Ok(answer.data);
+            // GraphQL answers with data or with errors.
+            return match answer.data {
+                Value::Null => Err(self.foreign()),
+                data => Ok(data),
+            };
         };
         let detail = truncate_text(&first.message);
         Err(match first.kind.as_deref() {

@@ -206,6 +206,28 @@ async fn json_of_a_wrong_shape_is_final() {
 }
 
 #[tokio::test]
+async fn json_of_a_gateway_is_temporary_for_github() {
+    for (name, path) in [
+        ("pull request", "/pulls/2"),
+        ("issue", "/graphql"),
+        ("reviews", "/reviews"),
+        ("discussions", "/graphql"),
+    ] {
+        let call = CALLS.iter().find(|(known, _)| *known == name).unwrap();
+        let hub = start_hub().await;
+        let fault = ServiceFault::new(path, 1, 200)
+            .page("application/json", "{\"message\": \"Service Unavailable\"}");
+        hub.hub.fail_next(fault);
+        let failed = (call.1)(&hub).await.unwrap_err();
+        assert!(
+            matches!(failed, Error::Unavailable { .. }) && failed.is_retryable(),
+            "{name}: {failed}"
+        );
+        assert_eq!(hub.hub.faults_left(), 0, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn github_write_answered_by_page_is_unknown() {
     let hub = start_hub().await;
     hub.hub.fail_next(

@@ -42,6 +42,11 @@ pub(crate) fn parse_body<T: DeserializeOwned>(
         json::Error::TooDeep if !intent.is_write() => Error::TooDeep {
             what: format!("the answer to {name}"),
         },
+        // JSON of a gateway passes; only Jira's own answer stays the same.
+        json::Error::TooDeep | json::Error::Unreadable(_) if json::is_foreign_object::<T>(body) => {
+            let detail = format!("{name} was answered by JSON of another service");
+            intent.lose_answer(detail, None).into()
+        }
         json::Error::TooDeep | json::Error::Unreadable(_) => {
             intent.refuse_answer(format!("{name}, {error}")).into()
         }
@@ -214,6 +219,35 @@ mod tests {
         let refused =
             parse_body::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x", RequestIntent::Read).err();
         assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn json_without_known_field_is_an_outage() {
+        fn refuse<T: DeserializeOwned>(body: &str, intent: RequestIntent) -> Error {
+            match parse_body::<T>(body.as_bytes(), "GET x", intent) {
+                Ok(_) => panic!("{body} is read"),
+                Err(error) => error,
+            }
+        }
+        for body in [
+            r#"{"message":"Service Unavailable"}"#,
+            r#"{"status":503,"error":"busy"}"#,
+            "{}",
+        ] {
+            for refused in [
+                refuse::<WirePage<WireComment>>(body, RequestIntent::Read),
+                refuse::<wire::WireId>(body, RequestIntent::Read),
+                refuse::<wire::WireIssue>(body, RequestIntent::Read),
+                refuse::<Vec<wire::WireTypeStatuses>>(body, RequestIntent::Read),
+            ] {
+                let is_passing = matches!(refused, Error::Unavailable { .. }) && refused.is_retryable();
+                assert!(is_passing, "{body}: {refused}");
+            }
+            let lost = refuse::<wire::WireId>(body, RequestIntent::Write);
+            assert!(matches!(lost, Error::Unknown { .. }), "{body}: {lost}");
+        }
+        let own = refuse::<wire::WireId>(r#"{"message":"x","id":[]}"#, RequestIntent::Read);
+        assert!(matches!(own, Error::Malformed { .. }), "{own}");
     }
 
     #[test]

@@ -181,6 +181,24 @@ async fn json_of_a_wrong_shape_is_final() {
 }
 
 #[tokio::test]
+async fn json_of_a_gateway_is_temporary_for_jira() {
+    for name in ["issue", "comments since", "status", "transitions", "assignee"] {
+        let call = CALLS.iter().find(|(known, _)| *known == name).unwrap();
+        let site = start_site(JiraKind::Cloud).await;
+        let fault = ServiceFault::new("/issue/ENG-1", 3, 200)
+            .page("application/json", "{\"message\": \"Service Unavailable\"}");
+        site.jira.fail_next(fault);
+        let failed = (call.1)(&site).await.unwrap_err();
+        assert!(
+            matches!(failed, Error::Unavailable { .. }) && failed.is_retryable(),
+            "{name}: {failed}"
+        );
+        assert_eq!(site.jira.faults_left(), 0, "{name}: three tries");
+        (call.1)(&site).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn jira_write_answered_by_page_is_unknown() {
     let site = start_site(JiraKind::Cloud).await;
     site.jira.fail_next(

@@ -3,8 +3,12 @@
 
 use std::borrow::Cow;
 
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::de::SliceRead;
+use serde::{
+    Deserializer,
+    de::{DeserializeOwned, Error as _, IgnoredAny, Visitor},
+    forward_to_deserialize_any,
+};
+use serde_json::{Value, de::SliceRead};
 
 /// Maximum nesting depth. A value of this depth fits into the stack of a thread (2 MiB) with a margin.
 pub const MAX_DEPTH: usize = 256;
@@ -66,6 +70,66 @@ pub fn find_foreign_answer(content_type: &str, body: &[u8]) -> Option<&'static s
         return Some("an empty body");
     }
     (!is_whole(body)).then_some("a body that is not JSON")
+}
+
+/// Returns true when a text that is not a `T` is an object without any field of `T`.
+///
+/// Such an object is not an answer of the API in another shape, but an answer of a gateway, such as
+/// `{"message": "Service Unavailable"}`.
+pub fn is_foreign_object<T: DeserializeOwned>(text: &[u8]) -> bool {
+    let Ok(Value::Object(object)) = from_slice(text) else {
+        return false;
+    };
+    let mut known = None;
+    // The probe answers each type by an error, after it noted the fields.
+    drop(T::deserialize(FieldProbe(&mut known)));
+    known.is_some_and(|fields| !fields.iter().any(|field| object.contains_key(*field)))
+}
+
+/// Deserializer without a value that notes the fields of a type; none for a list, and unknown for a type of
+/// any shape.
+struct FieldProbe<'a>(&'a mut Option<&'static [&'static str]>);
+
+type ProbeError = serde::de::value::Error;
+
+impl<'de> Deserializer<'de> for FieldProbe<'_> {
+    type Error = ProbeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeError> {
+        Err(ProbeError::custom("a type of any shape"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, ProbeError> {
+        *self.0 = Some(fields);
+        Err(ProbeError::custom("an object"))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeError> {
+        *self.0 = Some(&[]);
+        Err(ProbeError::custom("a list"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, ProbeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        tuple tuple_struct map enum identifier ignored_any
+    }
 }
 
 /// Returns true when the content type is HTML.
@@ -160,7 +224,9 @@ fn measure_depth(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
 
     use super::*;
 
@@ -249,6 +315,47 @@ mod tests {
                     "{content_type} {body}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn object_without_known_field_is_foreign() {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        #[expect(dead_code, reason = "only the names of the fields are read")]
+        struct Issue {
+            key: String,
+            issue_type: Option<String>,
+        }
+        #[derive(Deserialize)]
+        #[expect(dead_code, reason = "only the names of the fields are read")]
+        struct Wrapped(Issue);
+
+        let is_foreign = |text: &str| is_foreign_object::<Issue>(text.as_bytes());
+        for text in [
+            "{}",
+            r#"{"message":"Service Unavailable"}"#,
+            r#"{"status":503,"error":{"key":1}}"#,
+        ] {
+            assert!(is_foreign(text), "{text}");
+            assert!(is_foreign_object::<Wrapped>(text.as_bytes()), "{text}");
+            assert!(is_foreign_object::<Option<Issue>>(text.as_bytes()), "{text}");
+            assert!(is_foreign_object::<Vec<Issue>>(text.as_bytes()), "{text}");
+            assert!(!is_foreign_object::<Value>(text.as_bytes()), "{text}");
+            assert!(
+                !is_foreign_object::<BTreeMap<String, u64>>(text.as_bytes()),
+                "{text}"
+            );
+        }
+        for text in [
+            r#"{"key":1}"#,
+            r#"{"message":"x","issueType":[]}"#,
+            "[]",
+            "null",
+            "\"Service Unavailable\"",
+            "{",
+        ] {
+            assert!(!is_foreign(text), "{text}");
         }
     }
 
