@@ -137,3 +137,130 @@ impl GitDirectory {
         Ok(is_ours && !mirror.is_descendant(&main, &self.base)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::tests::World;
+
+    /// Remote branches, and the name that a new branch gets for a wanted one.
+    struct NameCase {
+        /// Branches whose objects are in the mirror.
+        here: &'static [&'static str],
+        /// Branches of which the mirror has only the names.
+        elsewhere: &'static [&'static str],
+        wanted: &'static str,
+        free: &'static str,
+    }
+
+    fn open_mirror(world: &World) -> git::BareRepository {
+        git::BareRepository::open(&world.call.workspace.git.mirror).unwrap()
+    }
+
+    #[test]
+    fn new_branch_gets_free_name() {
+        for NameCase {
+            here,
+            elsewhere,
+            wanted,
+            free,
+        } in [
+            NameCase {
+                here: &["fix/ENG-1", "feat-x"],
+                elsewhere: &["fix/ENG-12-x-2"],
+                wanted: "fix/ENG-12-x",
+                free: "fix/ENG-12-x",
+            },
+            NameCase {
+                here: &["fix/x"],
+                elsewhere: &[],
+                wanted: "fix/x",
+                free: "fix/x-2",
+            },
+            NameCase {
+                here: &["fix/x"],
+                elsewhere: &["fix/x-2", "fix/x-3"],
+                wanted: "fix/x",
+                free: "fix/x-4",
+            },
+            NameCase {
+                here: &[],
+                elsewhere: &["fix/x"],
+                wanted: "fix/x",
+                free: "fix/x-2",
+            },
+            NameCase {
+                here: &["fix"],
+                elsewhere: &[],
+                wanted: "fix/x",
+                free: "fix-x",
+            },
+            NameCase {
+                here: &[],
+                elsewhere: &["fix"],
+                wanted: "fix/x",
+                free: "fix-x",
+            },
+            NameCase {
+                here: &["fix"],
+                elsewhere: &["fix-x"],
+                wanted: "fix/x",
+                free: "fix-x-2",
+            },
+            NameCase {
+                here: &["fix/x/deep"],
+                elsewhere: &[],
+                wanted: "fix/x",
+                free: "fix-x",
+            },
+            NameCase {
+                here: &["x/deep"],
+                elsewhere: &[],
+                wanted: "x",
+                free: "x-2",
+            },
+        ] {
+            let world = World::new();
+            let workspace = &world.call.workspace;
+            let (mirror, base) = (open_mirror(&world), &workspace.git.base);
+            for name in here {
+                mirror.set_branch(name, base).unwrap();
+            }
+            let id = Oid::from_str(base.as_str()).unwrap();
+            for name in elsewhere {
+                let reference = format!("refs/taken/{name}");
+                mirror.objects().reference(&reference, id, true, "test").unwrap();
+            }
+            let text = world
+                .run("create_branch", &json!({ "branch_name": wanted }))
+                .unwrap();
+            let case = format!("{wanted} with {here:?} and {elsewhere:?}");
+            assert_eq!(workspace.history.branch().0.as_deref(), Some(free), "{case}");
+            let is_explained = text.contains(&format!("The remote has a branch with the name {wanted}"));
+            assert_eq!(is_explained, wanted != free, "{case}: {text}");
+        }
+    }
+
+    #[test]
+    fn continued_branch_keeps_its_name() {
+        let world = World::new();
+        let (mirror, git) = (open_mirror(&world), &world.call.workspace.git);
+        // The base is the head of the branch, and no commit of the base branch.
+        mirror.set_branch("fix/x", &git.base).unwrap();
+        let objects = mirror.objects();
+        let tree = objects
+            .find_commit(Oid::from_str(git.base.as_str()).unwrap())
+            .unwrap()
+            .tree()
+            .unwrap();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(2, 0)).unwrap();
+        let other = objects.commit(None, &who, &who, "other", &tree, &[]).unwrap();
+        mirror
+            .set_branch("main", &other.to_string().parse().unwrap())
+            .unwrap();
+        assert_eq!(git.free_name("fix/x").unwrap(), "fix/x");
+        assert_eq!(git.free_name("main").unwrap(), "main-2");
+    }
+}
