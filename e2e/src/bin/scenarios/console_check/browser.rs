@@ -51,7 +51,7 @@ impl ChromiumDriver {
             .spawn()
             .context("chromedriver cannot be started")?;
         // Port 0 selects a free port, which the driver prints.
-        let said = first_line(&mut process, "`ChromeDriver` was started successfully").await?;
+        let said = first_line(&mut process, "ChromeDriver was started successfully").await?;
         let port: String = said.chars().filter(char::is_ascii_digit).collect();
         Ok(Self {
             url: format!("http://127.0.0.1:{port}"),
