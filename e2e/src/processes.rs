@@ -503,15 +503,20 @@ impl ConsoleProcess {
 /// never blocks on a full pipe.
 ///
 /// # Errors
-/// When the process prints no such line.
+/// When the process prints no such line within [`READY_LIMIT`].
 pub async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
     let output = process.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();
-    while let Some(line) = lines.next_line().await? {
-        if line.starts_with(start) {
-            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-            return Ok(line);
+    let find = async {
+        while let Some(line) = lines.next_line().await? {
+            if line.starts_with(start) {
+                return Ok(line);
+            }
         }
-    }
-    anyhow::bail!("it ended before it said {start:?}")
+        anyhow::bail!("the process ended before it printed {start:?}")
+    };
+    let found = tokio::time::timeout(READY_LIMIT, find).await;
+    let found = found.with_context(|| format!("the process did not print {start:?}"))??;
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Ok(found)
 }
