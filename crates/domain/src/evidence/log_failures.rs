@@ -40,33 +40,32 @@ const SEPARATOR: &str = " › ";
 /// Failures of one log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFailures {
-    /// Names of failed tests, and errors that prevented tests from running.
-    named: BTreeSet<String>,
-    /// Lines that mention an error or name a line of a file, with their numbers of occurrences; empty where a
-    /// failure has a name.
+    /// Names of failed tests.
+    tests: BTreeSet<String>,
+    /// Lines that report an error, with their numbers of occurrences. In a log without errors and names of
+    /// tests, these are the lines that mention an error or name a line of a file.
     lines: BTreeMap<String, usize>,
-    /// The largest number of failures that a line counts.
+    /// The largest number of failures in a summary; 0 in a log with errors or names of tests.
     counted: u64,
 }
 
 impl LogFailures {
     /// Returns true when the log shows no failure.
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty() && self.lines.is_empty()
+        self.tests.is_empty() && self.lines.is_empty()
     }
 
     /// Returns true when `base` shows every failure of this log.
     ///
-    /// A log without a failure is not known: it does not show why its check failed. Without names, the lines of both
-    /// logs and their numbers have to agree, because two tests may fail with one message.
+    /// A log without a failure is not known: it does not show why its check failed. Lines count as often as they
+    /// occur, because two tests may fail with one message, and two files with one error.
     pub fn are_known_in(&self, base: &Self) -> bool {
-        if !self.named.is_empty() {
-            return self.named.len() < MOST && self.named.is_subset(&base.named);
-        }
         let is_known = |line: &str, count: usize| base.lines.get(line).is_some_and(|known| *known >= count);
-        !self.lines.is_empty()
+        !self.is_empty()
+            && self.tests.len() < MOST
             && self.lines.len() < MOST
             && self.counted <= base.counted
+            && self.tests.is_subset(&base.tests)
             && self.lines.iter().all(|(line, count)| is_known(line, *count))
     }
 }
@@ -84,22 +83,24 @@ pub fn list_failures(log: &str) -> LogFailures {
             .filter(|line| !line.is_empty())
     };
     let mut found = LogFailures {
-        named: list_tests(&plain),
+        tests: list_tests(&plain),
         ..LogFailures::default()
     };
     // The line of a failed test may end in its message, which may differ between two runs.
     let others = lines().filter(|line| find_test(line).is_none());
-    found.named.extend(others.filter_map(find_error));
-    if found.named.is_empty() {
+    for error in others.filter_map(find_error) {
+        *found.lines.entry(error).or_default() += 1;
+    }
+    if found.is_empty() {
         // Lines that only mention an error also occur in logs of passing tests, so they count only without a
-        // name.
+        // certain failure.
         for line in lines().filter(|line| speaks_of_error(line) || names_place(line)) {
             *found.lines.entry(without_numbers(line)).or_default() += 1;
         }
         found.counted = lines().map(count_failures).max().unwrap_or_default();
     }
-    while found.named.len() > MOST {
-        found.named.pop_last();
+    while found.tests.len() > MOST {
+        found.tests.pop_last();
     }
     while found.lines.len() > MOST {
         found.lines.pop_last();
@@ -456,7 +457,7 @@ mod tests {
 
     fn list_failure_names(log: &str) -> Vec<String> {
         let found = list_failures(log);
-        found.named.into_iter().chain(found.lines.into_keys()).collect()
+        found.tests.into_iter().chain(found.lines.into_keys()).collect()
     }
 
     fn is_known(head: &str, base: &str) -> bool {
@@ -547,6 +548,9 @@ mod tests {
         assert!(is_known(moved, old) && !is_known(&more, old));
         let compile = "test a ... FAILED\nerror[E0425]: cannot find value `x`";
         assert!(!is_known(compile, "test a ... FAILED"));
+        let other_file =
+            format!("{compile}\n --> src/a.rs:3:1\nerror[E0425]: cannot find value `x`\n --> src/b.rs:9:1");
+        assert!(is_known(compile, &other_file) && !is_known(&other_file, compile));
         assert!(list_failure_names("all good\n12 passed").is_empty());
     }
 
