@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-// Maximum number of distinct failures per log.
+// Maximum number of distinct test names or lines per log.
 const MOST: usize = 2_000;
 // Signs that test runners put before the name of a failed test.
 const SIGNS: [&str; 12] = [
@@ -57,8 +57,8 @@ impl LogFailures {
 
     /// Returns true when `base` shows every failure of this log.
     ///
-    /// A log without a failure is not known: it does not show why its check failed. Lines count as often as they
-    /// occur, because two tests may fail with one message, and two files with one error.
+    /// A log without a failure is not known: it does not show why its check failed. Lines count as often as
+    /// they occur, because two tests may fail with one message, and two files with one error.
     pub fn are_known_in(&self, base: &Self) -> bool {
         let is_known = |line: &str, count: usize| base.lines.get(line).is_some_and(|known| *known >= count);
         !self.is_empty()
@@ -83,7 +83,7 @@ pub fn list_failures(log: &str) -> LogFailures {
             .filter(|line| !line.is_empty())
     };
     let mut found = LogFailures {
-        tests: list_tests(&plain),
+        tests: find_tests(&plain).collect(),
         ..LogFailures::default()
     };
     // The line of a failed test may end in its message, which may differ between two runs.
@@ -94,8 +94,8 @@ pub fn list_failures(log: &str) -> LogFailures {
     if found.is_empty() {
         // Lines that only mention an error also occur in logs of passing tests, so they count only without a
         // certain failure.
-        for line in lines().filter(|line| speaks_of_error(line) || names_place(line)) {
-            *found.lines.entry(without_numbers(line)).or_default() += 1;
+        for line in lines().filter(|line| mentions_error(line) || begins_with_place(line)) {
+            *found.lines.entry(remove_numbers(line)).or_default() += 1;
         }
         found.counted = lines().map(count_failures).max().unwrap_or_default();
     }
@@ -112,11 +112,11 @@ pub fn list_failures(log: &str) -> LogFailures {
 pub(crate) fn has_failed_test(log: &str) -> bool {
     let mut plain: Vec<String> = log.lines().map(strip_prefixes).collect();
     plain.retain(|line| !is_ambiguous(line.trim()));
-    !list_tests(&plain).is_empty()
+    find_tests(&plain).next().is_some()
 }
 
-/// Returns true for a line that may come from another program than a test runner, or from a suite that could not
-/// begin.
+/// Returns true for a line that may come from another program than a test runner, or from a suite that could
+/// not begin.
 fn is_ambiguous(line: &str) -> bool {
     if line.ends_with("Test suite failed to run") {
         return true;
@@ -125,24 +125,21 @@ fn is_ambiguous(line: &str) -> bool {
         return false;
     };
     let is_unittest = line.starts_with("ERROR: ") && (name.starts_with("test") || name.starts_with("setUp"));
-    !is_unittest && without_duration(name).len() == name.trim_end().len()
+    !is_unittest && strip_duration(name).len() == name.trim_end().len()
 }
 
-/// Lists the names of failed tests.
-fn list_tests(plain: &[String]) -> BTreeSet<String> {
+/// Finds the names of failed tests, in the order of the lines.
+fn find_tests(plain: &[String]) -> impl Iterator<Item = String> {
     // Numbered headings are common in other texts, so Mocha's count of failures has to be in the log.
     let is_mocha = plain.iter().any(|line| {
         let count = line.trim().strip_suffix(" failing");
         count.is_some_and(is_number)
     });
-    let mut found = BTreeSet::new();
-    for (at, line) in plain.iter().enumerate() {
-        let test = find_test(line.trim())
+    plain.iter().enumerate().filter_map(move |(at, line)| {
+        find_test(line.trim())
             .or_else(|| find_numbered_test(plain, at, is_mocha))
-            .or_else(|| find_ruby_test(plain, at));
-        found.extend(test);
-    }
-    found
+            .or_else(|| find_ruby_test(plain, at))
+    })
 }
 
 /// Returns a line without terminal colors, and without the time and the marks that GitHub Actions adds.
@@ -188,7 +185,7 @@ fn find_numbered_test(plain: &[String], at: usize, is_mocha: bool) -> Option<Str
     let rest = plain.get(at + 1..).unwrap_or_default();
     // Playwright names the place of the test: `1) [chromium] › cart.spec.js:3:31 › cart › total`.
     let parts: Vec<&str> = title.split(SEPARATOR).collect();
-    let bare: Vec<&str> = parts.iter().map(|part| without_place(part)).collect();
+    let bare: Vec<&str> = parts.iter().map(|part| strip_place(part)).collect();
     if parts.len() > 1 && parts != bare {
         return Some(format!("test {}", bare.join(SEPARATOR)));
     }
@@ -200,8 +197,8 @@ fn find_numbered_test(plain: &[String], at: usize, is_mocha: bool) -> Option<Str
     if !is_mocha || matches!(title, "Failure:" | "Error:" | "Skipped:") {
         return None;
     }
-    // Mocha indents the second title by five more spaces, and each further one by two more. The last title ends in a
-    // colon.
+    // Mocha indents the second title by five more spaces, and each further one by two more. The last title ends
+    // in a colon.
     let start = measure_indentation(line) + 5;
     let mut titles = vec![title];
     for next in rest {
@@ -232,16 +229,16 @@ fn find_ruby_test(plain: &[String], at: usize) -> Option<String> {
     };
     let (class, test) = name.split_once('#')?;
     // The number that `it` puts into a name counts the tests before it.
-    let own = test.strip_prefix("test_").and_then(|test| test.split_once('_'));
-    let own = own.filter(|(number, _)| number.len() == 4 && is_number(number));
-    Some(match own {
-        Some((_, own)) => format!("test {class}#test_{own}"),
+    let numbered = test.strip_prefix("test_").and_then(|test| test.split_once('_'));
+    let title = numbered.filter(|(number, _)| number.len() == 4 && is_number(number));
+    Some(match title {
+        Some((_, title)) => format!("test {class}#test_{title}"),
         None => format!("test {name}"),
     })
 }
 
 /// Removes line and column from the file of a test.
-fn without_place(part: &str) -> &str {
+fn strip_place(part: &str) -> &str {
     let bare = part.trim_end_matches(|c: char| c.is_ascii_digit() || c == ':');
     match part.strip_prefix(bare) {
         Some(place) if place.starts_with(':') && bare.contains('.') => bare,
@@ -276,7 +273,7 @@ fn is_time(word: &str) -> bool {
 fn find_test(line: &str) -> Option<String> {
     let named =
         // Five bytes are the prefix alone: a sign without a name identifies no test.
-        |name: &str| Some(format!("test {}", without_duration(name.trim()))).filter(|name| name.len() > 5);
+        |name: &str| Some(format!("test {}", strip_duration(name.trim()))).filter(|name| name.len() > 5);
     // The formats of pytest: the summary, and the line of each test.
     for sign in ["FAILED ", "ERROR "] {
         if let Some(rest) = line.strip_prefix(sign)
@@ -384,8 +381,7 @@ fn find_test(line: &str) -> Option<String> {
     }
     // PHPUnit and `ExUnit` number failed tests.
     if let Some((number, name)) = line.split_once(") ")
-        && !number.is_empty()
-        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && is_number(number)
         && (name.contains("::") || name.starts_with("test "))
     {
         return named(name);
@@ -394,7 +390,7 @@ fn find_test(line: &str) -> Option<String> {
 }
 
 /// Removes the duration or the progress at the end of a name.
-fn without_duration(name: &str) -> &str {
+fn strip_duration(name: &str) -> &str {
     let name = name.trim_end();
     let Some((before, last)) = name.rsplit_once(['(', '[']) else {
         let short = name.rsplit_once(' ').filter(|(_, last)| is_duration(last));
@@ -420,10 +416,10 @@ fn find_error(line: &str) -> Option<String> {
         .strip_prefix("error")
         .is_some_and(|rest| rest.starts_with(['[', ':']) && rest.len() > 1);
     let is_error = starts || ERRORS.iter().any(|error| lower.contains(error));
-    is_error.then(|| without_numbers(line))
+    is_error.then(|| remove_numbers(line))
 }
 
-fn speaks_of_error(line: &str) -> bool {
+fn mentions_error(line: &str) -> bool {
     let lower = line.to_lowercase();
     [
         "error",
@@ -439,14 +435,14 @@ fn speaks_of_error(line: &str) -> bool {
 }
 
 /// Returns true when a line begins with `path:12`, the format of linters.
-fn names_place(line: &str) -> bool {
+fn begins_with_place(line: &str) -> bool {
     let Some((path, rest)) = line.split_once(':') else {
         return false;
     };
     path.contains(['.', '/']) && !path.contains(' ') && rest.starts_with(|c: char| c.is_ascii_digit())
 }
 
-fn without_numbers(line: &str) -> String {
+fn remove_numbers(line: &str) -> String {
     let letters: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
     letters.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -554,7 +550,7 @@ mod tests {
         assert!(list_failure_names("all good\n12 passed").is_empty());
     }
 
-    /// Logs of runners whose name of a test is not on one line, or not alone on it, with the name.
+    /// Logs in which the name of a test spans several lines or follows other text, each with that name.
     const NESTED: [(&str, &str); 8] = [
         (
             "  cart\n    1) total\n\n  1 passing (5ms)\n  1 failing\n\n  1) cart\n       nested\n         NAME:\n     AssertionError: expected 0 to equal 30\n",
