@@ -181,8 +181,8 @@ impl CompletedCheck {
         if ours.truncated || theirs.truncated || ours.collection_error || theirs.collection_error {
             return None;
         }
-        let is_new = |test: &&FailedTest| !theirs.failing.iter().any(|known| known.id == test.id);
-        Some(ours.failing.iter().filter(is_new).collect())
+        let new = ours.failing.iter().filter(|test| !theirs.is_failing(&test.id));
+        Some(new.collect())
     }
 }
 
@@ -229,6 +229,11 @@ impl TestReport {
     /// Number of tests that ran to a result.
     pub const fn ran(&self) -> u32 {
         self.passed.saturating_add(self.failed)
+    }
+
+    /// Returns true when the report lists the test among the failed ones.
+    pub(crate) fn is_failing(&self, id: &str) -> bool {
+        self.failing.iter().any(|test| test.id == id)
     }
 
     /// Merges two reports.

@@ -85,8 +85,8 @@ pub enum NewFailures {
 impl CompletedCheck {
     /// Returns the failures of this run that a run on the base does not excuse.
     ///
-    /// Only the same failures on a base that ran and can be compared are an excuse. A base without a result, or whose
-    /// tests were not loaded, excuses nothing.
+    /// Only the same failures on the base are an excuse. A base without a result excuses nothing, except for a
+    /// missing setup that both runs report.
     pub fn new_failures(&self, base: &Self) -> NewFailures {
         if self.outcome != CheckOutcome::Red {
             return NewFailures::None;
@@ -102,10 +102,9 @@ impl CompletedCheck {
             return NewFailures::None;
         }
         let tests = self.tests.as_ref().filter(|tests| !tests.collection_error);
-        let known = |id: &str| base.tests.iter().any(|tests| tests.is_failing(id));
         let failing = tests.iter().flat_map(|tests| &tests.failing);
         let new: Vec<String> = failing
-            .filter(|test| !known(&test.id))
+            .filter(|test| !base.tests.iter().any(|tests| tests.is_failing(&test.id)))
             .map(|test| test.id.clone())
             .collect();
         match new.is_empty() {
@@ -117,11 +116,11 @@ impl CompletedCheck {
     /// Returns true when this failed run shows only failures of another failed run.
     fn fails_like(&self, base: &Self) -> bool {
         let (Some(ours), Some(theirs)) = (&self.tests, &base.tests) else {
-            return self.tests.is_none() && base.tests.is_none() && self.has_output_of(base);
+            return self.tests.is_none() && base.tests.is_none() && self.prints_only_failures_of(base);
         };
         let new = ours.failing.iter().filter(|test| !theirs.is_failing(&test.id));
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        // A list that is not whole may hide a failure, so the numbers count too.
+        // An incomplete list may hide a failure, so the numbers count too.
         let unnamed = theirs.failed.saturating_sub(count(theirs.failing.len()));
         let is_whole = !ours.truncated && !theirs.truncated && !theirs.collection_error;
         let is_known = match is_whole {
@@ -135,25 +134,27 @@ impl CompletedCheck {
         }
         // With tests that were not loaded, or without a failing test, only the output shows the reason.
         match (ours.collection_error, ours.failed) {
-            (true, _) => self.has_output_of(base),
-            (false, 0) => theirs.failed == 0 && !theirs.collection_error && self.has_output_of(base),
+            (true, _) => self.prints_only_failures_of(base),
+            (false, 0) => {
+                theirs.failed == 0 && !theirs.collection_error && self.prints_only_failures_of(base)
+            }
             (false, _) => true,
         }
     }
 
-    /// Returns true when the end of the output shows only failures that another run shows too.
-    fn has_output_of(&self, base: &Self) -> bool {
-        let (ours, theirs) = (
-            list_failures(self.whole_lines()),
-            list_failures(&base.output_tail),
-        );
-        let is_known = ours.are_known_in(&theirs) || (ours.is_empty() && theirs.is_empty());
-        self.exit_code == base.exit_code && is_known
+    /// Returns true when the end of the output shows only failures that the output of `base` shows too.
+    fn prints_only_failures_of(&self, base: &Self) -> bool {
+        if self.exit_code != base.exit_code {
+            return false;
+        }
+        let ours = list_failures(self.comparable_tail());
+        let theirs = list_failures(&base.output_tail);
+        ours.are_known_in(&theirs) || (ours.is_empty() && theirs.is_empty())
     }
 
-    /// Returns the end of the output, from its middle if the beginning is missing: the same output of another run may
-    /// begin some lines later.
-    fn whole_lines(&self) -> &str {
+    /// Returns the part of the output to compare: the whole lines of its second half if the beginning is
+    /// missing, because the tail of another run may begin some lines later.
+    fn comparable_tail(&self) -> &str {
         if !self.truncated {
             return &self.output_tail;
         }
@@ -163,7 +164,7 @@ impl CompletedCheck {
         rest.split_once('\n').map_or(rest, |(_, lines)| lines)
     }
 
-    /// Returns true when the tests did not load for want of the setup that the base lacks too.
+    /// Returns true when no test failed and both runs report the same missing setup.
     fn lacks_setup_of(&self, base: &Self) -> bool {
         let has_failing = self.tests.iter().any(|tests| tests.failed > 0);
         !has_failing && self.setup_hint.is_some() && self.setup_hint == base.setup_hint
@@ -218,7 +219,7 @@ impl CompletedCheck {
     }
 
     fn compared_with(&self, other: &Self, removed: &[RemovedTest], does_failing_count: bool) -> LostTests {
-        // A run that failed for its environment is no baseline.
+        // A run that failed because of its environment is not a valid baseline.
         let Some(before) = self.tests.as_ref().filter(|_| self.outcome.is_about_the_code()) else {
             return LostTests::default();
         };
@@ -278,10 +279,6 @@ impl CompletedCheck {
 }
 
 impl TestReport {
-    fn is_failing(&self, id: &str) -> bool {
-        self.failing.iter().any(|test| test.id == id)
-    }
-
     /// Returns true when the report names every passed test.
     pub fn names_all_passing(&self) -> bool {
         self.passing.len() as u64 >= u64::from(self.passed)
@@ -646,7 +643,7 @@ mod tests {
         assert_eq!(one.shared_with(&LostTests::default()).count, 0);
     }
 
-    /// Runs that may happen, by name: their outcome and tests, and what they print.
+    /// Builds a run by its name: outcome, tests and output.
     fn build_run(name: &str) -> CompletedCheck {
         let with = |outcome, output: &str, run: CompletedCheck| CompletedCheck {
             outcome,
