@@ -81,13 +81,13 @@ pub fn is_foreign_object<T: DeserializeOwned>(text: &[u8]) -> bool {
         return false;
     };
     let mut known = None;
-    // The probe answers each type by an error, after it noted the fields.
+    // The probe notes the fields and then returns an error, because it has no value.
     drop(T::deserialize(FieldProbe(&mut known)));
     known.is_some_and(|fields| !fields.iter().any(|field| object.contains_key(*field)))
 }
 
-/// Deserializer without a value that notes the fields of a type; none for a list, and unknown for a type of
-/// any shape.
+/// Deserializer without a value that notes the fields of a type: an empty list for a sequence, `None` for a
+/// type of any shape.
 struct FieldProbe<'a>(&'a mut Option<&'static [&'static str]>);
 
 type ProbeError = serde::de::value::Error;
@@ -323,24 +323,27 @@ mod tests {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         #[expect(dead_code, reason = "only the names of the fields are read")]
-        struct Issue {
+        struct IssueAnswer {
             key: String,
             issue_type: Option<String>,
         }
         #[derive(Deserialize)]
         #[expect(dead_code, reason = "only the names of the fields are read")]
-        struct Wrapped(Issue);
+        struct WrappedIssue(IssueAnswer);
 
-        let is_foreign = |text: &str| is_foreign_object::<Issue>(text.as_bytes());
+        let is_foreign = |text: &str| is_foreign_object::<IssueAnswer>(text.as_bytes());
         for text in [
             "{}",
             r#"{"message":"Service Unavailable"}"#,
             r#"{"status":503,"error":{"key":1}}"#,
         ] {
             assert!(is_foreign(text), "{text}");
-            assert!(is_foreign_object::<Wrapped>(text.as_bytes()), "{text}");
-            assert!(is_foreign_object::<Option<Issue>>(text.as_bytes()), "{text}");
-            assert!(is_foreign_object::<Vec<Issue>>(text.as_bytes()), "{text}");
+            assert!(is_foreign_object::<WrappedIssue>(text.as_bytes()), "{text}");
+            assert!(
+                is_foreign_object::<Option<IssueAnswer>>(text.as_bytes()),
+                "{text}"
+            );
+            assert!(is_foreign_object::<Vec<IssueAnswer>>(text.as_bytes()), "{text}");
             assert!(!is_foreign_object::<Value>(text.as_bytes()), "{text}");
             assert!(
                 !is_foreign_object::<BTreeMap<String, u64>>(text.as_bytes()),
