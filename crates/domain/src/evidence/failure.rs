@@ -137,8 +137,6 @@ const POLICY: [&str; 7] = [
 /// The results [`FailureClass::PreExisting`] and [`FailureClass::Flaky`] need other runs, so this function
 /// never returns them.
 pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
-    // The formats of test runners need the letters as they are.
-    let names_test = || has_failed_test(log);
     let (name, lower) = (name.to_lowercase(), log.to_lowercase());
     // Whole words only: `cla` must not match a check named `declare`.
     let has_word = |phrase: &&&str| {
@@ -156,7 +154,8 @@ pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureCl
     }
     // Before the infrastructure patterns: tests of network code print messages such as "connection reset by
     // peer", too.
-    if says(&ABOUT_CODE) || names_test() {
+    // The formats of test runners depend on the case of letters.
+    if says(&ABOUT_CODE) || has_failed_test(log) {
         return FailureClass::Real;
     }
     if says(&TIMEOUT) {
