@@ -167,17 +167,10 @@ impl TriggerReason {
 
     /// Returns the pull request that it is about: ours, or one whose merge finishes the ticket.
     pub fn pull_request(&self) -> Option<&PullRequestRef> {
-        match self {
-            Self::JobRequested(request) => Some(request.about.pull_request()?.0),
-            Self::PullRequest(event) => Some(event.pull_request()),
-            Self::Skipped(_)
-            | Self::ReviewWithdrawn { .. }
-            | Self::StopRequested { .. }
-            | Self::RetryRequested
-            | Self::Decided(_)
-            | Self::ReportSettled(_)
-            | Self::CostAsked { .. }
-            | Self::NewsArrived(_) => None,
+        if let Self::PullRequest(event) = self {
+            Some(event.pull_request())
+        } else {
+            Some(self.job_request()?.about.pull_request()?.0)
         }
     }
 }
