@@ -121,7 +121,7 @@ pub use trigger::{
         PullRequestFile, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
     },
     pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead},
-    reactable::{ReactionKind, ReactionSubject},
+    reaction::{ReactionKind, ReactionSubject},
     reason::{DecisionVerdict, GateDecision, TicketNews, Trigger, TriggerChannel, TriggerKey, TriggerReason},
     skip::{RepositoryChoice, SkipPlace, SkipReason, TextMarkup},
 };

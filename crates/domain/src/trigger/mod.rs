@@ -7,6 +7,6 @@ pub(crate) mod job_subject;
 pub(crate) mod observed_pull_request;
 pub(crate) mod pull_request;
 pub(crate) mod pull_request_event;
-pub(crate) mod reactable;
+pub(crate) mod reaction;
 pub(crate) mod reason;
 pub(crate) mod skip;

@@ -18,7 +18,7 @@ use crate::{
         job_subject::JobRequest,
         pull_request::{ChecksSummary, PullRequestRef},
         pull_request_event::{PullRequestEvent, with_stored_events},
-        reactable::ReactionSubject,
+        reaction::ReactionSubject,
         skip::SkipReason,
     },
 };

@@ -13,7 +13,7 @@ use crate::{
         job::Job,
         job_subject::{CitedAnswer, CommentQuestion, DiscussionTask},
         pull_request::{BranchRef, PullRequestRef},
-        reactable::{ReactionKind, ReactionSubject},
+        reaction::{ReactionKind, ReactionSubject},
         skip::SkipReason,
     },
     work::{

@@ -9,7 +9,7 @@ use crate::{
     trigger::{
         job::Job,
         pull_request::{ChecksSummary, PullRequestFile, PullRequestRef},
-        reactable::ReactionSubject,
+        reaction::ReactionSubject,
     },
     work::pull_request_review::ReviewedChange,
 };

@@ -9,7 +9,7 @@ use crate::{
         ticket::{TicketKey, TicketText},
     },
     rules::RepositoryRules,
-    trigger::{background::TicketBackground, job::Job, reactable::ReactionSubject},
+    trigger::{background::TicketBackground, job::Job, reaction::ReactionSubject},
 };
 
 /// A requested job. Ingest pins all its inputs at the time of the request.

@@ -1,4 +1,4 @@
-//! Targets of reactions.
+//! Reactions: their kinds, and the texts on GitHub that accept them.
 
 use serde::{Deserialize, Serialize};
 
