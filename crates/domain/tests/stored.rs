@@ -340,12 +340,12 @@ fn check_event_bytes(event: PullRequestEvent, reason: &str, request: &str) {
             .replace("HEAD", &format!(r#""head":"{HEAD}""#))
     };
     let (reason, request) = (fill(reason), fill(request));
-    let told = TriggerReason::from(event.clone());
-    assert_eq!(serde_json::to_string(&told).unwrap(), reason);
-    assert_eq!(serde_json::from_str::<TriggerReason>(&reason).unwrap(), told);
-    let asked = OutboundAction::from(event);
-    assert_eq!(serde_json::to_string(&asked).unwrap(), request);
-    assert_eq!(serde_json::from_str::<OutboundAction>(&request).unwrap(), asked);
+    let trigger = TriggerReason::from(event.clone());
+    assert_eq!(serde_json::to_string(&trigger).unwrap(), reason);
+    assert_eq!(serde_json::from_str::<TriggerReason>(&reason).unwrap(), trigger);
+    let action = OutboundAction::from(event);
+    assert_eq!(serde_json::to_string(&action).unwrap(), request);
+    assert_eq!(serde_json::from_str::<OutboundAction>(&request).unwrap(), action);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Steps by which facts open and close the approval gate of a run. Console and ingest fold the same steps, so the console offers
-//! exactly the decisions that ingest accepts.
+//! Steps by which facts open and close the approval gate of a run.
+//!
+//! Console and ingest fold the same steps, so the console offers exactly the decisions that ingest accepts.
 
 use crate::{
     identity::{commit::CommitId, ids::OutboundId},

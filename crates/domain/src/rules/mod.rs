@@ -301,8 +301,8 @@ impl RepositoryRules {
             );
         }
         let is_whole = |field: &JiraField| {
-            let is_said = |text: &String| !text.trim().is_empty();
-            is_said(&field.name) && !field.values.is_empty() && field.values.iter().all(is_said)
+            let is_filled = |text: &String| !text.trim().is_empty();
+            is_filled(&field.name) && !field.values.is_empty() && field.values.iter().all(is_filled)
         };
         if !self.jira.field.as_ref().is_none_or(is_whole) {
             return problem("jira.field", "must have the name of a field, and values");

@@ -14,16 +14,16 @@ pub fn format_error_chain(error: &(dyn Error + 'static)) -> String {
 
 /// Returns the causes behind `text`, which replaces the text of the outermost error.
 pub fn with_causes(text: &str, mut cause: Option<&(dyn Error + 'static)>) -> String {
-    let mut said = text.to_owned();
+    let mut chain = text.to_owned();
     while let Some(error) = cause {
         let words = error.to_string();
         // Errors of other crates often repeat their cause in their own text.
-        if !said.contains(&words) {
-            said = format!("{said}: {words}");
+        if !chain.contains(&words) {
+            chain = format!("{chain}: {words}");
         }
         cause = error.source();
     }
-    said
+    chain
 }
 
 #[cfg(test)]

@@ -136,10 +136,10 @@ impl TicketBackground {
     /// Returns true when a linked ticket contains the quotation; white space does not matter.
     pub fn says(&self, quote: &str) -> bool {
         let quote = collapse_white_space(quote);
-        let said = |ticket: &LinkedTicket| {
+        let text = |ticket: &LinkedTicket| {
             collapse_white_space(&format!("{}\n{}", ticket.summary, ticket.description))
         };
-        !quote.is_empty() && self.linked.iter().any(|ticket| said(ticket).contains(&quote))
+        !quote.is_empty() && self.linked.iter().any(|ticket| text(ticket).contains(&quote))
     }
 
     /// Returns true when an earlier pull request was closed without a merge.

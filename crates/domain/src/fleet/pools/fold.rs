@@ -40,9 +40,9 @@ pub struct ExecutorPool {
 
 impl ExecutorPool {
     /// Merges the records of one pool at an instant.
-    pub fn of(told: &[PoolRecord], now: Timestamp) -> Self {
-        let fresh: Vec<&PoolRecord> = told.iter().filter(|record| record.is_fresh(now)).collect();
-        let Some(last) = told.iter().max_by_key(|record| record.at) else {
+    pub fn of(records: &[PoolRecord], now: Timestamp) -> Self {
+        let fresh: Vec<&PoolRecord> = records.iter().filter(|record| record.is_fresh(now)).collect();
+        let Some(last) = records.iter().max_by_key(|record| record.at) else {
             return Self::default();
         };
         if fresh.is_empty() {
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn reachable_executor_counts_once_per_pool() {
-        let hears = build_pool_record(9_000, vec![build_executor("a", ExecutorState::Ready)]);
+        let reaches = build_pool_record(9_000, vec![build_executor("a", ExecutorState::Ready)]);
         let does_not = build_pool_record(0, vec![build_executor("a", ExecutorState::Silent)]);
-        for told in [[hears.clone(), does_not.clone()], [does_not, hears]] {
-            let pool = ExecutorPool::of(&told, NOW);
+        for records in [[reaches.clone(), does_not.clone()], [does_not, reaches]] {
+            let pool = ExecutorPool::of(&records, NOW);
             assert_eq!((pool.planners, pool.count(), pool.half_heard), (2, 1, 1));
             assert_eq!((pool.free(), pool.held()), (1, 3));
         }

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_may_not_ask_hears_who_may() {
+    fn unauthorized_user_reads_who_is_authorized() {
         let may_not_ask = |group: &str, on| SkipReason::MayNotAsk {
             actor: "@eve".to_owned(),
             group: group.to_owned(),
