@@ -1,4 +1,5 @@
-//! Calls that change something: jobs, pull requests, and actions on runs, tickets and dead letters, each with a dry run.
+//! Calls that change something: requests for jobs and pull requests, and actions on runs, tickets and dead
+//! letters.
 
 use domain::{DecisionVerdict, Job, RunId, TicketKey, address::percent_encode};
 use reqwest::{Method, StatusCode};
@@ -254,13 +255,13 @@ impl Client {
         request: &Value,
         key: Option<&str>,
     ) -> Result<PullRequestSubmission, Error> {
-        let mut asked = self.request(Method::POST, PULL_REQUESTS).json(request);
+        let mut call = self.request(Method::POST, PULL_REQUESTS).json(request);
         if let Some(key) = key {
             // The key makes a repetition safe after a lost answer, when the caller cannot know whether
             // the request arrived.
-            asked = asked.header("idempotency-key", key);
+            call = call.header("idempotency-key", key);
         }
-        let answer = self.send(asked.timeout(CALL_LIMIT)).await?;
+        let answer = self.send(call.timeout(CALL_LIMIT)).await?;
         // A `422` answer has the schema of a result instead of a problem, so `refuse_problem` must not read
         // it.
         if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {

@@ -142,12 +142,12 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<JournalEntry>, Error> {
-        let asked = JournalQuery {
+        let query = JournalQuery {
             from: Some(position),
             limit: Some(1),
         };
         let path = format!("/v1/runs/{}/journal", percent_encode(&run.to_string()));
-        let request = self.request(Method::GET, &path).query(&asked);
+        let request = self.request(Method::GET, &path).query(&query);
         let entries: Vec<JournalEntry> = self.answered(request).await?;
         Ok(entries.into_iter().find(|entry| entry.position == position))
     }
@@ -206,11 +206,11 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn runs(&self, ticket: Option<&TicketKey>) -> Result<Vec<RunView>, Error> {
-        let asked = RunsQuery {
+        let query = RunsQuery {
             ticket: ticket.map(ToString::to_string),
             ..RunsQuery::default()
         };
-        let mut newest_first = self.list_runs(&asked).await?;
+        let mut newest_first = self.list_runs(&query).await?;
         // The API pages backward, so its answers begin with the newest run.
         newest_first.reverse();
         Ok(newest_first)
@@ -222,8 +222,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn list_runs(&self, asked: &RunsQuery) -> Result<Vec<RunView>, Error> {
-        let request = self.request(Method::GET, "/v1/runs").query(asked);
+    pub async fn list_runs(&self, query: &RunsQuery) -> Result<Vec<RunView>, Error> {
+        let request = self.request(Method::GET, "/v1/runs").query(query);
         self.answered(request).await
     }
 
@@ -232,8 +232,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
-        let mut all = self.part_of_spend(asked).await?;
+    pub async fn spend(&self, query: &SpendQuery) -> Result<SpendView, Error> {
+        let mut all = self.read_spend_page(query).await?;
         while let Some(from) = all.next {
             let rest = SpendQuery {
                 // The first answer resolves open limits such as "now". Later pages repeat its values, so that
@@ -242,15 +242,15 @@ impl Client {
                 until: Some(all.until.clone()),
                 from: Some(from),
             };
-            let part = self.part_of_spend(&rest).await?;
-            all.lines.extend(part.lines);
-            all.next = part.next;
+            let page = self.read_spend_page(&rest).await?;
+            all.lines.extend(page.lines);
+            all.next = page.next;
         }
         Ok(all)
     }
 
-    async fn part_of_spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
-        let request = self.request(Method::GET, "/v1/spend").query(asked);
+    async fn read_spend_page(&self, query: &SpendQuery) -> Result<SpendView, Error> {
+        let request = self.request(Method::GET, "/v1/spend").query(query);
         self.answered(request).await
     }
 
@@ -266,8 +266,8 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API with their texts.
-    pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
-        let request = self.request(Method::GET, "/v1/tickets").query(asked);
+    pub async fn tickets(&self, query: &TicketsQuery) -> Result<TicketsView, Error> {
+        let request = self.request(Method::GET, "/v1/tickets").query(query);
         self.answered(request).await
     }
 

@@ -1,5 +1,6 @@
-//! Live streams of journals. The stream of one run reconnects after a broken connection and continues after the last
-//! received entry.
+//! Live streams of journals.
+//!
+//! The stream of one run reconnects after a broken connection and continues after the last received entry.
 
 use std::{pin::Pin, time::Duration};
 
