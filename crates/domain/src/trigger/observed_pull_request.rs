@@ -63,7 +63,8 @@ pub enum ChecksReaction {
 
 impl ChecksReaction {
     /// Returns the reaction to completed checks.
-    // The outcome alone ranks a repeated run above a reason not to repair, so pages show what the reporter does.
+    // The outcome ranks a repeated run above a reason not to repair. The reporter follows the same outcome, so
+    // pages show its reaction.
     const fn of(checks: &ChecksSummary) -> Self {
         match checks.outcome() {
             ChecksOutcome::Passed | ChecksOutcome::Missing => Self::Nothing,
