@@ -20,6 +20,9 @@ use ring::{
 };
 use serde_json::Value;
 
+// Largest difference between the clocks of the provider and of the console, in seconds.
+const CLOCK_DIFFERENCE_S: u64 = 60;
+
 /// Signature checks by ring, the only cryptography of the workspace.
 static RING_PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: refuse_signing,
@@ -63,9 +66,11 @@ impl ExpectedToken<'_> {
             return Err(IdTokenError::Algorithm);
         }
         let mut validation = Validation::new(header.alg);
-        // Clocks of the provider and of the console are expected to agree.
-        validation.leeway = 0;
+        // A provider may date a token's begin to the moment of the login, and its clock may be a little ahead.
         validation.validate_nbf = true;
+        validation.leeway = CLOCK_DIFFERENCE_S;
+        // Takes the leeway away from the expiry: an expired token stays refused.
+        validation.reject_tokens_expiring_in_less_than = CLOCK_DIFFERENCE_S;
         validation.set_issuer(&[self.issuer]);
         validation.set_audience(&[self.client_id]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
@@ -296,6 +301,22 @@ mod tests {
             ..EXPECTED
         };
         assert!(expected.verify(&refreshed, &keys).is_ok());
+    }
+
+    #[test]
+    fn token_begin_tolerates_clock_difference() {
+        let issuer = TokenIssuer::new("one");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        for (change, is_valid) in [
+            (json!({"nbf": now}), true),
+            (json!({"nbf": now + 30}), true),
+            (json!({"nbf": now + 120}), false),
+            (json!({"exp": now - 5}), false),
+        ] {
+            let token = issuer.sign(&json!({"alg": "ES256"}), &build_claims(&change));
+            let verified = EXPECTED.verify(&token, &[issuer.key()]);
+            assert_eq!(verified.is_ok(), is_valid, "{change}: {verified:?}");
+        }
     }
 
     #[test]
