@@ -164,8 +164,7 @@ impl OidcSettings {
                 return refuse(key, "must begin with https:// or http://");
             }
         }
-        // Over plain HTTP the client secret and the ID token would be readable on the network.
-        if !self.allow_insecure && self.issuer.starts_with("http://") && !is_here(&self.issuer) {
+        if !self.can_reach(&self.issuer) {
             return refuse("issuer", "must begin with https://, or allow_insecure be set");
         }
         // Two slashes belong to the scheme; a third one starts a path. The path of the callback is fixed.
@@ -195,6 +194,14 @@ impl OidcSettings {
             );
         }
         Ok(())
+    }
+
+    /// Returns true if the settings permit requests to this URL of the provider.
+    ///
+    /// Over plain HTTP the client secret and the ID token would be readable on the network, and the keys could be
+    /// replaced.
+    pub(crate) fn can_reach(&self, url: &str) -> bool {
+        self.allow_insecure || !url.starts_with("http://") || is_here(url)
     }
 }
 

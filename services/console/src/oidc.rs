@@ -120,6 +120,30 @@ struct DiscoveryDocument {
     jwks_uri: Url,
 }
 
+impl DiscoveryDocument {
+    /// Checks the issuer, and the addresses to which the console sends requests.
+    ///
+    /// # Errors
+    /// [`LoginRefusal::Provider`] for the document of another issuer, and for addresses over plain HTTP that the
+    /// settings do not permit.
+    fn check(&self, settings: &OidcSettings) -> Result<(), LoginRefusal> {
+        // Another issuer could be a provider that mixes up its customers (OpenID Connect Discovery, section 4.3).
+        if self.issuer != settings.issuer {
+            let reason = format!("it calls itself {:?} and not {:?}", self.issuer, settings.issuer);
+            return Err(LoginRefusal::Provider(reason));
+        }
+        // A provider behind a proxy may publish addresses with another scheme than that of its issuer.
+        let called = [&self.token_endpoint, &self.jwks_uri];
+        match called.into_iter().find(|url| !settings.can_reach(url.as_str())) {
+            Some(url) => {
+                let reason = format!("it publishes {url}, which is not https, and allow_insecure is not set");
+                Err(LoginRefusal::Provider(reason))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Published keys, of which some may be of kinds that are not known here.
 #[derive(Deserialize)]
 struct PublishedKeys {
@@ -361,11 +385,7 @@ impl OidcProvider {
             issuer.trim_end_matches('/')
         );
         let document: DiscoveryDocument = self.fetch_json(self.http.get(address)).await?;
-        // Another issuer could be a provider that mixes up its customers (OpenID Connect Discovery, section 4.3).
-        if document.issuer != *issuer {
-            let reason = format!("it calls itself {:?} and not {issuer:?}", document.issuer);
-            return Err(LoginRefusal::Provider(reason));
-        }
+        document.check(&self.settings)?;
         let published: PublishedKeys = self.fetch_json(self.http.get(document.jwks_uri)).await?;
         let keys = published.keys.into_iter().map(serde_json::from_value);
         Ok(ProviderMetadata {
@@ -494,6 +514,40 @@ mod tests {
             assert_eq!(person.name, "ada@acme.example");
             person.role
         })
+    }
+
+    #[test]
+    fn discovery_over_plain_http_is_refused() {
+        let check = |settings: &OidcSettings, change: (&str, &str)| {
+            let mut document = json!({"issuer": "https://id.example", "authorization_endpoint": "https://id.example/a",
+                "token_endpoint": "https://id.example/t", "jwks_uri": "https://id.example/k"});
+            document[change.0] = change.1.into();
+            let document: DiscoveryDocument = serde_json::from_value(document).expect("document");
+            document.check(settings)
+        };
+        let settings = build_oidc_settings("email");
+        for change in [
+            ("issuer", "https://id.example"),
+            ("token_endpoint", "http://127.0.0.1:8080/t"),
+        ] {
+            assert_eq!(check(&settings, change), Ok(()), "{change:?}");
+        }
+        for change in [
+            ("issuer", "https://id.example/"),
+            ("token_endpoint", "http://id.example/t"),
+            ("jwks_uri", "HTTP://id.example/k"),
+        ] {
+            let refused = check(&settings, change);
+            assert!(matches!(refused, Err(LoginRefusal::Provider(_))), "{change:?}");
+        }
+        let insecure = OidcSettings {
+            allow_insecure: true,
+            ..settings
+        };
+        assert_eq!(
+            check(&insecure, ("token_endpoint", "http://id.example/t")),
+            Ok(())
+        );
     }
 
     #[test]
