@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use api::{ActingPerson, types::Role};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use domain::cause::format_error_chain;
+use domain::{cause::format_error_chain, text::truncate_text};
 use jsonwebtoken::jwk::Jwk;
 use ring::{
     digest::{SHA256, digest},
@@ -42,6 +42,8 @@ const MAX_CALLS: usize = 8;
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 // Largest response of the provider, in bytes.
 const MOST_BYTES: usize = 1 << 20;
+// Longest text of the provider in a reason, in characters. Reasons go to the log and to the login page.
+const MAX_QUOTED: usize = 300;
 // Entropy of state, nonce and code verifier, in bytes. RFC 7636, section 4.1, recommends it for the verifier.
 const RANDOM_BYTES: usize = 32;
 
@@ -129,13 +131,15 @@ impl DiscoveryDocument {
     fn check(&self, settings: &OidcSettings) -> Result<(), LoginRefusal> {
         // Another issuer could be a provider that mixes up its customers (OpenID Connect Discovery, section 4.3).
         if self.issuer != settings.issuer {
-            let reason = format!("it calls itself {:?} and not {:?}", self.issuer, settings.issuer);
+            let other = truncate_text(&self.issuer, MAX_QUOTED);
+            let reason = format!("it calls itself {other:?} and not {:?}", settings.issuer);
             return Err(LoginRefusal::Provider(reason));
         }
         // A provider behind a proxy may publish addresses with another scheme than that of its issuer.
         let called = [&self.token_endpoint, &self.jwks_uri];
         match called.into_iter().find(|url| !settings.can_reach(url.as_str())) {
             Some(url) => {
+                let url = truncate_text(url.as_str(), MAX_QUOTED);
                 let reason = format!("it publishes {url}, which is not https, and allow_insecure is not set");
                 Err(LoginRefusal::Provider(reason))
             }
@@ -162,6 +166,14 @@ struct TokenAnswer {
 struct TokenRefusal {
     error: String,
     error_description: Option<String>,
+}
+
+impl TokenRefusal {
+    fn reason(&self) -> String {
+        let description = self.error_description.as_deref();
+        let description = description.map_or_else(String::new, |text| format!(": {text}"));
+        truncate_text(&format!("{}{description}", self.error), MAX_QUOTED)
+    }
 }
 
 impl OidcProvider {
@@ -305,15 +317,9 @@ impl OidcProvider {
         if status.is_success() {
             return parse_body(&body);
         }
-        match serde_json::from_slice(&body) {
+        match serde_json::from_slice::<TokenRefusal>(&body) {
             // An overloaded or broken provider decides nothing about a person.
-            Ok(TokenRefusal {
-                error,
-                error_description,
-            }) if is_decision(status) => {
-                let description = error_description.map_or_else(String::new, |text| format!(": {text}"));
-                Err(LoginRefusal::Token(format!("{error}{description}")))
-            }
+            Ok(refusal) if is_decision(status) => Err(LoginRefusal::Token(refusal.reason())),
             Ok(_) | Err(_) => Err(LoginRefusal::Provider(format!("it answers with status {status}"))),
         }
     }
@@ -548,6 +554,19 @@ mod tests {
             check(&insecure, ("token_endpoint", "http://id.example/t")),
             Ok(())
         );
+    }
+
+    #[test]
+    fn reason_of_provider_is_truncated() {
+        let read_reason = |body: Value| {
+            let refusal: TokenRefusal = serde_json::from_value(body).expect("refusal");
+            refusal.reason()
+        };
+        assert_eq!(read_reason(json!({"error": "invalid_grant"})), "invalid_grant");
+        let long = json!({"error": "invalid_grant", "error_description": "x".repeat(MOST_BYTES)});
+        let reason = read_reason(long);
+        assert!(reason.starts_with("invalid_grant: xxx"), "{reason}");
+        assert_eq!(reason.chars().count(), MAX_QUOTED);
     }
 
     #[test]
