@@ -29,19 +29,18 @@ use crate::{
 pub(crate) const BACK: &str = "/login/oidc/back";
 /// Time that a person has to log in at the provider.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
-// Largest age of the provider's metadata. Fetching it for each login would let strangers cause requests to the
-// provider.
-const COUNTS: Duration = Duration::from_secs(10 * 60);
-// Largest age of the metadata when a token's key is missing from it: the provider may have rotated its keys.
-const KEYS_COUNT: Duration = Duration::from_secs(30);
-// Time for which a failed fetch is the answer, so that an unreachable provider gets no request for each login.
-const FAILURE_COUNTS: Duration = Duration::from_secs(5);
+// Fetching the metadata for each login would let strangers cause requests to the provider.
+const MAX_METADATA_AGE: Duration = Duration::from_secs(10 * 60);
+// Holds when a token's key is missing from the metadata: the provider may have rotated its keys.
+const MAX_AGE_WITHOUT_KEY: Duration = Duration::from_secs(30);
+// Time until a failed fetch is repeated, so that an unreachable provider gets no request for each login.
+const MAX_FAILURE_AGE: Duration = Duration::from_secs(5);
 // Concurrent requests to the provider.
 const MAX_CALLS: usize = 8;
 // Longest time for one response of the provider.
-const CALL_LIMIT: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 // Largest response of the provider, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 // Longest text of the provider in a reason, in characters. Reasons go to the log and to the login page.
 const MAX_QUOTED: usize = 300;
 // Entropy of state, nonce and code verifier, in bytes. RFC 7636, section 4.1, recommends it for the verifier.
@@ -100,7 +99,7 @@ pub(crate) struct OidcProvider {
     settings: OidcSettings,
     http: reqwest::Client,
     /// Metadata of the provider or the error of the fetch, with the time of the fetch.
-    read: Mutex<Option<(Instant, Result<ProviderMetadata, LoginRefusal>)>>,
+    cached: Mutex<Option<(Instant, Result<ProviderMetadata, LoginRefusal>)>>,
     /// Permits for requests to the provider. Strangers with made-up codes cannot cause more of them.
     calls: Semaphore,
 }
@@ -181,12 +180,12 @@ impl OidcProvider {
         // A redirect could lead to any host, with the client secret in the request.
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(CALL_LIMIT)
+            .timeout(CALL_TIMEOUT)
             .build()?;
         Ok(Self {
             settings,
             http,
-            read: Mutex::default(),
+            cached: Mutex::default(),
             calls: Semaphore::new(MAX_CALLS),
         })
     }
@@ -213,7 +212,7 @@ impl OidcProvider {
 
     /// Returns the address of the provider's login page, and the state to keep until the browser returns.
     pub(crate) async fn begin(&self, next: String) -> Result<(String, LoginInProgress), LoginRefusal> {
-        let mut url = self.metadata(COUNTS).await?.authorization;
+        let mut url = self.metadata(MAX_METADATA_AGE).await?.authorization;
         let begun = LoginInProgress {
             state: generate_secret()?,
             nonce: generate_secret()?,
@@ -306,7 +305,7 @@ impl OidcProvider {
     /// [`LoginRefusal::Token`] when the provider refuses the grant, [`LoginRefusal::Provider`] when it was not reached or
     /// gave no decision.
     async fn request_tokens(&self, grant: &[(&str, &str)]) -> Result<TokenAnswer, LoginRefusal> {
-        let endpoint = self.metadata(COUNTS).await?.token;
+        let endpoint = self.metadata(MAX_METADATA_AGE).await?.token;
         // After `metadata`, so that a login that waits for it holds no permit.
         let _call = self.call().await?;
         let request = self.http.post(endpoint).basic_auth(
@@ -334,8 +333,8 @@ impl OidcProvider {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             // The limit applies to the received bytes, because Content-Length can be missing or wrong.
-            if body.len() + chunk.len() > MOST_BYTES {
-                let reason = format!("its answer has more than {MOST_BYTES} bytes");
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                let reason = format!("its answer has more than {MAX_RESPONSE_BYTES} bytes");
                 return Err(LoginRefusal::Provider(reason));
             }
             body.extend_from_slice(&chunk);
@@ -353,10 +352,12 @@ impl OidcProvider {
             client_id: &self.settings.client_id,
             nonce,
         };
-        let keys = self.metadata(COUNTS).await?.keys;
+        let keys = self.metadata(MAX_METADATA_AGE).await?.keys;
         let claims = match expected.verify(signed, &keys) {
-            // `KEYS_COUNT` bounds how often forged tokens can cause this fetch.
-            Err(IdTokenError::UnknownKey) => expected.verify(signed, &self.metadata(KEYS_COUNT).await?.keys),
+            // `MAX_AGE_WITHOUT_KEY` bounds how often forged tokens can cause this fetch.
+            Err(IdTokenError::UnknownKey) => {
+                expected.verify(signed, &self.metadata(MAX_AGE_WITHOUT_KEY).await?.keys)
+            }
             verified => verified,
         };
         claims.map_err(|error| LoginRefusal::Token(error.to_string()))
@@ -365,22 +366,22 @@ impl OidcProvider {
     /// Waits for a permit for one request to the provider.
     async fn call(&self) -> Result<SemaphorePermit<'_>, LoginRefusal> {
         let busy = || LoginRefusal::Provider("too many people log in at the moment; try again".to_owned());
-        let waited = tokio::time::timeout(CALL_LIMIT, self.calls.acquire()).await;
+        let waited = tokio::time::timeout(CALL_TIMEOUT, self.calls.acquire()).await;
         waited.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    /// Returns the provider's metadata with its keys, from the cache if it is younger than `counts`.
-    async fn metadata(&self, counts: Duration) -> Result<ProviderMetadata, LoginRefusal> {
-        let mut read = self.read.lock().await;
-        if let Some((at, known)) = &*read {
-            let counts = if known.is_ok() { counts } else { FAILURE_COUNTS };
-            if at.elapsed() < counts {
+    /// Returns the provider's metadata with its keys, from the cache if it is younger than `max_age`.
+    async fn metadata(&self, max_age: Duration) -> Result<ProviderMetadata, LoginRefusal> {
+        let mut cached = self.cached.lock().await;
+        if let Some((fetched_at, known)) = &*cached {
+            let max_age = if known.is_ok() { max_age } else { MAX_FAILURE_AGE };
+            if fetched_at.elapsed() < max_age {
                 return known.clone();
             }
         }
         // The lock is held during the fetch: concurrent logins wait for one fetch instead of making their own.
         let metadata = self.fetch_metadata().await;
-        *read = Some((Instant::now(), metadata.clone()));
+        *cached = Some((Instant::now(), metadata.clone()));
         metadata
     }
 
@@ -563,7 +564,7 @@ mod tests {
             refusal.reason()
         };
         assert_eq!(read_reason(json!({"error": "invalid_grant"})), "invalid_grant");
-        let long = json!({"error": "invalid_grant", "error_description": "x".repeat(MOST_BYTES)});
+        let long = json!({"error": "invalid_grant", "error_description": "x".repeat(MAX_RESPONSE_BYTES)});
         let reason = read_reason(long);
         assert!(reason.starts_with("invalid_grant: xxx"), "{reason}");
         assert_eq!(reason.chars().count(), MAX_QUOTED);
