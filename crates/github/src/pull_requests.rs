@@ -82,34 +82,7 @@ impl PullRequestWriter {
         number: u64,
         node_id: &str,
     ) -> Result<(), Error> {
-        match self
-            .clients
-            .of(repository)?
-            .graphql(
-                repository,
-                AccessKind::MarkReady,
-                MARK_READY,
-                json!({ "id": node_id }),
-            )
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(Error::Rejected { detail }) => {
-                // GitHub also refuses a pull request that is ready already, which may be the result of an
-                // earlier call.
-                let now = self
-                    .clients
-                    .of(repository)?
-                    .pull_request(repository, AccessKind::Write, number)
-                    .await?;
-                if now.draft {
-                    Err(Error::Rejected { detail })
-                } else {
-                    Ok(())
-                }
-            }
-            Err(error) => Err(error),
-        }
+        self.set_draft(repository, number, node_id, false).await
     }
 
     /// Converts a pull request back to a draft; one that is a draft already is a success.
@@ -122,22 +95,30 @@ impl PullRequestWriter {
         number: u64,
         node_id: &str,
     ) -> Result<(), Error> {
+        self.set_draft(repository, number, node_id, true).await
+    }
+
+    async fn set_draft(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        node_id: &str,
+        draft: bool,
+    ) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
+        let mutation = if draft { BACK_TO_DRAFT } else { MARK_READY };
+        let variables = json!({ "id": node_id });
         match client
-            .graphql(
-                repository,
-                AccessKind::MarkReady,
-                BACK_TO_DRAFT,
-                json!({ "id": node_id }),
-            )
+            .graphql(repository, AccessKind::MarkReady, mutation, variables)
             .await
         {
-            // GitHub refuses the conversion of a draft, so a refusal may mean success.
+            // GitHub also refuses the state that the pull request already has, perhaps by an earlier call.
             Err(Error::Rejected { detail }) => {
                 let now = client.pull_request(repository, AccessKind::Write, number).await?;
-                match now.draft {
-                    true => Ok(()),
-                    false => Err(Error::Rejected { detail }),
+                if now.draft == draft {
+                    Ok(())
+                } else {
+                    Err(Error::Rejected { detail })
                 }
             }
             done => done.map(drop),
