@@ -142,13 +142,8 @@ impl GitHubClient {
         access: AccessKind,
         path: &str,
     ) -> Result<T, Error> {
-        let request = RepositoryRequest {
-            repository,
-            access,
-            path,
-            kind: RequestKind::Get(None),
-        };
-        self.exchange(request).await?.parse()
+        self.exchange_parsed(repository, access, path, RequestKind::Get(None))
+            .await
     }
 
     /// Reads a path below the repository's address unless it is unchanged since `known`. An unchanged answer
@@ -208,11 +203,22 @@ impl GitHubClient {
         path: &str,
         body: &Value,
     ) -> Result<T, Error> {
+        self.exchange_parsed(repository, access, path, RequestKind::Write(method, body))
+            .await
+    }
+
+    async fn exchange_parsed<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+        path: &str,
+        kind: RequestKind<'_>,
+    ) -> Result<T, Error> {
         let request = RepositoryRequest {
             repository,
             access,
             path,
-            kind: RequestKind::Write(method, body),
+            kind,
         };
         self.exchange(request).await?.parse()
     }

@@ -25,13 +25,8 @@ impl GitHubClient {
         access: AccessKind,
         path: &str,
     ) -> Result<T, Error> {
-        let request = RepositoryRequest {
-            repository,
-            access,
-            path,
-            kind: RequestKind::GetAgain,
-        };
-        self.exchange(request).await?.parse()
+        self.exchange_parsed(repository, access, path, RequestKind::GetAgain)
+            .await
     }
 
     /// Reads a path with the cached `ETag`. The cached body is used only after a 304 for this caller.
