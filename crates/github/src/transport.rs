@@ -160,7 +160,7 @@ pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Re
     ));
     let answer = exchange.await?;
     let limits = LimitHeaders::read(&answer.headers);
-    let result = classify_answer(call, limits, &answer);
+    let result = classify_answer(call, limits, answer);
     let refused = match &result {
         Err(Error::RateLimited { retry_after }) => Some(*retry_after),
         Ok(_) | Err(_) => None,
@@ -173,16 +173,15 @@ pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Re
 fn classify_answer(
     call: GitHubCall<'_>,
     limits: LimitHeaders,
-    answer: &ServiceAnswer,
+    answer: ServiceAnswer,
 ) -> Result<GitHubAnswer, Error> {
     // A 304 is an answer to conditional requests only.
     let is_unchanged = answer.status.as_u16() == 304 && matches!(call, GitHubCall::GetUnless(..));
     if !is_unchanged {
         answer.check_origin(&call.name())?;
     }
-    let body = String::from_utf8_lossy(&answer.body).into_owned();
     if !is_unchanged && !answer.status.is_success() {
-        return Err(classify_refusal(call, limits, answer, &parse_message(&body)));
+        return Err(classify_refusal(call, limits, &answer));
     }
     let header = |name: &str| answer.header(name).map(str::to_owned);
     Ok(GitHubAnswer {
@@ -193,7 +192,9 @@ fn classify_answer(
         link: header("link"),
         scopes: header("x-oauth-scopes"),
         limits,
-        body,
+        // The exchange has replaced invalid UTF-8, so that the text is not copied.
+        body: String::from_utf8(answer.body)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
     })
 }
 
@@ -224,8 +225,8 @@ pub(crate) async fn fetch_tail(connection: &ApiConnection, url: Url, keep: usize
 }
 
 /// GitHub's message, with its reasons for refused parts of the request.
-fn parse_message(body: &str) -> String {
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
+fn parse_message(body: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let parts = value["errors"].as_array().into_iter().flatten();
     let general = value["message"].as_str().map(str::to_owned);
     let words: Vec<String> = general
@@ -246,22 +247,18 @@ fn render_part_problem(part: &Value) -> Option<String> {
     })
 }
 
-fn classify_refusal(
-    call: GitHubCall<'_>,
-    limits: LimitHeaders,
-    answer: &ServiceAnswer,
-    message: &str,
-) -> Error {
+fn classify_refusal(call: GitHubCall<'_>, limits: LimitHeaders, answer: &ServiceAnswer) -> Error {
     let status = answer.status.as_u16();
     if let (301 | 302 | 307 | 308, Some(to)) = (status, answer.header("location")) {
         return Error::Moved { to: to.to_owned() };
     }
+    let message = parse_message(&answer.body);
+    let lower = message.to_ascii_lowercase();
     let detail = if message.is_empty() {
         format!("{} answered {status}", call.name())
     } else {
-        message.to_owned()
+        message
     };
-    let lower = message.to_ascii_lowercase();
     // GitHub answers its limits with 403 or 429; a secondary limit may lack both headers and name itself in
     // the message only.
     let is_limited = limits.retry_after.is_some() || limits.is_exhausted() || lower.contains("rate limit");
