@@ -83,12 +83,12 @@ impl From<WireServer> for JiraSite {
 /// # Errors
 /// Jira's refusal; [`Error::Malformed`] when the answer contains neither kind nor release.
 pub async fn fetch_site(settings: &Settings) -> Result<JiraSite, Error> {
-    let nobody = Settings {
+    let anonymous = Settings {
         email: String::new(),
         api_token: String::new().into(),
         ..settings.clone()
     };
-    let client = JiraClient::new(&nobody, GatedAccount::default())?;
+    let client = JiraClient::new(&anonymous, GatedAccount::default())?;
     // Both kinds have version 2 of this endpoint; the kind is not known yet.
     let server: WireServer = client.get("/rest/api/2/serverInfo").await?;
     if server.deployment_type.is_empty() && server.version_numbers.is_empty() {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tickets_of_the_projects_are_told() {
+    fn webhook_filter_names_the_projects() {
         let projects = ["ENG".to_owned(), "OPS".to_owned()];
         let filter = "/filters/issue-related-events-section";
         assert_eq!(
