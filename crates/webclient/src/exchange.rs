@@ -172,7 +172,7 @@ pub async fn exchange_request(
         .map_err(|error| classify_failure(error, intent))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let body = read_bounded_body(response, intent, max_bytes).await?;
-    // The services may cut a text within a surrogate pair; serde would then reject the whole answer.
+    // The services may truncate a text within a surrogate pair; serde would then reject the whole answer.
     let replaced = match json::replace_broken_characters(&body) {
         Cow::Owned(replaced) => Some(replaced),
         Cow::Borrowed(_) => None,
