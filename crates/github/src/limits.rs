@@ -112,9 +112,9 @@ impl AccountLimits {
         admitted.map_err(|retry_after| Error::HeldBack { retry_after })
     }
 
-    pub(crate) async fn hear(&self, call: GitHubCall<'_>, heard: LimitObservation) {
+    pub(crate) async fn report(&self, call: GitHubCall<'_>, observed: LimitObservation) {
         self.account
-            .report(call.resource(), self.pace_of(call), heard)
+            .report(call.resource(), self.pace_of(call), observed)
             .await;
     }
 }
@@ -176,7 +176,7 @@ impl LimitHeaders {
 
     /// Limits that the answer reports, with the wait of a refusal. An exhausted quota makes the refusal a
     /// primary one.
-    pub(crate) fn heard(&self, refused: Option<Duration>) -> LimitObservation {
+    pub(crate) fn observe(&self, refused: Option<Duration>) -> LimitObservation {
         let class = if self.is_exhausted() {
             LimitClass::Primary
         } else {

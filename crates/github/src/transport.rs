@@ -166,7 +166,7 @@ pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Re
         Ok(_) | Err(_) => None,
     };
     // The gate also receives refusals, so that no other call of the account runs into the same limit.
-    caller.limits.hear(call, limits.heard(refused)).await;
+    caller.limits.report(call, limits.observe(refused)).await;
     result
 }
 

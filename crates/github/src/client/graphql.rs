@@ -73,11 +73,11 @@ impl GitHubClient {
                     // GraphQL reports its limit in a body with status 200, which `transport` does not count
                     // as a refusal.
                     if let Err(Error::RateLimited { retry_after }) = parsed {
-                        let heard = LimitObservation {
+                        let observed = LimitObservation {
                             refused: Some((LimitClass::Primary, retry_after)),
                             ..LimitObservation::default()
                         };
-                        caller.limits.hear(call, heard).await;
+                        caller.limits.report(call, observed).await;
                     }
                     return parsed;
                 }
