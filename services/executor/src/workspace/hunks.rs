@@ -149,7 +149,10 @@ fn compare_parts(
 ) -> Result<Vec<LineChange>, WorkspaceError> {
     let changes = if old.has_tests() || new.has_tests() {
         let (old, new) = (old.mark_lines(), new.mark_lines());
-        let marked = Patch::from_buffers(&old, None, &new, None, Some(&mut build_diff_options()))?;
+        let mut options = build_diff_options();
+        // The marks can make a file larger than the limit, and git would treat it as binary.
+        options.max_size(-1);
+        let marked = Patch::from_buffers(&old, None, &new, None, Some(&mut options))?;
         read_changes(&marked)?
     } else {
         read_changes(patch)?
@@ -517,6 +520,19 @@ mod tests {
         assert_eq!(list_kinds(path, &after, &line(2)), [(1, false), (2, true)]);
         let helper = product(2) + "\nfn half() {}\n" + FIRST_TEST;
         assert_eq!(list_kinds(path, &product(2), &helper), [(4, false), (7, true)]);
+    }
+
+    #[test]
+    fn large_file_with_inline_test_has_hunks() {
+        // The file is below the limit, and above it with one mark per line.
+        let text = |value: u32| {
+            format!(
+                "const A: u32 = {value};\n{}{FIRST_TEST}",
+                "b();\n".repeat(200_000)
+            )
+        };
+        assert!(text(2).len() < 1 << 20 && text(2).len() + 200_000 > 1 << 20);
+        assert_eq!(list_kinds("src/lib.rs", &text(2), &text(3)), [(1, false)]);
     }
 
     #[test]
