@@ -95,8 +95,10 @@ impl LineChange {
     }
 }
 
-/// Returns the hunks of all text files, at most [`MAX_HUNKS`]. A hunk of a changed file has lines of tests or of
-/// the product, not of both, unless they cannot be told apart.
+/// Returns the hunks of all text files, at most [`MAX_HUNKS`].
+///
+/// A hunk of a changed file contains lines of tests or lines of the product. It contains both only where
+/// [`divide_change`] keeps a change whole.
 pub(super) fn list_hunks(
     git: &git2::Repository,
     base: Oid,
@@ -141,13 +143,17 @@ fn build_diff_options() -> DiffOptions {
     options
 }
 
-/// Returns the changes of a file, divided between tests and product. `patch`: difference of the texts.
+/// Returns the changes of a file, divided between tests and product. `patch` is the difference of the texts.
 fn compare_parts(
     patch: &Patch<'_>,
     old: &PartedText,
     new: &PartedText,
 ) -> Result<Vec<LineChange>, WorkspaceError> {
-    let changes = if old.has_tests() || new.has_tests() {
+    let parts = || old.parts.iter().chain(&new.parts);
+    let is_test = |part: &LinePart| *part == LinePart::Test;
+    // Equal marks on all lines would not change the diff, as in a file with tests only.
+    let is_mixed = parts().any(is_test) && !parts().all(is_test);
+    let changes = if is_mixed {
         let (old, new) = (old.mark_lines(), new.mark_lines());
         let mut options = build_diff_options();
         // The marks can make a file larger than the limit, and git would treat it as binary.
@@ -178,10 +184,6 @@ impl PartedText {
             .unwrap_or_default();
         let parts = divide_lines(path, &String::from_utf8_lossy(&text));
         Self { text, parts }
-    }
-
-    fn has_tests(&self) -> bool {
-        self.parts.contains(&LinePart::Test)
     }
 
     /// Returns the text with a mark of the part before each line.
@@ -270,27 +272,23 @@ fn divide_change(change: &LineChange, old: &[LinePart], new: &[LinePart]) -> Vec
             .map(|(old, new)| LineChange::new(new.part, old.lines.clone(), new.lines.clone()))
             .collect();
     }
-    match (&old[..], &new[..]) {
-        ([], _) | ([_], _) => {
-            let pieces = place_beside(old.first(), &new, &change.old, change.new.start);
-            let pieces = pieces.into_iter();
-            pieces
-                .map(|piece| LineChange::new(piece.part, piece.single, piece.many))
-                .collect()
-        }
-        (_, []) | (_, [_]) => {
-            let pieces = place_beside(new.first(), &old, &change.new, change.old.start);
-            let pieces = pieces.into_iter();
-            pieces
-                .map(|piece| LineChange::new(piece.part, piece.many, piece.single))
-                .collect()
-        }
-        _ => vec![LineChange::new(
-            LinePart::Product,
-            change.old.clone(),
-            change.new.clone(),
-        )],
+    if old.len() <= 1 {
+        let pieces = place_beside(old.first(), &new, &change.old, change.new.start).into_iter();
+        return pieces
+            .map(|piece| LineChange::new(piece.part, piece.single, piece.many))
+            .collect();
     }
+    if new.len() <= 1 {
+        let pieces = place_beside(new.first(), &old, &change.new, change.old.start).into_iter();
+        return pieces
+            .map(|piece| LineChange::new(piece.part, piece.many, piece.single))
+            .collect();
+    }
+    vec![LineChange::new(
+        LinePart::Product,
+        change.old.clone(),
+        change.new.clone(),
+    )]
 }
 
 /// Piece of a change of which one version has at most one part.
