@@ -11,7 +11,7 @@ use std::{
 use domain::{CommitAuthor, CommitId};
 use git2::Oid;
 
-use super::{WorkspaceError, WorkspaceRoot, disk::VIEW};
+use super::{WorkspaceError, WorkspaceRoot, disk::VIEW, scan::list_tracked_files};
 use crate::sandbox::PathCover;
 
 const BRANCH: &str = "main";
@@ -136,10 +136,10 @@ fn open_folder_repository(git_dir: &Path, tree: &Path) -> Result<FolderStart, Wo
 
 fn is_whole(repository: &git::BareRepository, commit: &CommitId) -> bool {
     let git = repository.objects();
-    let tree = Oid::from_str(commit.as_str()).and_then(|id| git.find_commit(id)?.tree());
+    let tree = Oid::from_str(commit.as_str()).and_then(|id| Ok(git.find_commit(id)?.tree_id()));
     let files = tree
         .map_err(WorkspaceError::from)
-        .and_then(|tree| super::scan::list_tracked_files(git, &tree));
+        .and_then(|tree| list_tracked_files(git, tree));
     files.is_ok_and(|files| {
         let odb = git.odb();
         let is_here = |id: &Oid| odb.as_ref().is_ok_and(|odb| odb.exists(*id));

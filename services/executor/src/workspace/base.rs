@@ -1,7 +1,6 @@
 //! Files of the base commit, the repository's own instructions, and names that a new branch can have.
 
 use domain::CommitId;
-use git2::Oid;
 
 use super::{WorkspaceError, git_directory::GitDirectory, scan::list_tracked_files};
 
@@ -19,9 +18,11 @@ impl GitDirectory {
     ) -> Result<Vec<(String, Option<String>)>, WorkspaceError> {
         let repository = self.open()?;
         let git = repository.objects();
-        let tree = git.find_commit(Oid::from_str(self.base.as_str())?)?.tree()?;
         let (mut found, mut texts) = (Vec::new(), 0);
-        for (path, (id, mode)) in list_tracked_files(git, &tree)?.into_iter().take(MAX_FILES) {
+        for (path, (id, mode)) in list_tracked_files(git, self.base_tree(git)?)?
+            .into_iter()
+            .take(MAX_FILES)
+        {
             let Some(path) = path.to_str().map(str::to_owned) else {
                 continue;
             };
@@ -140,6 +141,7 @@ impl GitDirectory {
 
 #[cfg(test)]
 mod tests {
+    use git2::Oid;
     use serde_json::json;
 
     use super::*;

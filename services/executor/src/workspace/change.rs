@@ -64,7 +64,7 @@ impl WorkspaceChange {
             });
         }
         let hunks = list_hunks(git, base, head)?;
-        let paths = list_tracked_files(git, &after)?;
+        let paths = list_tracked_files(git, head)?;
         Ok(Self {
             tree: head
                 .to_string()

@@ -77,10 +77,7 @@ impl SetupFiles {
     /// the model's first command. Blocks.
     pub(crate) fn note(&self, disk: &WorkspaceDisk, git: &GitDirectory) -> Result<(), WorkspaceError> {
         let repository = git.open()?;
-        let base = repository
-            .objects()
-            .find_commit(git2::Oid::from_str(git.base.as_str())?)?;
-        let own = list_tracked_files(repository.objects(), &base.tree()?)?;
+        let own = list_tracked_files(repository.objects(), git.base_tree(repository.objects())?)?;
         let mut environment = SetupEnvironment {
             hasher: RandomState::new(),
             tree: HashMap::new(),

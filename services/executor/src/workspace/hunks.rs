@@ -6,7 +6,7 @@ use git2::{Delta, DiffOptions, Oid, Patch};
 
 use super::{
     WorkspaceError,
-    scan::{TrackedFiles, list_tracked_files, write_tree_of},
+    scan::{list_tracked_files, write_tree_of},
 };
 use crate::integrity::{LinePart, divide_lines};
 
@@ -353,9 +353,7 @@ pub(super) fn revert_hunks(
     head: Oid,
     taken: &[TreeHunk],
 ) -> Result<Oid, WorkspaceError> {
-    let files =
-        |tree| -> Result<TrackedFiles, WorkspaceError> { list_tracked_files(git, &git.find_tree(tree)?) };
-    let (base, mut files) = (files(base)?, files(head)?);
+    let (base, mut files) = (list_tracked_files(git, base)?, list_tracked_files(git, head)?);
     // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
     taken.sort_by(|a, b| (&a.path, a.revert_order()).cmp(&(&b.path, b.revert_order())));

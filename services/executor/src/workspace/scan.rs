@@ -218,7 +218,7 @@ impl WorktreeScanner {
         size: ChangeSize,
     ) -> Result<Oid, WorkspaceError> {
         let head = Oid::from_str(head.as_str())?;
-        let tracked = list_tracked_files(git, &git.find_commit(head)?.tree()?)?;
+        let tracked = list_tracked_files(git, git.find_commit(head)?.tree_id())?;
         let mut omitted = OmittedPaths::default();
         let mut paths = self.untracked(disk, &tracked, &mut omitted);
         paths.extend(tracked.keys().cloned());
@@ -378,12 +378,9 @@ impl WorktreeScanner {
 }
 
 /// Lists all files of a tree, including links and submodules.
-pub(super) fn list_tracked_files(
-    git: &git2::Repository,
-    tree: &git2::Tree<'_>,
-) -> Result<TrackedFiles, WorkspaceError> {
+pub(super) fn list_tracked_files(git: &git2::Repository, tree: Oid) -> Result<TrackedFiles, WorkspaceError> {
     let mut files = TrackedFiles::new();
-    let mut queue = vec![(PathBuf::new(), git.find_tree(tree.id())?)];
+    let mut queue = vec![(PathBuf::new(), git.find_tree(tree)?)];
     while let Some((folder, tree)) = queue.pop() {
         for entry in &tree {
             let path = folder.join(os_name(entry.name_bytes()));

@@ -98,9 +98,7 @@ impl ScratchTree {
             is_ours: workspace.disk.is_ours(),
         };
         writer.write_tree(git, self.tree)?;
-        let files: HashSet<PathBuf> = list_tracked_files(git, &git.find_tree(self.tree)?)?
-            .into_keys()
-            .collect();
+        let files: HashSet<PathBuf> = list_tracked_files(git, self.tree)?.into_keys().collect();
         self.tampered = workspace
             .setup
             .copy(&workspace.disk, &self.root, scratch, &|path| files.contains(path))?;
@@ -244,8 +242,8 @@ fn overlay_paths(
     other: Oid,
     paths: &[PathBuf],
 ) -> Result<Oid, WorkspaceError> {
-    let mut files = list_tracked_files(git, &git.find_tree(tree)?)?;
-    let other = list_tracked_files(git, &git.find_tree(other)?)?;
+    let mut files = list_tracked_files(git, tree)?;
+    let other = list_tracked_files(git, other)?;
     let is_named = |path: &PathBuf| paths.iter().any(|named| path.starts_with(named));
     files.retain(|path, _| !is_named(path));
     let named: Vec<_> = other.into_iter().filter(|(path, _)| is_named(path)).collect();

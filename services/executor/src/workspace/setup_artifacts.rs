@@ -36,7 +36,7 @@ impl WorkspaceOrigin {
         let tree = workspace.history.tree();
         let tree = tree.ok_or_else(|| WorkspaceError::Trouble("a new checkout has no tree".to_owned()))?;
         let repository = workspace.git.open()?;
-        let files = list_tracked_files(repository.objects(), &repository.objects().find_tree(tree)?)?;
+        let files = list_tracked_files(repository.objects(), tree)?;
         let git_file = PathBuf::from(".git");
         let known = KnownFiles::new(files.keys().chain([&git_file]));
         Ok(Self { tree, files, known })
@@ -60,7 +60,7 @@ impl WorkspaceOrigin {
         let repository = workspace.git.open()?;
         let disk = &workspace.disk;
         let seen = workspace.history.tree().unwrap_or(self.tree);
-        let now = list_tracked_files(repository.objects(), &repository.objects().find_tree(seen)?)?;
+        let now = list_tracked_files(repository.objects(), seen)?;
         // A setup that changes tracked files would need these changes too, and the cache does not store them.
         if self.files.iter().any(|(path, was)| now.get(path) != Some(was)) {
             return Ok(None);
