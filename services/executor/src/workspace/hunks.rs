@@ -359,19 +359,23 @@ pub(super) fn revert_hunks(
     taken.sort_by(|a, b| (&a.path, a.revert_order()).cmp(&(&b.path, b.revert_order())));
     // A caller may name a hunk twice, and a second revert would change other lines.
     taken.dedup();
-    for hunk in taken {
-        let before = base.get(&hunk.path).copied();
-        match (before, files.get(&hunk.path).copied()) {
-            (Some(before), Some((now, mode))) => {
-                let (old, new) = (git.find_blob(before.0)?, git.find_blob(now)?);
-                let content = revert_hunk(old.content(), new.content(), hunk);
-                files.insert(hunk.path.clone(), (git.blob(&content)?, mode));
+    for hunks in taken.chunk_by(|a, b| a.path == b.path) {
+        let Some(path) = hunks.first().map(|hunk| &hunk.path) else {
+            continue;
+        };
+        match (base.get(path).copied(), files.get(path).copied()) {
+            (Some((before, _)), Some((now, mode))) => {
+                let (old, new) = (git.find_blob(before)?, git.find_blob(now)?);
+                let content = hunks.iter().fold(new.content().to_vec(), |content, hunk| {
+                    revert_hunk(old.content(), &content, hunk)
+                });
+                files.insert(path.clone(), (git.blob(&content)?, mode));
             }
             (Some(before), None) => {
-                files.insert(hunk.path.clone(), before);
+                files.insert(path.clone(), before);
             }
             (None, _) => {
-                files.remove(&hunk.path);
+                files.remove(path);
             }
         }
     }
