@@ -183,8 +183,12 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
 /// Returns whether the files changed, with a note for the model.
 async fn scan_changes(run: &ToolRun) -> (bool, String) {
     let workspace = Arc::clone(&run.used.open.workspace);
-    let looked = run_blocking(move || Ok((workspace.has_changed()?, workspace.scanner.news()))).await;
-    looked.unwrap_or_else(|status| {
+    let scanned = run_blocking(move || {
+        let changed = workspace.has_changed()?;
+        Ok((changed, workspace.scanner.report_new_omissions()))
+    })
+    .await;
+    scanned.unwrap_or_else(|status| {
         // The call counts as a change: the planner then takes a snapshot, which reports the failure.
         let note = format!("[the files could not be looked at: {}]", status.message());
         (true, note)

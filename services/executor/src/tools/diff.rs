@@ -24,7 +24,7 @@ fn run_diff(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     if diff.files_changed == 0 {
         return Ok(format!(
             "Nothing has changed since the base commit.{}",
-            call.workspace.scanner.left_out()
+            call.workspace.scanner.report_omissions()
         )
         .into());
     }
@@ -37,7 +37,7 @@ fn run_diff(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
         "{} file(s) changed\n{}{more}{}",
         diff.files_changed,
         diff.text,
-        call.workspace.scanner.left_out()
+        call.workspace.scanner.report_omissions()
     );
     Ok(FileToolReply {
         text,

@@ -121,12 +121,12 @@ impl Workspace {
                 "Committed {files} changed file(s) as {} on {branch}{}.{}",
                 commit.short(),
                 replaced.map_or_else(String::new, |old| format!(", in the place of {}", old.short())),
-                self.scanner.left_out()
+                self.scanner.report_omissions()
             )),
             Ok(None) => Err(format!(
                 "There is nothing to commit: no file differs from the last commit. Files named by .gitignore are \
                  never committed.{}",
-                self.scanner.left_out()
+                self.scanner.report_omissions()
             )),
             Err(problem) => Err(for_model(&problem)),
         }

@@ -36,7 +36,7 @@ impl OmittedPaths {
     }
 
     /// Renders a note for the model; empty if nothing was omitted.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn render_note(&self) -> String {
         if self.count == 0 {
             return String::new();
         }
@@ -103,15 +103,15 @@ mod tests {
     #[test]
     fn omitted_paths_beyond_limit_are_counted() {
         let mut omitted = OmittedPaths::default();
-        assert_eq!(omitted.told(), "");
+        assert_eq!(omitted.render_note(), "");
         for number in 0..25 {
             omitted.add(Path::new(&format!("a\u{1b}{number}")), "permission denied");
         }
-        let told = omitted.told();
+        let note = omitted.render_note();
         assert!(
-            told.contains("[25 path(s)") && told.contains("  a0: permission denied\n"),
-            "{told}"
+            note.contains("[25 path(s)") && note.contains("  a0: permission denied\n"),
+            "{note}"
         );
-        assert!(told.ends_with("and 5 more]"), "{told}");
+        assert!(note.ends_with("and 5 more]"), "{note}");
     }
 }

@@ -198,13 +198,21 @@ struct ScanState {
     cache: StatCache,
     /// Files that the last scan omitted.
     omitted: OmittedPaths,
-    /// Omitted files of which the model was last notified.
-    told: OmittedPaths,
+    /// Omitted files that the last note for the model was about.
+    reported: OmittedPaths,
     /// Files that the last scan did not store, because the change is too large.
     unstored: UnstoredFiles,
     /// Paths that a tool of the model wrote or a snapshot restored. They belong to the change even at a path
     /// of by-products.
     written: BTreeSet<PathBuf>,
+}
+
+impl ScanState {
+    /// Renders a note about the omitted files, and records that the model receives it.
+    fn report_omissions(&mut self) -> String {
+        self.reported = self.omitted.clone();
+        self.omitted.render_note()
+    }
 }
 
 impl WorktreeScanner {
@@ -220,12 +228,12 @@ impl WorktreeScanner {
         let head = Oid::from_str(head.as_str())?;
         let tracked = list_tracked_files(git, git.find_commit(head)?.tree_id())?;
         let mut omitted = OmittedPaths::default();
-        let mut paths = self.untracked(disk, &tracked, &mut omitted);
+        let mut state = self.0.lock();
+        let mut paths = find_untracked(disk, &tracked, &mut state.written, &mut omitted);
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
-        let mut state = self.0.lock();
-        let mut look = WorktreeScan {
+        let mut scan = WorktreeScan {
             root: disk.root(),
             stats: FolderStats::new(disk.root()),
             git,
@@ -237,11 +245,11 @@ impl WorktreeScanner {
         let mut files = TrackedFiles::new();
         for path in paths {
             let known = tracked.get(&path).copied();
-            let found = match look.entry(&path, known) {
+            let found = match scan.entry(&path, known) {
                 Ok(found) => found,
                 Err(ReadFailure::File(error)) => match explain_unreadable(&error)? {
                     Some(why) => {
-                        look.omitted.add(&path, &why);
+                        scan.omitted.add(&path, &why);
                         known
                     }
                     None => None,
@@ -255,85 +263,13 @@ impl WorktreeScanner {
             omitted,
             size,
             ..
-        } = look;
+        } = scan;
         cache.seal();
         state.cache = cache;
         state.omitted = omitted;
         state.unstored = size.into_unstored();
         drop(state);
         write_tree_of(git, &files)
-    }
-
-    /// Returns the paths of new files that no ignore rule matches. Ignore files above the worktree and of the
-    /// system do not count.
-    fn untracked(
-        &self,
-        disk: &WorkspaceDisk,
-        tracked: &TrackedFiles,
-        omitted: &mut OmittedPaths,
-    ) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        let markers = FolderMarkers::new(disk.root());
-        let has = |folder: &Path, name: &str| markers.has(folder, name);
-        let own = OwnByproducts::among(tracked.keys(), &has);
-        let written = self.0.lock().written.clone();
-        let mut left_behind = BTreeSet::new();
-        let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
-        for entry in disk.walk(&skipped).build() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    let left_out = explain_walk_error(&error, disk.root().path());
-                    left_out
-                        .into_iter()
-                        .for_each(|(path, why)| omitted.add(&path, &why));
-                    continue;
-                }
-            };
-            if entry.depth() >= MAX_DEPTH
-                && let Some(path) = disk.inside(&entry, FileType::is_dir)
-            {
-                omitted.add(&path, "folders are nested too deep");
-            }
-            let path = disk.inside(&entry, |kind| !kind.is_dir());
-            // Files in a submodule's folder belong to another repository.
-            let is_new = |path: &PathBuf| !tracked.contains_key(path) && disk.submodule_of(path).is_none();
-            let Some(path) = path.filter(is_new) else { continue };
-            if let Some(left) = own.find(&path, &has).filter(|_| !written.contains(&path)) {
-                if left_behind.insert(left.to_owned()) {
-                    omitted.add(left, byproduct::WHY);
-                }
-                continue;
-            }
-            if found.len() == MAX_NEW_FILES {
-                let why = format!(
-                    "there are more than {MAX_NEW_FILES} new files; name generated folders in .gitignore"
-                );
-                omitted.add(&path, &why);
-                break;
-            }
-            found.push(path);
-        }
-        let known: BTreeSet<&PathBuf> = found.iter().collect();
-        for path in written
-            .iter()
-            .filter(|path| !known.contains(path) && !tracked.contains_key(*path))
-        {
-            match disk.root().stat(path) {
-                Ok(Some(stat)) if stat.kind != FileKind::Folder => {
-                    omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
-                }
-                // Without this the list would grow with every file that the model creates and removes.
-                Ok(None) => {
-                    self.0.lock().written.remove(path);
-                }
-                Ok(Some(_)) | Err(_) => {}
-            }
-        }
-        for path in skipped.lock().iter() {
-            omitted.add(path, "its .gitignore cannot be read: too large, or not a file");
-        }
-        found
     }
 
     /// Records the files that a checkout wrote.
@@ -362,19 +298,88 @@ impl WorktreeScanner {
     }
 
     /// Returns a note for the model about files that the last scan omitted; empty if none were.
-    pub(crate) fn left_out(&self) -> String {
-        let mut state = self.0.lock();
-        state.told = state.omitted.clone();
-        state.omitted.told()
+    pub(crate) fn report_omissions(&self) -> String {
+        self.0.lock().report_omissions()
     }
 
     /// Returns the note about omitted files if the model has not received it.
-    pub(crate) fn news(&self) -> String {
-        let state = self.0.lock();
-        let is_known = state.told == state.omitted;
-        drop(state);
-        if is_known { String::new() } else { self.left_out() }
+    pub(crate) fn report_new_omissions(&self) -> String {
+        let mut state = self.0.lock();
+        if state.reported == state.omitted {
+            return String::new();
+        }
+        state.report_omissions()
     }
+}
+
+/// Returns the paths of new files that no ignore rule matches. Ignore files above the worktree and of the
+/// system do not count. Removes missing files from `written`.
+fn find_untracked(
+    disk: &WorkspaceDisk,
+    tracked: &TrackedFiles,
+    written: &mut BTreeSet<PathBuf>,
+    omitted: &mut OmittedPaths,
+) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let markers = FolderMarkers::new(disk.root());
+    let has = |folder: &Path, name: &str| markers.has(folder, name);
+    let own = OwnByproducts::among(tracked.keys(), &has);
+    let mut left_behind = BTreeSet::new();
+    let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
+    for entry in disk.walk(&skipped).build() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let left_out = explain_walk_error(&error, disk.root().path());
+                left_out
+                    .into_iter()
+                    .for_each(|(path, why)| omitted.add(&path, &why));
+                continue;
+            }
+        };
+        if entry.depth() >= MAX_DEPTH
+            && let Some(path) = disk.inside(&entry, FileType::is_dir)
+        {
+            omitted.add(&path, "folders are nested too deep");
+        }
+        let path = disk.inside(&entry, |kind| !kind.is_dir());
+        // Files in a submodule's folder belong to another repository.
+        let is_new = |path: &PathBuf| !tracked.contains_key(path) && disk.submodule_of(path).is_none();
+        let Some(path) = path.filter(is_new) else { continue };
+        if let Some(left) = own.find(&path, &has).filter(|_| !written.contains(&path)) {
+            if left_behind.insert(left.to_owned()) {
+                omitted.add(left, byproduct::WHY);
+            }
+            continue;
+        }
+        if found.len() == MAX_NEW_FILES {
+            let why = format!(
+                "there are more than {MAX_NEW_FILES} new files; name generated folders in .gitignore"
+            );
+            omitted.add(&path, &why);
+            break;
+        }
+        found.push(path);
+    }
+    let known: BTreeSet<&PathBuf> = found.iter().collect();
+    written.retain(|path| {
+        if known.contains(path) || tracked.contains_key(path) {
+            return true;
+        }
+        match disk.root().stat(path) {
+            Ok(Some(stat)) if stat.kind != FileKind::Folder => {
+                omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
+                true
+            }
+            Ok(Some(_)) | Err(_) => true,
+            // Without this the list would grow with every file that the model creates and removes.
+            Ok(None) => false,
+        }
+    });
+    for path in skipped.lock().iter() {
+        omitted.add(path, "its .gitignore cannot be read: too large, or not a file");
+    }
+    found
 }
 
 /// Lists all files of a tree, including links and submodules.

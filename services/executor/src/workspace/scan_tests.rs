@@ -48,11 +48,12 @@ fn unreadable_files_keep_committed_content() {
     }
     let (news, again, committed, snapshot) = as_ordinary_user(|| {
         workspace.has_changed().unwrap();
-        let told = (workspace.scanner.news(), workspace.scanner.news());
+        let news = workspace.scanner.report_new_omissions();
+        let again = workspace.scanner.report_new_omissions();
         let committed = workspace
             .commit_changes("What can be read", false, (&CommitAuthor::journeyman(), 1))
             .unwrap();
-        (told.0, told.1, committed, workspace.snapshot(1).unwrap())
+        (news, again, committed, workspace.snapshot(1).unwrap())
     });
     for name in ["closed", "secret", "README.md", "shop/cart.py"] {
         assert!(
@@ -62,7 +63,7 @@ fn unreadable_files_keep_committed_content() {
         assert!(committed.contains(name), "{committed}");
         assert!(snapshot.omitted.iter().any(|omitted| omitted.starts_with(name)));
     }
-    assert_eq!(again, "", "told once");
+    assert_eq!(again, "", "reported once");
     for name in ["closed", "secret", "README.md", "shop"] {
         fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -113,7 +114,7 @@ fn deep_and_special_files_are_omitted() {
     workspace.has_changed().unwrap();
     fs::remove_file(root.join("pipe")).unwrap();
     workspace.has_changed().unwrap();
-    assert_eq!(workspace.scanner.left_out(), "");
+    assert_eq!(workspace.scanner.report_omissions(), "");
 }
 
 #[test]
@@ -150,10 +151,10 @@ fn oversized_ignore_file_omits_folder() {
     assert!(
         workspace
             .scanner
-            .left_out()
+            .report_omissions()
             .contains("big: its .gitignore cannot be read"),
         "{}",
-        workspace.scanner.left_out()
+        workspace.scanner.report_omissions()
     );
 }
 
@@ -183,7 +184,7 @@ fn byproducts_of_commands_stay_out_of_changes() {
     fs::write(root.join("tool"), b"\x7fELF\x02").unwrap();
     fs::set_permissions(root.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(new_paths(&world), ["shop/new.py"]);
-    let news = workspace.scanner.news();
+    let news = workspace.scanner.report_new_omissions();
     for left in [
         "  node_modules: ",
         "  shop/__pycache__: ",
@@ -214,7 +215,7 @@ fn byproducts_are_known_by_their_ecosystem() {
         fs::write(path, "x\n").unwrap();
     }
     assert_eq!(new_paths(&world), ["api/Api.csproj", "tools/bin/release.sh"]);
-    let news = workspace.scanner.news();
+    let news = workspace.scanner.report_new_omissions();
     for left in ["  api/bin: ", "  api/obj: ", "  env: ", "  junit.xml: "] {
         assert!(news.contains(left), "{left}: {news}");
     }
@@ -249,7 +250,7 @@ fn ignored_paths_of_tools_are_named() {
             .unwrap();
     }
     assert_eq!(new_paths(&world), [".gitignore"]);
-    let news = world.call.workspace.scanner.news();
+    let news = world.call.workspace.scanner.report_new_omissions();
     assert!(news.contains("  b.gen.py: an ignore rule names it"), "{news}");
 }
 
