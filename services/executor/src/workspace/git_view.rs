@@ -9,7 +9,7 @@
 
 use std::{
     ffi::OsString,
-    fs, io, mem,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -129,21 +129,19 @@ impl GitView {
                 .iter()
                 .map(|branch| (branch_reference(branch), format!("{head}\n"))),
         );
-        let before = mem::take(&mut *self.shown.lock());
-        for (name, _) in before {
+        let mut shown = self.shown.lock();
+        for (name, _) in shown.drain(..) {
             if !files.iter().any(|(wanted, _)| *wanted == name) {
                 // The error is ignored: a command may have replaced the file of the old branch, which then
                 // stays.
                 let _ = source.disk.scratch().remove(&view_path(&name));
             }
         }
-        let shown = files.into_iter().map(|(name, content)| {
+        for (name, content) in files {
             source.log_failure(view.write(&name, content.as_bytes()));
             let file = view.file(&name);
-            (name, file)
-        });
-        let shown: Vec<_> = shown.collect();
-        *self.shown.lock() = shown;
+            shown.push((name, file));
+        }
     }
 }
 
