@@ -31,8 +31,8 @@ const MAX_RULES_BYTES: u64 = 64 * 1024;
 const MAX_CANDIDATES: usize = 6;
 // Limit of checkouts of one repository at a time; there are far fewer slots.
 const MAX_PLACES: u32 = 10_000;
-// Limit in bytes of each part of a checkout's name. Paths of Unix sockets are limited to 108 bytes (unix(7)), and commands
-// may create sockets in the workspace.
+// Limit in bytes of each part of a checkout's name. Paths of Unix sockets are limited to 108 bytes (unix(7)),
+// and commands may create sockets in the workspace.
 const MAX_PART: usize = 24;
 
 /// Folder that is deleted when it is dropped.
@@ -57,36 +57,23 @@ pub(crate) struct WorkspaceDisk {
 }
 
 impl WorkspaceDisk {
-    /// Creates the worktree and the scratch space in `folder`, or at the runner.
-    pub(super) fn create(folder: ScopedFolder, runner: Option<&RunnerClient>) -> io::Result<Self> {
-        let session = open_session(runner, None)?;
-        let (tree, scratch) = match &session {
-            Some(session) => session_roots(session),
-            None => folder_roots(&folder.0)?,
-        };
-        Ok(Self {
-            folder,
-            tree,
-            scratch,
-            session,
-            external: OnceLock::new(),
-        })
-    }
-
-    /// Opens a worktree that existed before, with a scratch space in `folder` or at the runner.
-    pub(super) fn adopt(
+    /// Opens a scratch space in `folder` or at the runner, and the worktree `existing`. `None` creates an empty
+    /// worktree next to the scratch space.
+    pub(super) fn open(
         folder: ScopedFolder,
-        tree: &Path,
+        existing: Option<&Path>,
         runner: Option<&RunnerClient>,
     ) -> io::Result<Self> {
-        fs::create_dir_all(folder.0.join("tmp/home"))?;
-        let session = open_session(runner, Some(tree))?;
+        fs::create_dir_all(&folder.0)?;
+        let session = runner.map(|runner| runner.workspace(existing)).transpose();
+        let runner_error = |error: io::Error| io::Error::other(format!("the runner: {error}"));
+        let session = session.map_err(runner_error)?.map(Arc::new);
         let (tree, scratch) = match &session {
-            Some(session) => session_roots(session),
-            None => (
-                WorkspaceRoot::open(tree)?,
-                WorkspaceRoot::open(&folder.0.join("tmp"))?,
+            Some(session) => (
+                WorkspaceRoot::at_runner(session, WorkspaceFolder::Tree),
+                WorkspaceRoot::at_runner(session, WorkspaceFolder::Scratch),
             ),
+            None => open_roots(&folder.0, existing)?,
         };
         Ok(Self {
             folder,
@@ -290,28 +277,16 @@ fn join_paths(paths: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-fn open_session(
-    runner: Option<&RunnerClient>,
-    tree: Option<&Path>,
-) -> io::Result<Option<Arc<RunnerSession>>> {
-    let session = runner.map(|runner| runner.workspace(tree)).transpose();
-    let told = |error: io::Error| io::Error::other(format!("the runner: {error}"));
-    Ok(session.map_err(told)?.map(Arc::new))
-}
-
-fn session_roots(session: &Arc<RunnerSession>) -> (WorkspaceRoot, WorkspaceRoot) {
-    let root = |folder| WorkspaceRoot::at_runner(session, folder);
-    (root(WorkspaceFolder::Tree), root(WorkspaceFolder::Scratch))
-}
-
-fn folder_roots(folder: &Path) -> io::Result<(WorkspaceRoot, WorkspaceRoot)> {
-    for name in ["tree", "tmp/home"] {
-        fs::create_dir_all(folder.join(name))?;
+/// Opens the worktree and the scratch space that this process holds.
+fn open_roots(folder: &Path, existing: Option<&Path>) -> io::Result<(WorkspaceRoot, WorkspaceRoot)> {
+    fs::create_dir_all(folder.join("tmp/home"))?;
+    let scratch = WorkspaceRoot::open(&folder.join("tmp"))?;
+    if let Some(tree) = existing {
+        return Ok((WorkspaceRoot::open(tree)?, scratch));
     }
-    Ok((
-        WorkspaceRoot::open(&folder.join("tree"))?,
-        WorkspaceRoot::open(&folder.join("tmp"))?,
-    ))
+    let tree = folder.join("tree");
+    fs::create_dir_all(&tree)?;
+    Ok((WorkspaceRoot::open(&tree)?, scratch))
 }
 
 /// Creates the folder of a checkout, with the lowest free number. The same path is used again if it is free,

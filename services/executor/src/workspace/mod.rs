@@ -182,7 +182,7 @@ impl Workspace {
                 .map(|(folder, files)| (folder, Some(files)))?,
             None => (ScopedFolder(place), None),
         };
-        let disk = WorkspaceDisk::create(folder, start.runner.as_ref())?;
+        let disk = WorkspaceDisk::open(folder, None, start.runner.as_ref())?;
         let base = (start.base, start.base_branch);
         let git = GitDirectory::new(git_folder(disk.place()), start.mirror, base, start.limits);
         let workspace = Self::new(start.run, start.repository, disk, git);
@@ -203,7 +203,7 @@ impl Workspace {
     ) -> Result<Self, WorkspaceError> {
         let strange = |error: domain::InvalidId| WorkspaceError::Trouble(error.to_string());
         let folder = ScopedFolder(workspaces.join(uuid::Uuid::new_v4().simple().to_string()));
-        let disk = WorkspaceDisk::adopt(folder, tree, runner)?;
+        let disk = WorkspaceDisk::open(folder, Some(tree), runner)?;
         let git_dir = git_folder(disk.place());
         let AdoptedGit {
             repository,
