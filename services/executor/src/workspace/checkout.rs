@@ -61,7 +61,6 @@ pub(super) fn fill_workspace(
             let writer = CheckoutWriter {
                 directory,
                 root: disk.root(),
-                is_ours: disk.is_ours(),
             };
             (writer.write_tree(git, tree)?, None)
         }
@@ -85,8 +84,6 @@ pub(super) fn fill_workspace(
 pub(super) struct CheckoutWriter<'a> {
     pub(super) directory: &'a GitDirectory,
     pub(super) root: &'a WorkspaceRoot,
-    /// True when this process, and not a runner, holds the files.
-    pub(super) is_ours: bool,
 }
 
 impl CheckoutWriter<'_> {
@@ -95,7 +92,7 @@ impl CheckoutWriter<'_> {
         let mut leaves = Vec::new();
         find_leaves(self.root, git, tree, Path::new(""), &mut leaves, 0)?;
         // With a runner, every file goes over one socket, so more threads would only wait for each other.
-        let threads = if self.is_ours {
+        let threads = if self.root.own_folder().is_some() {
             thread::available_parallelism().map_or(1, usize::from)
         } else {
             1

@@ -95,7 +95,6 @@ impl ScratchTree {
         let writer = CheckoutWriter {
             directory: &workspace.git,
             root: &self.root,
-            is_ours: workspace.disk.is_ours(),
         };
         writer.write_tree(git, self.tree)?;
         let files: HashSet<PathBuf> = list_tracked_files(git, self.tree)?.into_keys().collect();
