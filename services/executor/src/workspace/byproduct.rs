@@ -2,12 +2,12 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap},
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use super::root::{FileKind, FolderEntry, WorkspaceRoot};
+use super::root::{FileKind, WorkspaceRoot};
 
 /// Names of folders that tools write and that users do not edit.
 const FOLDERS: [&str; 48] = [
@@ -157,7 +157,7 @@ const fn marked(path: &'static str, markers: &'static [&'static str]) -> MarkedF
 
 /// File in each Python environment, which may have any name.
 const ENVIRONMENT: &str = "pyvenv.cfg";
-// A folder with more entries is no folder of a project.
+// Limit of the entries of a folder that are searched for a marker; folders of projects have far fewer.
 const MAX_LISTED: usize = 5000;
 
 /// Magic numbers of programs and libraries: ELF, three forms of Mach-O, PE.
@@ -176,7 +176,10 @@ pub(super) const WHY: &str =
 /// Files on the disk that show the ecosystem of a folder.
 pub(super) struct FolderMarkers<'a> {
     root: &'a WorkspaceRoot,
-    known: RefCell<BTreeMap<(PathBuf, String), bool>>,
+    /// Paths that were searched for, with true for an existing file.
+    known: RefCell<HashMap<PathBuf, bool>>,
+    /// Names of the files in listed folders.
+    listed: RefCell<HashMap<PathBuf, Vec<String>>>,
 }
 
 impl<'a> FolderMarkers<'a> {
@@ -184,27 +187,39 @@ impl<'a> FolderMarkers<'a> {
         Self {
             root,
             known: RefCell::default(),
+            listed: RefCell::default(),
         }
     }
 
     /// Returns true when the folder has a file of this name; `*` stands for any beginning.
     pub(super) fn has(&self, folder: &Path, name: &str) -> bool {
-        let key = (folder.to_owned(), name.to_owned());
-        if let Some(known) = self.known.borrow().get(&key) {
+        match name.strip_prefix('*') {
+            Some(end) => self.has_ending(folder, end),
+            None => self.has_file(folder.join(name)),
+        }
+    }
+
+    fn has_file(&self, path: PathBuf) -> bool {
+        let mut known = self.known.borrow_mut();
+        if let Some(known) = known.get(&path) {
             return *known;
         }
-        let is_there = match name.strip_prefix('*') {
-            Some(end) => {
-                let entries = self.root.list(folder, MAX_LISTED).unwrap_or_default();
-                let is_it = |entry: &FolderEntry| !entry.is_folder && entry.name.ends_with(end);
-                entries.iter().any(is_it)
-            }
-            None => {
-                let stat = self.root.stat(&folder.join(name));
-                matches!(stat, Ok(Some(stat)) if matches!(stat.kind, FileKind::File { .. }))
-            }
-        };
-        self.known.borrow_mut().insert(key, is_there);
+        let stat = self.root.stat(&path);
+        let is_file = matches!(stat, Ok(Some(stat)) if matches!(stat.kind, FileKind::File { .. }));
+        known.insert(path, is_file);
+        is_file
+    }
+
+    fn has_ending(&self, folder: &Path, end: &str) -> bool {
+        let mut listed = self.listed.borrow_mut();
+        if let Some(names) = listed.get(folder) {
+            return names.iter().any(|name| name.ends_with(end));
+        }
+        let entries = self.root.list(folder, MAX_LISTED).unwrap_or_default();
+        let files = entries.into_iter().filter(|entry| !entry.is_folder);
+        let names: Vec<String> = files.map(|entry| entry.name).collect();
+        let is_there = names.iter().any(|name| name.ends_with(end));
+        listed.insert(folder.to_owned(), names);
         is_there
     }
 }
@@ -308,12 +323,11 @@ fn find_folder<'p>(
 
 fn is_marked(folder: &Path, has: HasFile<'_>) -> bool {
     MARKED.iter().any(|marked| {
-        let parts = Path::new(marked.path).components().count();
-        let beside = folder.ancestors().nth(parts);
         let is_shown = |beside: &Path| {
             marked.markers.is_empty() || marked.markers.iter().any(|marker| has(beside, marker))
         };
-        folder.ends_with(marked.path) && beside.is_some_and(is_shown)
+        let parts = Path::new(marked.path).components().count();
+        folder.ends_with(marked.path) && folder.ancestors().nth(parts).is_some_and(is_shown)
     })
 }
 
@@ -461,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_no_byproducts() {
+    fn sources_are_not_byproducts() {
         for path in [
             "src/build.rs",
             "build",
