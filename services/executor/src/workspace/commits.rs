@@ -45,33 +45,32 @@ impl Workspace {
             return refuse("is not a branch name that git accepts");
         }
         let (branch, head) = self.history.branch();
-        let free = match &branch {
-            Some(branch) if branch == name => name.to_owned(),
-            Some(_) | None => self.git.free_name(name).map_err(|problem| for_model(&problem))?,
+        let is_checked_out = |name: &str| branch.as_deref() == Some(name);
+        let free = if is_checked_out(name) {
+            name.to_owned()
+        } else {
+            self.git
+                .free_name(name)
+                .map_err(|problem| explain_failure(&problem))?
         };
-        let (asked, name) = (name, free.as_str());
-        match branch {
-            Some(branch) if branch == name => {
-                return Ok(format!("The branch {name} exists and is checked out."));
-            }
-            Some(_) | None => {}
+        if is_checked_out(&free) {
+            return Ok(format!("The branch {free} exists and is checked out."));
         }
         let left_behind = branch.as_ref().filter(|_| head.as_ref() != Some(&self.git.base));
-        self.set_branch(name, branch.as_deref())
-            .map_err(|problem| for_model(&problem))?;
+        self.set_branch(&free, branch.as_deref())
+            .map_err(|problem| explain_failure(&problem))?;
         let rest = left_behind.map_or_else(String::new, |old| {
             format!(
                 " It has no commits yet: the files are as they were on {old}, and commit_changes commits all of it in one commit."
             )
         });
-        let other = match asked == name {
-            true => String::new(),
-            false => {
-                format!(" The remote has a branch with the name {asked}, or one that stands in its way.")
-            }
+        let other = if free == name {
+            String::new()
+        } else {
+            format!(" The remote has a branch with the name {name}, or one that conflicts with it.")
         };
         Ok(format!(
-            "Created the branch {name} at {} and checked it out.{other}{rest}",
+            "Created the branch {free} at {} and checked it out.{other}{rest}",
             self.git.base.short()
         ))
     }
@@ -128,7 +127,7 @@ impl Workspace {
                  never committed.{}",
                 self.scanner.report_omissions()
             )),
-            Err(problem) => Err(for_model(&problem)),
+            Err(problem) => Err(explain_failure(&problem)),
         }
     }
 
@@ -267,7 +266,8 @@ fn write_commit(
     commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?)
 }
 
-fn for_model(problem: &WorkspaceError) -> String {
+/// Explains to the model that nothing was written.
+fn explain_failure(problem: &WorkspaceError) -> String {
     let advice = match problem {
         WorkspaceError::Unkeepable(_) => {
             return format!("Nothing was committed: {problem}. Then commit again.");
