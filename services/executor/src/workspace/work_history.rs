@@ -88,18 +88,14 @@ impl WorkHistory {
         let now = state.now(tree);
         let changed = state.seen.as_ref() != Some(&now) || state.seen_excess != unstored;
         state.seen_excess = unstored;
-        let undone = mem::take(&mut state.is_undone);
-        if let Some(before) = state
-            .seen
-            .clone()
-            .filter(|before| !undone && before.is_undoable(&now))
-        // The oldest steps are dropped at the limit.
-        {
+        let is_undone = mem::take(&mut state.is_undone);
+        let before = state.seen.replace(now.clone());
+        if let Some(before) = before.filter(|before| !is_undone && before.is_undoable(&now)) {
+            // The oldest steps are dropped at the limit.
             let excess = (state.steps.len() + 1).saturating_sub(MAX_UNDO);
             state.steps.drain(..excess);
             state.steps.push(before);
         }
-        state.seen = Some(now);
         changed
     }
 
