@@ -12,10 +12,10 @@ use super::{readiness::NetworkIsolation, registry::WorkspaceRegistry, server::Re
 use crate::sandbox::CommandSandbox;
 
 /// Time limit for resolving one name.
-const LOOK_UP_TIME: Duration = Duration::from_secs(5);
+const RESOLUTION_TIME: Duration = Duration::from_secs(5);
 /// Pauses until the next test, after a failure and after a success.
-const AGAIN_SOON: Duration = Duration::from_secs(3);
-const AGAIN: Duration = Duration::from_secs(300);
+const FAILURE_PAUSE: Duration = Duration::from_secs(3);
+const SUCCESS_PAUSE: Duration = Duration::from_secs(300);
 
 /// Tests all addresses repeatedly until `stop`. The executor is ready while none of them is reachable.
 pub(crate) async fn watch_isolation(
@@ -29,14 +29,16 @@ pub(crate) async fn watch_isolation(
         let isolation = test_isolation(&registry.sandbox, &forbidden, &mut known).await;
         registry.capacity.set_isolation(isolation);
         readiness.set(registry.capacity.is_ready()).await;
-        let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
-        let waited = if forbidden.is_empty() {
-            stop.cancelled().await;
-            None
+        let pause = if isolation.holds() {
+            SUCCESS_PAUSE
         } else {
-            stop.run_until_cancelled(tokio::time::sleep(pause)).await
+            FAILURE_PAUSE
         };
-        if waited.is_none() {
+        if stop
+            .run_until_cancelled(tokio::time::sleep(pause))
+            .await
+            .is_none()
+        {
             return;
         }
     }
@@ -50,7 +52,7 @@ async fn test_isolation(
     if forbidden.is_empty() {
         return NetworkIsolation::Holds;
     }
-    let found = find_addresses(forbidden, known).await;
+    let found = resolve_addresses(forbidden, known).await;
     match sandbox.reached(&found.addresses).await {
         // Without any address, "nothing reached" proves nothing.
         Ok(reached) if reached.is_empty() && found.is_unresolved() => {
@@ -58,7 +60,7 @@ async fn test_isolation(
                 names = ?forbidden,
                 "not ready: none of the names in executor.forbidden_addresses resolves here, so whether the network keeps commands \
                  from them was not tried. Where executors have no name service, name addresses; this is tried again every {} s",
-                AGAIN_SOON.as_secs()
+                FAILURE_PAUSE.as_secs()
             );
             NetworkIsolation::Unresolved
         }
@@ -68,7 +70,7 @@ async fn test_isolation(
                 ?reached,
                 "not ready: commands reach addresses that executor.forbidden_addresses names. Check that the network policies are \
                  there and that the cluster's network plugin enforces them; this is tried again every {} s",
-                AGAIN_SOON.as_secs()
+                FAILURE_PAUSE.as_secs()
             );
             NetworkIsolation::Broken
         }
@@ -101,13 +103,13 @@ impl ResolvedAddresses {
 
 /// Addresses of each name in the last answer that had any.
 ///
-/// A name may stop resolving while its addresses answer, so they are tried until the process ends. A name that never
-/// resolved is only reported: its service may not be installed.
+/// A name may stop resolving while its addresses answer, so they are tested until the process ends. A name that
+/// never resolved is only reported: its service may not be installed.
 #[derive(Default)]
 struct KnownAddresses(BTreeMap<String, Vec<SocketAddr>>);
 
 impl KnownAddresses {
-    /// Records an answer and returns the addresses to try; empty for a name that never resolved.
+    /// Records an answer and returns the addresses to test; empty for a name that never resolved.
     fn record(&mut self, name: &str, answer: Vec<SocketAddr>) -> &[SocketAddr] {
         let known = self.0.entry(name.to_owned()).or_default();
         if !answer.is_empty() {
@@ -119,7 +121,7 @@ impl KnownAddresses {
 
 /// Resolves the names. In a pod without a name service, commands can reach by address what they cannot
 /// resolve, so an unresolved name is no proof of isolation.
-async fn find_addresses(entries: &[String], known: &mut KnownAddresses) -> ResolvedAddresses {
+async fn resolve_addresses(entries: &[String], known: &mut KnownAddresses) -> ResolvedAddresses {
     let mut found = ResolvedAddresses::default();
     for entry in entries {
         if let Ok(address) = entry.parse::<SocketAddr>() {
@@ -127,10 +129,14 @@ async fn find_addresses(entries: &[String], known: &mut KnownAddresses) -> Resol
             continue;
         }
         found.names += 1;
-        let answer = match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(entry)).await {
+        let answer = match tokio::time::timeout(RESOLUTION_TIME, tokio::net::lookup_host(entry)).await {
             Ok(Ok(addresses)) => addresses.collect(),
             Ok(Err(error)) => {
-                tracing::warn!(name = entry, error = %format_error_chain(&error), "a forbidden address does not resolve, so only its last addresses are tried");
+                tracing::warn!(
+                    name = entry,
+                    error = %format_error_chain(&error),
+                    "a forbidden address does not resolve, so only its last addresses are tried"
+                );
                 Vec::new()
             }
             Err(_) => {
@@ -159,16 +165,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lost_name_is_tried_at_last_addresses() {
+    async fn lost_name_is_tested_at_last_addresses() {
         // A reserved name (RFC 2606): no name service resolves it.
         let (name, address) = ("nats.invalid:4222".to_owned(), "127.0.0.1:1".to_owned());
         let entries = [name.clone(), address.clone()];
         let mut known = KnownAddresses::default();
-        let never = find_addresses(&entries, &mut known).await;
+        let never = resolve_addresses(&entries, &mut known).await;
         assert_eq!(never.addresses, [parse_address(&address)]);
         assert_eq!((never.names, never.resolved), (1, 0));
         known.record(&name, vec![parse_address("10.0.0.9:4222")]);
-        let lost = find_addresses(&entries, &mut known).await;
+        let lost = resolve_addresses(&entries, &mut known).await;
         let both = [parse_address("10.0.0.9:4222"), parse_address(&address)];
         assert_eq!((&lost.addresses[..], lost.resolved), (&both[..], 1));
         let moved = known.record(&name, vec![parse_address("10.0.0.10:4222")]);
