@@ -107,7 +107,7 @@ impl WorkCapacity {
 
     /// Returns true when workspaces may be opened.
     pub(crate) fn is_ready(&self) -> bool {
-        self.isolation().holds() && !self.is_disk_low()
+        self.unready().is_empty()
     }
 
     /// Returns the reason why the executor accepts no work; empty if it does.
