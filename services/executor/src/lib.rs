@@ -154,12 +154,12 @@ pub async fn serve_executor(
             isolation::watch_isolation(watched, settings.forbidden_addresses, readiness, stop),
         );
     };
-    let door = server::ServerListener {
+    let endpoint = server::ServerListener {
         listener,
         tls,
         health,
     };
-    let served = server::serve_grpc(Arc::clone(&registry), verifier, door, shutdown, watch).await;
+    let served = server::serve_grpc(Arc::clone(&registry), verifier, endpoint, shutdown, watch).await;
     registry.stop().await;
     reaper.await?;
     served

@@ -74,14 +74,14 @@ pub(crate) struct ServerListener {
 pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
     registry: Arc<WorkspaceRegistry>,
     verifier: grant::GrantVerifier,
-    door: ServerListener,
+    endpoint: ServerListener,
     shutdown: CancellationToken,
     watch: impl FnOnce(ReadinessReporter) -> F,
 ) -> anyhow::Result<()> {
     let (health, health_service) = tonic_health::server::health_reporter();
     let readiness = ReadinessReporter {
         grpc: health,
-        http: door.health,
+        http: endpoint.health,
     };
     readiness.set(false).await;
     let spans = Arc::new(SpanDesk::of_process());
@@ -109,7 +109,7 @@ pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
         .add_service(health_service)
         .add_service(InterceptedService::new(service, GrantInterceptor::new(verifier)))
         .serve_with_incoming_shutdown(
-            accept_grpc(door.listener, door.tls, limits),
+            accept_grpc(endpoint.listener, endpoint.tls, limits),
             drained.clone().cancelled_owned(),
         );
     // Not the drain of `bootstrap::http`: planners need their connections for the state and the spans until the last
