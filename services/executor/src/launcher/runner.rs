@@ -88,9 +88,7 @@ pub(crate) fn serve_runner(arguments: &[String]) -> Result<ExitCode, String> {
     let [socket, folder, peer] = arguments else {
         return Err("usage: launcher runner SOCKET FOLDER USER".to_owned());
     };
-    let peer: u32 = peer
-        .parse()
-        .map_err(|_| format!("{peer:?} is no user's number"))?;
+    let peer: u32 = peer.parse().map_err(|_| format!("{peer:?} is not a user id"))?;
     // The executor is another user and must be able to read the worktree.
     umask(Mode::from_raw_mode(0o022));
     // Before any thread starts, because threads inherit the mask.
