@@ -1,6 +1,6 @@
 //! Opens a workspace: mirror, checkout, setup.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use domain::{CommitId, RunFence, cause::format_error_chain};
 use grant::Grant;
@@ -21,7 +21,7 @@ use crate::{
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
     trust::PeerTls,
-    workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart},
+    workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart, find_foundation},
 };
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
@@ -186,20 +186,6 @@ fn validate_spec(grant: &Grant, spec: &WorkspaceSpec, trust: &PeerTls) -> Result
         base: optional_commit(&spec.base_commit)?,
         base_branch: spec.base_branch.clone(),
     })
-}
-
-/// Returns the newest commit of the base branch's history that is an ancestor of the base. If the base itself
-/// is in that history, it is the base.
-fn find_foundation(
-    mirror: &Path,
-    base: &CommitId,
-    base_branch: &str,
-) -> Result<Option<CommitId>, WorkspaceError> {
-    let repository = git::BareRepository::open(mirror)?;
-    match repository.branch_head(base_branch)? {
-        Some(head) => Ok(repository.merge_base(&head, base)?),
-        None => Ok(None),
-    }
 }
 
 /// Receives the first part of a request.

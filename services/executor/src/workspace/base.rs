@@ -1,5 +1,7 @@
 //! Files of the base commit, the repository's own instructions, and names that a new branch can have.
 
+use std::path::Path;
+
 use domain::CommitId;
 
 use super::{WorkspaceError, git_directory::GitDirectory, scan::list_tracked_files};
@@ -9,6 +11,20 @@ const MAX_FILES: usize = 200_000;
 const MAX_TEXTS: usize = 200;
 /// Limit of a read file, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
+
+/// Returns the newest commit of the base branch's history that is an ancestor of the base. If the base itself
+/// is in that history, it is the base. `None` if the base branch is unknown.
+pub(crate) fn find_foundation(
+    mirror: &Path,
+    base: &CommitId,
+    base_branch: &str,
+) -> Result<Option<CommitId>, WorkspaceError> {
+    let mirror = git::BareRepository::open(mirror)?;
+    match mirror.branch_head(base_branch)? {
+        Some(head) => Ok(mirror.merge_base(&head, base)?),
+        None => Ok(None),
+    }
+}
 
 impl GitDirectory {
     /// Lists every file at the base, with its text if it is wanted and within the limits. Blocks.
@@ -48,11 +64,7 @@ impl GitDirectory {
         if self.is_adopted() {
             return Ok(Some(self.base.clone()));
         }
-        let mirror = git::BareRepository::open(&self.mirror)?;
-        match mirror.branch_head(&self.base_branch)? {
-            Some(head) => Ok(mirror.merge_base(&head, &self.base)?),
-            None => Ok(None),
-        }
+        find_foundation(&self.mirror, &self.base, &self.base_branch)
     }
 
     /// Replaces the text of guides by that of the base branch. Blocks.
@@ -144,7 +156,6 @@ mod tests {
     use git2::Oid;
     use serde_json::json;
 
-    use super::*;
     use crate::tools::tests::World;
 
     /// Remote branches, and the name that a new branch gets for a wanted one.

@@ -39,6 +39,7 @@ use domain::{CommitId, RepositoryName, RunId, TicketKey, cause::format_error_cha
 use git2::Oid;
 
 use adoption::AdoptedGit;
+pub(crate) use base::find_foundation;
 pub(crate) use change::{ChangedFile, WorkspaceChange};
 pub(crate) use change_size::KeepLimits;
 pub(crate) use commits::SnapshotPack;
