@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn product_files_with_similar_names_are_none() {
+    fn product_files_with_similar_names_stay_product() {
         for path in [
             "latest.py",
             "contest.py",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn runners_of_bare_tests_are_told_apart() {
+    fn bare_test_files_are_found_by_runner() {
         assert!(is_python_test("shop/tests.py") && !is_node_test("shop/tests.py"));
         assert!(
             is_node_test("test-cart.mjs") && !is_node_test("cart.spec.mjs") && !is_node_test("cart_test.ts")

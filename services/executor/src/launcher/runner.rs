@@ -150,7 +150,7 @@ impl RunnerServer {
                 Ok((user, _)) => log_line(&format!(
                     "refused a connection of user {user}: only user {peer} is served"
                 )),
-                Err(error) => log_line(&format!("refused a connection: its user cannot be told: {error}")),
+                Err(error) => log_line(&format!("refused a connection: its user is unknown: {error}")),
             }
         }
     }

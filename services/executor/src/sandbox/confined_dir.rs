@@ -264,8 +264,8 @@ fn path_or_dot(path: &Path) -> &Path {
     }
 }
 
-/// Returns the type and values of the last part of a path, in the opened folder that contains it; `None` when it does not
-/// exist.
+/// Returns the type and values of the last part of a path, in the opened folder that contains it; `None` when it
+/// does not exist.
 pub(crate) fn stat_in(folder: &OwnedFd, path: &Path) -> io::Result<Option<FileStat>> {
     // One name that is not followed cannot lead out of the folder.
     let name = path.file_name().unwrap_or(".".as_ref());

@@ -45,18 +45,18 @@ pub(crate) async fn watch_disk(
     stop: CancellationToken,
 ) {
     loop {
-        let looked = tokio::task::spawn_blocking({
+        let measured = tokio::task::spawn_blocking({
             let registry = Arc::clone(&registry);
             move || is_low(&registry, reserve)
         });
         // A failed measurement must not stop the executor from working.
-        let is_low = looked.await.unwrap_or(false);
+        let is_low = measured.await.unwrap_or(false);
         if registry.capacity.set_disk_low(is_low) {
             if is_low {
                 tracing::error!(
                     folder = %registry.workspaces.display(),
-                    "not ready: the disk has less free than executor.disk_reserve_mib. Free space on it or make it larger; this is \
-                     looked at every {} s",
+                    "not ready: the disk has less free than executor.disk_reserve_mib. Free space on it or make it larger; it is \
+                     measured every {} s",
                     EVERY.as_secs()
                 );
             } else {

@@ -120,7 +120,7 @@ impl KnownAddresses {
 }
 
 /// Resolves the names. In a pod without a name service, commands can reach by address what they cannot
-/// resolve, so an unresolved name is no proof of isolation.
+/// resolve, so an unresolved name does not prove isolation.
 async fn resolve_addresses(entries: &[String], known: &mut KnownAddresses) -> ResolvedAddresses {
     let mut found = ResolvedAddresses::default();
     for entry in entries {

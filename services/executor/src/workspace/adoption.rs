@@ -67,7 +67,7 @@ pub(super) struct AdoptedGit {
     pub(super) adopted: AdoptedFolder,
     pub(super) base: CommitId,
     pub(super) base_branch: String,
-    /// True when the folder is no repository: the base is then an empty commit, until the files are known.
+    /// True when the folder is not a repository: the base is then an empty commit, until the files are known.
     pub(super) is_new: bool,
 }
 

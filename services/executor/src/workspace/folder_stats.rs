@@ -1,4 +1,4 @@
-//! Values of many paths of a worktree, read folder by folder.
+//! Types and values of many paths of a worktree, read folder by folder.
 
 use std::{
     io,
@@ -12,10 +12,10 @@ use crate::sandbox::stat_in;
 /// Limit of folders that are open at a time.
 const MAX_OPEN: usize = 64;
 
-/// Reader of the values of paths. It keeps the folders above the last path open, so that each folder is opened once when
-/// the paths are sorted.
+/// Reader of the types and values of paths. It keeps the folders above the last path open, so that each folder is
+/// opened once when the paths are sorted.
 ///
-/// It is for one scan: a folder that is replaced in the meantime is read where it was.
+/// Each scan needs a new reader: one that is older reads a replaced folder at its former place.
 pub(super) struct FolderStats<'a> {
     root: &'a WorkspaceRoot,
     /// Folders of earlier paths, each beneath the one before.
