@@ -126,7 +126,7 @@ fn blocked_request_repeats_after_competing_close() {
         let moved_on = why(vec![kept_back(URL)], |issue, _| issue.status = "Done".to_owned());
         assert_eq!(moved_on, "the ticket asks for no work any more");
         let stranger = why(Vec::new(), |_, _| {});
-        assert_eq!(stranger, "nobody asked for work on the ticket that it names");
+        assert_eq!(stranger, "no work was requested on the ticket that it names");
     }
 }
 

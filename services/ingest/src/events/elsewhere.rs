@@ -1,7 +1,7 @@
 //! Merge of a competing pull request that names a ticket of ours: the ticket is done without our
 //! change.
 
-use domain::{PullRequestEnd, PullRequestEvent, RepositoryName, TriggerKey};
+use domain::{PullRequestEnd, PullRequestEvent, RepositoryName, RepositoryRules, TicketKey, TriggerKey};
 use github::PullRequest;
 
 use super::{EventKind, EventVerdict, NewTrigger};
@@ -14,78 +14,102 @@ use crate::{
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
-/// Merge of a pull request of any author.
+/// Closed pull request of any author, with the texts that may name a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CompetingMergeEvent {
-    repository: RepositoryName,
-    number: u64,
+pub(super) struct ClosedPullRequest {
+    pub(super) repository: RepositoryName,
+    pub(super) number: u64,
     title: String,
     branch: String,
     body: String,
 }
 
-pub(super) fn from_webhook(
-    hook: &WebhookPayload<'_>,
-) -> Result<Option<CompetingMergeEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
-        return Ok(None);
-    };
-    let payload: wire::PullRequestPayload = hook.read()?;
-    let is_merged = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false);
-    Ok(is_merged.then(|| CompetingMergeEvent {
-        number: payload.pull_request.number,
-        title: payload.pull_request.title,
-        body: payload.pull_request.body.unwrap_or_default(),
-        branch: payload.pull_request.head.r#ref,
-        repository: hook.repository(payload.repository),
-    }))
-}
+impl ClosedPullRequest {
+    /// Pull request of a webhook about a close with or without a merge; `None` for any other webhook.
+    pub(super) fn from_webhook(
+        hook: &WebhookPayload<'_>,
+        is_merged: bool,
+    ) -> Result<Option<Self>, UnreadablePayload> {
+        let WebhookPayload::GitHub {
+            event: "pull_request",
+            ..
+        } = hook
+        else {
+            return Ok(None);
+        };
+        let payload: wire::PullRequestPayload = hook.read()?;
+        let is_it = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false) == is_merged;
+        Ok(is_it.then(|| Self {
+            number: payload.pull_request.number,
+            title: payload.pull_request.title,
+            branch: payload.pull_request.head.r#ref,
+            body: payload.pull_request.body.unwrap_or_default(),
+            repository: hook.repository(payload.repository),
+        }))
+    }
 
-impl CompetingMergeEvent {
-    /// Merged pull request from a listing.
-    pub(crate) fn from_poll(repository: &RepositoryName, merged: &PullRequest) -> Self {
+    /// Pull request from a listing.
+    pub(super) fn from_listing(repository: &RepositoryName, closed: &PullRequest) -> Self {
         Self {
             repository: repository.clone(),
-            number: merged.number,
-            title: merged.title.clone(),
-            branch: merged.branch.clone(),
-            body: merged.body.clone(),
+            number: closed.number,
+            title: closed.title.clone(),
+            branch: closed.branch.clone(),
+            body: closed.body.clone(),
         }
     }
-}
 
-impl EventKind for CompetingMergeEvent {
-    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        let Some(rules) = facts.book.for_repository(&self.repository) else {
-            return Ok(EventVerdict::nothing("no rules for the repository"));
-        };
-        // Most pull requests name no ticket. The check comes first, because it needs no read.
+    /// Ticket that the pull request names.
+    pub(super) fn find_ticket(&self, rules: &RepositoryRules) -> Option<TicketKey> {
         let texts = PullRequestTexts {
             title: &self.title,
             branch: &self.branch,
             body: &self.body,
         };
-        let Some(ticket) = find_named_ticket(&texts, &self.repository, rules) else {
+        find_named_ticket(&texts, &self.repository, rules)
+    }
+}
+
+/// Merge of a pull request of any author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompetingMergeEvent(ClosedPullRequest);
+
+pub(super) fn from_webhook(
+    hook: &WebhookPayload<'_>,
+) -> Result<Option<CompetingMergeEvent>, UnreadablePayload> {
+    Ok(ClosedPullRequest::from_webhook(hook, true)?.map(CompetingMergeEvent))
+}
+
+impl CompetingMergeEvent {
+    /// Merged pull request from a listing.
+    pub(crate) fn from_poll(repository: &RepositoryName, merged: &PullRequest) -> Self {
+        Self(ClosedPullRequest::from_listing(repository, merged))
+    }
+}
+
+impl EventKind for CompetingMergeEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        let Some(rules) = facts.book.for_repository(&self.0.repository) else {
+            return Ok(EventVerdict::nothing("no rules for the repository"));
+        };
+        // Most pull requests name no ticket. The check comes first, because it needs no read.
+        let Some(ticket) = self.0.find_ticket(rules) else {
             return Ok(EventVerdict::nothing("it names no ticket of the project"));
         };
-        let key = TriggerKey::new(format!("merged:{}#{}", self.repository, self.number));
+        let key = TriggerKey::new(format!("merged:{}#{}", self.0.repository, self.0.number));
         if let Some(sequence) = facts.known(&ticket, &key)? {
             return Ok(EventVerdict::Known(*sequence));
         }
-        if facts.record(&self.repository, &self.number)?.is_some() {
+        if facts.record(&self.0.repository, &self.0.number)?.is_some() {
             return Ok(EventVerdict::nothing("a pull request of ours"));
         }
         // Tickets without any request for our work are ignored.
         if facts.row(&ticket)?.cursor == 0 {
             return Ok(EventVerdict::nothing(
-                "nobody asked for work on the ticket that it names",
+                "no work was requested on the ticket that it names",
             ));
         }
-        let now = facts.pull_request(&self.repository, &self.number)?;
+        let now = facts.pull_request(&self.0.repository, &self.0.number)?;
         let Some(at) = now.closed_at.filter(|_| now.merged) else {
             return Ok(EventVerdict::nothing("the pull request is not merged"));
         };
@@ -100,7 +124,7 @@ impl EventKind for CompetingMergeEvent {
             at,
             actor: Some(by.to_owned()),
             reason: PullRequestEvent::MergedElsewhere(PullRequestEnd {
-                pull_request: now.to_ref(&self.repository),
+                pull_request: now.to_ref(&self.0.repository),
                 by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
             })
             .into(),

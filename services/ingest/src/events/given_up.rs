@@ -4,58 +4,30 @@
 use domain::{Job, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey, TriggerReason};
 use github::PullRequest;
 
-use super::{EventKind, EventVerdict, NewTrigger, given::is_given};
+use super::{EventKind, EventVerdict, NewTrigger, elsewhere::ClosedPullRequest, given::is_given};
 use crate::{
     facts::{DecisionFacts, Need, tracker_reader::TrackerIssue},
     policy::{
         job_request::decide_after_approval,
         status_check::{WorkApproval, asks_for_work},
     },
-    text::ticket_mentions::{PullRequestTexts, find_named_ticket},
-    webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
+    webhook::payload::{UnreadablePayload, WebhookPayload},
 };
 
 /// Close of a pull request of any author without a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CompetingCloseEvent {
-    repository: RepositoryName,
-    number: u64,
-    title: String,
-    branch: String,
-    body: String,
-}
+pub(crate) struct CompetingCloseEvent(ClosedPullRequest);
 
 pub(super) fn from_webhook(
     hook: &WebhookPayload<'_>,
 ) -> Result<Option<CompetingCloseEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
-        return Ok(None);
-    };
-    let payload: wire::PullRequestPayload = hook.read()?;
-    let is_given_up = payload.action == "closed" && !payload.pull_request.merged.unwrap_or(false);
-    Ok(is_given_up.then(|| CompetingCloseEvent {
-        number: payload.pull_request.number,
-        title: payload.pull_request.title,
-        branch: payload.pull_request.head.r#ref,
-        body: payload.pull_request.body.unwrap_or_default(),
-        repository: hook.repository(payload.repository),
-    }))
+    Ok(ClosedPullRequest::from_webhook(hook, false)?.map(CompetingCloseEvent))
 }
 
 impl CompetingCloseEvent {
     /// Closed pull request from a listing.
     pub(crate) fn from_poll(repository: &RepositoryName, closed: &PullRequest) -> Self {
-        Self {
-            repository: repository.clone(),
-            number: closed.number,
-            title: closed.title.clone(),
-            branch: closed.branch.clone(),
-            body: closed.body.clone(),
-        }
+        Self(ClosedPullRequest::from_listing(repository, closed))
     }
 }
 
@@ -84,37 +56,32 @@ fn recover_approval(kept_back: &Trigger) -> WorkApproval {
 
 impl EventKind for CompetingCloseEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        let Some(rules) = facts.book.for_repository(&self.repository) else {
+        let Some(rules) = facts.book.for_repository(&self.0.repository) else {
             return Ok(EventVerdict::nothing("no rules for the repository"));
         };
         // Most pull requests name no ticket. The check comes first, because it needs no read.
-        let texts = PullRequestTexts {
-            title: &self.title,
-            branch: &self.branch,
-            body: &self.body,
-        };
-        let Some(ticket) = find_named_ticket(&texts, &self.repository, rules) else {
+        let Some(ticket) = self.0.find_ticket(rules) else {
             return Ok(EventVerdict::nothing("it names no ticket of the project"));
         };
         let history = facts.history(&ticket)?;
         if history.is_empty() {
             return Ok(EventVerdict::nothing(
-                "nobody asked for work on the ticket that it names",
+                "no work was requested on the ticket that it names",
             ));
         }
         // A user who closes our pull request rejects the change. That is not a request for another one.
-        if facts.record(&self.repository, &self.number)?.is_some() {
+        if facts.record(&self.0.repository, &self.0.number)?.is_some() {
             return Ok(EventVerdict::nothing("a pull request of ours"));
         }
-        let now = facts.pull_request(&self.repository, &self.number)?;
+        let now = facts.pull_request(&self.0.repository, &self.0.number)?;
         let Some(closed_at) = now.closed_at.filter(|_| !now.merged) else {
             return Ok(EventVerdict::nothing("the pull request is open again, or merged"));
         };
         // The time of the close makes a second close a new event.
         let key = TriggerKey::new(format!(
             "asked_again:{}#{}:{}",
-            self.repository,
-            self.number,
+            self.0.repository,
+            self.0.number,
             closed_at.unix_s()
         ));
         if let Some(sequence) = facts.known(&ticket, &key)? {

@@ -1738,7 +1738,7 @@ fn competing_merge_finishes_named_ticket() {
     };
     assert_eq!(
         why(merged("ENG-12", "x", "main"), 0),
-        "nobody asked for work on the ticket that it names"
+        "no work was requested on the ticket that it names"
     );
     assert_eq!(
         why(merged("XENG-12", "x", "main"), 4),
