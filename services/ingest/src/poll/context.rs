@@ -1,14 +1,14 @@
-//! Context of polls: the router, the memory of findings, and the records that outlive a round.
+//! Context of polls: the router, the memory of findings, the poll marks, and the dead letters of findings.
 
-use std::sync::Arc;
+use std::mem;
 
 use bytes::Bytes;
 use domain::{RecordKind, StoredRecord, TicketKey, Timestamp, cause::format_error_chain};
-use queue::{DeadLetter, FoundValue, KeyValueBucket, Queue, TableRevision};
+use queue::{DeadLetter, FoundValue, KeyValueBucket, TableRevision};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    facts::tracker_reader::{ReadError, TrackerReader},
+    facts::tracker_reader::ReadError,
     poll::{
         memory::PollMemory,
         round::{FailedFinding, PollRound},
@@ -18,7 +18,7 @@ use crate::{
 
 /// Overlap of a poll with the previous one, in milliseconds. Attempts appear late in GitHub's delivery log.
 pub const OVERLAP_MS: i64 = 10 * 60 * 1000;
-const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
+const FIRST_WINDOW_MS: i64 = 60 * 60 * 1000;
 
 /// Stored poll mark: the time up to which something outside was polled.
 #[derive(Serialize, Deserialize)]
@@ -39,61 +39,40 @@ pub(crate) struct PollWindow {
     revision: Option<TableRevision>,
 }
 
-/// State that all polls of a process share.
+/// State that all polls of a process share. A dry run stores neither poll marks nor dead letters.
 pub(crate) struct PollContext {
     pub(crate) router: EventRouter,
-    pub(crate) records: PollRecords,
     pub(crate) memory: PollMemory,
 }
 
 impl PollContext {
     pub(crate) fn new(router: EventRouter) -> Self {
         Self {
-            records: PollRecords {
-                queue: router.queue.clone(),
-                outside: Arc::clone(&router.outside),
-                is_dry_run: router.seen.is_some(),
-            },
             router,
             memory: PollMemory::default(),
         }
     }
 
-    /// Dead-letters findings that failed too often or for good. Returns the time of the oldest finding that the next
-    /// round has to list again.
-    pub(crate) async fn settle_round(&mut self, round: PollRound) -> Result<Option<Timestamp>, EventFailure> {
-        self.records.settle_round(round, &mut self.memory).await
-    }
-}
-
-/// Poll marks, and the dead letters of findings that were given up. A dry run stores neither.
-pub(crate) struct PollRecords {
-    queue: Queue,
-    outside: Arc<TrackerReader>,
-    is_dry_run: bool,
-}
-
-impl PollRecords {
     pub(crate) const fn is_dry_run(&self) -> bool {
-        self.is_dry_run
+        self.router.seen.is_some()
     }
 
     /// Starts a poll at the previous mark, with an overlap. The first poll starts an hour ago.
-    pub(crate) async fn look(&self, key: String) -> Result<PollWindow, EventFailure> {
-        self.look_from(key, bootstrap::read_wall_clock().plus_ms(-FIRST_LOOK_MS))
+    pub(crate) async fn open_window(&self, key: String) -> Result<PollWindow, EventFailure> {
+        self.open_window_from(key, bootstrap::read_wall_clock().plus_ms(-FIRST_WINDOW_MS))
             .await
     }
 
-    /// Variant of [`Self::look`] with another start of the first poll.
-    pub(crate) async fn look_from(&self, key: String, first: Timestamp) -> Result<PollWindow, EventFailure> {
+    /// Variant of [`Self::open_window`] with another start of the first poll.
+    pub(crate) async fn open_window_from(
+        &self,
+        key: String,
+        first: Timestamp,
+    ) -> Result<PollWindow, EventFailure> {
         let now = bootstrap::read_wall_clock();
-        let (since, revision) = match self
-            .queue
-            .table::<PollMark>(KeyValueBucket::Control)
-            .find(&key)
-            .await?
-        {
-            Some(FoundValue::Value(looked, revision)) => (looked.to.plus_ms(-OVERLAP_MS), Some(revision)),
+        let marks = self.router.queue.table::<PollMark>(KeyValueBucket::Control);
+        let (since, revision) = match marks.find(&key).await? {
+            Some(FoundValue::Value(mark, revision)) => (mark.to.plus_ms(-OVERLAP_MS), Some(revision)),
             // A mark of a newer version must not be overwritten during a rolling upgrade. Any other unreadable mark
             // is replaced.
             Some(FoundValue::Unreadable(unreadable)) => (first, Some(unreadable.unless_newer()?.revision())),
@@ -108,26 +87,54 @@ impl PollRecords {
     }
 
     /// Stores the mark of a poll.
-    pub(crate) async fn looked(&self, look: &PollWindow, to: Timestamp) -> Result<(), EventFailure> {
-        if self.is_dry_run {
+    pub(crate) async fn store_mark(&self, window: &PollWindow, to: Timestamp) -> Result<(), EventFailure> {
+        if self.is_dry_run() {
             return Ok(());
         }
-        let table = self.queue.table::<PollMark>(KeyValueBucket::Control);
-        match table.put(&look.key, &PollMark { to }, look.revision).await {
+        let marks = self.router.queue.table::<PollMark>(KeyValueBucket::Control);
+        match marks.put(&window.key, &PollMark { to }, window.revision).await {
             // Another ingest process stored its mark first. The next poll starts there.
             Ok(_) | Err(queue::Error::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Adds a failed finding to the round.
+    ///
+    /// # Errors
+    /// A rate limit. It applies to all findings, so the rest of the round would fail too.
+    pub(crate) async fn add_failure(
+        &mut self,
+        round: &mut PollRound,
+        failed: FailedFinding,
+    ) -> Result<(), EventFailure> {
+        if failed.failure.is_limit() {
+            self.settle_round(mem::take(round)).await?;
+            return Err(failed.failure);
+        }
+        round.add_failure(failed);
+        Ok(())
+    }
+
+    /// Ends a round and stores its mark: `to`, or the time of the oldest finding that the next round has to list again.
+    /// Returns the number of events whose webhook was missed.
+    pub(crate) async fn finish_round(
+        &mut self,
+        round: PollRound,
+        window: &PollWindow,
+        to: Timestamp,
+    ) -> Result<u64, EventFailure> {
+        let recovered = round.recovered();
+        let waits_from = self.settle_round(round).await?;
+        self.store_mark(window, waits_from.map_or(to, |waits| waits.min(to)))
+            .await?;
+        Ok(recovered)
+    }
+
     /// Dead-letters findings that failed too often or for good. Returns the time of the oldest finding that the next
     /// round has to list again.
-    async fn settle_round(
-        &self,
-        round: PollRound,
-        memory: &mut PollMemory,
-    ) -> Result<Option<Timestamp>, EventFailure> {
-        let failures = round.settle(memory);
+    pub(crate) async fn settle_round(&mut self, round: PollRound) -> Result<Option<Timestamp>, EventFailure> {
+        let failures = round.settle(&mut self.memory);
         for FailedFinding { finding, failure, .. } in failures.retried {
             tracing::warn!(
                 finding,
@@ -142,17 +149,16 @@ impl PollRecords {
                 failure,
                 ..
             } = failed;
-            let is_passing = failure.may_pass();
             if self.is_gone(ticket.as_ref(), &failure).await {
                 tracing::info!(finding, "deleted before it was read; there is nothing to do");
             } else {
                 self.give_up(&finding, ticket, &failure).await?;
             }
             // A finding that failed for a passing reason is read again when it is listed again.
-            if is_passing {
-                memory.settle(finding);
+            if failure.may_pass() {
+                self.memory.settle(finding);
             } else {
-                memory.abandon(finding);
+                self.memory.abandon(finding);
             }
         }
         Ok(failures.waits_from)
@@ -164,7 +170,10 @@ impl PollRecords {
         let (Some(ticket @ TicketKey::Jira { .. }), EventFailure::Unknown(_)) = (ticket, failure) else {
             return false;
         };
-        matches!(self.outside.issue(ticket).await, Err(ReadError::NotFound(_)))
+        matches!(
+            self.router.outside.issue(ticket).await,
+            Err(ReadError::NotFound(_))
+        )
     }
 
     /// Gives up a finding: logs an error and publishes a dead letter.
@@ -175,17 +184,17 @@ impl PollRecords {
         failure: &EventFailure,
     ) -> Result<(), EventFailure> {
         tracing::error!(finding, error = %format_error_chain(failure), "found by poll and left out");
-        // A dry run stores nothing.
-        if self.is_dry_run {
+        if self.is_dry_run() {
             return Ok(());
         }
         let letter = DeadLetter {
             what: RecordKind::Ticket,
             id: finding.to_owned(),
             ticket,
-            reason: format!("found by poll and left out: {failure}; a new change is looked at again"),
+            reason: format!("found by poll and left out: {failure}; a new change is read again"),
             at: bootstrap::read_wall_clock(),
         };
-        Ok(self.queue.dead_letters().publish(&letter, Bytes::new()).await?)
+        let letters = self.router.queue.dead_letters();
+        Ok(letters.publish(&letter, Bytes::new()).await?)
     }
 }

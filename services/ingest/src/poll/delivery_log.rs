@@ -22,15 +22,15 @@ pub(crate) async fn replay_deliveries(
     instance: Option<&InstanceName>,
 ) -> Result<Option<u64>, EventFailure> {
     // A dry run stores no delivery; the caller lists comments instead.
-    if context.records.is_dry_run() {
+    if context.is_dry_run() {
         return Ok(None);
     }
     let origin = ServiceOrigin::GitHub(instance.cloned());
-    let look = context.records.look(format!("reconciled:{origin}")).await?;
+    let window = context.open_window(format!("reconciled:{origin}")).await?;
     let Some(log) = context
         .router
         .outside
-        .hook_deliveries(instance, look.since)
+        .hook_deliveries(instance, window.since)
         .await?
     else {
         return Ok(None);
@@ -41,31 +41,23 @@ pub(crate) async fn replay_deliveries(
         if context.memory.knows(&finding) {
             continue;
         }
-        match recover_delivery(&context.router, &origin, &attempt, look.now).await {
+        match recover_delivery(&context.router, &origin, &attempt, window.now).await {
             Ok(is_new) => {
                 round.add_read(u64::from(is_new));
                 context.memory.settle(finding);
             }
-            // A rate limit applies to all deliveries, so the rest of the round would fail too.
-            Err(limit) if limit.is_limit() => {
-                context.settle_round(round).await?;
-                return Err(limit);
+            Err(failure) => {
+                let failed = FailedFinding {
+                    finding,
+                    ticket: None,
+                    at: attempt.delivered_at,
+                    failure,
+                };
+                context.add_failure(&mut round, failed).await?;
             }
-            Err(failure) => round.add_failure(FailedFinding {
-                finding,
-                ticket: None,
-                at: attempt.delivered_at,
-                failure,
-            }),
         }
     }
-    let recovered = round.recovered();
-    let waits_from = context.settle_round(round).await?;
-    context
-        .records
-        .looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
-        .await?;
-    Ok(Some(recovered))
+    context.finish_round(round, &window, window.now).await.map(Some)
 }
 
 /// Stores the delivery of one attempt; false when it is known.

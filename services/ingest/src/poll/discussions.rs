@@ -18,12 +18,11 @@ pub(crate) async fn poll_discussions(
     context: &mut PollContext,
     repository: &RepositoryName,
 ) -> Result<u64, EventFailure> {
-    let look = context
-        .records
-        .look(format!("reconciled:discussions:{repository}"))
+    let window = context
+        .open_window(format!("reconciled:discussions:{repository}"))
         .await?;
     let mut changed = context.router.outside.changed_discussions(repository).await?;
-    changed.retain(|stub| stub.updated_at >= look.since);
+    changed.retain(|stub| stub.updated_at >= window.since);
     let mut round = PollRound::default();
     for stub in &changed {
         let finding = format!(
@@ -33,29 +32,27 @@ pub(crate) async fn poll_discussions(
         if context.memory.knows(&finding) {
             continue;
         }
-        match poll_discussion(&context.router, repository, stub, &look).await {
+        match poll_discussion(&context.router, repository, stub, &window).await {
             Ok(new) => {
                 round.add_read(new);
                 context.memory.settle(finding);
             }
-            // A rate limit applies to all discussions, so the rest of the round would fail too.
-            Err(limit) if limit.is_limit() => {
-                context.settle_round(round).await?;
-                return Err(limit);
+            Err(failure) => {
+                let failed = FailedFinding {
+                    finding,
+                    ticket: Some(build_discussion_key(repository, stub)),
+                    at: stub.updated_at,
+                    failure,
+                };
+                context.add_failure(&mut round, failed).await?;
             }
-            Err(failure) => round.add_failure(FailedFinding {
-                finding,
-                ticket: Some(build_discussion_key(repository, stub)),
-                at: stub.updated_at,
-                failure,
-            }),
         }
     }
     let recovered = round.recovered();
     let waits_from = context.settle_round(round).await?;
     if waits_from.is_none() {
         // The poll mark moves only after a complete round, so that the next round lists a failed discussion again.
-        context.records.looked(&look, look.now).await?;
+        context.store_mark(&window, window.now).await?;
     }
     Ok(recovered)
 }
@@ -73,16 +70,16 @@ async fn poll_discussion(
     router: &EventRouter,
     repository: &RepositoryName,
     stub: &DiscussionStub,
-    look: &PollWindow,
+    window: &PollWindow,
 ) -> Result<u64, EventFailure> {
     let found = router.outside.discussion(repository, stub.number).await?;
     let mut outcomes = Vec::new();
-    if found.created_at.is_some_and(|created| created >= look.since) {
+    if found.created_at.is_some_and(|created| created >= window.since) {
         let opened = DiscussionEvent::opened(build_discussion_key(repository, stub));
         outcomes.push(router.take(&opened, TriggerChannel::Poll).await?);
     }
     let said = found.comments.into_iter();
-    for comment in said.filter(|comment| comment.created_at >= look.since) {
+    for comment in said.filter(|comment| comment.created_at >= window.since) {
         let said = CommentEvent::from_discussion_poll(repository, stub.number, comment);
         if router.is_for_us(&said) {
             outcomes.push(router.take(&said, TriggerChannel::Poll).await?);

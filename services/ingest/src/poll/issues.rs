@@ -30,16 +30,15 @@ impl ChangedIssues {
         repository: &RepositoryName,
         rules: &IssueRules,
     ) -> Result<u64, EventFailure> {
-        let look = context
-            .records
-            .look(format!("reconciled:issues:{repository}"))
+        let window = context
+            .open_window(format!("reconciled:issues:{repository}"))
             .await?;
         let known = self.tags.get(repository);
         let polled = context.router.outside.changed_issues(repository, known).await?;
         let IssuePoll::Changed { mut issues, etag } = polled else {
             return Ok(0);
         };
-        issues.retain(|issue| issue.updated_at >= look.since || is_given(issue, rules));
+        issues.retain(|issue| issue.updated_at >= window.since || is_given(issue, rules));
         let (mut round, mut is_whole) = (PollRound::default(), true);
         for issue in &issues {
             let finding = describe_finding(repository, issue);
@@ -54,17 +53,15 @@ impl ChangedIssues {
                     round.add_read(news);
                     is_whole &= is_certain;
                 }
-                // A rate limit applies to all issues, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => {
-                    context.settle_round(round).await?;
-                    return Err(limit);
+                Err(failure) => {
+                    let failed = FailedFinding {
+                        finding,
+                        ticket: Some(build_issue_key(repository, issue)),
+                        at: issue.updated_at,
+                        failure,
+                    };
+                    context.add_failure(&mut round, failed).await?;
                 }
-                Err(failure) => round.add_failure(FailedFinding {
-                    finding,
-                    ticket: Some(build_issue_key(repository, issue)),
-                    at: issue.updated_at,
-                    failure,
-                }),
             }
         }
         let recovered = round.recovered();
@@ -76,7 +73,7 @@ impl ChangedIssues {
             None => drop(self.tags.remove(repository)),
         }
         if is_whole {
-            context.records.looked(&look, look.now).await?;
+            context.store_mark(&window, window.now).await?;
         }
         Ok(recovered)
     }

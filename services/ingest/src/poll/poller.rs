@@ -244,7 +244,6 @@ impl TrackerPoller {
                     let finding = format!("{} in {}", found.ticket, found.status);
                     if !self.context.memory.knows(&finding) {
                         self.context
-                            .records
                             .give_up(&finding, Some(found.ticket.clone()), &failure)
                             .await?;
                         self.context.memory.settle(finding);

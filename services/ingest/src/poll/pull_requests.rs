@@ -94,7 +94,7 @@ impl OpenPullRequests {
             ours.chain(list_rules_repositories(&context.router)).collect();
         let mut recovered = 0;
         for repository in repositories {
-            match self.look_at(context, &repository).await {
+            match self.poll_repository(context, &repository).await {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
@@ -104,7 +104,7 @@ impl OpenPullRequests {
                 }
             }
         }
-        recovered + self.look_at_checks(&context.router).await
+        recovered + self.poll_checks(&context.router).await
     }
 
     fn rests(&mut self, failure: &EventFailure) -> bool {
@@ -147,21 +147,20 @@ impl OpenPullRequests {
     }
 
     /// Polls the changes of one repository since the last poll.
-    async fn look_at(
+    async fn poll_repository(
         &mut self,
         context: &mut PollContext,
         repository: &RepositoryName,
     ) -> Result<u64, EventFailure> {
         // The first poll lists everything, because a pull request may have ended before it.
-        let look = context
-            .records
-            .look_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
+        let window = context
+            .open_window_from(format!("reconciled:pulls:{repository}"), Timestamp::default())
             .await?;
         let known = self.tags.get(repository);
         let polled = context
             .router
             .outside
-            .changed_pull_requests(repository, look.since, known)
+            .changed_pull_requests(repository, window.since, known)
             .await?;
         let (changed, etag, is_complete) = match polled {
             PullRequestPoll::Unchanged => return Ok(0),
@@ -185,7 +184,7 @@ impl OpenPullRequests {
                 continue;
             }
             if round.is_outage() {
-                round.postpone(look.now);
+                round.postpone(window.now);
                 continue;
             }
             match self.handle_read(&context.router, repository, read).await {
@@ -197,17 +196,15 @@ impl OpenPullRequests {
                     // It is not settled: an open pull request is read again until its update time is certain.
                     context.memory.forget_failures(&finding);
                 }
-                // A rate limit applies to all pull requests, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => {
-                    context.settle_round(round).await?;
-                    return Err(limit);
+                Err(failure) => {
+                    let failed = FailedFinding {
+                        finding,
+                        ticket: None,
+                        at: window.now,
+                        failure,
+                    };
+                    context.add_failure(&mut round, failed).await?;
                 }
-                Err(failure) => round.add_failure(FailedFinding {
-                    finding,
-                    ticket: None,
-                    at: look.now,
-                    failure,
-                }),
             }
         }
         let recovered = round.recovered();
@@ -217,7 +214,7 @@ impl OpenPullRequests {
             self.tags.remove(repository);
             return Ok(recovered);
         }
-        context.records.looked(&look, look.now).await?;
+        context.store_mark(&window, window.now).await?;
         // GitHub reports whole seconds. An ETag from the second of a change would hide a further change
         // in that second behind a 304.
         let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
@@ -257,11 +254,11 @@ impl OpenPullRequests {
         match read {
             PullRequestRead::Listed(now) => {
                 let place = (repository.clone(), now.number);
-                self.saw(router, &place, now).await
+                self.handle_state(router, &place, now).await
             }
             PullRequestRead::Missing(place) => {
                 let now = router.outside.pull_request(repository, place.1).await?;
-                let recovered = self.saw(router, place, &now).await?.recovered();
+                let recovered = self.handle_state(router, place, &now).await?.recovered();
                 self.recorded.remove(place);
                 Ok(HandledPullRequest::Read(recovered))
             }
@@ -269,7 +266,7 @@ impl OpenPullRequests {
     }
 
     /// Handles the current state of a pull request.
-    async fn saw(
+    async fn handle_state(
         &mut self,
         router: &EventRouter,
         place: &PullRequestPlace,
@@ -318,7 +315,7 @@ impl OpenPullRequests {
     }
 
     /// Reads the checks that are due, within the allowance.
-    async fn look_at_checks(&mut self, router: &EventRouter) -> u64 {
+    async fn poll_checks(&mut self, router: &EventRouter) -> u64 {
         let now = Instant::now();
         let mut due: Vec<(Instant, PullRequestPlace)> = self
             .open

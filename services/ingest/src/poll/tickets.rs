@@ -27,11 +27,11 @@ pub(crate) async fn poll_jira_changes(
     };
     let origin = ServiceOrigin::Jira(project.instance.clone());
     let key = format!("reconciled:{origin}:{}", project.project_key);
-    let look = context.records.look(key).await?;
+    let window = context.open_window(key).await?;
     let changed = context
         .router
         .outside
-        .changed(project, look.since, look.now)
+        .changed(project, window.since, window.now)
         .await?;
     let mut round = PollRound::default();
     for issue in order_by_failures(&changed.issues, &context.memory) {
@@ -43,40 +43,31 @@ pub(crate) async fn poll_jira_changes(
             round.postpone(issue.updated);
             continue;
         }
-        match poll_changed_ticket(context, issue, look.since, sharing).await {
+        match poll_changed_ticket(context, issue, window.since, sharing).await {
             Ok(outcomes) => {
                 round.add_read(count_new_triggers(&outcomes));
                 context.memory.settle(remembered);
             }
-            // A rate limit applies to all tickets, so the rest of the round would fail too.
-            Err(limit) if limit.is_limit() => {
-                context.settle_round(round).await?;
-                return Err(limit);
+            Err(failure) => {
+                let failed = FailedFinding {
+                    finding: remembered,
+                    ticket: Some(issue.key.clone()),
+                    at: issue.updated,
+                    failure,
+                };
+                context.add_failure(&mut round, failed).await?;
             }
-            Err(failure) => round.add_failure(FailedFinding {
-                finding: remembered,
-                ticket: Some(issue.key.clone()),
-                at: issue.updated,
-                failure,
-            }),
         }
     }
-    let recovered = round.recovered();
-    // The poll mark must not pass a ticket that is retried, otherwise the next listing would not contain it.
-    let waits_from = context.settle_round(round).await?;
     // An incomplete listing is sorted by change time. The next poll starts at its last ticket.
     let last = changed
         .issues
         .last()
         .map(|issue| issue.updated.plus_ms(OVERLAP_MS));
     let to = last
-        .filter(|last| !changed.is_complete && *last < look.now)
-        .unwrap_or(look.now);
-    context
-        .records
-        .looked(&look, waits_from.map_or(to, |waits| waits.min(to)))
-        .await?;
-    Ok(recovered)
+        .filter(|last| !changed.is_complete && *last < window.now)
+        .unwrap_or(window.now);
+    context.finish_round(round, &window, to).await
 }
 
 async fn poll_changed_ticket(
@@ -140,18 +131,17 @@ pub(crate) async fn poll_repository_comments(
     context: &mut PollContext,
     repository: &RepositoryName,
 ) -> Result<u64, EventFailure> {
-    let look = context
-        .records
-        .look(format!("reconciled:github:{repository}"))
+    let window = context
+        .open_window(format!("reconciled:github:{repository}"))
         .await?;
     let comments = context
         .router
         .outside
-        .repository_comments(repository, look.since)
+        .repository_comments(repository, window.since)
         .await?;
     let mut round = PollRound::default();
     for (number, comment) in comments {
-        let said = CommentEvent::from_github_poll(repository, number, comment, look.now);
+        let said = CommentEvent::from_github_poll(repository, number, comment, window.now);
         let remembered = format!("{repository} {}", said.key().as_str());
         if !context.router.is_for_us(&said) || context.memory.knows(&remembered) {
             continue;
@@ -161,26 +151,18 @@ pub(crate) async fn poll_repository_comments(
                 round.add_read(count_new_triggers(&[outcome]));
                 context.memory.settle(remembered);
             }
-            // A rate limit applies to all comments, so the rest of the round would fail too.
-            Err(limit) if limit.is_limit() => {
-                context.settle_round(round).await?;
-                return Err(limit);
+            Err(failure) => {
+                let failed = FailedFinding {
+                    finding: remembered,
+                    ticket: None,
+                    at: said.at(),
+                    failure,
+                };
+                context.add_failure(&mut round, failed).await?;
             }
-            Err(failure) => round.add_failure(FailedFinding {
-                finding: remembered,
-                ticket: None,
-                at: said.at(),
-                failure,
-            }),
         }
     }
-    let recovered = round.recovered();
-    let waits_from = context.settle_round(round).await?;
-    context
-        .records
-        .looked(&look, waits_from.map_or(look.now, |waits| waits.min(look.now)))
-        .await?;
-    Ok(recovered)
+    context.finish_round(round, &window, window.now).await
 }
 
 fn describe_change(issue: &jira::ChangedIssue) -> String {
