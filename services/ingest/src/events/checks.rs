@@ -489,9 +489,10 @@ fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> Fa
     let shown = if log.text.is_empty() { &clean } else { &log.text };
     let has_timed_out = check.conclusion == Some(github::CheckConclusion::TimedOut);
     // A user, a newer run or another job ended a cancelled check, so it shows nothing about the change.
-    let class = match check.conclusion == Some(github::CheckConclusion::Cancelled) {
-        true => FailureClass::Inert,
-        false => domain::classify_failure(&check.name, has_timed_out, shown),
+    let class = if check.conclusion == Some(github::CheckConclusion::Cancelled) {
+        FailureClass::Inert
+    } else {
+        domain::classify_failure(&check.name, has_timed_out, shown)
     };
     FailedCheck {
         name: text_pin::truncate_text(&text_pin::sanitize_text(&check.name), 200),

@@ -88,10 +88,10 @@ fn approval_is_reported_next_to_failure() {
         "the repair comes first: {repair:?}"
     );
     facts.put_known(build_ticket_key(), repair.key.clone(), Some(5));
-    let told = expect_trigger(&build_polled_event(), &facts);
-    let (names, needs_approval, _) = expect_checks_wait(told.reason);
+    let notice = expect_trigger(&build_polled_event(), &facts);
+    let (names, needs_approval, _) = expect_checks_wait(notice.reason);
     assert_eq!((names, needs_approval), (vec!["Deploy".to_owned()], true));
-    facts.put_known(build_ticket_key(), told.key, Some(7));
+    facts.put_known(build_ticket_key(), notice.key, Some(7));
     assert!(matches!(
         decide_event(&build_polled_event(), &facts),
         EventVerdict::Known(7)

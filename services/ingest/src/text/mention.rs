@@ -7,12 +7,15 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStr
 /// Prefix of a mention by account id in wiki markup, `[~accountid:712020:1a2b]`, after the sign.
 const BY_ID: &str = "accountid:";
 
-/// Elements of HTML whose text mentions nobody: code and quotations.
+/// Elements of HTML whose text mentions no account: code and quotations.
 const SILENT: [&str; 7] = ["blockquote", "code", "kbd", "pre", "q", "samp", "tt"];
 
 /// True when a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, case-insensitive) or
 /// by `@accountid:ID`.
-#[expect(clippy::wildcard_enum_match_arm, reason = "other Markdown mentions nobody")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "other Markdown mentions no account"
+)]
 pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
     // Parsing Markdown is the expensive part, and most comments contain no sign. The sign may also be a character
     // reference.
@@ -57,7 +60,7 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
     false
 }
 
-/// Open elements of HTML around a text that mention nobody.
+/// Open elements of HTML whose text mentions no account.
 #[derive(Default)]
 struct SilentElements {
     /// Elements of blocks of HTML, which may contain several paragraphs.
@@ -71,18 +74,20 @@ struct SilentElements {
 impl SilentElements {
     fn read_block(&mut self, html: &str) {
         for is_end in list_silent_tags(html) {
-            match is_end {
-                true => self.close(),
-                false => self.outer += 1,
+            if is_end {
+                self.close();
+            } else {
+                self.outer += 1;
             }
         }
     }
 
     fn read_inline(&mut self, html: &str) {
         for is_end in list_silent_tags(html) {
-            match is_end {
-                true => self.close(),
-                false => self.inner += 1,
+            if is_end {
+                self.close();
+            } else {
+                self.inner += 1;
             }
         }
     }
@@ -95,13 +100,13 @@ impl SilentElements {
         }
     }
 
-    /// Returns true when a mention is in such an element. In a paragraph it counts later if the element has no end.
+    /// Returns true when a mention is in such an element. In a paragraph it counts later if the element has no end tag.
     fn holds_back(&mut self) -> bool {
         self.has_mention |= self.outer == 0 && self.inner > 0;
         self.outer > 0 || self.inner > 0
     }
 
-    /// Ends a paragraph. Returns true when an element without an end holds back a mention: the tag is a word about HTML.
+    /// Ends a paragraph. Returns true when an element without an end tag holds back a mention: the text is about this tag.
     fn end_text(&mut self) -> bool {
         self.inner = 0;
         mem::take(&mut self.has_mention)
