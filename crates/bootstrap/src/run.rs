@@ -15,7 +15,7 @@ use crate::{settings, telemetry};
 
 // Exit code for a wrong or missing setting: `EX_USAGE` of sysexits.h.
 const EXIT_SETTINGS: u8 = 64;
-/// Commit that the build was told of (`JOURNEYMAN_COMMIT`). The images are built from a folder without its history.
+/// Commit of the build, from its variable `JOURNEYMAN_COMMIT`: images are built from a folder without history.
 const COMMIT: &str = match option_env!("JOURNEYMAN_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
