@@ -107,8 +107,8 @@ impl LiveChannel {
         let body = serde_json::to_vec(output).map_err(|error| Error::corrupt(&subject, error))?;
         // Core NATS and not `JetStream`: the journal has the result of the tool, so no server needs to
         // store its output.
-        let told = self.connection.client.publish(subject, body.into()).await;
-        told.map_err(|error| Error::unavailable("tell live output", error))
+        let published = self.connection.client.publish(subject, body.into()).await;
+        published.map_err(|error| Error::unavailable("publish live output", error))
     }
 
     /// Subscribes to the output of a run from now on. Unreadable messages are omitted.
@@ -122,8 +122,8 @@ impl LiveChannel {
             .subscribe(names::build_live_subject(run))
             .await;
         let messages = messages.map_err(|error| Error::unavailable("follow live output", error))?;
-        let told = messages
+        let outputs = messages
             .filter_map(|message| future::ready(serde_json::from_slice::<LiveOutput>(&message.payload).ok()));
-        Ok(told.boxed())
+        Ok(outputs.boxed())
     }
 }

@@ -7,7 +7,7 @@ use crate::world::{World, await_soon, settings_for};
 
 const SERVICES: [NatsRole; 3] = [NatsRole::Ingest, NatsRole::Planner, NatsRole::Reporter];
 
-async fn connect(cluster: &NatsCluster, replicas: usize) -> Queue {
+async fn connect_cluster(cluster: &NatsCluster, replicas: usize) -> Queue {
     let settings = Settings {
         replicas,
         ..settings_for(cluster.url())
@@ -40,7 +40,7 @@ async fn missing_stream_fails_probe() {
 async fn stream_without_leader_fails_probe() {
     let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
     // With one replica, a stream has no leader while its server is away. The two other servers still answer.
-    let queue = connect(&cluster, 1).await;
+    let queue = connect_cluster(&cluster, 1).await;
     queue.probe(NatsRole::Ingest).await.unwrap();
     let context = async_nats::jetstream::new(async_nats::connect(cluster.servers()[0].url()).await.unwrap());
     let stream = context.get_stream("DELIVERIES").await.unwrap();
@@ -58,7 +58,7 @@ async fn stream_without_leader_fails_probe() {
 #[tokio::test]
 async fn lost_quorum_fails_probe() {
     let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
-    let queue = connect(&cluster, 3).await;
+    let queue = connect_cluster(&cluster, 3).await;
     for role in SERVICES {
         queue.probe(role).await.unwrap();
     }
