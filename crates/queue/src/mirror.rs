@@ -37,22 +37,24 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
     /// Applies all changes since the last call. Unreadable records are omitted and logged.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the copy is unchanged then.
+    /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         let extent = self.table.extent().await?;
         if self.is_at(&extent) {
             return Ok(());
         }
-        if extent.last < self.revision {
-            // The bucket was created again, from a backup for instance.
-            self.clear();
-        }
-        self.take_changes(&extent).await?;
+        // The bucket was created again, from a backup for instance, if its last revision is older.
+        let is_same = extent.last >= self.revision;
+        let after = if is_same {
+            self.revision
+        } else {
+            TableRevision::default()
+        };
+        self.take_changes(after, &extent).await?;
         // A purge removes messages without a trace in the stream. Only the number of keys reveals it.
         let extent = self.table.extent().await?;
         if extent.last == self.revision && !self.is_at(&extent) {
-            self.clear();
-            self.take_changes(&extent).await?;
+            self.take_changes(TableRevision::default(), &extent).await?;
         }
         Ok(())
     }
@@ -67,20 +69,19 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
         self.values.get(&key.into())?.as_ref()
     }
 
-    /// Applies the changes after the copy's revision. `extent` is read before, so the result includes at
-    /// least its last change.
-    async fn take_changes(&mut self, extent: &BucketExtent) -> Result<(), Error> {
-        let changes = self.table.keyed_changes_after(self.revision).await?;
+    /// Applies the changes after a revision; those after the first revision replace the copy. `extent` is read
+    /// before, so the result includes at least its last change.
+    async fn take_changes(&mut self, after: TableRevision, extent: &BucketExtent) -> Result<(), Error> {
+        let changes = self.table.keyed_changes_after(after).await?;
+        // An interrupted read leaves the copy as it was.
+        if after == TableRevision::default() {
+            self.values.clear();
+            self.foreign.clear();
+        }
         self.values.extend(changes.values);
         self.foreign.extend(changes.foreign);
         self.revision = changes.revision.max(extent.last);
         Ok(())
-    }
-
-    fn clear(&mut self) {
-        self.values.clear();
-        self.foreign.clear();
-        self.revision = TableRevision::default();
     }
 
     fn is_at(&self, extent: &BucketExtent) -> bool {
