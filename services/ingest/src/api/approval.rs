@@ -28,7 +28,7 @@ use super::{
 use crate::{
     events::decision::DecisionEvent,
     facts::gates::{find_last_shown, find_open_gate, is_about_gate},
-    router::outcome::EventOutcome,
+    router::{EventDecision, outcome::EventOutcome},
     text::command::SHORTEST,
 };
 
@@ -66,8 +66,8 @@ pub(super) async fn decide_at_gate(
     };
     if let Some(in_words) = in_words {
         return match Box::pin(router.judge(&decided, TriggerChannel::Api)).await? {
-            Ok(_) => Ok(respond_to_dry_run([in_words])),
-            Err(outcome) => Err(explain_refusal(&outcome)),
+            EventDecision::Trigger(_) => Ok(respond_to_dry_run([in_words])),
+            EventDecision::Outcome(outcome) => Err(explain_refusal(&outcome)),
         };
     }
     let outcome = Box::pin(router.take(&decided, TriggerChannel::Api)).await?;

@@ -13,7 +13,7 @@ use queue::KeyValueBucket;
 use super::{ApiProblem, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped};
 use crate::{
     events::{retry::RetryEvent, stop::StopEvent},
-    router::{EventRouter, outcome::EventOutcome},
+    router::{EventDecision, EventRouter, outcome::EventOutcome},
 };
 
 pub(super) type AcceptedAnswer = Result<(StatusCode, Json<Accepted>), ApiProblem>;
@@ -130,7 +130,7 @@ pub(super) async fn would_retry(
 ) -> Result<String, ApiProblem> {
     let retry = asked_for(ticket, actor);
     match Box::pin(router.judge(&retry, TriggerChannel::Api)).await? {
-        Ok(follows) => Ok(match &follows.reason {
+        EventDecision::Trigger(follows) => Ok(match &follows.reason {
             TriggerReason::JobRequested(job) => format!("start {} on {} again", job.job, retry.ticket),
             TriggerReason::Skipped(reason) => {
                 format!(
@@ -148,7 +148,7 @@ pub(super) async fn would_retry(
             | TriggerReason::CostAsked { .. }
             | TriggerReason::NewsArrived(_) => format!("go on with {} where it waits", retry.ticket),
         }),
-        Err(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
+        EventDecision::Outcome(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
     }
 }
 

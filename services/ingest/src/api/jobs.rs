@@ -19,7 +19,7 @@ use super::{
 use crate::{
     events::{NewTrigger, dispatch::DispatchEvent},
     policy::job_request,
-    router::{EventRouter, outcome::EventOutcome},
+    router::{EventDecision, EventRouter, outcome::EventOutcome},
 };
 
 /// Starts a job on a ticket or a pull request, in their current state. Skip rules apply. With `dry_run` it only describes
@@ -85,11 +85,13 @@ pub(super) async fn dispatch_job(
                 words: context.words,
             };
             match judge_dispatch(router, &asked).await? {
-                Ok(follows) => follows,
-                Err(EventOutcome::NothingFailed) if !body.dry_run => {
+                EventDecision::Trigger(follows) => *follows,
+                EventDecision::Outcome(EventOutcome::NothingFailed) if !body.dry_run => {
                     return Ok(Json(RepairResult::nothing_failed()).into_response());
                 }
-                Err(outcome) => return Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
+                EventDecision::Outcome(outcome) => {
+                    return Err(ApiProblem::Conflict(outcome.why_nothing().to_owned()));
+                }
             }
         }
     };
@@ -110,18 +112,15 @@ pub(super) async fn dispatch_job(
     ))
 }
 
-/// Job that follows, or the outcome without one. A skip is a conflict.
-async fn judge_dispatch(
-    router: &EventRouter,
-    asked: &DispatchEvent,
-) -> Result<Result<NewTrigger, EventOutcome>, ApiProblem> {
-    match Box::pin(router.judge(asked, TriggerChannel::Api)).await? {
-        Ok(NewTrigger {
-            reason: TriggerReason::Skipped(reason),
-            ..
-        }) => Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN))),
-        judged => Ok(judged),
+/// Decision about a job request. A skip is a conflict.
+async fn judge_dispatch(router: &EventRouter, asked: &DispatchEvent) -> Result<EventDecision, ApiProblem> {
+    let decision = Box::pin(router.judge(asked, TriggerChannel::Api)).await?;
+    if let EventDecision::Trigger(follows) = &decision
+        && let TriggerReason::Skipped(reason) = &follows.reason
+    {
+        return Err(ApiProblem::Conflict(reason.words(&TextMarkup::PLAIN)));
     }
+    Ok(decision)
 }
 
 fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), ApiProblem> {

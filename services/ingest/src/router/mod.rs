@@ -28,6 +28,15 @@ const HANDLING_LIMIT: Duration = Duration::from_secs(20);
 // Limit of reads for one decision: one per author of a ticket, with a margin. It stops a decision that never has enough.
 const MOST_READS: usize = 1_000;
 
+/// Decision about an event, before anything is appended.
+#[derive(Debug)]
+pub(crate) enum EventDecision {
+    /// Trigger to append.
+    Trigger(Box<NewTrigger>),
+    /// Outcome without a trigger.
+    Outcome(EventOutcome),
+}
+
 /// Shared context of all decisions.
 #[derive(Clone)]
 pub(crate) struct EventRouter {
@@ -86,23 +95,23 @@ impl EventRouter {
         source: TriggerChannel,
     ) -> Result<EventOutcome, EventFailure> {
         match self.judge(event, source).await? {
-            Ok(follows) => {
+            EventDecision::Trigger(follows) => {
                 let trigger = Trigger {
                     seen: event.seen(),
                     ..follows.into_trigger(source)
                 };
                 self.append(trigger).await
             }
-            Err(outcome) => Ok(outcome),
+            EventDecision::Outcome(outcome) => Ok(outcome),
         }
     }
 
-    /// Decides about an event without appending anything. `Err` of the inner result is an outcome without a trigger.
+    /// Decides about an event without appending anything.
     pub(crate) async fn judge(
         &self,
         event: &dyn EventKind,
         source: TriggerChannel,
-    ) -> Result<Result<NewTrigger, EventOutcome>, EventFailure> {
+    ) -> Result<EventDecision, EventFailure> {
         let mut facts = self.new_facts(source);
         let mut stands_for_it: Option<Box<dyn EventKind>> = None;
         // Each iteration reads one fact and decides again from the start: decisions are pure and cheap, reads are not.
@@ -119,7 +128,8 @@ impl EventRouter {
                     continue;
                 }
                 Ok(EventVerdict::Follows(follows)) => {
-                    return Ok(Ok(self.background.add_to(*follows, &facts).await));
+                    let follows = self.background.add_to(*follows, &facts).await;
+                    return Ok(EventDecision::Trigger(Box::new(follows)));
                 }
                 Ok(EventVerdict::Known(sequence)) => EventOutcome::Known(sequence),
                 Ok(EventVerdict::NoChecks) => EventOutcome::NoChecks,
@@ -132,7 +142,7 @@ impl EventRouter {
                 Ok(EventVerdict::Never(why)) => return Err(EventFailure::Never(why)),
                 Ok(EventVerdict::Unruled(ticket)) => return Err(self.unruled(&ticket)),
             };
-            return Ok(Err(outcome));
+            return Ok(EventDecision::Outcome(outcome));
         }
         Err(EventFailure::Never(format!(
             "more than {MOST_READS} reads for one event"
