@@ -140,7 +140,7 @@ impl BackgroundReader {
         ))
         .await;
         let similar = similar.inspect_err(|error| {
-            tracing::warn!(%ticket, error = %format_error_chain(error), "no duplicates are looked for: similar tickets are not read");
+            tracing::warn!(%ticket, error = %format_error_chain(error), "the search for duplicates is left out: similar tickets are not read");
         });
         TicketBackground {
             similar: similar.unwrap_or_default(),
@@ -167,11 +167,11 @@ impl BackgroundReader {
         closed
             .into_iter()
             .zip(remarks)
-            .map(|(pull, remarks)| Ok(self.told(pull, remarks?)))
+            .map(|(pull, remarks)| Ok(self.describe_earlier(pull, remarks?)))
             .collect()
     }
 
-    fn told(&self, pull: PullRequest, mut remarks: Vec<PullRequestRemark>) -> EarlierPullRequest {
+    fn describe_earlier(&self, pull: PullRequest, mut remarks: Vec<PullRequestRemark>) -> EarlierPullRequest {
         remarks.retain(|remark| !remark.by_bot && !self.own_accounts.has(&remark.author));
         EarlierPullRequest {
             number: pull.number,
