@@ -57,7 +57,7 @@ pub(super) async fn compare_commits(
         let base_commit = history::read_commit(&repo.path, base).map_err(|_| not_found())?;
         let left = history::merge_base(&repo.path, base, head).map_err(|_| not_found())?;
         let left = history::read_commit(&repo.path, &left).map_err(|_| not_found())?;
-        // `pushed` returns at most 20 commits, which suffices for the stand-in's branches.
+        // `list_pushed_commits` returns at most 20 commits, which suffices for the stand-in's branches.
         let ahead =
             history::list_pushed_commits(&repo.path, Some(&base.to_owned()), head).unwrap_or_default();
         let behind =
