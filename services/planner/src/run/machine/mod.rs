@@ -28,6 +28,6 @@ pub(crate) use state::{
     estimate_tokens, hash_text, is_work_result,
 };
 pub(crate) use step::{
-    answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_failed, report_once,
+    answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_once,
     request_report, resume_call, run_tool, start_own_call,
 };

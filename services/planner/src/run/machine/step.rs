@@ -129,7 +129,9 @@ pub(crate) fn await_report(state: &PlannerRunState, id: &OutboundId, waits_for: 
         .report(id)
         .and_then(|report| report.outcome.as_ref())
     {
-        Some(OutboundOutcome::Failed { detail }) => RunStep::Retry(report_failed(detail)),
+        Some(OutboundOutcome::Failed { detail }) => RunStep::Retry(StopReason::ReportFailed {
+            detail: detail.clone(),
+        }),
         Some(OutboundOutcome::Done(_) | OutboundOutcome::Refused(_)) | None => {
             park_run(state, waits_for).into()
         }
@@ -157,12 +159,6 @@ pub(crate) fn report_once(
 /// Ends the run with the refusal of its report; the requester already knows it.
 pub(crate) fn finish_refused(refusal: &OutboundRefusal) -> RunStep {
     RunStep::Finish(StopReason::ReportRefused(refusal.clone()))
-}
-
-pub(crate) fn report_failed(detail: &str) -> StopReason {
-    StopReason::ReportFailed {
-        detail: detail.to_owned(),
-    }
 }
 
 /// Returns the fact that reports the end of the run to the ticket.

@@ -1,16 +1,12 @@
 //! Phases that report a result: to the requester, or of an event to the reporter.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
-use domain::{
-    CommitId, JobSubject, OutboundAction, OutboundOutcome, ReactionKind, ReactionSubject, StopReason,
-    WaitCondition,
-};
+use domain::{CommitId, JobSubject, OutboundAction, ReactionKind, ReactionSubject, StopReason};
 
 use super::preparation::react_once;
 use super::repair::is_auto_fix;
 use crate::run::machine::{
-    PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, is_work_result, park_run, report_failed,
-    report_once, request_report,
+    PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, is_work_result, report_once,
 };
 
 /// Reports the result of repaired checks or of an addressed review to the requester.
@@ -92,11 +88,6 @@ fn notify_reporter(state: &PlannerRunState) -> RunStep {
     let RunInput::Notice(_, request) = &state.input else {
         return RunStep::Over;
     };
-    match state.delivery().reports().first().map(|report| &report.outcome) {
-        None => request_report(state, (**request).clone(), None).into(),
-        Some(None) => park_run(state, WaitCondition::Report).into(),
-        Some(Some(OutboundOutcome::Done(_))) => RunStep::Over,
-        Some(Some(OutboundOutcome::Refused(refusal))) => finish_refused(refusal),
-        Some(Some(OutboundOutcome::Failed { detail })) => RunStep::Retry(report_failed(detail)),
-    }
+    let is_it = |known: &OutboundAction| *known == **request;
+    report_once(state, is_it, || (**request).clone(), finish_refused)
 }
