@@ -16,8 +16,8 @@ pub(crate) struct BudgetState {
     /// Limits of the ticket, if it has any.
     ticket_limits: Option<TicketLimits>,
     spending: RunSpending,
-    /// Effort of similar work, once it is read. The inner value is `None` without enough history.
-    forecast: Option<Option<EffortEstimate>>,
+    /// Effort of similar work; missing without enough history.
+    forecast: PhaseResult<EffortEstimate>,
     /// Reason that the last model call was not made.
     refused: Option<StopReason>,
 }
@@ -40,7 +40,7 @@ impl BudgetState {
             limits: self.limits.take(),
             ticket_limits: self.ticket_limits.take(),
             spending: std::mem::take(&mut self.spending),
-            forecast: self.forecast.take(),
+            forecast: self.forecast,
             ..Self::default()
         };
     }
@@ -61,8 +61,8 @@ impl BudgetState {
     }
 
     /// Returns the effort of similar work; missing without enough history.
-    pub(crate) fn forecast(&self) -> PhaseResult<EffortEstimate> {
-        self.forecast.map_or(PhaseResult::Pending, PhaseResult::finished)
+    pub(crate) const fn forecast(&self) -> PhaseResult<EffortEstimate> {
+        self.forecast
     }
 
     /// Returns the reason that the last call was not made, unless the budget's period has ended by now.
@@ -93,8 +93,8 @@ impl BudgetState {
         Ok(())
     }
 
-    pub(super) const fn forecast_read(&mut self, forecast: Option<EffortEstimate>) {
-        self.forecast = Some(forecast);
+    pub(super) fn forecast_read(&mut self, forecast: Option<EffortEstimate>) {
+        self.forecast = PhaseResult::finished(forecast);
     }
 
     pub(super) fn call_refused(&mut self, reason: &StopReason) {

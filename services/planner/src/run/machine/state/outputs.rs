@@ -29,9 +29,10 @@ pub(crate) struct ReturnRecord {
 }
 
 /// Result of a phase that may end without one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PhaseResult<T> {
     /// The phase is not finished.
+    #[default]
     Pending,
     /// The phase finished without a result.
     Missing,

@@ -4,7 +4,7 @@
 use domain::check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck, TreeKind};
 use domain::{CallId, ChangeProof, CheckRow, PhaseOutput, ReturnReason, WorkspaceSnapshot};
 
-use super::outputs::OutputState;
+use super::outputs::{OutputState, PhaseResult};
 use super::work::RepositoryWork;
 use super::{ApplyResult, require_legal};
 
@@ -138,8 +138,8 @@ pub(crate) struct RunChecks {
     /// Commands that may serve as checks, once they are searched.
     pub(crate) candidates: Option<Vec<CheckCandidate>>,
     pub(crate) runs: Vec<CheckRecord>,
-    /// Inspection of the change, once it ran. The inner value is `None` if it failed.
-    pub(crate) change: Option<Option<ChangeReport>>,
+    /// Inspection of the change; missing if it failed.
+    pub(crate) change: PhaseResult<ChangeReport>,
 }
 
 /// Check with its run.
@@ -153,7 +153,10 @@ pub(crate) struct CheckRecord {
 impl RunChecks {
     /// Returns the inspection of the change, if it succeeded.
     pub(crate) fn report(&self) -> Option<&ChangeReport> {
-        self.change.as_ref()?.as_ref()
+        match &self.change {
+            PhaseResult::Present(report) => Some(report),
+            PhaseResult::Pending | PhaseResult::Missing => None,
+        }
     }
 
     /// Returns the running check.
@@ -170,7 +173,7 @@ impl RunChecks {
     /// Forgets the results for the change, because they do not apply to a later one. Results for the base
     /// stay.
     pub(super) fn forget_change(&mut self) {
-        self.change = None;
+        self.change = PhaseResult::Pending;
         self.runs.retain(|check| check.spec.tree == TreeKind::Base);
     }
 
@@ -200,8 +203,8 @@ impl RunChecks {
     }
 
     pub(super) fn change_inspected(&mut self, report: Option<&ChangeReport>) -> ApplyResult {
-        require_legal(self.change.is_none(), "the change was looked at already")?;
-        self.change = Some(report.cloned());
+        require_legal(self.change.is_pending(), "the change was inspected already")?;
+        self.change = PhaseResult::finished(report.cloned());
         Ok(())
     }
 }

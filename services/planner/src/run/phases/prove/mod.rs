@@ -66,10 +66,11 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(candidates) = &checks.candidates else {
         return RunAction::FindChecks.into();
     };
-    let Some(change) = &checks.change else {
+    if checks.change.is_pending() {
         return RunAction::InspectChange.into();
-    };
-    let outside = files_outside_scope(state, change.as_ref());
+    }
+    let change = checks.report();
+    let outside = files_outside_scope(state, change);
     let strayed = ReturnReason::OutOfScope {
         files: outside.clone(),
     };
@@ -82,14 +83,14 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         let (id, check) = (open.id.clone(), open.spec.clone());
         return RunAction::RunCheck { id, check }.into();
     }
-    let candidates = select_commands(state, candidates, change.as_ref());
+    let candidates = select_commands(state, candidates, change);
     let reports = state
         .request()
         .map_or(&[][..], |request| &request.rules.agent.reports);
     let command = |found| CheckCommand {
         checks,
         found,
-        change: change.as_ref(),
+        change,
         reports,
     };
     let commands: Vec<CheckCommand<'_>> = candidates.iter().map(command).collect();
@@ -103,17 +104,17 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if let Some(check) = commands.iter().find_map(weakened_tests::missing_old_run) {
         return request_check(state, check);
     }
-    let findings = collect_findings(state, &commands, change.as_ref());
+    let findings = collect_findings(state, &commands, change);
     if let Some(why) = weakened_return(state, &findings) {
         return go_back_to_work(state, why);
     }
-    if let Some(why) = question_return(state, coverage::size_doubts(state, change.as_ref())) {
+    if let Some(why) = question_return(state, coverage::size_doubts(state, change)) {
         return go_back_to_work(state, why);
     }
     if let Some(check) = demonstrations::missing_demonstration(checks, handover) {
         return request_check(state, check);
     }
-    let parts = change.as_ref().map(|change| measure_coverage(change, &commands));
+    let parts = change.map(|change| measure_coverage(change, &commands));
     match parts {
         Some(HunkCoverage::Missing(check)) => request_check(state, check),
         Some(HunkCoverage::Known(unnoticed)) => finish_proof(state, &commands, outside, unnoticed, findings),
