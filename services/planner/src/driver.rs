@@ -9,8 +9,8 @@ mod recovery;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, ExecutorWorkspace, Fact, ModelFault, OutboundAction, OutboundId, OutboundRequest, RunFence,
-    Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
+    CallId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundAction, OutboundId, OutboundRequest,
+    RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -182,7 +182,7 @@ impl RunDriver {
             RunAction::SetLimits => self.set_limits(state).await,
             RunAction::Forecast => Ok(self.forecast(state).await.into()),
             RunAction::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
-            RunAction::OpenWorkspace { id } => self.open(&caller()?, state, id).await,
+            RunAction::OpenWorkspace { id } => self.open(&caller()?, state, request()?, id).await,
             RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
             RunAction::SumUp { id } => {
                 let fact = self.sum_up(state, id).await;
@@ -262,11 +262,9 @@ impl RunDriver {
         &self,
         caller: &RunCaller,
         state: &PlannerRunState,
+        request: &JobRequest,
         id: CallId,
     ) -> Result<StepOutcome, TicketError> {
-        let Some(request) = state.request() else {
-            return Err(self.impossible(state, "no request"));
-        };
         let base = request.about.base();
         let (mut shown, mut known, mut since) = (None, None, Instant::now());
         loop {
