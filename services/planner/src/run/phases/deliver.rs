@@ -113,8 +113,8 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
     if let OutboundRefusal::BranchMoved { head, .. } = refusal
         && on_a_pull_request
     {
-        let begins_again = head.as_ref().and_then(|head| state.moved_to(head));
-        return begins_again.map_or_else(
+        let restart = head.as_ref().and_then(|head| state.moved_to(head));
+        return restart.map_or_else(
             || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
             |fact| RunAction::Record(fact).into(),
         );

@@ -10,7 +10,7 @@ const MOST_REVISIONS: usize = 3;
 // Maximum of attempts by the model for each other reason.
 const MOST_TRIES: usize = 3;
 // Maximum of restarts after foreign pushes.
-const MOST_BEGINNINGS: u32 = 3;
+const MOST_RESTARTS: u32 = 3;
 
 /// Returns to the work, or ends the run after too many attempts, or when the work ended early and cannot
 /// continue.
@@ -100,6 +100,5 @@ pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep
         branch: ours.branch.clone(),
         head: Some(head.clone()),
     };
-    (state.lifecycle().moves() > MOST_BEGINNINGS)
-        .then(|| RunStep::Close(StopReason::ReportRefused(refusal())))
+    (state.lifecycle().moves() > MOST_RESTARTS).then(|| RunStep::Close(StopReason::ReportRefused(refusal())))
 }

@@ -148,8 +148,8 @@ impl DeliveryState {
     pub(super) fn retried(&mut self, by_person: bool) -> Vec<OutboundId> {
         for report in &mut self.reports {
             let has_failed = matches!(report.outcome, Some(OutboundOutcome::Failed { .. }));
-            let is_said_anew = by_person && matches!(report.request, OutboundAction::WorkStarted(_));
-            report.is_void |= has_failed || is_said_anew;
+            let is_repeated = by_person && matches!(report.request, OutboundAction::WorkStarted(_));
+            report.is_void |= has_failed || is_repeated;
         }
         let void = self.reports.iter().filter(|report| report.is_void);
         void.map(|report| report.id.clone()).collect()

@@ -158,7 +158,7 @@ impl PlannerRunState {
             // restart after its result, so such a fact stays legal.
             Fact::HeadMoved { head, trigger, .. } => {
                 self.lifecycle.is_new_trigger(*trigger)
-                    && self.begins_again_at(head)
+                    && self.restarts_at(head)
                     && !self.delivery.has_result()
             }
             Fact::NewsArrived { sequence, news, .. } => {
@@ -206,14 +206,12 @@ impl PlannerRunState {
     pub(super) fn is_first_report_of(&self, sequence: u64) -> bool {
         self.request().is_some() && !self.conversation.news().is_known(sequence)
     }
-}
 
-impl PlannerRunState {
     /// Returns true if the run works towards a push onto a head other than this.
     ///
     /// A run that has pushed, or whose push is pending, continues: either its commit is beneath this head,
     /// or its push is refused and it restarts then.
-    fn begins_again_at(&self, head: &CommitId) -> bool {
+    fn restarts_at(&self, head: &CommitId) -> bool {
         let about = self.request().and_then(|request| request.about.pull_request());
         let Some((ours, known)) = about else {
             return false;
@@ -225,8 +223,8 @@ impl PlannerRunState {
     }
 
     /// Restarts the run as if the job were requested at this head. Each part documents what it keeps.
-    pub(super) fn begin_again(&mut self, head: &CommitId) -> ApplyResult {
-        require_legal(self.begins_again_at(head), "the work needs no new beginning")?;
+    pub(super) fn restart(&mut self, head: &CommitId) -> ApplyResult {
+        require_legal(self.restarts_at(head), "the work needs no restart")?;
         // Without `..`, so that a new part cannot be forgotten.
         let Self {
             run: _,

@@ -286,7 +286,7 @@ impl PlannerRunState {
                 self.delivery.returned();
             }
             Fact::HeadMoved { head, trigger, .. } => {
-                self.begin_again(head)?;
+                self.restart(head)?;
                 self.lifecycle.trigger_folded(*trigger);
             }
             Fact::ReportRequested { id, request, answers } => {
