@@ -292,7 +292,9 @@ impl ProviderError {
                 message,
             } => {
                 let text = |value: Option<serde_json::Value>| Some(value?.as_str()?.to_owned());
-                (text(code).or(class).or_else(|| text(status)), message)
+                let classes = [text(code), class, text(status)];
+                let class = classes.into_iter().flatten().find(|class| !class.is_empty());
+                (class, message)
             }
             ErrorDetail::Text(text) => (None, Some(text)),
             ErrorDetail::Nothing => (None, None),
@@ -539,6 +541,11 @@ mod tests {
             ),
             (
                 r#"{"error":{"type":"server_error","message":"No."}}"#,
+                "server_error",
+                "No.",
+            ),
+            (
+                r#"{"error":{"code":"","type":"server_error","message":"No."}}"#,
                 "server_error",
                 "No.",
             ),
