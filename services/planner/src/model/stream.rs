@@ -309,28 +309,28 @@ pub(super) fn parse_call_arguments(tool: &str, text: String) -> Value {
     }
 }
 
+// First words of a patch without `*** Begin Patch` or `---`.
+const PATCH_HEADERS: [&str; 4] = [
+    "*** Add File:",
+    "*** Delete File:",
+    "*** Update File:",
+    "diff --git ",
+];
+
 /// Returns true if a text is a patch without JSON around it: a unified diff, or the format between
 /// `*** Begin Patch` and `*** End Patch`.
 fn is_patch(text: &str) -> bool {
-    let first = text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
-    let headers = [
-        "*** Add File:",
-        "*** Delete File:",
-        "*** Update File:",
-        "diff --git ",
-    ];
-    let is_begun = headers
-        .iter()
-        .any(|header| first.trim_start().starts_with(header));
-    let is_envelope = text.lines().any(|line| line.trim() == "*** Begin Patch");
-    let is_diff = text
-        .lines()
-        .zip(text.lines().skip(1))
-        .any(|(old, new)| old.starts_with("--- ") && new.starts_with("+++ "));
-    !first.trim_start().starts_with(['{', '[', '"']) && (is_begun || is_envelope || is_diff)
+    let begin = text.trim_start();
+    if begin.starts_with(['{', '[', '"']) {
+        return false;
+    }
+    let is_begun = PATCH_HEADERS.iter().any(|header| begin.starts_with(header));
+    let is_envelope = || text.lines().any(|line| line.trim() == "*** Begin Patch");
+    let is_diff = || {
+        let mut pairs = text.lines().zip(text.lines().skip(1));
+        pairs.any(|(old, new)| old.starts_with("--- ") && new.starts_with("+++ "))
+    };
+    is_begun || is_envelope() || is_diff()
 }
 
 /// Returns true if a text contains several JSON objects in a row.
