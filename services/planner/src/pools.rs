@@ -153,18 +153,14 @@ pub(crate) fn scale_router() -> Router {
 }
 
 fn scale_response(figures: Vec<PoolFigures>) -> ScaleResponse {
-    let pools = figures.into_iter().map(|figures| {
-        let PoolFigures { pool, slots, waiting } = figures;
+    let pools = figures.into_iter().map(|PoolFigures { pool, slots, waiting }| {
         let held = u64::from(slots.held);
-        let demand = held + waiting;
-        (
-            pool,
-            PoolDemand {
-                held,
-                waiting,
-                demand,
-            },
-        )
+        let demand = PoolDemand {
+            held,
+            waiting,
+            demand: held + waiting,
+        };
+        (pool, demand)
     });
     ScaleResponse {
         pools: pools.collect(),
