@@ -239,8 +239,8 @@ fn refusal_of_status(status: &tonic::Status) -> OpenRefusal {
     let words = status.message().to_owned();
     match status.code() {
         Code::Unavailable if status.metadata().contains_key(wire::NOT_READY) => {
-            let percent = status.metadata().get(wire::NOT_READY);
-            let percent = percent.and_then(|percent| percent.to_str().ok()?.parse().ok());
+            let value = status.metadata().get(wire::NOT_READY);
+            let percent = value.and_then(|value| value.to_str().ok()?.parse().ok());
             OpenRefusal::Final(OpenError::NotReady { percent })
         }
         Code::DataLoss => OpenRefusal::Final(OpenError::Permanent(words)),
