@@ -199,7 +199,8 @@ async fn read_response(
             return Err(EmbeddingError::Unreadable("it is too large"));
         }
     }
-    let answer = serde_json::from_slice(&body).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+    let answer =
+        serde_json::from_slice(&body).map_err(|_| EmbeddingError::Unreadable("it has another form"))?;
     order_vectors(answer, texts)
 }
 
@@ -221,10 +222,11 @@ fn order_vectors(answer: EmbeddingResponse, texts: usize) -> Result<Vec<Embeddin
 mod tests {
     use super::*;
 
-    /// Some builds of the parser refuse a number beyond the range of `f32`; `ordered` refuses it in the
+    /// Some builds of the parser refuse a number beyond the range of `f32`; [`order_vectors`] refuses it in the
     /// others.
     fn count_vectors(json: &str, texts: usize) -> Result<usize, EmbeddingError> {
-        let answer = serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("no such JSON"))?;
+        let answer =
+            serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("it has another form"))?;
         order_vectors(answer, texts).map(|all| all.len())
     }
 
