@@ -14,7 +14,7 @@ use super::{CHECK_S, REPEATED_MS, SLOW_MS, TAIL};
 use crate::run::machine::RunChecks;
 
 // Offset from the numbers of repeats: such a run replaces one that failed because of infrastructure.
-const ANEW: u32 = 100;
+const REPLACEMENT: u32 = 100;
 
 /// Command with the change that it checks.
 pub(super) struct CheckCommand<'a> {
@@ -27,7 +27,7 @@ pub(super) struct CheckCommand<'a> {
 
 /// Tests of a command, by the agreement of its runs.
 struct SettledTests {
-    /// Tests that fail with the change and not before, in all runs.
+    /// Tests that fail with the change and that the base does not excuse, in all runs.
     broken: Vec<String>,
     /// Tests that fail without the change and not with it, in all runs.
     mended: Vec<String>,
@@ -58,10 +58,10 @@ impl<'a> CheckCommand<'a> {
         match run {
             None => (None, Some(spec)),
             Some(first) if is_worth_another(first) => {
-                let spec = self.spec(tree, again + ANEW);
+                let spec = self.spec(tree, again + REPLACEMENT);
                 match self.checks.result(&spec) {
                     None => (run, Some(spec)),
-                    anew => (anew, None),
+                    replacement => (replacement, None),
                 }
             }
             Some(_) => (run, None),
@@ -272,11 +272,14 @@ impl<'a> CheckCommand<'a> {
         let Some(old) = self.old_tests().and_then(|tree| self.conclusive(tree)) else {
             return Vec::new();
         };
-        let is_skipped =
-            |name: &String| (old.tests.iter()).any(|tests| tests.skipping.iter().any(|known| known == name));
+        let skipped = || old.tests.iter().flat_map(|tests| &tests.skipping);
+        let has_result = |name: &String| {
+            old.has_failed(name) == Some(true)
+                || has_passed(old, name)
+                || skipped().any(|known| known == name)
+        };
         let mut names = self.repaired_base_tests();
-        names
-            .retain(|name| old.has_failed(name) != Some(true) && !has_passed(old, name) && !is_skipped(name));
+        names.retain(|name| !has_result(name));
         names
     }
 
