@@ -282,7 +282,7 @@ fn merge_criteria(
 }
 
 /// Returns the text of authors who may request work.
-fn instructing_text(text: &TicketText) -> String {
+pub(super) fn instructing_text(text: &TicketText) -> String {
     let mut words = format!("{}\n{}", text.summary, text.description);
     for comment in text.comments.iter().filter(|comment| comment.may_instruct) {
         words.push('\n');

@@ -16,6 +16,7 @@ use domain::{
 
 use self::command::CheckCommand;
 use self::coverage::{HunkCoverage, measure_coverage, product_numbers};
+use super::intake::instructing_text;
 use super::repair::failed_repairs;
 use super::rework::{can_work, count_returns, go_back_to_work};
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
@@ -186,21 +187,8 @@ fn collect_findings(
     commands: &[CheckCommand<'_>],
     change: Option<&ChangeReport>,
 ) -> Vec<ChangeFinding> {
-    let ticket = state.request().map(|request| {
-        let comments = request
-            .text
-            .comments
-            .iter()
-            .filter(|comment| comment.may_instruct);
-        let said: Vec<&str> = comments.map(|comment| comment.text.as_str()).collect();
-        format!(
-            "{}\n{}\n{}",
-            request.text.summary,
-            request.text.description,
-            said.join("\n")
-        )
-    });
-    let ticket = ticket.unwrap_or_default();
+    let request = state.request();
+    let ticket = request.map_or_else(String::new, |request| instructing_text(&request.text));
     let shown = commands
         .iter()
         .flat_map(|command| weakened_tests::weakened_findings(command, &ticket));
