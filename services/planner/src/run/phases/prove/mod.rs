@@ -276,7 +276,10 @@ fn evidence_level(
     // If runs show that tests were silenced or weakened, no test of the change counts.
     let is_untrue = |finding: &ChangeFinding| {
         finding.severity == FindingSeverity::Block
-            && matches!(finding.kind.as_str(), "test_silenced" | "test_weakened")
+            && matches!(
+                finding.kind.as_str(),
+                weakened_tests::TEST_SILENCED | weakened_tests::TEST_WEAKENED
+            )
     };
     let is_worse = rows.iter().any(CheckRow::is_worse) || findings.iter().any(is_untrue);
     // If former tests cannot run with the change, it is open whether the change keeps what they asserted, and a

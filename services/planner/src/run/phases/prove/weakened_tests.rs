@@ -7,6 +7,10 @@ use domain::comparison::{LostTests, is_named};
 use super::MOST_NAMES;
 use super::command::CheckCommand;
 
+/// Kind of the finding about tests that no longer run although the check passes.
+pub(super) const TEST_SILENCED: &str = "test_silenced";
+/// Kind of the finding about tests that pass with and without the change, and whose old form fails with it.
+pub(super) const TEST_WEAKENED: &str = "test_weakened";
 /// Kind of the finding about tests whose old form cannot run with the change.
 pub(super) const TEST_REPLACED: &str = "test_replaced";
 
@@ -60,7 +64,7 @@ fn find_hidden_failures(command: &CheckCommand<'_>, ticket: &str) -> Option<Chan
         render_count(hidden.count),
         render_names(&hidden, command)
     );
-    let kind = ("test_silenced", FindingSeverity::Block);
+    let kind = (TEST_SILENCED, FindingSeverity::Block);
     Some(build_finding(command, &hidden, kind, words, ticket))
 }
 
@@ -140,7 +144,7 @@ fn find_silenced_tests(
     Some(build_finding(
         command,
         &lost,
-        ("test_silenced", severity),
+        (TEST_SILENCED, severity),
         words,
         ticket,
     ))
@@ -243,7 +247,7 @@ fn build_changed_finding(
     build_finding(
         command,
         tests,
-        ("test_weakened", FindingSeverity::Block),
+        (TEST_WEAKENED, FindingSeverity::Block),
         words,
         ticket,
     )
