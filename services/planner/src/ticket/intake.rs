@@ -129,19 +129,12 @@ impl TicketSession<'_> {
         tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");
         let advice = "a planner that can read it takes it up after `journeyman dead retry`";
         let (id, now) = (format!("{ticket} at {sequence}"), bootstrap::read_wall_clock());
-        let letter = DeadLetter::about(
-            unreadable,
-            RecordKind::Trigger,
-            id,
-            Some(ticket.clone()),
-            advice,
-            now,
-        );
+        let what = RecordKind::Trigger;
+        let letter = DeadLetter::about(unreadable, what, id, Some(ticket.clone()), advice, now);
         let letters = queue.dead_letters();
         self.outlast("a dead letter", || letters.bury(&letter, unreadable))
             .await?;
-        let id = OutboundId::unreadable(RecordKind::Trigger, ticket, sequence);
-        let what = RecordKind::Trigger;
+        let id = OutboundId::unreadable(what, ticket, sequence);
         let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
             what,
             is_poison: false,

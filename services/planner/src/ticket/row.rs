@@ -11,7 +11,8 @@ use super::fold::pending_run;
 use crate::driver::TicketError;
 use crate::run::{IllegalFact, PlannerRunState};
 
-/// Reads the row of a ticket and the revision that the next write replaces. An unreadable row becomes a dead letter and is rebuilt.
+/// Reads the row of a ticket and the revision that the next write replaces. An unreadable row becomes a dead
+/// letter and is rebuilt.
 pub(super) async fn read_row(
     queue: &Queue,
     ticket: &TicketKey,
@@ -95,6 +96,7 @@ fn restore_row(
 
 /// Returns the last trigger that is folded completely if a journal has this fact.
 fn find_folded_trigger(fact: &Fact, triggers: &[(u64, Trigger)]) -> Option<u64> {
+    // A repeated fold of a request would open a run, because the retried run no longer waits.
     if let Fact::Retried { trigger, .. } = fact {
         return *trigger;
     }
@@ -241,7 +243,7 @@ mod tests {
             sequence
         }
 
-        /// Folds a trigger, and once more as after a crash before the row was saved.
+        /// Folds a trigger, and repeats the fold as after a crash before the row was saved.
         fn receive(&mut self, reason: TriggerReason) -> RunId {
             let run = RunId::new(build_ticket_key(), self.add(reason));
             let before = self.row.clone();
