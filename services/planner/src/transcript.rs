@@ -125,7 +125,7 @@ fn requires_all(schema: &Value) -> bool {
 pub(crate) fn read_structured<T: DeserializeOwned>(reply: &ModelReply) -> Result<T, String> {
     // Reported before the parser's error, which would name the place of the truncation only.
     if reply.stop == ReplyStop::MaxTokens {
-        return Err("it was cut at the token limit, so be shorter".to_owned());
+        return Err("it was truncated at the token limit, so be shorter".to_owned());
     }
     let text = reply.text();
     let mut json = serde_json::Deserializer::from_str(extract_object(&text));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_reply_is_not_read() {
+    fn truncated_reply_is_not_read() {
         let json = r#"{"kind":"bug","files":[]}"#;
         let parsed = |stop| read_structured::<Verdict>(&build_reply(stop, json));
         assert!(parsed(ReplyStop::MaxTokens).unwrap_err().contains("be shorter"));

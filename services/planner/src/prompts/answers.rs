@@ -11,7 +11,7 @@ use super::refusals::{self, BranchFreedom};
 use crate::run::{ArgumentProblem, CallAnswer};
 
 /// Answer to a call whose result is lost although the workspace is still open.
-pub(crate) const INTERRUPTED_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
+pub(crate) const INTERRUPTED_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Read \
      the files before you repeat it.";
 /// Answer to a call that exceeded its limit.
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
@@ -23,7 +23,7 @@ const OUTSIDE_FILES: usize = 20;
 pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult {
     match answer {
         CallAnswer::TruncatedReply => ToolResult::error(
-            "Not run: the reply was cut at its token limit. Work in smaller steps and call the tool again.",
+            "Not run: the reply was truncated at its token limit. Work in smaller steps and call the tool again.",
         ),
         CallAnswer::NoObject => ToolResult::error(
             "Not run: the arguments are not a JSON object. Call the tool again with valid JSON.",
@@ -37,7 +37,7 @@ pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult 
         }
         CallAnswer::LostTwice => ToolResult::error(
             "Not run again: the machine with the workspace stopped twice while this call ran, so the call itself probably \
-             causes it. The workspace was restored to its last saved state. Look at the files, and reach your goal in \
+             causes it. The workspace was restored to its last saved state. Read the files, and reach your goal in \
              another way.",
         ),
         CallAnswer::Argument(wrong) => ToolResult::error(render_argument(wrong)),
@@ -170,7 +170,7 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
             "There is no {value:?} for {field:?}. Choose from: {}.",
             allowed.join(", ")
         ),
-        ArgumentProblem::Parts { most: 0 } => "This ticket cannot be parted; leave `parts` out.".to_owned(),
+        ArgumentProblem::Parts { most: 0 } => "This ticket cannot be split; leave `parts` out.".to_owned(),
         ArgumentProblem::Parts { most } => format!(
             "`parts` must have 2 to {most} entries, each with a title and a text; leave it out for a ticket that is not too large \
              and for one that repeats another"
@@ -249,7 +249,7 @@ pub(super) fn render_return(why: &ReturnReason, ground: BranchFreedom<'_>) -> St
     match why {
         ReturnReason::Refused(refusal) => refusals::render_refused_change(refusal, ground),
         ReturnReason::Feedback { feedback, .. } => format!(
-            "A person looked at the change and asks for this before it is pushed:\n\n{feedback}\n\nMake these changes, then \
+            "A person read the change and asks for this before it is pushed:\n\n{feedback}\n\nMake these changes, then \
              call finish again."
         ),
         ReturnReason::Red { checks } => render_red_checks(checks),
@@ -333,7 +333,7 @@ fn render_objections(objections: &[ReviewObjection]) -> String {
 }
 
 fn render_doubts(doubts: &[ChangeDoubt]) -> String {
-    let mut text = "Before the change is delivered, look at it once more:\n".to_owned();
+    let mut text = "Before the change is delivered, check these points:\n".to_owned();
     for doubt in doubts {
         let doubt = match doubt {
             ChangeDoubt::NoCode => {

@@ -30,8 +30,7 @@ use crate::transcript::{ModelTranscript, OutputSchema, TranscriptMessage};
 const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \
                             interface of the API, one call object for each, and write none in the text.";
 /// Nudge after a reply that reached its token limit.
-pub(crate) const SMALLER_STEPS: &str =
-    "Your reply was cut at its token limit. Carry on in smaller steps: fewer and smaller edits per reply.";
+pub(crate) const SMALLER_STEPS: &str = "Your reply was truncated at its token limit. Carry on in smaller steps: fewer and smaller edits per reply.";
 
 const INSTRUCTION_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 200;

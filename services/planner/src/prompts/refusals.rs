@@ -24,7 +24,7 @@ impl<'a> BranchFreedom<'a> {
     }
 
     /// Renders the way to remove a commit from the branch.
-    const fn anew(self) -> &'static str {
+    const fn removal(self) -> &'static str {
         match self {
             Self::Free => "create a new branch with create_branch and commit there",
             Self::Branch(_) => "take the commit back with undo, or replace it with commit_changes and amend",
@@ -62,10 +62,9 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
             refusal,
             "make it smaller: leave out what is generated, and split large files",
         ),
-        OutboundRefusal::BadPack { .. } => with_advice(
-            refusal,
-            &format!("commit the change once more: {}", ground.anew()),
-        ),
+        OutboundRefusal::BadPack { .. } => {
+            with_advice(refusal, &format!("commit the change again: {}", ground.removal()))
+        }
         OutboundRefusal::OutOfScope { files } => render_out_of_scope(files),
         OutboundRefusal::TooManyIssues { allowed: 0, .. } => {
             "the rules of the repository let us open no issues (`issues.most_planned`)".to_owned()
@@ -82,13 +81,13 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
             ground.another_branch()
         ),
         OutboundRefusal::BranchMoved { branch, head } => format!(
-            "the branch `{branch}` is not where this work left it{}: somebody else pushed to it, or it exists already; {}",
+            "the branch `{branch}` is not where this work left it{}: another author pushed to it, or it exists already; {}",
             head.as_ref()
                 .map_or_else(String::new, |head| format!(", it is at {}", head.short())),
             ground.another_branch()
         ),
         OutboundRefusal::BranchInTheWay { branch, by } => format!(
-            "the branch `{branch}` cannot be made beside the branch `{by}` of the remote, because one of the names is a folder of \
+            "the branch `{branch}` cannot be created next to the branch `{by}` of the remote, because one of the names is a folder of \
              the other; {}",
             ground.another_branch()
         ),
@@ -99,7 +98,7 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
             "the pull request #{number} by {} is open for this branch already; create a branch with another name, push it, and \
              open the pull request from there",
             match author.is_empty() {
-                true => "somebody else".to_owned(),
+                true => "another author".to_owned(),
                 false => format!("`{author}`"),
             }
         ),
@@ -158,7 +157,7 @@ fn render_violations(violations: &[PolicyViolation], ground: BranchFreedom<'_>) 
     let history = match violations.iter().any(is_in_history) {
         true => format!(
             "\nWhere a commit of your own holds such a file: {}, because the branch keeps it in its history",
-            ground.anew()
+            ground.removal()
         ),
         false => String::new(),
     };
@@ -194,7 +193,7 @@ const fn is_in_history(violation: &PolicyViolation) -> bool {
 }
 
 fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> String {
-    let again = ground.anew();
+    let again = ground.removal();
     match violation {
         PolicyViolation::BranchName { branch } => {
             format!("`{branch}` is not a legal branch name; create a branch with a plain name")
@@ -219,7 +218,7 @@ fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> S
         ),
         PolicyViolation::TooManyCommits { limit } => format!(
             "the branch has more than {limit} commits; bring the change as one commit: {}",
-            ground.anew()
+            ground.removal()
         ),
         PolicyViolation::NoChange => "nothing differs from the base; commit a change first".to_owned(),
         PolicyViolation::Protected { path } => {
@@ -269,13 +268,13 @@ fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> S
 }
 
 fn render_secret(kind: &str, place: &SecretPlace, ground: BranchFreedom<'_>) -> String {
-    let found = |place: &str| format!("what looks like a {kind} stands in {place}");
-    let anew = format!("{}: this branch would keep it in its history", ground.anew());
+    let found = |place: &str| format!("what looks like a {kind} is in {place}");
+    let remedy = format!("{}: this branch would keep it in its history", ground.removal());
     match place {
-        SecretPlace::File { path } => format!("{}; remove it, then {anew}", found(&format!("`{path}`"))),
-        SecretPlace::Path => format!("{}; rename the file, then {anew}", found("the path of a file")),
+        SecretPlace::File { path } => format!("{}; remove it, then {remedy}", found(&format!("`{path}`"))),
+        SecretPlace::Path => format!("{}; rename the file, then {remedy}", found("the path of a file")),
         SecretPlace::Message { commit } => {
-            format!("{}; {anew}", found(&format!("the message of commit {commit}")))
+            format!("{}; {remedy}", found(&format!("the message of commit {commit}")))
         }
         SecretPlace::Branch => format!(
             "{}; create a branch with another name",
@@ -344,28 +343,28 @@ mod tests {
         - the message of commit cccccccccccc says `Closes #99`, which acts on tickets, people or checks when it is pushed; create a new branch with create_branch and commit there again with a message without it
         - commit cccccccccccc has a header line `gpgsig`, which ours do not have; create a new branch with create_branch and commit there again
         - the message of commit cccccccccccc holds control or invisible characters; create a new branch with create_branch and commit there again with a plain message
-        - what looks like a GitHub token stands in `a.py`; remove it, then create a new branch with create_branch and commit there: this branch would keep it in its history
-        - what looks like a GitHub token stands in the path of a file; rename the file, then create a new branch with create_branch and commit there: this branch would keep it in its history
-        - what looks like a GitHub token stands in the message of commit cccccccccccc; create a new branch with create_branch and commit there: this branch would keep it in its history
-        - what looks like a GitHub token stands in the branch's name; create a branch with another name
-        - what looks like a GitHub token stands in the title of the pull request; leave it out
-        - what looks like a GitHub token stands in the body of the pull request; leave it out
-        - what looks like a GitHub token stands in the title of an issue; leave it out
-        - what looks like a GitHub token stands in the text of an issue; leave it out
-        - what looks like a GitHub token stands in a label; leave it out
+        - what looks like a GitHub token is in `a.py`; remove it, then create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token is in the path of a file; rename the file, then create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token is in the message of commit cccccccccccc; create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token is in the branch's name; create a branch with another name
+        - what looks like a GitHub token is in the title of the pull request; leave it out
+        - what looks like a GitHub token is in the body of the pull request; leave it out
+        - what looks like a GitHub token is in the title of an issue; leave it out
+        - what looks like a GitHub token is in the text of an issue; leave it out
+        - what looks like a GitHub token is in a label; leave it out
         the change could not be inspected within the limits of time and memory; make it smaller: leave out what is generated, and split large files
-        the commits could not be taken in: an object is missing; commit the change once more: create a new branch with create_branch and commit there
+        the commits could not be taken in: an object is missing; commit the change again: create a new branch with create_branch and commit there
         the rules of this repository ask for a person's approval before a push, and nobody approved commit aaaaaaaaaaaa
         this kind of ticket does not change `api/v1.py` (module `api`), `b.py` (module `b`); take that back or ask for the module with `widen_scope`
         there are no usable rules for acme/shop; an operator must look into it
         the rules of acme/shop are not for the ticket ENG-12; an operator must look into it
         the branch `fix/tax` exists on the remote and was not pushed for this ticket; create a branch with another name
         the branch `fix/tax` belongs to the ticket ENG-13; create a branch with another name
-        the branch `fix/tax` is not where this work left it, it is at bbbbbbbbbbbb: somebody else pushed to it, or it exists already; create a branch with another name
-        the branch `fix/tax` is not where this work left it: somebody else pushed to it, or it exists already; create a branch with another name
+        the branch `fix/tax` is not where this work left it, it is at bbbbbbbbbbbb: another author pushed to it, or it exists already; create a branch with another name
+        the branch `fix/tax` is not where this work left it: another author pushed to it, or it exists already; create a branch with another name
         the branch `fix/tax` was not pushed; push it first
         the pull request #7 by `ann` is open for this branch already; create a branch with another name, push it, and open the pull request from there
-        the pull request #7 by somebody else is open for this branch already; create a branch with another name, push it, and open the pull request from there
+        the pull request #7 by another author is open for this branch already; create a branch with another name, push it, and open the pull request from there
         the pull request #7 was not opened for this ticket
         the pull request #7 was merged or closed; there is nothing more to do on it
         what is known of checks is about aaaaaaaaaaaa and the pull request is at bbbbbbbbbbbb now; it stays a draft until that is checked
@@ -375,7 +374,7 @@ mod tests {
         GH013: a ruleset forbids it
         the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`); choose fewer
         the issue has parts already, so no others are opened
-        the branch `fix/ENG-12-cart` cannot be made beside the branch `fix` of the remote, because one of the names is a folder of the other; create a branch with another name
+        the branch `fix/ENG-12-cart` cannot be created next to the branch `fix` of the remote, because one of the names is a folder of the other; create a branch with another name
         ");
     }
 

@@ -161,7 +161,7 @@ fn triage_fields_follow_rules() {
         ),
         (
             json!({"labels": [], "parts": [build_issue_part("a"), build_issue_part("b")]}),
-            "cannot be parted",
+            "cannot be split",
         ),
     ] {
         let mut play = build_issue_play(rules.clone(), wrong.clone());
