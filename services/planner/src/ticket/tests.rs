@@ -205,8 +205,8 @@ fn news_reach_concerned_runs_without_waking() {
     mark_run_parked(&mut row, 5, WaitCondition::Decision);
     for on in [None, Some(pull_request())] {
         let (folded, steps) = fold_reasons(row.clone(), vec![(7, build_comment_reason(on))]);
-        assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
-            if *told == build_run_id(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
+        assert!(matches!(&steps[..], [FoldStep::Pass { run, fact }]
+            if *run == build_run_id(5) && matches!(&**fact, Fact::NewsArrived { sequence: 7, .. })));
         assert_eq!(
             folded.run(&build_run_id(5)).unwrap().status,
             row.run(&build_run_id(5)).unwrap().status
@@ -280,7 +280,7 @@ fn newer_triage_supersedes_running_one() {
     assert!(
         steps
             .iter()
-            .any(|step| matches!(step, FoldStep::Pass { run: told, .. } if *told == build_run_id(5)))
+            .any(|step| matches!(step, FoldStep::Pass { run, .. } if *run == build_run_id(5)))
     );
 }
 
@@ -313,7 +313,7 @@ fn push_reaches_only_work_on_branch() {
     .0;
     mark_run_parked(&mut row, 5, WaitCondition::Answer);
     let (moved, steps) = fold_reasons(row, vec![(8, pushed_by_grace())]);
-    let told: Vec<&RunId> = steps
+    let reached: Vec<&RunId> = steps
         .iter()
         .filter_map(|step| match step {
             FoldStep::Pass { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == build_commit_id('c')) => {
@@ -322,7 +322,7 @@ fn push_reaches_only_work_on_branch() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [&build_run_id(5)]);
+    assert_eq!(reached, [&build_run_id(5)]);
     assert_eq!(moved.run(&build_run_id(5)).unwrap().status, RunStatus::Queued);
     assert_eq!(moved.run(&build_run_id(8)).unwrap().job, Job::BackToDraft);
 }
@@ -346,8 +346,8 @@ fn withdrawn_review_ends_alone() {
             reason: reason.clone()
         }
     );
-    assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
-        if *told == build_run_id(5) && **fact == Fact::RunFinished { reason }));
+    assert!(matches!(&steps[..], [FoldStep::Pass { run, fact }]
+        if *run == build_run_id(5) && **fact == Fact::RunFinished { reason }));
     assert_eq!(row.pending.len(), 2);
 }
 
@@ -378,8 +378,8 @@ fn stop_reaches_all_runs_except_maintenance() {
     ];
     let (row, _) = fold_reasons(TicketRow::default(), before);
     let (_, steps) = fold_reasons(row, vec![(7, TriggerReason::StopRequested { run: None })]);
-    assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
-        if *told == build_run_id(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
+    assert!(matches!(&steps[..], [FoldStep::Pass { run, fact }]
+        if *run == build_run_id(5) && matches!(&**fact, Fact::StopRequested { by } if by == "ada")));
 }
 
 #[test]
@@ -406,8 +406,8 @@ fn retry_and_reassignment_wake_waiting_run() {
         );
         mark_run_parked(&mut row, 5, WaitCondition::Retry);
         let (row, steps) = fold_reasons(row, vec![(6, reason)]);
-        assert!(matches!(&steps[..], [FoldStep::Pass { run: told, fact }]
-            if *told == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by), trigger: Some(6) } if by == "ada")));
+        assert!(matches!(&steps[..], [FoldStep::Pass { run, fact }]
+            if *run == build_run_id(5) && matches!(&**fact, Fact::Retried { by: Some(by), trigger: Some(6) } if by == "ada")));
         assert_eq!(
             (row.pending.len(), row.opened, next_runs(&row)),
             (1, 1, vec![build_run_id(5)])
@@ -422,12 +422,12 @@ fn retry_with_settled_notice_is_kept() {
         vec![(5, build_request_reason(Job::Implement))],
     );
     mark_run_parked(&mut row, 5, WaitCondition::Retry);
-    let told = TriggerReason::ReportSettled(domain::OutboundSettled {
+    let settled = TriggerReason::ReportSettled(domain::OutboundSettled {
         report: build_run_id(5).call(9).into(),
         run: build_run_id(5),
         outcome: domain::OutboundOutcome::Done(domain::OutboundReceipt::Told),
     });
-    let (_, steps) = fold_reasons(row, vec![(6, told), (7, TriggerReason::RetryRequested)]);
+    let (_, steps) = fold_reasons(row, vec![(6, settled), (7, TriggerReason::RetryRequested)]);
     let last = steps.last();
     assert!(matches!(last, Some(FoldStep::Pass { fact, .. }) if matches!(**fact, Fact::Retried { .. })));
 }
@@ -627,7 +627,7 @@ fn orders_get_reaction_and_cost_reply() {
         build_fence(),
         at,
     );
-    let [FoldStep::Notice(seen), FoldStep::Notice(told)] = &steps[..] else {
+    let [FoldStep::Notice(seen), FoldStep::Notice(reply)] = &steps[..] else {
         panic!("{steps:?}")
     };
     assert_eq!(seen.id.as_str(), "seen:jira:ENG-12@5");
@@ -636,8 +636,8 @@ fn orders_get_reaction_and_cost_reply() {
         seen.request,
         domain::report::ReactionRequest { to, reaction }.into()
     );
-    assert_eq!(told.id.as_str(), "notice:jira:ENG-12@5");
-    assert_eq!(told.request, domain::report::CostReply { on: None, cost }.into());
+    assert_eq!(reply.id.as_str(), "notice:jira:ENG-12@5");
+    assert_eq!(reply.request, domain::report::CostReply { on: None, cost }.into());
 }
 
 #[test]
