@@ -41,7 +41,7 @@ async fn probe_services(queue: &Queue, leases: &TicketLeases, health: &ServiceHe
     if nats.is_ok() != health.is_ready() {
         tracing::warn!(
             ready = nats.is_ok(),
-            "nats answers or is silent: readiness changed"
+            "readiness changed with the responses of nats"
         );
         health.set_ready(nats.is_ok());
     }

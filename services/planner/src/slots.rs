@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::executors::{ExecutorFleet, HeldWorkspace, OpenError, PlannerSnapshotRestore, RunCaller};
 
 // Pause between two checks without a change in the directory.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 // Time in which changes share one check.
 const GATHER: Duration = Duration::from_millis(20);
 // Attempts to change a pool's queue: other planners change it at the same time, and each compare-and-set
@@ -146,20 +146,20 @@ impl SlotKeeper {
     /// Repeats both until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut changes = self.executors.changes();
-        let mut next_look = Instant::now() + LOOK_EVERY;
+        let mut next_check = Instant::now() + CHECK_EVERY;
         while !shutdown.is_cancelled() {
             if let Err(error) = self.wake_first().await {
-                tracing::warn!(error = %format_error_chain(&error), "runs that wait for a slot could not be looked at");
+                tracing::warn!(error = %format_error_chain(&error), "runs that wait for a slot could not be read");
             }
-            if Instant::now() >= next_look {
+            if Instant::now() >= next_check {
                 if let Err(error) = self.close_leftovers().await {
-                    tracing::warn!(error = %format_error_chain(&error), "open workspaces could not be looked at");
+                    tracing::warn!(error = %format_error_chain(&error), "open workspaces could not be read");
                 }
-                next_look = Instant::now() + LOOK_EVERY;
+                next_check = Instant::now() + CHECK_EVERY;
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                () = tokio::time::sleep_until(next_look) => {}
+                () = tokio::time::sleep_until(next_check) => {}
                 changed = changes.changed() => match changed {
                     Ok(()) => tokio::time::sleep(GATHER).await,
                     Err(_) => return,

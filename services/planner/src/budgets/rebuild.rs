@@ -37,7 +37,7 @@ impl SharedBudgets {
         tracing::info!("budgets are counted again from the journals of this month");
         match timeout(LIMIT, self.recount(rebuild, journals)).await {
             Ok(Ok(Some(calls))) => tracing::info!(calls, "budgets are known again"),
-            Ok(Ok(None)) => tracing::warn!("what budgets have left was lost again"),
+            Ok(Ok(None)) => tracing::warn!("the remaining amounts of budgets were lost again"),
             Ok(Err(error)) => {
                 tracing::warn!(error = %format_error_chain(&*error), "budgets could not be counted")
             }

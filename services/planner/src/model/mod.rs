@@ -41,7 +41,7 @@ pub(crate) enum ClientError {
     #[error("model: a credential or header holds characters that an HTTP header cannot carry")]
     Credential,
     /// A header of the settings has an invalid name.
-    #[error("model.headers: {0:?} is no name of an HTTP header")]
+    #[error("model.headers: {0:?} is not a valid name of an HTTP header")]
     Header(String),
     /// The dialect is unknown.
     #[error("model.dialect: {0:?} is not known")]

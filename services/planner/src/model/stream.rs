@@ -127,7 +127,7 @@ pub(super) async fn collect_reply(
 fn finish_interrupted(collector: Box<dyn ReplyCollector>) -> Result<ModelReply, AttemptFailure> {
     match collector.is_whole() {
         true => collector.finish(),
-        false => Err(AttemptFailure::transient("cut its reply")),
+        false => Err(AttemptFailure::transient("interrupted its reply")),
     }
 }
 
@@ -239,7 +239,7 @@ fn decode_frames(
             match chunks.next().await {
                 Some(chunk) => buffer.extend_from_slice(&chunk?),
                 // The end of the stream interrupted this frame.
-                None if !buffer.is_empty() => return Err(AttemptFailure::transient("cut its reply")),
+                None if !buffer.is_empty() => return Err(AttemptFailure::transient("interrupted its reply")),
                 None => return Ok(None),
             }
         }

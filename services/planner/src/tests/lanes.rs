@@ -109,6 +109,6 @@ async fn comment_during_work_reaches_next_turn() {
     let row = world.finished(1).await;
     assert_eq!((row.runs[0].turns, row.runs.len()), (4, 1));
     assert_eq!(world.model.violations(), Vec::<String>::new());
-    assert_eq!(world.model.calls().len(), 4, "no call was cut");
+    assert_eq!(world.model.calls().len(), 4, "no call was interrupted");
     world.stop(planner).await;
 }

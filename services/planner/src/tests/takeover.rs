@@ -77,7 +77,7 @@ async fn busy_planner_keeps_ticket_beyond_ack_wait() {
         .take_while(|(_, entry)| entry.fact.name() != "parked")
         .map(|(_, entry)| entry.fence)
         .collect();
-    assert_eq!(fences.len(), 1, "the token never went to anybody else");
+    assert_eq!(fences.len(), 1, "no other planner received the token");
     assert_eq!(world.model.calls().len(), 3);
     world.stop(planner).await;
 }

@@ -252,7 +252,7 @@ fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBl
                 return Err(AttemptFailure::Garbage("a tool call without a name"));
             }
             if has_several_objects(&streamed) {
-                return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
+                return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
             }
             let input = match (streamed.is_empty(), &value["input"]) {
                 (false, _) => parse_call_arguments(&name, streamed),

@@ -340,7 +340,7 @@ impl PartialCalls {
                 return Err(AttemptFailure::Garbage("a tool call without a name"));
             }
             if has_several_objects(&text) {
-                return Err(AttemptFailure::Garbage("tool calls that cannot be told apart"));
+                return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
             }
             let name = self.tools.meant(&join_halves(call.name));
             let input = parse_call_arguments(&name, text.clone());

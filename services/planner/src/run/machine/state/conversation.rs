@@ -194,7 +194,7 @@ impl ConversationState {
     /// Attaches a hint to the conversation's last turn, so that it follows that turn's results.
     pub(super) fn hinted(&mut self, phase: RunPhase, hint: &ModelHint) -> ApplyResult {
         let turn = self.last_dialog_of(phase)?.turns.last_mut();
-        let turn = turn.ok_or("there is no turn to tell it after")?;
+        let turn = turn.ok_or("no turn precedes the hint")?;
         turn.hints.push(hint.clone());
         Ok(())
     }
