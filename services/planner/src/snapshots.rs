@@ -192,7 +192,7 @@ pub(crate) fn list_packs(state: &PlannerRunState) -> Vec<ObjectRef> {
     packs
 }
 
-/// Returns the same without the last snapshot of the run's own repository, which the next one replaces.
+/// Returns these packs without the last snapshot of the run's own repository, which the next one replaces.
 fn list_packs_beside_snapshot(state: &PlannerRunState) -> Vec<ObjectRef> {
     let others = state.source().other_works();
     let others = others.filter_map(|work| work.snapshot.as_ref());
