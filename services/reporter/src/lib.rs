@@ -42,7 +42,5 @@ mod worker;
 
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
 pub use inspect::run_inspector;
-pub use pull_request_command::{
-    PullRequestOpener, PullRequestSettings, RequestPreconditions, only_looked, without_credentials,
-};
+pub use pull_request_command::{PullRequestOpener, PullRequestResult, PullRequestSettings, complete_answer};
 pub use serve::serve_reporter;

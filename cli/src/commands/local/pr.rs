@@ -13,12 +13,9 @@ use bootstrap::settings;
 use clap::Args;
 use domain::TicketKey;
 use pullrequest::{
-    CallProblem, CallStatus, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan, find_issue_key,
-    parse_request,
+    CallProblem, CallStatus, ProblemKind, ProtocolAnswer, ValidatedRequest, find_issue_key, parse_request,
 };
-use reporter::{
-    PullRequestOpener, PullRequestSettings, RequestPreconditions, only_looked, without_credentials,
-};
+use reporter::{PullRequestOpener, PullRequestResult, PullRequestSettings, complete_answer};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -57,7 +54,7 @@ pub(in crate::commands) struct Arguments {
 
 // Time limit of the services, and the pause between two polls.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
-const LOOK_EVERY: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
@@ -65,16 +62,16 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(request) = find_remote_request(&input) {
         return ask_services(request, &asked).await;
     }
-    let answer = match parse_local_request(&input, asked.jira_key_from_branch) {
-        Ok(request) => Box::pin(perform_request(&request, &asked)).await?,
-        Err(problems) => Some(ProtocolAnswer::failed(problems)),
+    let result = match parse_local_request(&input, asked.jira_key_from_branch) {
+        Ok(request) => perform_request(request, &asked).await?,
+        Err(problems) => PullRequestResult::Answered(ProtocolAnswer::failed(problems)),
     };
-    let Some(answer) = answer else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    let answer = ProtocolAnswer {
-        execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        ..without_credentials(answer)
+    let answer = match result {
+        PullRequestResult::Planned(answer) => {
+            print_json(&answer)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        PullRequestResult::Answered(answer) => complete_answer(answer, started),
     };
     print_json(&answer)?;
     Ok(match answer.status {
@@ -129,60 +126,36 @@ async fn await_answer(client: &Client, mut call: PullRequestCallView) -> anyhow:
                 call.id
             );
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         call = client.pull_request_call(&call.id).await?;
     }
 }
 
-/// Answer of a local request; `None` after a dry run, which has printed its result.
+/// Performs a request about a local folder, with the options of the command line.
 async fn perform_request(
-    request: &ValidatedRequest,
+    mut request: ValidatedRequest,
     asked: &Arguments,
-) -> anyhow::Result<Option<ProtocolAnswer>> {
+) -> anyhow::Result<PullRequestResult> {
     let file = find_settings_file(asked.settings.clone());
     let settings: PullRequestSettings = settings::load_process_settings(file.as_deref())?;
     let opener = PullRequestOpener::new(settings)?;
+    request.dry_run |= asked.dry_run;
+    if let Some(transition) = &asked.transition {
+        request.transition = Some(transition.clone());
+    }
     // The command reads no rules: its Jira is that of [jira_writer].
     let issue = request.jira_key.as_deref();
     let issue = issue.and_then(|key| TicketKey::jira(key).ok());
-    let ground = match opener.look(request, issue).await {
-        Ok(ground) => ground,
-        Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
-    };
-    let plan = match plan_changes(&opener, request, &ground, asked) {
-        Ok(plan) => plan,
-        Err(problem) => return Ok(Some(ProtocolAnswer::failed(vec![problem]))),
-    };
-    if asked.dry_run || request.dry_run {
-        print_json(&only_looked(plan))?;
-        return Ok(None);
-    }
-    Ok(Some(opener.write(request, &ground, &plan).await))
-}
-
-/// Plan of the changes. When several transitions match, the user at the terminal chooses one.
-fn plan_changes(
-    opener: &PullRequestOpener,
-    request: &ValidatedRequest,
-    ground: &RequestPreconditions,
-    asked: &Arguments,
-) -> Result<WritePlan, CallProblem> {
-    let plan = opener.plan(request, ground, asked.transition.as_deref())?;
-    let stdin = std::io::stdin();
-    let somebody_is_there =
-        // With `--input -` the standard input is the request, so it cannot answer a question.
-        stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run && !request.dry_run;
-    let is_ambiguous = |problem: &&CallProblem| problem.kind == ProblemKind::JiraTransitionAmbiguous;
-    match plan.problems.iter().find(is_ambiguous) {
-        Some(problem) if somebody_is_there => {
-            print_error(&problem.message);
-            match read_transition_choice(problem, &mut stdin.lock()) {
-                Some(choice) => opener.plan(request, ground, Some(&choice)),
-                None => Ok(plan),
-            }
+    // With `--input -` the standard input is the request, so it cannot answer a question.
+    let can_ask = std::io::stdin().is_terminal() && asked.input != Path::new("-") && !request.dry_run;
+    let choose_transition = |problem: &CallProblem| {
+        if !can_ask {
+            return None;
         }
-        Some(_) | None => Ok(plan),
-    }
+        print_error(&problem.message);
+        read_transition_choice(problem, &mut std::io::stdin().lock())
+    };
+    Ok(Box::pin(opener.perform(&request, issue, choose_transition)).await)
 }
 
 /// Transition that the user chooses, by its number in the list or by its name; `None` for an empty line.

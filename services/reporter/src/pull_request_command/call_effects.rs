@@ -58,7 +58,7 @@ impl EffectSteps for PushFolderBranch<'_> {
 /// Opens a pull request, or adopts one that our account opened since the plan.
 pub(super) struct OpenCalledPullRequest<'a> {
     pub(super) github: &'a GitHubWriter,
-    pub(super) ground: &'a RequestPreconditions,
+    pub(super) preconditions: &'a RequestPreconditions,
     pub(super) is_draft: bool,
 }
 
@@ -72,7 +72,7 @@ impl EffectSteps for OpenCalledPullRequest<'_> {
 
     /// Done if a pull request of ours is open for the branch, e.g. that of a try whose response was lost.
     async fn look(&self) -> Result<Option<ExistingPullRequest>, EffectError> {
-        match find_open(self.github, &self.ground.draft).await? {
+        match find_open(self.github, &self.preconditions.draft).await? {
             Some(open) if !open.by_us => Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
                 number: open.number,
                 author: String::new(),
@@ -84,7 +84,7 @@ impl EffectSteps for OpenCalledPullRequest<'_> {
     async fn create(&self) -> Result<ExistingPullRequest, EffectError> {
         let RequestPreconditions {
             draft, title, body, ..
-        } = self.ground;
+        } = self.preconditions;
         match open_pull_request(self.github, draft, title, body, self.is_draft).await {
             Ok(opened) => Ok(as_open(opened)),
             // The pull request exists, although GitHub's list may not show it yet.

@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bootstrap::rules::RulesStore;
 use domain::{PullRequestAnswer, PullRequestCall, TicketKey, cause::format_error_chain};
 use pullrequest::{
-    BranchLocation, CallProblem, DryRunAnswer, ProblemKind, ProtocolAnswer, ValidatedRequest,
-    parse_github_request,
+    BranchLocation, CallProblem, ProblemKind, ProtocolAnswer, ValidatedRequest, parse_github_request,
 };
 use queue::{CallClaim, PullRequestCalls, TableRevision};
 use tokio::{
@@ -17,20 +16,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{PullRequestOpener, only_looked, without_credentials};
+use super::{PullRequestOpener, PullRequestResult, complete_answer};
 
 // Interval of the poll for new calls.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 // Calls that one reporter performs concurrently.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_CALLS: usize = 4;
 
-/// Result of a call.
-enum PullRequestResult {
-    Wrote(ProtocolAnswer),
-    Looked(DryRunAnswer),
-}
-
-/// Request with what the rules of its repository add.
+/// Request, completed by the rules of its repository.
 struct RuledRequest {
     request: ValidatedRequest,
     /// Issue of the request, on the Jira of the rules; absent without a key, or if the key is of no issue.
@@ -45,71 +38,67 @@ pub(crate) struct CallWorker {
 }
 
 impl CallWorker {
-    /// Answers calls until shutdown. Calls in progress at that time are taken up by another reporter, or by this one
-    /// after its restart.
+    /// Answers calls until shutdown. Another reporter continues the calls in progress, or this one after its restart.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), queue::Error> {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         // After a slow poll, missed ticks must not cause a burst of polls.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        let (mut seen, mut waiting, mut in_hand) = (TableRevision::default(), Vec::new(), JoinSet::new());
+        let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_CALLS));
+        let (mut seen, mut waiting, mut active) = (TableRevision::default(), Vec::new(), JoinSet::new());
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             // The first poll reads from the start, so it also finds the calls that a stopped reporter
             // left.
             let (new, newest) = self.calls.changes_after(seen).await?;
             waiting.extend(new);
             seen = newest;
-            waiting = self.take_up(waiting, &places, &mut in_hand).await?;
-            while in_hand.try_join_next().is_some() {}
+            waiting = self.start_calls(waiting, &slots, &mut active).await?;
+            while active.try_join_next().is_some() {}
         }
         Ok(())
     }
 
     /// Starts calls that no reporter has taken. Returns the calls of other reporters and those without a free slot.
-    async fn take_up(
+    async fn start_calls(
         self: &Arc<Self>,
         waiting: Vec<PullRequestCall>,
-        places: &Arc<Semaphore>,
-        in_hand: &mut JoinSet<()>,
+        slots: &Arc<Semaphore>,
+        active: &mut JoinSet<()>,
     ) -> Result<Vec<PullRequestCall>, queue::Error> {
-        let mut left = Vec::new();
+        let mut remaining = Vec::new();
         for call in waiting {
             // The slot comes before the claim: a claimed call that waits for a slot here would be
             // missing at other reporters.
-            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
-                left.push(call);
+            let Ok(slot) = Arc::clone(slots).try_acquire_owned() else {
+                remaining.push(call);
                 continue;
             };
             match self.calls.take(&call.id, bootstrap::read_wall_clock()).await? {
                 CallClaim::Answered => {}
                 // The other reporter may stop before it answers, so this call is tried again at the next poll.
-                CallClaim::Theirs => left.push(call),
+                CallClaim::Theirs => remaining.push(call),
                 CallClaim::Ours(revision) => {
                     let calls = Arc::clone(self);
                     let span = tracing::info_span!("pull request call", id = call.id, by = call.by);
-                    let carried_out = async move {
-                        calls.carry_out(&call, revision).await;
-                        drop(place);
+                    let answering = async move {
+                        calls.answer_call(&call, revision).await;
+                        drop(slot);
                     };
-                    in_hand.spawn(carried_out.instrument(span));
+                    active.spawn(answering.instrument(span));
                 }
             }
         }
-        Ok(left)
+        Ok(remaining)
     }
 
-    async fn carry_out(&self, call: &PullRequestCall, revision: TableRevision) {
+    async fn answer_call(&self, call: &PullRequestCall, revision: TableRevision) {
         let started = Instant::now();
-        let answered = match parse_github_request(&call.request) {
-            Ok(request) => Box::pin(self.answered(request)).await,
-            Err(problems) => PullRequestResult::Wrote(ProtocolAnswer::failed(problems)),
+        let result = match parse_github_request(&call.request) {
+            Ok(request) => self.perform(request).await,
+            Err(problems) => PullRequestResult::Answered(ProtocolAnswer::failed(problems)),
         };
-        let answer = match answered {
-            PullRequestResult::Wrote(answer) => {
-                let answer = ProtocolAnswer {
-                    execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-                    ..without_credentials(answer)
-                };
+        let answer = match result {
+            PullRequestResult::Answered(answer) => {
+                let answer = complete_answer(answer, started);
                 let errors: Vec<ProblemKind> = answer.errors.iter().map(|problem| problem.kind).collect();
                 tracing::info!(
                     pull_request = answer.pr_url,
@@ -118,36 +107,29 @@ impl CallWorker {
                 );
                 serde_json::to_value(&answer)
             }
-            PullRequestResult::Looked(look) => serde_json::to_value(&look),
+            PullRequestResult::Planned(answer) => serde_json::to_value(&answer),
         };
-        let kept = PullRequestAnswer {
+        let stored = PullRequestAnswer {
             taken_at: bootstrap::read_wall_clock(),
             answer: Some(answer.unwrap_or_default()),
         };
-        if let Err(error) = self.calls.keep_answer(&call.id, &kept, revision).await {
-            tracing::warn!(error = %format_error_chain(&error), "answer not kept; the call is carried out again, which repeats nothing");
+        if let Err(error) = self.calls.keep_answer(&call.id, &stored, revision).await {
+            tracing::warn!(error = %format_error_chain(&error), "answer not stored; the next try of the call repeats no write");
         }
     }
 
-    async fn answered(&self, request: ValidatedRequest) -> PullRequestResult {
-        let failed = |problem| PullRequestResult::Wrote(ProtocolAnswer::failed(vec![problem]));
-        let RuledRequest { request, issue } = match self.under_the_rules(request) {
-            Ok(ruled) => ruled,
-            Err(problem) => return failed(problem),
-        };
-        let ground = match self.opener.look(&request, issue).await {
-            Ok(ground) => ground,
-            Err(problem) => return failed(problem),
-        };
-        match self.opener.plan(&request, &ground, None) {
-            Ok(plan) if request.dry_run => PullRequestResult::Looked(only_looked(plan)),
-            Ok(plan) => PullRequestResult::Wrote(self.opener.write(&request, &ground, &plan).await),
-            Err(problem) => failed(problem),
+    async fn perform(&self, request: ValidatedRequest) -> PullRequestResult {
+        match self.apply_rules(request) {
+            // No user is present who could choose a transition.
+            Ok(RuledRequest { request, issue }) => {
+                Box::pin(self.opener.perform(&request, issue, |_| None)).await
+            }
+            Err(problem) => PullRequestResult::failed(problem),
         }
     }
 
     /// Refuses repositories without rules. Adds the rules' Jira and their fields for screens of transitions.
-    fn under_the_rules(&self, mut request: ValidatedRequest) -> Result<RuledRequest, CallProblem> {
+    fn apply_rules(&self, mut request: ValidatedRequest) -> Result<RuledRequest, CallProblem> {
         let BranchLocation::GitHub(repository) = &request.place else {
             return Err(CallProblem::new(
                 ProblemKind::UnknownError,
@@ -267,8 +249,8 @@ mod tests {
 
         let request = json!({"repository": fixture::REPOSITORY, "branch": BRANCH, "title": "Add a login form",
             "description": "A form and its test", "jira_key": "ENG-1"});
-        let answered = Box::pin(worker.answered(parse_github_request(&request).unwrap())).await;
-        let PullRequestResult::Wrote(answer) = answered else {
+        let result = worker.perform(parse_github_request(&request).unwrap()).await;
+        let PullRequestResult::Answered(answer) = result else {
             panic!("a dry run")
         };
         assert_eq!(answer.status, CallStatus::Success, "{answer:?}");

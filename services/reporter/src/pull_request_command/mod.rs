@@ -17,11 +17,12 @@ use pullrequest::{
     CallProblem, DryRunAnswer, ProblemContext, ProblemKind, ProtocolAnswer, ValidatedRequest, WritePlan,
 };
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::{effect_error::EffectError, scan};
 
 pub(crate) use calls::CallWorker;
-pub use preconditions::RequestPreconditions;
+use preconditions::RequestPreconditions;
 use tries::GaveUp;
 
 /// Sections of the settings that `journeyman pr` reads: the accounts that write.
@@ -47,6 +48,21 @@ pub struct PullRequestSettings {
 struct CliSettings {
     /// Short names of transitions and statuses that mean code review, e.g. `CR`.
     pub(crate) review_acronyms: TextList,
+}
+
+/// Result of a request.
+#[derive(Debug)]
+pub enum PullRequestResult {
+    /// The answer to a request that wrote something, or that failed.
+    Answered(ProtocolAnswer),
+    /// The answer to a dry run.
+    Planned(DryRunAnswer),
+}
+
+impl PullRequestResult {
+    fn failed(problem: CallProblem) -> Self {
+        Self::Answered(ProtocolAnswer::failed(vec![problem]))
+    }
 }
 
 /// Opener of pull requests, with the accounts that write.
@@ -108,18 +124,46 @@ impl PullRequestOpener {
         }
     }
 
-    /// Returns the steps to perform. `choice` replaces the transition of the request.
+    /// Reads the current state, plans the writes, and performs them unless the request is a dry run.
     ///
-    /// # Errors
-    /// The reason why no pull request is possible.
-    pub fn plan(
+    /// `issue` is the issue of the request's key on its Jira, absent if the key is of no issue. `choose_transition` gets
+    /// the problem of several matching transitions; without a choice, the issue is not moved.
+    pub async fn perform(
         &self,
         request: &ValidatedRequest,
-        ground: &RequestPreconditions,
-        choice: Option<&str>,
+        issue: Option<TicketKey>,
+        choose_transition: impl FnOnce(&CallProblem) -> Option<String>,
+    ) -> PullRequestResult {
+        let preconditions = match self.read_preconditions(request, issue).await {
+            Ok(preconditions) => preconditions,
+            Err(problem) => return PullRequestResult::failed(problem),
+        };
+        match self.plan(request, &preconditions, choose_transition) {
+            Ok(plan) if request.dry_run => PullRequestResult::Planned(build_dry_run_answer(plan)),
+            Ok(plan) => PullRequestResult::Answered(self.write(request, &preconditions, &plan).await),
+            Err(problem) => PullRequestResult::failed(problem),
+        }
+    }
+
+    /// Returns the steps to perform.
+    fn plan(
+        &self,
+        request: &ValidatedRequest,
+        preconditions: &RequestPreconditions,
+        choose_transition: impl FnOnce(&CallProblem) -> Option<String>,
     ) -> Result<WritePlan, CallProblem> {
-        let choice = choice.or(request.transition.as_deref());
-        pullrequest::plan_writes(request, &ground.seen, &self.acronyms, choice)
+        let plan_with = |choice: Option<&str>| {
+            pullrequest::plan_writes(request, &preconditions.seen, &self.acronyms, choice)
+        };
+        let plan = plan_with(request.transition.as_deref())?;
+        let ambiguous = plan
+            .problems
+            .iter()
+            .find(|problem| problem.kind == ProblemKind::JiraTransitionAmbiguous);
+        match ambiguous.and_then(choose_transition) {
+            Some(choice) => plan_with(Some(&choice)),
+            None => Ok(plan),
+        }
     }
 }
 
@@ -168,18 +212,26 @@ fn writer_section(issue: &TicketKey) -> String {
         .map_or_else(|| "jira_writer".to_owned(), |instance| format!("jira.{instance}"))
 }
 
+/// Completes an answer with the duration of its call, and removes credentials.
+pub fn complete_answer(answer: ProtocolAnswer, started: Instant) -> ProtocolAnswer {
+    ProtocolAnswer {
+        execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        ..without_credentials(answer)
+    }
+}
+
 /// Removes credentials from an answer, because it quotes errors of GitHub, Jira and git.
-pub fn without_credentials(mut answer: ProtocolAnswer) -> ProtocolAnswer {
+fn without_credentials(mut answer: ProtocolAnswer) -> ProtocolAnswer {
     clean_problems(&mut answer.errors);
     answer.jira_status.error.iter_mut().for_each(redact_text);
     answer
 }
 
 /// Builds the answer to a dry run, without credentials.
-pub fn only_looked(plan: WritePlan) -> DryRunAnswer {
-    let mut look = DryRunAnswer::from(plan);
-    clean_problems(&mut look.errors);
-    look
+fn build_dry_run_answer(plan: WritePlan) -> DryRunAnswer {
+    let mut answer = DryRunAnswer::from(plan);
+    clean_problems(&mut answer.errors);
+    answer
 }
 
 fn clean_problems(errors: &mut [CallProblem]) {

@@ -25,21 +25,21 @@ use crate::{
 
 impl PullRequestOpener {
     /// Performs the plan. Without a pull request, no later step runs. Failures at Jira are reported and undo nothing.
-    pub async fn write(
+    pub(super) async fn write(
         &self,
         request: &ValidatedRequest,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         plan: &WritePlan,
     ) -> ProtocolAnswer {
-        let open = match self.pull_request(ground, plan).await {
+        let open = match self.pull_request(preconditions, plan).await {
             Ok(open) => open,
             Err(problem) => return ProtocolAnswer::failed(vec![problem]),
         };
-        let mut answer = ProtocolAnswer::opened(open.number, &open.url, &ground.seen.issue);
+        let mut answer = ProtocolAnswer::opened(open.number, &open.url, &preconditions.seen.issue);
         answer.marked_ready = request.mark_ready && !open.draft;
         answer.jira_status.transitioned = plan.is_in_review;
         for step in &plan.steps {
-            self.follow(ground, &open, step, &mut answer).await;
+            self.follow(preconditions, &open, step, &mut answer).await;
         }
         for problem in &plan.problems {
             answer.without_jira(problem.clone());
@@ -50,16 +50,18 @@ impl PullRequestOpener {
     /// Performs the steps up to the pull request.
     async fn pull_request(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         plan: &WritePlan,
     ) -> Result<ExistingPullRequest, CallProblem> {
         let mut open = plan.open.clone();
         for step in &plan.steps {
             match step {
                 PlannedWrite::PushBranch { commit, expected, .. } => {
-                    self.push(ground, commit, expected.as_ref()).await?;
+                    self.push(preconditions, commit, expected.as_ref()).await?;
                 }
-                PlannedWrite::OpenPullRequest { draft, .. } => open = Some(self.open(ground, *draft).await?),
+                PlannedWrite::OpenPullRequest { draft, .. } => {
+                    open = Some(self.open(preconditions, *draft).await?)
+                }
                 PlannedWrite::MarkReady | PlannedWrite::LinkIssue { .. } | PlannedWrite::MoveIssue { .. } => {
                 }
             }
@@ -70,7 +72,7 @@ impl PullRequestOpener {
     /// Performs one of the steps after the pull request.
     async fn follow(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         open: &ExistingPullRequest,
         step: &PlannedWrite,
         answer: &mut ProtocolAnswer,
@@ -78,11 +80,11 @@ impl PullRequestOpener {
         match step {
             // These steps are done: the steps after them need the number of the pull request.
             PlannedWrite::PushBranch { .. } | PlannedWrite::OpenPullRequest { .. } => {}
-            PlannedWrite::MarkReady => match self.mark_ready(ground, open).await {
+            PlannedWrite::MarkReady => match self.mark_ready(preconditions, open).await {
                 Ok(()) => answer.marked_ready = true,
                 Err(problem) => answer.errors.push(problem),
             },
-            PlannedWrite::LinkIssue { jira_key } => match self.link(ground, open, jira_key).await {
+            PlannedWrite::LinkIssue { jira_key } => match self.link(preconditions, open, jira_key).await {
                 Ok(()) => answer.jira_status.linked = true,
                 Err(problem) => answer.without_jira(problem),
             },
@@ -92,7 +94,10 @@ impl PullRequestOpener {
                 fields,
                 id,
                 ..
-            } => match self.move_issue(ground, jira_key, id, leads_to, fields).await {
+            } => match self
+                .move_issue(preconditions, jira_key, id, leads_to, fields)
+                .await
+            {
                 Ok(status) => {
                     answer.jira_status.transitioned = true;
                     answer.jira_status.current_state = Some(status);
@@ -105,12 +110,12 @@ impl PullRequestOpener {
     /// Pushes the branch of the folder. Never replaces commits of others.
     async fn push(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         commit: &CommitId,
         expected: Option<&CommitId>,
     ) -> Result<(), CallProblem> {
-        let branch = &ground.draft.branch;
-        let Some(view) = &ground.view else {
+        let branch = &preconditions.draft.branch;
+        let Some(view) = &preconditions.view else {
             return Err(
                 CallProblem::new(ProblemKind::UnknownError, "There is no folder to push from")
                     .about_branch(branch),
@@ -120,7 +125,7 @@ impl PullRequestOpener {
             github: &self.github,
             view,
             push: RemotePush {
-                repository: &ground.draft.repository,
+                repository: &preconditions.draft.repository,
                 branch,
                 head: commit,
                 expected,
@@ -135,26 +140,26 @@ impl PullRequestOpener {
 
     async fn open(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         is_draft: bool,
     ) -> Result<ExistingPullRequest, CallProblem> {
         let effect = OpenCalledPullRequest {
             github: &self.github,
-            ground,
+            preconditions,
             is_draft,
         };
         let opened = perform_with_retries(&effect, ProblemKind::PrCreationFailed).await;
-        opened.map_err(|gave_up| not_created(&ground.draft, &gave_up))
+        opened.map_err(|gave_up| not_created(&preconditions.draft, &gave_up))
     }
 
     async fn mark_ready(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         open: &ExistingPullRequest,
     ) -> Result<(), CallProblem> {
         let effect = MarkCalledReady {
             github: &self.github,
-            repository: &ground.draft.repository,
+            repository: &preconditions.draft.repository,
             number: open.number,
         };
         let marked = perform_with_retries(&effect, ProblemKind::MarkReadyFailed).await;
@@ -167,16 +172,16 @@ impl PullRequestOpener {
     /// Adds a link to the issue, or a comment if Jira refuses the link.
     async fn link(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         open: &ExistingPullRequest,
         key: &str,
     ) -> Result<(), CallProblem> {
-        let (jira, issue) = self.issue_to_write(ground, key)?;
+        let (jira, issue) = self.issue_to_write(preconditions, key)?;
         let made = PullRequestRef {
-            repository: ground.draft.repository.clone(),
+            repository: preconditions.draft.repository.clone(),
             number: open.number,
             url: open.url.clone(),
-            branch: ground.draft.branch.clone(),
+            branch: preconditions.draft.branch.clone(),
         };
         let link = LinkCalledPullRequest(CalledLink {
             jira,
@@ -198,13 +203,13 @@ impl PullRequestOpener {
     /// Performs a transition and returns the new status.
     async fn move_issue(
         &self,
-        ground: &RequestPreconditions,
+        preconditions: &RequestPreconditions,
         key: &str,
         transition: &str,
         leads_to: &str,
         fields: &BTreeMap<String, String>,
     ) -> Result<String, CallProblem> {
-        let (jira, issue) = self.issue_to_write(ground, key)?;
+        let (jira, issue) = self.issue_to_write(preconditions, key)?;
         let effect = MoveCalledIssue {
             jira,
             issue,
@@ -222,12 +227,12 @@ impl PullRequestOpener {
     /// Returns the issue that the plan was made for, with the client of its Jira.
     fn issue_to_write<'a>(
         &'a self,
-        ground: &'a RequestPreconditions,
+        preconditions: &'a RequestPreconditions,
         key: &str,
     ) -> Result<(&'a jira::JiraWriter, &'a TicketKey), CallProblem> {
-        let pair = self.jira.as_ref().zip(ground.issue.as_ref());
+        let pair = self.jira.as_ref().zip(preconditions.issue.as_ref());
         pair.ok_or_else(|| {
-            CallProblem::new(ProblemKind::UnknownError, "The issue was not looked at").about_issue(key)
+            CallProblem::new(ProblemKind::UnknownError, "The issue was not read").about_issue(key)
         })
     }
 }
@@ -271,7 +276,7 @@ mod tests {
             dry_run: false,
             place: BranchLocation::GitHub(repository.clone()),
         };
-        let ground = RequestPreconditions {
+        let preconditions = RequestPreconditions {
             seen: ObservedState {
                 heads: BranchHeads::default(),
                 open: None,
@@ -302,7 +307,7 @@ mod tests {
                 problems: Vec::new(),
                 is_in_review: false,
             };
-            let answer = opener.write(&request, &ground, &plan).await;
+            let answer = opener.write(&request, &preconditions, &plan).await;
             assert_eq!(answer.status, CallStatus::Failed);
             assert_eq!(answer.errors[0].kind, ProblemKind::UnknownError, "{answer:?}");
         }

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// Texts of a pull request, and the state of folder, GitHub and Jira.
-pub struct RequestPreconditions {
+pub(super) struct RequestPreconditions {
     /// State of folder, GitHub and Jira.
-    pub seen: ObservedState,
+    pub(super) seen: ObservedState,
     pub(super) draft: PullRequestDraft,
     pub(super) title: ClearedText,
     pub(super) body: ClearedText,
@@ -89,7 +89,7 @@ impl PullRequestOpener {
     ///
     /// # Errors
     /// The reason why no pull request is possible.
-    pub async fn look(
+    pub(super) async fn read_preconditions(
         &self,
         request: &ValidatedRequest,
         issue: Option<TicketKey>,
@@ -173,8 +173,8 @@ impl PullRequestOpener {
         let head = local.and_then(|local| Some((local.head.clone()?, Arc::clone(&local.view))));
         let forward = match (head.clone(), remote.clone()) {
             (Some((head, view)), Some(remote)) => {
-                let asked = run_blocking(move || is_forward(&view, &head, &remote));
-                asked
+                let checked = run_blocking(move || is_forward(&view, &head, &remote));
+                checked
                     .await
                     .map_err(|trouble| invalid_field("working_directory", &trouble))?
             }
@@ -287,7 +287,7 @@ mod tests {
         for remote in [
             "https://github.com/acme/shop.git",
             "https://github.com/acme/shop/",
-            "https://somebody:word@github.com/acme/shop",
+            "https://ann:word@github.com/acme/shop",
             "git@github.com:acme/shop.git",
             "ssh://git@github.com/acme/shop.git",
         ] {
