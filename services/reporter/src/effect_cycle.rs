@@ -1,4 +1,4 @@
-//! Cycle of one effect, which performs it once: claim, look, attempt, create, receipt.
+//! Cycle of one effect, which performs it once: claim, search, attempt, create, receipt.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::{
     receipt::{EffectOrigin, SettledEffect},
 };
 
-// Interval of the search for an attempt of unknown outcome.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+// Interval of the search for the result of an attempt with an unknown outcome.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// One effect with everything that its steps need.
+/// Steps of one effect.
 #[async_trait]
 pub(crate) trait EffectSteps: Send + Sync {
     /// Output of the effect, which is its receipt in the ledger.
@@ -25,14 +25,14 @@ pub(crate) trait EffectSteps: Send + Sync {
     /// Returns the name of the effect.
     fn name(&self) -> &'static str;
 
-    /// Returns true if one look is sufficient before a repetition. If false, an attempt of unknown outcome is
+    /// Returns true if one search is sufficient before a repetition. If false, an attempt with an unknown outcome is
     /// searched for until its window has passed.
     fn absorbs_repetition(&self) -> bool {
         true
     }
 
     /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
-    async fn look(&self) -> Result<Option<Self::Receipt>, EffectError> {
+    async fn find_result(&self) -> Result<Option<Self::Receipt>, EffectError> {
         Ok(None)
     }
 
@@ -45,9 +45,9 @@ pub(crate) trait EffectSteps: Send + Sync {
 
 /// Search for the result of an earlier attempt.
 pub(crate) enum AttemptSearch<'a> {
-    /// One look before each attempt, because a person waits and earlier processes left no row.
-    SingleLook,
-    /// Looks until an attempt of unknown outcome can no longer arrive.
+    /// One search before each attempt, because a person waits and earlier processes left no row.
+    Once,
+    /// Repeated searches until an attempt with an unknown outcome can no longer arrive.
     Window {
         /// Time after the start of an attempt in which it may still arrive.
         length: Duration,
@@ -66,31 +66,31 @@ impl AttemptSearch<'_> {
     ) -> Result<Option<E::Receipt>, EffectError> {
         let (length, shutdown) = match self {
             Self::Window { length, shutdown } if !effect.absorbs_repetition() => (*length, *shutdown),
-            // A repetition of this effect is invisible, so one look is sufficient and the reporter does not wait
+            // A repetition of this effect is invisible, so one search is sufficient and the reporter does not wait
             // for the window to pass.
-            Self::Window { .. } | Self::SingleLook => return look_once(effect).await,
+            Self::Window { .. } | Self::Once => return search_once(effect).await,
         };
         // No attempt is open, so nothing can have been written.
         let Some(open_until) = open_since.map(|since| since.plus(length)) else {
             return Ok(None);
         };
         loop {
-            if let Some(receipt) = look_once(effect).await? {
+            if let Some(receipt) = search_once(effect).await? {
                 return Ok(Some(receipt));
             }
             let left = open_until.since(bootstrap::read_wall_clock());
             if left.is_zero() {
                 return Ok(None);
             }
-            pause_until_shutdown(shutdown, LOOK_INTERVAL.min(left)).await?;
+            pause_until_shutdown(shutdown, SEARCH_INTERVAL.min(left)).await?;
         }
     }
 }
 
-/// Performs one effect, unless its row has a receipt or a look finds its result.
+/// Performs one effect, unless its row has a receipt or a search finds its result.
 ///
 /// # Errors
-/// The effect is not done, or its outcome is unknown. The row tells which.
+/// The effect is not done, or its outcome is unknown. In the second case its attempt stays in the row.
 pub(crate) async fn perform_effect<E, L>(
     effect: &E,
     row: &L,
@@ -132,7 +132,7 @@ where
             }
             Err(error @ ledger::Error::Queue(_)) => Err(error.into()),
         },
-        // The write may have happened, so its attempt stays in the ledger.
+        // The write may have happened, so its attempt stays in the row.
         Err(trouble @ (EffectError::Unknown(_) | EffectError::Ledger(_))) => Err(trouble),
         // The failure is certain, so no later try has to search for a result.
         Err(trouble) => {
@@ -142,8 +142,8 @@ where
     }
 }
 
-async fn look_once<E: EffectSteps>(effect: &E) -> Result<Option<E::Receipt>, EffectError> {
-    failpoint::around_kind("reporter.effect.look", effect.name(), effect.look()).await
+async fn search_once<E: EffectSteps>(effect: &E) -> Result<Option<E::Receipt>, EffectError> {
+    failpoint::around_kind("reporter.effect.look", effect.name(), effect.find_result()).await
 }
 
 /// Waits, or returns an error when the process shuts down.
@@ -178,7 +178,7 @@ mod tests {
             "lost_response"
         }
 
-        async fn look(&self) -> Result<Option<u32>, EffectError> {
+        async fn find_result(&self) -> Result<Option<u32>, EffectError> {
             let writes = self.writes.load(Ordering::Relaxed);
             Ok((writes > 0).then_some(writes))
         }
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn lost_response_is_found_by_next_try() {
         let (effect, row) = (LostResponse::default(), MemoryEffectRow::<u32>::default());
-        let search = AttemptSearch::SingleLook;
+        let search = AttemptSearch::Once;
         let lost = perform_effect(&effect, &row, &search).await.unwrap_err();
         assert!(matches!(lost, EffectError::Unknown(_)), "{lost}");
         for how in [EffectOrigin::Found, EffectOrigin::Known] {

@@ -69,25 +69,16 @@ impl EffectRow for StoredEffectRow<'_> {
     }
 }
 
-/// Row in memory, for an effect without a run. It lives as long as the tries of the effect.
+/// Row in memory, for an effect without a run. It lives as long as the tries of the effect, whose searches need no
+/// record of attempts.
 pub(crate) struct MemoryEffectRow<R> {
-    record: Mutex<MemoryRecord<R>>,
-}
-
-/// Content of a row in memory.
-struct MemoryRecord<R> {
-    /// Start of the attempt whose outcome is unknown.
-    open_since: Option<Timestamp>,
-    receipt: Option<R>,
+    receipt: Mutex<Option<R>>,
 }
 
 impl<R> Default for MemoryEffectRow<R> {
     fn default() -> Self {
         Self {
-            record: Mutex::new(MemoryRecord {
-                open_since: None,
-                receipt: None,
-            }),
+            receipt: Mutex::new(None),
         }
     }
 }
@@ -95,34 +86,29 @@ impl<R> Default for MemoryEffectRow<R> {
 #[async_trait]
 impl<R: Clone + Send + Sync + 'static> EffectRow for MemoryEffectRow<R> {
     type Receipt = R;
-    /// Start of an earlier attempt with an unknown outcome.
-    type Intent = Option<Timestamp>;
+    type Intent = ();
 
-    async fn claim(&self) -> Result<EffectClaim<Option<Timestamp>, R>, Error> {
-        let record = self.record.lock();
-        Ok(match &record.receipt {
+    async fn claim(&self) -> Result<EffectClaim<(), R>, Error> {
+        Ok(match &*self.receipt.lock() {
             Some(receipt) => EffectClaim::Done(receipt.clone()),
-            None => EffectClaim::Open(record.open_since),
+            None => EffectClaim::Open(()),
         })
     }
 
-    fn open_since(&self, intent: &Option<Timestamp>) -> Option<Timestamp> {
-        *intent
+    fn open_since(&self, (): &()) -> Option<Timestamp> {
+        None
     }
 
-    async fn attempt(&self, intent: &mut Option<Timestamp>, now: Timestamp) -> Result<(), Error> {
-        *intent = Some(now);
-        self.record.lock().open_since = Some(now);
+    async fn attempt(&self, (): &mut (), _: Timestamp) -> Result<(), Error> {
         Ok(())
     }
 
-    async fn withdraw(&self, _: Option<Timestamp>) -> Result<(), Error> {
-        self.record.lock().open_since = None;
+    async fn withdraw(&self, (): ()) -> Result<(), Error> {
         Ok(())
     }
 
-    async fn settle(&self, _: Option<Timestamp>, receipt: R) -> Result<(), Error> {
-        self.record.lock().receipt = Some(receipt);
+    async fn settle(&self, (): (), receipt: R) -> Result<(), Error> {
+        *self.receipt.lock() = Some(receipt);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Performs a report's effects, each one once: claim, look, attempt, create, receipt.
+//! Performs a report's effects, each one once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -163,7 +163,7 @@ impl ReportPerformer {
         settled.map(|settled| settled.receipts)
     }
 
-    /// Performs one effect: claim, look, attempt, create, receipt.
+    /// Performs one effect.
     pub(crate) async fn once(
         &self,
         asked: &EffectContext<'_>,
@@ -217,8 +217,8 @@ impl EffectSteps for ReportedEffect<'_> {
         self.effect.absorbs_repetition()
     }
 
-    async fn look(&self) -> Result<Option<EffectReceipts>, EffectError> {
-        self.effect.look(&self.performer.outside, self.asked).await
+    async fn find_result(&self) -> Result<Option<EffectReceipts>, EffectError> {
+        self.effect.find_result(&self.performer.outside, self.asked).await
     }
 
     async fn create(&self) -> Result<EffectReceipts, EffectError> {

@@ -13,7 +13,7 @@ use crate::config::RetentionSettings;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 // Interval of the check for a full object store.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
 // Use of the object store, in percent, above which it is collected immediately.
 const FILLING_PERCENT: u64 = 70;
 // Pause between two collections of a full object store.
@@ -105,7 +105,7 @@ impl StreamUpkeep {
                     tracing::debug!(error = %format_error_chain(&error), "the object store's use is unknown")
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

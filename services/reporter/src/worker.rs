@@ -25,7 +25,7 @@ use crate::{
 // Pause of a ticket after a failure of the queue.
 const REST: Duration = Duration::from_secs(5);
 // Time until comments are listed again after a failed listing.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 // Pause of a ticket after a write of a reporter that had lost it.
 const AFTER_CLASH: Duration = Duration::from_secs(1);
 // Number of crashes of reporters after which a report is given up.
@@ -158,7 +158,7 @@ impl ReportWorker {
             Err(trouble @ (EffectError::Ledger(_) | EffectError::Shutdown)) => Err(trouble),
             Err(error) => {
                 tracing::warn!(error = %format_error_chain(&error), "comments not listed again; tried later");
-                Ok((settled_to, Some(LOOK_AGAIN)))
+                Ok((settled_to, Some(RECHECK_INTERVAL)))
             }
         }
     }
@@ -176,7 +176,7 @@ impl ReportWorker {
                 tracing::warn!(
                     %ticket,
                     error = %format_error_chain(&error),
-                    "ticket not woken; its next report looks again"
+                    "ticket not woken; its next report repeats the check"
                 );
             }
         });

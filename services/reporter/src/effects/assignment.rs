@@ -28,7 +28,7 @@ impl OutboundEffect for AssignTicket {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,

@@ -37,7 +37,7 @@ impl OutboundEffect for WriteComment {
     }
 
     /// Done if a comment of ours has the effect's marker. The oldest one counts.
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -95,7 +95,7 @@ impl OutboundEffect for CallPeople {
         false
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,

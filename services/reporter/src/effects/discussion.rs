@@ -54,7 +54,7 @@ impl OutboundEffect for ResearchThread {
         false
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -173,7 +173,7 @@ impl OutboundEffect for WriteSummary {
         false
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -279,7 +279,7 @@ impl OutboundEffect for CloseDiscussion {
         EffectTarget::Discussion(&self.repository, self.number)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,

@@ -31,7 +31,7 @@ impl OutboundEffect for MarkReady {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -89,7 +89,7 @@ impl OutboundEffect for MarkReadyUnchecked {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -216,7 +216,7 @@ impl OutboundEffect for BackToDraft {
     }
 
     /// Done if the pull request is a draft or closed.
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
@@ -253,7 +253,7 @@ impl OutboundEffect for BackToDraft {
             .await;
         match converted {
             // A person merged or closed it between the read and the write.
-            Err(github::Error::Rejected { .. }) if self.look(outside, asked).await?.is_some() => {}
+            Err(github::Error::Rejected { .. }) if self.find_result(outside, asked).await?.is_some() => {}
             done => done?,
         }
         tracing::info!(%repository, number, "pull request is a draft again");

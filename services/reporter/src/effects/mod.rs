@@ -99,7 +99,7 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
     }
 
     /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
-    async fn look(
+    async fn find_result(
         &self,
         _: &OutboundClients,
         _: &EffectContext<'_>,
@@ -136,8 +136,8 @@ pub(crate) trait PlannedEffect: Debug + Send + Sync {
     /// See [`OutboundEffect::shows_round`].
     fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)>;
 
-    /// See [`OutboundEffect::look`].
-    async fn look(
+    /// See [`OutboundEffect::find_result`].
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -177,12 +177,12 @@ impl<E: OutboundEffect> PlannedEffect for E {
         OutboundEffect::shows_round(self)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<EffectReceipts>, EffectError> {
-        let found = OutboundEffect::look(self, outside, asked).await?;
+        let found = OutboundEffect::find_result(self, outside, asked).await?;
         Ok(found.map(Into::into))
     }
 

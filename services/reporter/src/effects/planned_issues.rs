@@ -41,7 +41,7 @@ impl OutboundEffect for CreateIssue {
         false
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
@@ -151,7 +151,7 @@ impl OutboundEffect for AddSubIssue {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,

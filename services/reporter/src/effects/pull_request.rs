@@ -36,7 +36,7 @@ impl OutboundEffect for OpenPullRequest {
         EffectTarget::Repository(&self.0.repository)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,

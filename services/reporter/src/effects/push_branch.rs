@@ -31,7 +31,7 @@ impl OutboundEffect for PushBranch {
         EffectTarget::Repository(&self.0.repository)
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,

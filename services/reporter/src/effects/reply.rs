@@ -53,7 +53,7 @@ impl OutboundEffect for ReplyInThread {
         false
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,

@@ -31,7 +31,7 @@ impl OutboundEffect for SubmitReview {
     }
 
     /// Done if a review of ours has the effect's marker.
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         asked: &EffectContext<'_>,

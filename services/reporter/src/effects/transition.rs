@@ -56,7 +56,7 @@ impl OutboundEffect for TransitionIssue {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
@@ -204,7 +204,7 @@ impl OutboundEffect for CloseIssue {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,

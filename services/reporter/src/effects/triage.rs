@@ -70,7 +70,7 @@ impl OutboundEffect for SetIssueType {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
@@ -151,7 +151,7 @@ impl OutboundEffect for SetPriority {
         true
     }
 
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,
@@ -350,7 +350,7 @@ impl OutboundEffect for LinkIssues {
     }
 
     /// Done if any link between both issues exists, of any type and author.
-    async fn look(
+    async fn find_result(
         &self,
         outside: &OutboundClients,
         _: &EffectContext<'_>,

@@ -35,7 +35,7 @@ impl EffectSteps for PushFolderBranch<'_> {
     }
 
     /// Done if the remote branch is at the commit.
-    async fn look(&self) -> Result<Option<()>, EffectError> {
+    async fn find_result(&self) -> Result<Option<()>, EffectError> {
         let there = self.github.branch_head(self.push.repository, self.push.branch);
         let is_done = there.await?.as_ref() == Some(self.push.head);
         Ok(is_done.then_some(()))
@@ -48,7 +48,7 @@ impl EffectSteps for PushFolderBranch<'_> {
             // curl sends a request again when its connection ended without an answer. The second request finds the
             // branch moved by the first one.
             Err(EffectError::Refused(refused @ OutboundRefusal::BranchMoved { .. })) => {
-                self.look().await?.ok_or(EffectError::Refused(refused))
+                self.find_result().await?.ok_or(EffectError::Refused(refused))
             }
             Err(error) => Err(error),
         }
@@ -71,7 +71,7 @@ impl EffectSteps for OpenCalledPullRequest<'_> {
     }
 
     /// Done if a pull request of ours is open for the branch, e.g. that of a try whose response was lost.
-    async fn look(&self) -> Result<Option<ExistingPullRequest>, EffectError> {
+    async fn find_result(&self) -> Result<Option<ExistingPullRequest>, EffectError> {
         match find_open(self.github, &self.preconditions.draft).await? {
             Some(open) if !open.by_us => Err(EffectError::Refused(OutboundRefusal::ForeignPullRequest {
                 number: open.number,
@@ -89,7 +89,7 @@ impl EffectSteps for OpenCalledPullRequest<'_> {
             Ok(opened) => Ok(as_open(opened)),
             // The pull request exists, although GitHub's list may not show it yet.
             Err(error @ github::Error::Conflict { .. }) => {
-                let there = self.look().await?;
+                let there = self.find_result().await?;
                 there.ok_or_else(|| EffectError::Unknown(format_error_chain(&error)))
             }
             Err(error) => Err(error.into()),
@@ -112,7 +112,7 @@ impl EffectSteps for MarkCalledReady<'_> {
         "mark_ready"
     }
 
-    async fn look(&self) -> Result<Option<()>, EffectError> {
+    async fn find_result(&self) -> Result<Option<()>, EffectError> {
         let now = self
             .github
             .pull_requests()
@@ -179,7 +179,7 @@ impl EffectSteps for CommentCalledLink<'_> {
     }
 
     /// Done if our comment about this pull request exists.
-    async fn look(&self) -> Result<Option<()>, EffectError> {
+    async fn find_result(&self) -> Result<Option<()>, EffectError> {
         let (marker, comments) = (self.marker(), self.0.jira.list_comments(self.0.issue).await?);
         let mut ours = comments.iter().filter(|comment| comment.by_us);
         Ok(ours.any(|comment| comment.marker == marker).then_some(()))

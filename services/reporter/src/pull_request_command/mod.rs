@@ -1,7 +1,7 @@
 //! Pull requests that a person or a caller of the API requests, without a run: preconditions, plan and answer.
 //!
-//! Writes are effects in the same cycle as those of reports, with rows in memory. Each effect looks for its result
-//! first, so a repeated request repeats nothing.
+//! Writes are effects in the same cycle as those of reports, with rows in memory. Each effect searches for its
+//! result first, so a repeated request repeats nothing.
 
 mod call_effects;
 mod calls;

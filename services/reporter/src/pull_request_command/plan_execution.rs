@@ -241,7 +241,7 @@ impl PullRequestOpener {
 async fn perform_with_retries<E: EffectSteps>(effect: &E, kind: ProblemKind) -> Result<E::Receipt, GaveUp> {
     let row = MemoryEffectRow::<E::Receipt>::default();
     let tries = retry_call(kind.retries(), || {
-        perform_effect(effect, &row, &AttemptSearch::SingleLook)
+        perform_effect(effect, &row, &AttemptSearch::Once)
     });
     tries.await.map(|settled| settled.receipts)
 }
