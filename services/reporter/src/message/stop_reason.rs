@@ -170,15 +170,15 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     }
 }
 
-/// Renders the checks and tests that are worse with the change than before.
+/// Renders the failing checks of a change. The base may have given no result, so the text compares nothing with it.
 fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
     let commands: Vec<String> = commands.iter().map(|command| format_code(command)).collect();
     let mut paragraphs = vec![format!(
-        "Journeyman ended its work, and the change is not ready: {} is worse with it than before.",
+        "Journeyman ended its work, and the change is not ready. These checks do not pass with it: {}.",
         commands.join(", ")
     )];
     for (heading, tests) in [
-        ("Fails with the change and not before:", failing),
+        ("Fails with the change:", failing),
         ("Ran before and does not run with the change:", missing),
     ] {
         let tests: Vec<String> = tests

@@ -807,7 +807,7 @@ fn each_stop_reason_has_first_sentence() {
     .into();
     assert_snapshot!(sentences.join("\n"), @"
     The implement run is complete.
-    Journeyman ended its work, and the change is not ready: `pytest` is worse with it than before.
+    Journeyman ended its work, and the change is not ready. These checks do not pass with it: `pytest`.
     `ann` stopped the run.
     `ann` rejected the change, so it was not pushed.
     Journeyman stopped: the conversation with the model became too long for it and could not be made shorter. A smaller ticket, or a model with a larger window, may help.
