@@ -5,7 +5,7 @@ use domain::{OutboundRefusal, PullRequestRef, report::PullRequestReviewed};
 use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
-    EffectContext, EffectTarget, OutboundClients, OutboundEffect,
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect, is_by_our_account,
     thread::{append_marker, read_marker},
 };
 use crate::{cleared_text::ClearedText, effect_error::EffectError, message};
@@ -57,21 +57,14 @@ impl OutboundEffect for SubmitReview {
             repository, number, ..
         } = &self.0.pull_request;
         let github = &outside.github;
-        // GitHub refuses a judging review by the author of the pull request.
-        let judges = self.0.review.is_blocking() && {
-            let author = github
-                .pull_requests()
-                .pull_request(repository, *number)
-                .await?
-                .author;
-            !author.eq_ignore_ascii_case(&github.login(repository.instance()).await?)
-        };
         let now = github.pull_requests().pull_request(repository, *number).await?;
         if now.state != PullRequestState::Open {
             return Err(EffectError::Refused(OutboundRefusal::PullRequestOver {
                 number: *number,
             }));
         }
+        // GitHub refuses a judging review by the author of the pull request.
+        let judges = self.0.review.is_blocking() && !is_by_our_account(github, repository, &now).await?;
         let run = asked.report.run.as_ref();
         let with_comments = self.written((true, judges), asked.id, run);
         match github
