@@ -138,9 +138,7 @@ pub(crate) fn may_begin_behind(before: Option<char>) -> bool {
 /// Returns the length of the order at the start of the text, in bytes; 0 without an order.
 pub(crate) fn order_length(text: &str) -> usize {
     if let Some(rest) = text.strip_prefix('/') {
-        let word = rest
-            .find(|c: char| !(c.is_alphanumeric() || "-_".contains(c)))
-            .unwrap_or(rest.len());
+        let word = command_word_length(rest);
         let is_word = rest.starts_with(char::is_alphabetic);
         // `/usr/bin` and `/index.html` are paths.
         let ends = !rest[word..].starts_with(['/', '.']) || rest[word..].starts_with(". ");
@@ -155,6 +153,12 @@ pub(crate) fn order_length(text: &str) -> usize {
     };
     let lengths = WORDS.iter().filter_map(|word| phrase_length(rest, word));
     lengths.max().map_or(0, |length| sign + length)
+}
+
+/// Returns the length of the word at the start of the text, as far as it can be the name of a command.
+fn command_word_length(text: &str) -> usize {
+    text.find(|c: char| !(c.is_alphanumeric() || "-_".contains(c)))
+        .unwrap_or(text.len())
 }
 
 /// Returns the length of a phrase at the start of the text, without regard to case and to the space between its
@@ -220,9 +224,7 @@ fn called_length(text: &str) -> Option<usize> {
 
 /// Returns the length of the command at the start of the text, which follows a slash. A word in a path is not a command.
 fn command_length(text: &str) -> Option<usize> {
-    let length = text
-        .find(|c: char| !(c.is_alphanumeric() || "-_".contains(c)))
-        .unwrap_or(text.len());
+    let length = command_word_length(text);
     let (word, after) = text.split_at(length);
     let mut after = after.chars();
     let is_path = match after.next() {
@@ -293,12 +295,12 @@ pub(crate) fn orders_in(text: &str, part: Range<usize>) -> Vec<usize> {
 /// Returns the positions of orders in code. A mention with a following word also counts there, because code style
 /// does not apply.
 pub(crate) fn orders_in_code(text: &str, part: Range<usize>) -> Vec<usize> {
-    let is_order = |at: &usize| order_length(&text[*at..]) > 0 || calls_somebody(&text[*at..]);
+    let is_order = |at: &usize| order_length(&text[*at..]) > 0 || begins_with_mention(&text[*at..]);
     line_starts(text, part).filter(is_order).collect()
 }
 
 /// Returns true if the line begins with `@login word`.
-fn calls_somebody(line: &str) -> bool {
+fn begins_with_mention(line: &str) -> bool {
     let Some(rest) = line.strip_prefix('@') else {
         return false;
     };
@@ -352,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_told_from_paths_and_prose() {
+    fn orders_differ_from_paths_and_prose() {
         for (text, length) in [
             ("/lgtm", 5),
             ("/LGTM\n", 5),

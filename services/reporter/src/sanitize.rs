@@ -113,7 +113,7 @@ fn guard_silent(output: &mut MarkdownOutput, text: &str, from: usize, to: usize)
         return;
     }
     for at in bot_orders::orders_in(text, from..to) {
-        // These are broken at their sign.
+        // `break_orders` breaks the others at their sign.
         if bot_orders::anywhere_length(&text[..at], &text[at..]) == 0 {
             output.replace(text, at..at, "\\");
         }
@@ -201,7 +201,7 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
     let mut opens = opens_line;
     while let Some(next) = rest.chars().next() {
         let length = reference_length(rest, before);
-        // The sign of code stands for a part before.
+        // After a part in code style, the output ends with a backtick.
         let behind = match before {
             Some('`') => "`",
             Some(_) | None => &text[..text.len() - rest.len()],

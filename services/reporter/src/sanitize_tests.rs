@@ -201,7 +201,7 @@ fn find_active_content(text: &str) -> Option<String> {
             Event::End(TagEnd::CodeBlock) => in_code = false,
             Event::Html(words) | Event::InlineHtml(words) => return Some(words.to_string()),
             Event::Start(Tag::Image { dest_url, .. }) => return Some(dest_url.to_string()),
-            Event::Text(words) if !in_code && names_somebody(last, words) => return Some(words.to_string()),
+            Event::Text(words) if !in_code && has_mention(last, words) => return Some(words.to_string()),
             _ => {}
         }
         last = match event {
@@ -214,7 +214,7 @@ fn find_active_content(text: &str) -> Option<String> {
 }
 
 /// Implements GitHub's rule for mentions and references, `(?:^|\W)@[a-z\d]` and `(?:^|\W)#\d`, with an ASCII `\W`.
-fn names_somebody(mut last: Option<char>, words: &str) -> bool {
+fn has_mention(mut last: Option<char>, words: &str) -> bool {
     let mut letters = words.chars().peekable();
     while let Some(letter) = letters.next() {
         let is_start = last.is_none_or(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '`')));
