@@ -61,8 +61,8 @@ impl ApiAccess {
 /// File of logins whose content is something else. The parser's text is left out, because it may quote a token.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} is not a list of logins (line {line}, column {column}), and the next login would delete its tokens: correct it, \
-     or remove it by `journeyman login URL --forget`",
+    "{} is not a list of logins (line {line}, column {column}), so no login is read or stored: correct it, or remove it \
+     by `journeyman login URL --forget`",
     path.display()
 )]
 pub(crate) struct BrokenLogins {
@@ -175,10 +175,16 @@ pub(crate) fn build_client(arguments: &args::ApiArguments) -> anyhow::Result<Cli
         None => parse_token_variable(std::env::var_os(TOKEN_VARIABLE))?,
     };
     // Without HOME or with a broken file there are no logins, but the arguments may name address and token.
-    let logins = SavedLogins::read().map(|logins| logins.known).unwrap_or_default();
+    let (logins, broken) = match SavedLogins::read() {
+        Ok(logins) => (logins.known, None),
+        Err(error) => (Vec::new(), error.downcast::<BrokenLogins>().ok()),
+    };
     // The local `journeyman up` has precedence, because it belongs to the current folder.
     let known = Vec::from_iter(read_local_access().into_iter().chain(logins));
-    let ApiAccess { url, token } = choose_access(arguments.url.as_deref(), token, known)?;
+    let ApiAccess { url, token } = match (choose_access(arguments.url.as_deref(), token, known), broken) {
+        (Err(missing), Some(broken)) => return Err(anyhow::Error::from(missing).context(broken)),
+        (chosen, _) => chosen?,
+    };
     Ok(Client::new(&url, SecretString::from(token))?)
 }
 

@@ -60,6 +60,23 @@ fn client_ignores_foreign_variable_without_utf8() {
 }
 
 #[test]
+fn missing_login_names_broken_file() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".config/journeyman");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("logins.json"), "{").unwrap();
+    let mut command = std::process::Command::new(e2e::find_binary("journeyman").unwrap());
+    let command = command.arg("runs").env_clear().env("HOME", home.path());
+    let ran = command.current_dir(home.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("logins.json is not a list of logins") && said.contains("no API: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn invalid_argument_ends_with_its_exit_code() {
     for arguments in [
         &["stop", "nothing"][..],
