@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    INTERRUPTED,
+    EXIT_INTERRUPTED,
     follow::{FollowOutcome, choose_exit_code, print_journal},
     print_error, print_json, print_result,
 };
@@ -318,7 +318,7 @@ async fn follow_dispatched_run(
         print_error(&format!(
             "the run goes on without being watched: journeyman journal {run} --follow"
         ));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };
     let code = choose_exit_code(&followed);
     let (stop, waits_for) = match followed {

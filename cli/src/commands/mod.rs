@@ -11,7 +11,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            $visible async fn obey(self) -> anyhow::Result<ExitCode> {
+            $visible async fn run(self) -> anyhow::Result<ExitCode> {
                 match self {
                     $(Self::$name(asked) => Box::pin($file::$run(asked)).await,)*
                 }
@@ -63,7 +63,7 @@ const EXIT_PERSON: u8 = 3;
 // Exit code without a token, or with one that the API refuses.
 const EXIT_TOKEN: u8 = 4;
 // Exit code after a signal: the one of a shell after Ctrl-C.
-const INTERRUPTED: u8 = 130;
+const EXIT_INTERRUPTED: u8 = 130;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
                           refused one, 64 wrong setting or no --yes, 130 interrupted.";
@@ -132,8 +132,8 @@ pub fn run_command_line(arguments: Arguments) -> ExitCode {
     let outcome = runtime.block_on(async {
         match arguments.command {
             #[cfg(feature = "local")]
-            AnyCommand::Local(command) => command.obey().await,
-            AnyCommand::Client(command) => command.obey().await,
+            AnyCommand::Local(command) => command.run().await,
+            AnyCommand::Client(command) => command.run().await,
         }
     });
     // Threads that read the terminal may block forever, so the runtime is not awaited.

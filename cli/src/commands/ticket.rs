@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_stands_for_its_ticket() {
+    fn run_names_its_ticket() {
         for text in ["jira:ENG-12@57", "jira:ENG-12", "ENG-12"] {
             assert_eq!(
                 parse_run_ticket(text).unwrap().to_string(),

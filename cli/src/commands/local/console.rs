@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{INTERRUPTED, find_settings_file, print_result};
+use super::{EXIT_INTERRUPTED, find_settings_file, print_result};
 use crate::access;
 
 /// Serve the console: pages about tickets, runs and decisions, for users who log in
@@ -57,7 +57,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     telemetry.shutdown().await;
     match ended {
         Some(ended) => ended.map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::from(INTERRUPTED)),
+        None => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     }
 }
 

@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    EXIT_ARGUMENTS, EXIT_PERSON, INTERRUPTED, dispatch, find_settings_file, follow, print_error, print_json,
-    print_line, print_list, print_long, print_result, prompt, service_keys, ticket,
+    EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, dispatch, find_settings_file, follow, print_error,
+    print_json, print_line, print_list, print_long, print_result, prompt, service_keys, ticket,
 };
 
 pub(super) use self::progress::suspend_display;

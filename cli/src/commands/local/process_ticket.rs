@@ -12,7 +12,7 @@ use ingest::IngestMode;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    EXIT_ARGUMENTS, INTERRUPTED,
+    EXIT_ARGUMENTS, EXIT_INTERRUPTED,
     dispatch::{self, render_planned_job},
     find_settings_file, folder,
     follow::{FollowOutcome, choose_exit_code, print_journal},
@@ -73,7 +73,7 @@ pub(super) async fn run_command(Arguments { ticket, mock, asked }: Arguments) ->
 /// Works on a ticket with temporary services.
 pub(super) async fn process_ticket(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
     let worked = alone.run(async |client, shutdown| work_on_ticket(&client, ticket, shutdown).await);
-    Ok(worked.await?.unwrap_or(INTERRUPTED.into()))
+    Ok(worked.await?.unwrap_or(EXIT_INTERRUPTED.into()))
 }
 
 /// Prints the job that would start. Only the API runs, so that nothing can start it.
@@ -88,7 +88,7 @@ async fn preview_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Resu
         ));
         Ok(ExitCode::SUCCESS)
     });
-    Ok(previewed.await?.unwrap_or(INTERRUPTED.into()))
+    Ok(previewed.await?.unwrap_or(EXIT_INTERRUPTED.into()))
 }
 
 /// Rehearses in a temporary folder, where no other ticket is queued.
@@ -108,9 +108,9 @@ async fn rehearse_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Res
         print_result(&format!("run {}", accepted.run));
         let run = accepted.run.parse()?;
         let rehearsed = shutdown.run_until_cancelled(dispatch::follow_rehearsal(&client, &run));
-        Ok(rehearsed.await.transpose()?.unwrap_or(INTERRUPTED.into()))
+        Ok(rehearsed.await.transpose()?.unwrap_or(EXIT_INTERRUPTED.into()))
     });
-    Ok(rehearsed.await?.unwrap_or(INTERRUPTED.into()))
+    Ok(rehearsed.await?.unwrap_or(EXIT_INTERRUPTED.into()))
 }
 
 /// Reports invalid arguments, with the exit code of the argument parser.
@@ -140,7 +140,7 @@ async fn work_on_ticket(
         }
         None => {
             print_error("stopped; the run carries on when journeyman starts again");
-            Ok(INTERRUPTED.into())
+            Ok(EXIT_INTERRUPTED.into())
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use super::{INTERRUPTED, console, find_settings_file, print_result};
+use super::{EXIT_INTERRUPTED, console, find_settings_file, print_result};
 use crate::{
     access::ApiAccess,
     args::SettingsArguments,
@@ -89,7 +89,7 @@ async fn start_everything(
         .run_until_cancelled(Box::pin(LocalServices::start(plan)))
         .await
     else {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };
     let local = local?;
     local.remains().iter().for_each(|line| print_result(line));
@@ -118,7 +118,7 @@ async fn start_everything(
     telemetry.shutdown().await;
     match ended {
         Some(ended) => ended.map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::from(INTERRUPTED)),
+        None => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     }
 }
 

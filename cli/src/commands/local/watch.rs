@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 use ingest::{DryRound, IngestMode};
 use tokio_util::sync::CancellationToken;
 
-use super::{INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_result};
+use super::{EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_result};
 use crate::{access::ApiAccess, timeline};
 
 /// Work on every ticket that requests it and take care of its pull request, by polls at an interval, without
@@ -56,10 +56,10 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(alone
             .preview_round()
             .await?
-            .map_or(INTERRUPTED.into(), |round| print_dry_round(&round)));
+            .map_or(EXIT_INTERRUPTED.into(), |round| print_dry_round(&round)));
     }
     let watched = alone.run(async |client, shutdown| watch_events(&client, &data, interval, shutdown).await);
-    Ok(watched.await?.unwrap_or(INTERRUPTED.into()))
+    Ok(watched.await?.unwrap_or(EXIT_INTERRUPTED.into()))
 }
 
 /// Prints the triggers of a dry run, and the failed reads.
@@ -129,7 +129,7 @@ async fn watch_events(
         }
     }
     // Only a signal ends a watch.
-    Ok(INTERRUPTED.into())
+    Ok(EXIT_INTERRUPTED.into())
 }
 
 /// Access file for other commands, removed on drop.

@@ -29,7 +29,7 @@ use self::{
     session::EvalSession,
     summary::{EvalFrame, EvalSummary, InvalidInstance},
 };
-use super::{INTERRUPTED, folder, print_error, print_json, print_result};
+use super::{EXIT_INTERRUPTED, folder, print_error, print_json, print_result};
 use crate::{args::OutputFormat, local};
 
 // Characters of a digest in a key.
@@ -158,7 +158,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         asked.output,
     )?;
     Ok(match shutdown.is_cancelled() {
-        true => ExitCode::from(INTERRUPTED),
+        true => ExitCode::from(EXIT_INTERRUPTED),
         false => ExitCode::SUCCESS,
     })
 }

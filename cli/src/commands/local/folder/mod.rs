@@ -23,7 +23,7 @@ pub(super) use self::{
         ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
     },
 };
-use super::{EXIT_PERSON, INTERRUPTED, print_error, print_result};
+use super::{EXIT_INTERRUPTED, EXIT_PERSON, print_error, print_result};
 use crate::local::LocalServices;
 
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
@@ -105,7 +105,7 @@ pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow:
         .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
         .await
     else {
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };
     let local = local?;
     local.remains().iter().for_each(|line| print_result(line));
@@ -239,7 +239,7 @@ fn choose_folder_exit_code(attended: &interactive_run::AttendedRun) -> ExitCode 
                 false => ExitCode::FAILURE,
             }
         }
-        None => ExitCode::from(INTERRUPTED),
+        None => ExitCode::from(EXIT_INTERRUPTED),
     }
 }
 
@@ -279,6 +279,6 @@ mod tests {
             exit(Some(StopReason::Completed)),
             format!("{:?}", ExitCode::SUCCESS)
         );
-        assert_eq!(exit(None), format!("{:?}", ExitCode::from(INTERRUPTED)));
+        assert_eq!(exit(None), format!("{:?}", ExitCode::from(EXIT_INTERRUPTED)));
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
-        INTERRUPTED,
+        EXIT_INTERRUPTED,
         follow::{choose_exit_code, print_journal},
         print_error, print_result,
         ticket::render_ticket,
@@ -45,7 +45,7 @@ pub(super) async fn run_menu(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<MenuChoice> {
     match walk_list(client, tickets, shutdown).await {
-        Err(error) if is_interruption(&error) => Ok(MenuChoice::Nothing(INTERRUPTED.into())),
+        Err(error) if is_interruption(&error) => Ok(MenuChoice::Nothing(EXIT_INTERRUPTED.into())),
         Ok(Some(ticket)) => Ok(MenuChoice::Ticket(ticket)),
         Ok(None) => Ok(MenuChoice::Nothing(listed)),
         Err(error) => Err(error),
@@ -138,7 +138,7 @@ pub(super) async fn process_in_services(
             print_error(&format!(
                 "the run goes on without being watched: journeyman journal {run} --follow"
             ));
-            Ok(INTERRUPTED.into())
+            Ok(EXIT_INTERRUPTED.into())
         }
     }
 }
@@ -194,7 +194,7 @@ async fn ask_in_thread<T: Send + 'static>(
             let _ = tcsetattr(std::io::stderr(), OptionalActions::Now, &before);
         }
         drop(Term::stderr().show_cursor());
-        std::process::exit(INTERRUPTED.into());
+        std::process::exit(EXIT_INTERRUPTED.into());
     };
     answer?
         .inspect_err(|_| drop(Term::stderr().show_cursor()))

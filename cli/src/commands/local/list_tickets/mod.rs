@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::menu::MenuChoice;
 use super::{
-    EXIT_ARGUMENTS, INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_json,
+    EXIT_ARGUMENTS, EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_json,
     print_list, print_long, process_ticket::process_ticket,
 };
 use crate::{
@@ -82,7 +82,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         // The list ran with the API alone. Processing starts all services on the same data folder.
         Some(MenuChoice::Ticket(ticket)) => process_ticket(alone(IngestMode::Whole), &ticket).await,
         Some(MenuChoice::Nothing(code)) => Ok(code),
-        None => Ok(INTERRUPTED.into()),
+        None => Ok(EXIT_INTERRUPTED.into()),
     }
 }
 

@@ -23,7 +23,7 @@ use serde::Deserialize;
 
 use self::checkout::CheckoutFindings;
 use super::{
-    EXIT_ARGUMENTS, INTERRUPTED,
+    EXIT_ARGUMENTS, EXIT_INTERRUPTED,
     dispatch::render_planned_job,
     find_settings_file,
     one_shot::{OneShotServices, read_connections},
@@ -106,7 +106,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         extent: IngestMode::Answers,
     };
     let previewed = Box::pin(alone.run(async |client, _| preview_tickets(&client).await)).await?;
-    Ok(previewed.unwrap_or(INTERRUPTED.into()))
+    Ok(previewed.unwrap_or(EXIT_INTERRUPTED.into()))
 }
 
 /// File with the rules of the repository. `doctor` reports problems of other files.

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use url::Url;
 
 use self::store::SetupStore;
-use super::{EXIT_ARGUMENTS, INTERRUPTED, doctor, print_error, print_result, prompt};
+use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, doctor, print_error, print_result, prompt};
 use crate::args::SettingsArguments;
 
 /// Set up the accounts of GitHub and Jira and the model: all that is missing, or one of them; ends with
@@ -76,7 +76,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let before = tcgetattr(std::io::stdin());
     let done = shutdown.run_until_cancelled(Box::pin(run_steps(asked))).await;
     if !shutdown.is_cancelled() {
-        return done.unwrap_or(Ok(INTERRUPTED.into()));
+        return done.unwrap_or(Ok(EXIT_INTERRUPTED.into()));
     }
     // The thread that waits for a key cannot be canceled and restores nothing, so the terminal is restored
     // here.
@@ -85,7 +85,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
         drop(Term::stderr().show_cursor());
     }
-    Ok(INTERRUPTED.into())
+    Ok(EXIT_INTERRUPTED.into())
 }
 
 async fn run_steps(asked: Arguments) -> anyhow::Result<ExitCode> {
