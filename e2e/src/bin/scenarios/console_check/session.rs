@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use reqwest::Method;
+use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -38,24 +38,25 @@ impl Locator<'_> {
 
 /// One open browser.
 pub(crate) struct BrowserSession {
+    client: Client,
     url: String,
 }
 
 impl BrowserSession {
     /// Opens a browser with these capabilities.
     pub(crate) async fn open(driver_url: &str, capabilities: Value) -> anyhow::Result<Self> {
+        let (client, url) = (Client::new(), format!("{driver_url}/session"));
         let body = json!({"capabilities": {"alwaysMatch": capabilities}});
-        let opened = send_command(Method::POST, &format!("{driver_url}/session"), Some(body)).await?;
+        let opened = send_command(client.post(&url).json(&body)).await?;
         let id = opened["sessionId"]
             .as_str()
             .context("a session has no identifier")?;
-        Ok(Self {
-            url: format!("{driver_url}/session/{id}"),
-        })
+        let url = format!("{url}/{id}");
+        Ok(Self { client, url })
     }
 
     pub(crate) async fn close(self) -> anyhow::Result<()> {
-        send_command(Method::DELETE, &self.url, None).await?;
+        send_command(self.client.delete(&self.url)).await?;
         Ok(())
     }
 
@@ -143,20 +144,17 @@ impl BrowserSession {
     }
 
     async fn get(&self, command: &str) -> anyhow::Result<Value> {
-        send_command(Method::GET, &format!("{}/{command}", self.url), None).await
+        send_command(self.client.get(format!("{}/{command}", self.url))).await
     }
 
     async fn post(&self, command: &str, body: Value) -> anyhow::Result<Value> {
-        send_command(Method::POST, &format!("{}/{command}", self.url), Some(body)).await
+        let request = self.client.post(format!("{}/{command}", self.url));
+        send_command(request.json(&body)).await
     }
 }
 
 /// Sends a command and returns its value.
-async fn send_command(method: Method, url: &str, body: Option<Value>) -> anyhow::Result<Value> {
-    let mut request = reqwest::Client::new().request(method, url);
-    if let Some(body) = body {
-        request = request.json(&body);
-    }
+async fn send_command(request: RequestBuilder) -> anyhow::Result<Value> {
     let answer = request.send().await?;
     let status = answer.status();
     let mut answer: Value = answer.json().await?;
