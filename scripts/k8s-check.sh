@@ -35,7 +35,7 @@ trap 'rm -rf "$rendered"' EXIT INT TERM
 for kustomization in k8s/base k8s/overlays/*/; do
     kubectl kustomize "$kustomization" >"$rendered/$(basename "$kustomization").yaml"
 done
-# Each component over the base, as an overlay of somebody's would have it.
+# Each component over the base, as an operator's overlay has it.
 mkdir "$rendered/component"
 for component in k8s/components/*/; do
     name=component-$(basename "$component")

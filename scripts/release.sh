@@ -26,7 +26,7 @@ tar --create --sort=name --mtime="@$stamp" --owner=0 --group=0 --numeric-owner -
     gzip --no-name >"dist/$name.tar.gz"
 (cd dist && sha256sum -- *.tar.gz $(ls -- *.whl 2>/dev/null || true) >SHA256SUMS)
 
-# As somebody installs it.
+# As a user installs it.
 mkdir "$work/prefix"
 tar --extract --gzip --file "dist/$name.tar.gz" --strip-components=1 --directory "$work/prefix"
 (cd "$work" && [ "$(env -i prefix/bin/journeyman --version)" = "journeyman $version" ])

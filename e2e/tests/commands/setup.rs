@@ -150,7 +150,7 @@ async fn interrupted_setup_resumes_at_second_click() {
     stage.assert_kept_protocols();
 }
 
-/// The stand-in's Apps are of acme: the code that comes back is of an App of somebody else.
+/// The stand-in's Apps belong to acme, so the returned code is of an App of another owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn app_of_other_owner_is_not_kept() {
     let stage = Stage::start("").await;
