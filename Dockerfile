@@ -3,7 +3,7 @@
 # Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
 # The commit that each start logs: --build-arg COMMIT=$(git rev-parse HEAD).
-# A seventh target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
+# An eighth target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
 ARG RUST_IMAGE=rust:1.95.0-bookworm
 ARG RUNTIME_BASE=debian:12.12-slim
 ARG EXECUTOR_BASE=debian:12.12-slim

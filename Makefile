@@ -97,7 +97,7 @@ sandbox-check: setup ## Try to get out of the sandbox, at every level that this 
 console-check: setup ## Look at every page of the console in a real Chromium; prints page, look, outcome
 	@scripts/console-check.sh
 
-images: ## Build the six images
+images: ## Build the seven images
 	@for service in ingest planner executor reporter egress console cli; do docker build --target $$service --build-arg COMMIT=$$(git rev-parse HEAD) -t journeyman/$$service:0.1.0 . || exit 1; done
 
 images-check: ## Build every image without a registry and start it; prints image, size

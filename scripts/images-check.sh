@@ -2,7 +2,7 @@
 # Builds every target of the Dockerfile and starts each image: its version, its answer to missing settings, its user, its bill of materials, and
 # for the executor the static launcher. Prints `image <name> <MB>` and `images ok images=N`.
 #
-# TARGETS names some of the targets instead of all six; `stand-ins` is a seventh, for `make cluster-test`. PROFILE=dev takes the programs of a
+# TARGETS names some of the targets instead of all seven; `stand-ins` is an eighth, for `make cluster-test`. PROFILE=dev takes the programs of a
 # debug build, without their symbols: quicker to make, larger. In an engine that ran before, the images stay.
 #
 # It needs no registry: the base is made by debootstrap unless RUNTIME_BASE names one, and the programs are those of this checkout, built for
