@@ -7,15 +7,15 @@ use api::{
     types::{ChecksView, PullRequestView, TicketTextView},
 };
 use clap::Args;
-use domain::{ChecksConclusion, PullRequestStatus, RunId, TicketKey};
+use domain::{ChecksConclusion, PullRequestStatus, TicketKey};
 
 use super::{
     confirmation::{ConfirmationOption, DryRun, perform_act},
     print_long, print_result,
 };
 use crate::{
-    access, args,
-    args::{ApiArguments, PagerOptions, TicketArguments},
+    access,
+    args::{ApiArguments, PagerOptions, RunOrTicket, TicketArguments, parse_run_or_ticket},
 };
 
 /// Print the current text of a ticket or pull request, and the status of its pull requests
@@ -108,10 +108,10 @@ pub(super) async fn run_purge(asked: PurgeArguments) -> anyhow::Result<ExitCode>
 
 /// Parses a ticket, or takes the ticket of a run: a comment goes to all runs of the ticket.
 fn parse_run_ticket(text: &str) -> Result<TicketKey, String> {
-    match text.parse::<RunId>() {
-        Ok(run) => Ok(run.ticket().clone()),
-        Err(_) => args::parse_ticket(text),
-    }
+    Ok(match parse_run_or_ticket(text)? {
+        RunOrTicket::Run(run) => run.ticket().clone(),
+        RunOrTicket::Ticket(ticket) => ticket,
+    })
 }
 
 /// Pull request with its checks and reviews, as known from webhooks and polls.
