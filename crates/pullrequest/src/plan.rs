@@ -178,7 +178,7 @@ fn adopt_pull_request(
     let whose = if open.by_us {
         format!("it goes to '{}'", open.base_branch)
     } else {
-        "somebody else opened it".to_owned()
+        "another account opened it".to_owned()
     };
     Err(CallProblem::new(
         ProblemKind::PrCreationFailed,
