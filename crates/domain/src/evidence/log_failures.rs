@@ -37,6 +37,9 @@ const COUNTED: [&str; 5] = ["error", "fail", "problem", "warning", "violation"];
 // Mark between the titles in a whole name.
 const SEPARATOR: &str = " › ";
 
+// Lines of source between Python's name of a file and its error.
+const MAX_SOURCE_LINES: usize = 4;
+
 /// Failures of one log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFailures {
@@ -86,10 +89,15 @@ pub fn list_failures(log: &str) -> LogFailures {
         tests: find_tests(&plain).collect(),
         ..LogFailures::default()
     };
-    // The line of a failed test may end in its message, which may differ between two runs.
-    let others = lines().filter(|line| find_test(line).is_none());
-    for error in others.filter_map(find_error) {
-        *found.lines.entry(error).or_default() += 1;
+    for (at, line) in plain.iter().enumerate() {
+        let line = line.trim();
+        // The line of a failed test may end in its message, which may differ between two runs.
+        if find_test(line).is_none()
+            && let Some(error) = find_error(line)
+        {
+            let place = find_error_place(&plain, at).unwrap_or_default();
+            *found.lines.entry(format!("{error}{place}")).or_default() += 1;
+        }
     }
     if found.is_empty() {
         // Lines that only mention an error also occur in logs of passing tests, so they count only without a
@@ -261,6 +269,12 @@ fn count_failures(line: &str) -> u64 {
     counts.max().unwrap_or_default()
 }
 
+/// Returns true for `file.ext::name`. The target of a log line, such as `shop::client: lost`, has no extension.
+fn begins_with_file(test: &str) -> bool {
+    test.split_once("::")
+        .is_some_and(|(file, _)| file.contains('.') && !file.contains(' '))
+}
+
 fn is_time(word: &str) -> bool {
     // The shortest time of RFC 3339 in UTC, `2026-01-01T00:00:00Z`, has 20 bytes.
     word.len() >= 20
@@ -281,7 +295,7 @@ fn find_test(line: &str) -> Option<String> {
                 // pytest appends the message of the failure, which may differ between two runs.
                 .split(" - ")
                 .next()
-                .filter(|test| test.contains("::") || test.contains(".py"))
+                .filter(|test| test.contains(".py") || begins_with_file(test))
         {
             return named(test);
         }
@@ -419,6 +433,22 @@ fn find_error(line: &str) -> Option<String> {
     is_error.then(|| remove_numbers(line))
 }
 
+/// Returns the file of an error where another line names it: rustc's next one, or the line above Python's source.
+fn find_error_place(plain: &[String], at: usize) -> Option<String> {
+    let arrow = plain
+        .get(at + 1)
+        .and_then(|next| next.trim().strip_prefix("--> "));
+    let file = match arrow {
+        Some(place) => place.split(':').next(),
+        None => {
+            let mut above = plain.iter().take(at).rev().take(MAX_SOURCE_LINES);
+            let frame = above.find_map(|line| line.trim().strip_prefix("File \""));
+            frame.and_then(|frame| frame.split('"').next())
+        }
+    };
+    file.map(|file| format!(" in {file}"))
+}
+
 fn mentions_error(line: &str) -> bool {
     let lower = line.to_lowercase();
     [
@@ -531,6 +561,7 @@ mod tests {
             );
         }
         assert!(list_failure_names("not ok 3 - later # TODO\nok 4 - x").is_empty());
+        assert!(!has_failed_test("ERROR shop::client: connection reset by peer"));
     }
 
     #[test]
@@ -544,9 +575,13 @@ mod tests {
         assert!(is_known(moved, old) && !is_known(&more, old));
         let compile = "test a ... FAILED\nerror[E0425]: cannot find value `x`";
         assert!(!is_known(compile, "test a ... FAILED"));
-        let other_file =
-            format!("{compile}\n --> src/a.rs:3:1\nerror[E0425]: cannot find value `x`\n --> src/b.rs:9:1");
-        assert!(is_known(compile, &other_file) && !is_known(&other_file, compile));
+        let in_file = format!("{compile}\n --> src/a.rs:3:1");
+        let in_two = format!("{in_file}\nerror[E0425]: cannot find value `x`\n --> src/b.rs:9:1");
+        assert!(is_known(&in_file, &in_two) && !is_known(&in_two, &in_file));
+        let syntax = |file: &str| {
+            format!("  File \"{file}\", line 3\n    x = (\n        ^\nSyntaxError: '(' was never closed")
+        };
+        assert!(is_known(&syntax("a.py"), &syntax("a.py")) && !is_known(&syntax("b.py"), &syntax("a.py")));
         assert!(list_failure_names("all good\n12 passed").is_empty());
     }
 
