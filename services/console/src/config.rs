@@ -9,6 +9,7 @@ use bootstrap::{
 };
 use secrecy::SecretString;
 use serde::Deserialize;
+use url::Url;
 
 // Default address of the listener.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7405);
@@ -216,7 +217,9 @@ fn parse_url_host(url: &str) -> Option<&str> {
 
 /// Returns true if the URL's host is this machine.
 fn is_here(url: &str) -> bool {
-    let name = parse_url_host(url).map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    // The whole URL is parsed, because a user name in front of the host may look like one.
+    let parsed = Url::parse(url).ok();
+    let name = parsed.as_ref().and_then(Url::host_str);
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))
 }
 
@@ -250,12 +253,18 @@ mod tests {
         };
         let viewers = r#""viewers": ["all"],"#;
         let public = "https://console.example";
-        for issuer in ["https://id.example", "http://127.0.0.1:9", "http://localhost:9/x"] {
+        for issuer in [
+            "https://id.example",
+            "http://127.0.0.1:9",
+            "http://localhost:9/x",
+            "http://[::1]",
+        ] {
             let config: Config = serde_json::from_str(&with(issuer, public, viewers)).expect("settings");
             assert!(config.check().is_ok(), "{issuer}");
         }
         for (text, key) in [
             (with("http://id.example", public, viewers), "issuer"),
+            (with("http://localhost:x@id.example", public, viewers), "issuer"),
             (with("id.example", public, viewers), "issuer"),
             (
                 with("https://id.example", "console.example", viewers),
