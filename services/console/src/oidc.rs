@@ -318,7 +318,7 @@ impl OidcProvider {
         }
         match serde_json::from_slice::<TokenRefusal>(&body) {
             // An overloaded or broken provider decides nothing about a person.
-            Ok(refusal) if is_decision(status) => Err(LoginRefusal::Token(refusal.reason())),
+            Ok(refusal) if is_decision(status, &refusal.error) => Err(LoginRefusal::Token(refusal.reason())),
             Ok(_) | Err(_) => Err(LoginRefusal::Provider(format!("it answers with status {status}"))),
         }
     }
@@ -420,9 +420,11 @@ impl OidcProvider {
     }
 }
 
-/// Returns true if the status of an error response is the provider's decision about the grant.
-fn is_decision(status: reqwest::StatusCode) -> bool {
-    status.is_client_error() && status != reqwest::StatusCode::TOO_MANY_REQUESTS
+/// Returns true if an error response is the provider's decision about the grant.
+fn is_decision(status: reqwest::StatusCode, error: &str) -> bool {
+    // A wrong client secret is a fault of the settings. It must not end the sessions of all people.
+    let is_about_client = error == "invalid_client";
+    status.is_client_error() && status != reqwest::StatusCode::TOO_MANY_REQUESTS && !is_about_client
 }
 
 fn parse_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, LoginRefusal> {
@@ -612,5 +614,19 @@ mod tests {
         assert!(read_person(&trusting, &unsaid).is_ok());
         let known = json!({"sub": "u-1", "email": "a@b", "email_verified": false, "groups": ["ops"]});
         assert_eq!(of("sub", known).expect("somebody").name, "u-1");
+    }
+
+    #[test]
+    fn only_refused_grant_is_decision() {
+        for (status, error, expected) in [
+            (400, "invalid_grant", true),
+            (400, "invalid_client", false),
+            (401, "invalid_client", false),
+            (429, "slow_down", false),
+            (503, "temporarily_unavailable", false),
+        ] {
+            let status = reqwest::StatusCode::from_u16(status).expect("status");
+            assert_eq!(is_decision(status, error), expected, "{status} {error}");
+        }
     }
 }
