@@ -13,7 +13,7 @@ use crate::pattern::LazyPattern;
 
 /// Equality of other languages than Python.
 static DEFINED: LazyPattern = LazyPattern::new(
-    r"\boperator\s*==|\bboolean\s+equals\s*\(|\bbool\s+Equals\s*\(|\boverride\s+fun\s+equals\b|\bimpl(?:<[^>]*>)?\s+PartialEq\b|\bdef\s+==\s*\(",
+    r"\boperator\s*==\s*[(<]|\bboolean\s+equals\s*\(|\bbool\s+Equals\s*\(|\boverride\s+fun\s+equals\b|\bimpl(?:<[^>]*>)?\s+PartialEq\b|\bdef\s+==\s*\(",
 );
 /// Python's equality without a `def`: by assignment, `setattr`, or in the table of a class that `type` creates.
 static ASSIGNED: LazyPattern = LazyPattern::new(
@@ -83,8 +83,13 @@ pub(super) fn find_equalities(
     }
     if language == SourceLanguage::Python {
         let lines: Vec<&str> = text.lines().collect();
-        for at in (0..lines.len()).filter(|at| BARE_HEADING.is_match(lines[*at])) {
-            found.extend(judge_definition(&lines, at, added));
+        let headings = lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| BARE_HEADING.is_match(line));
+        for (number, severity) in headings.filter_map(|(at, _)| judge_definition(&lines, at, added)) {
+            let worst = found.entry(number).or_insert(severity);
+            *worst = severity.max(*worst);
         }
     }
     found
@@ -372,6 +377,7 @@ mod tests {
             "if self.__eq__ == other.__eq__:\n    f()\n",
             "same = getattr(self, \"__eq__\", None)\n",
             "return self.amount == other.amount\n",
+            "if operator == '+':\n    f()\n",
         ] {
             assert_eq!(judge(text), None, "{text}");
         }
@@ -402,6 +408,7 @@ mod tests {
                 .into_values()
                 .max()
         };
+        assert_eq!(judge_line("Total.__eq__ = always"), Some(Block));
         assert_eq!(judge_line("return True"), Some(Block));
         assert_eq!(judge_line("return self.key() == other.key()"), Some(Flag));
     }
