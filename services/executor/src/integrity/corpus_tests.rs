@@ -176,6 +176,21 @@ fn forged_results_wait_for_a_person() {
             "from unittest import TestCase as T\nT.assertEqual = f\n",
         ),
         (
+            "patch beside a call that is only flagged",
+            "shop/cart.py",
+            "import unittest\nexec(''); unittest.TestCase.run = f\n",
+        ),
+        (
+            "patch beside an honest construct",
+            "shop/cart.py",
+            "import pytest\npytest.Function.runtest = f  # request.node\n",
+        ),
+        (
+            "exit behind a variable of a runner",
+            "shop/cart.py",
+            "if os.environ.get('PYTEST_CURRENT_TEST'): sys.exit(0)\n",
+        ),
+        (
             "equality by name",
             "shop/cart.py",
             "class Total(int):\n    __eq__ = always\n",

@@ -75,6 +75,16 @@ fn new_finding(
     }
 }
 
+/// Kind of a finding in a line, with its severity.
+type JudgedKind = (&'static str, FindingSeverity);
+
+/// Returns the most severe finding in a line; of equally severe ones, the first.
+fn take_worst(found: impl IntoIterator<Item = JudgedKind>) -> Option<JudgedKind> {
+    found
+        .into_iter()
+        .reduce(|worst, next| if next.1 > worst.1 { next } else { worst })
+}
+
 /// Returns a line as reviewers see it: trimmed, and truncated to 120 characters.
 fn truncate_line(line: &str) -> String {
     let line = line.trim();

@@ -13,7 +13,7 @@ use super::{
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     size::{NumberedLine, compare_lines},
-    truncate_line,
+    take_worst, truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
@@ -94,30 +94,35 @@ fn check_product_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Chan
     added.retain(|(_, line)| !is_comment(line));
     let text = file.after.as_deref().unwrap_or_default();
     let equalities = find_equalities(detect_language(&file.path), text, &added);
+    let of_double = if TEST_HELPERS.is_match(&file.path) {
+        FindingSeverity::Flag
+    } else {
+        FindingSeverity::Block
+    };
     let mut found = Vec::new();
     for (number, line) in &added {
-        let one = if AWARE.is_match(line) && !RUST_TESTS.is_match(line) {
-            Some(("product_knows_tests", FindingSeverity::Flag))
-        } else if TEST_DOUBLE.is_match(line) {
-            let severity = match TEST_HELPERS.is_match(&file.path) {
-                true => FindingSeverity::Flag,
-                false => FindingSeverity::Block,
-            };
-            Some(("product_uses_test_double", severity))
-        } else if let Some(severity) = equalities.get(number) {
-            Some(("equality_defined", *severity))
-        } else if EXIT.is_match(line) {
+        let is_aware = AWARE.is_match(line) && !RUST_TESTS.is_match(line);
+        let has_test_value = BRANCH.is_match(line) && contains_test_value(line, values);
+        let kinds = [
+            is_aware.then_some(("product_knows_tests", FindingSeverity::Flag)),
+            TEST_DOUBLE
+                .is_match(line)
+                .then_some(("product_uses_test_double", of_double)),
+            equalities
+                .get(number)
+                .map(|severity| ("equality_defined", *severity)),
             // A product that exits with 0 ends the runner before a test can fail.
-            Some(("exit_called", FindingSeverity::Block))
-        } else if SPECIAL_CASE.is_match(line) {
-            Some(("special_case_added", FindingSeverity::Flag))
-        } else if BRANCH.is_match(line) && contains_test_value(line, values) {
-            Some(("test_value_in_product", FindingSeverity::Flag))
-        } else {
-            None
-        };
+            EXIT.is_match(line)
+                .then_some(("exit_called", FindingSeverity::Block)),
+            SPECIAL_CASE
+                .is_match(line)
+                .then_some(("special_case_added", FindingSeverity::Flag)),
+            has_test_value.then_some(("test_value_in_product", FindingSeverity::Flag)),
+        ];
         found.extend(
-            one.map(|(kind, severity)| new_finding(&file.path, *number, kind, severity, truncate_line(line))),
+            take_worst(kinds.into_iter().flatten()).map(|(kind, severity)| {
+                new_finding(&file.path, *number, kind, severity, truncate_line(line))
+            }),
         );
     }
     found

@@ -10,8 +10,8 @@ use super::{
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     runner_names::RunnerNames,
-    size::compare_lines,
-    truncate_line,
+    size::{ChangedLines, NumberedLine, compare_lines},
+    take_worst, truncate_line,
 };
 use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
@@ -325,16 +325,17 @@ pub(super) fn find_runner_tampering(files: &[ChangedFile]) -> Vec<ChangeFinding>
     let present = files.iter().filter(|file| file.after.is_some());
     present
         .flat_map(|file| {
-            check_path(file)
+            let changed = compare_lines(file);
+            check_path(file, &changed)
                 .into_iter()
-                .chain(check_new_lines(file))
-                .chain(check_environment_lines(file))
+                .chain(check_new_lines(file, &changed.added))
+                .chain(check_environment_lines(file, &changed.added))
         })
         .collect()
 }
 
 /// Finds a file that is suspicious for its path alone.
-fn check_path(file: &ChangedFile) -> Option<ChangeFinding> {
+fn check_path(file: &ChangedFile, changed: &ChangedLines<'_>) -> Option<ChangeFinding> {
     let path = file.path.as_str();
     let is_new = file.before.is_none();
     let is_script =
@@ -366,7 +367,6 @@ fn check_path(file: &ChangedFile) -> Option<ChangeFinding> {
         );
     }
     if AMBIENT.is_match(path) {
-        let changed = compare_lines(file);
         let decides = changed
             .added
             .iter()
@@ -392,7 +392,7 @@ fn check_path(file: &ChangedFile) -> Option<ChangeFinding> {
 }
 
 /// Finds new lines that match a rule.
-fn check_new_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
+fn check_new_lines(file: &ChangedFile, added: &[NumberedLine<'_>]) -> Vec<ChangeFinding> {
     let (language, role) = (detect_language(&file.path), classify_path(&file.path));
     if matches!(
         role,
@@ -401,61 +401,62 @@ fn check_new_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
         return Vec::new();
     }
     let is_conftest = file.path.rsplit('/').next() == Some("conftest.py");
+    let applies = |rule: &&RunnerRule| {
+        let is_here = match rule.place {
+            RunnerRuleScope::Tests => role == FilePurpose::Test,
+            RunnerRuleScope::Product => role == FilePurpose::Product,
+            RunnerRuleScope::Code => true,
+            RunnerRuleScope::Conftest => is_conftest,
+        };
+        is_here && rule.languages.contains(&language)
+    };
+    let rules: Vec<&RunnerRule> = RULES.iter().filter(applies).collect();
     let mut found = Vec::new();
     let is_code = |line: &str| {
         let line = line.trim_start();
         !is_comment(line) || line.starts_with("//go:") || (language == Cpp && line.starts_with('#'))
     };
     let names = RunnerNames::read(language, file.after.as_deref().unwrap_or_default());
-    for (number, line) in compare_lines(file).added.iter().filter(|(_, line)| is_code(line)) {
-        let counts = |rule: &&RunnerRule| {
-            let is_here = match rule.place {
-                RunnerRuleScope::Tests => role == FilePurpose::Test,
-                RunnerRuleScope::Product => role == FilePurpose::Product,
-                RunnerRuleScope::Code => true,
-                RunnerRuleScope::Conftest => is_conftest,
-            };
-            is_here && rule.languages.contains(&language) && rule.pattern.is_match(line)
-        };
-        if let Some(rule) = RULES.iter().find(counts) {
-            found.push(new_finding(
-                &file.path,
-                *number,
-                rule.kind,
-                match_severity(rule, role, line),
-                truncate_line(line),
-            ));
-        } else if names.are_patched_by(line) {
-            found.push(new_finding(
-                &file.path,
-                *number,
-                "runner_patched",
-                FindingSeverity::Block,
-                truncate_line(line),
-            ));
-        }
+    for (number, line) in added.iter().filter(|(_, line)| is_code(line)) {
+        let of_rules = rules
+            .iter()
+            .filter(|rule| rule.pattern.is_match(line))
+            .map(|rule| (rule.kind, judge_match(rule, line)));
+        let of_names = names
+            .are_patched_by(line)
+            .then_some(("runner_patched", FindingSeverity::Block));
+        found.extend(
+            take_worst(of_rules.chain(of_names)).map(|(kind, severity)| {
+                new_finding(&file.path, *number, kind, severity, truncate_line(line))
+            }),
+        );
     }
     found
 }
 
-/// Returns the severity of a match. Hooks decide results and block; constructs with common honest uses are
-/// flagged, so that reviewers see them in the pull request.
-fn match_severity(rule: &RunnerRule, role: FilePurpose, line: &str) -> FindingSeverity {
+/// Returns the severity of a rule that a line matches.
+///
+/// Hooks decide results and block; constructs with common honest uses are flagged, so that reviewers see them in the
+/// pull request.
+fn judge_match(rule: &RunnerRule, line: &str) -> FindingSeverity {
     static HONEST: LazyPattern = LazyPattern::new(
         r"\bexpect\.extend\(|\brequest\.node\b|\batexit\.register\(|\bprocess\.(?:on|once)\(|\bset_error_handler\(|\bmodule\.parent\b|\bdebug\.Stack\(|\bcatch_unwind\(|\bpanic::set_hook|\bprocess\.exitCode\b|\bresume_unwind\(|\bsys\.(?:excepthook|settrace|setprofile)|\bchai\.use\b|@RegisterExtension\(|@RunWith\(\s*(?:Mockito|Spring|Parameterized|Suite)",
     );
-    let is_told =
-        matches!(rule.kind, "product_inspects_callers" | "module_loaded_by_name") || HONEST.is_match(line);
-    // Product code may exit for its own reasons. It has no honest reason to patch a runner.
-    let is_products_own = role == FilePurpose::Product && rule.kind == "exit_called";
-    if is_told || is_products_own {
+    let starts = |pattern: &LazyPattern| -> Vec<usize> {
+        let matches = pattern.all(line).filter_map(|found| found.get(0));
+        matches.map(|found| found.start()).collect()
+    };
+    // Another match of the rule in the same line is judged without regard to an honest construct.
+    let honest = starts(&HONEST);
+    let is_honest = starts(&rule.pattern).iter().all(|start| honest.contains(start));
+    if is_honest || matches!(rule.kind, "product_inspects_callers" | "module_loaded_by_name") {
         FindingSeverity::Flag
     } else {
         FindingSeverity::Block
     }
 }
 
-fn check_environment_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
+fn check_environment_lines(file: &ChangedFile, added: &[NumberedLine<'_>]) -> Vec<ChangeFinding> {
     let role = classify_path(&file.path);
     if matches!(
         role,
@@ -476,7 +477,7 @@ fn check_environment_lines(file: &ChangedFile) -> Vec<ChangeFinding> {
             )
         })
     };
-    compare_lines(file).added.iter().filter_map(set).collect()
+    added.iter().filter_map(set).collect()
 }
 
 #[cfg(test)]
