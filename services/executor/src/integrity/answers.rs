@@ -7,7 +7,7 @@ use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
     inline::test_lines,
-    inventory::is_comment,
+    inventory::is_comment_in,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     size::compare_lines,
@@ -57,10 +57,13 @@ fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFindin
     let new: BTreeSet<&String> = values.difference(&before).collect();
     let after = file.after.as_deref().unwrap_or_default();
     let flags = test_lines(&file.path, after);
+    let language = detect_language(&file.path);
     let added: Vec<(usize, &str)> = compare_lines(file)
         .added
         .into_iter()
-        .filter(|(at, line)| !is_comment(line) && !flags.get(at - 1).copied().unwrap_or_default())
+        .filter(|(at, line)| {
+            !is_comment_in(language, line) && !flags.get(at - 1).copied().unwrap_or_default()
+        })
         .collect();
     let mut found = Vec::new();
     for (place, (number, line)) in added.iter().enumerate() {

@@ -267,6 +267,40 @@ pub(super) fn is_comment(line: &str) -> bool {
         || line.starts_with("--")
 }
 
+/// Returns true when a line contains only a comment, by the syntax of its language.
+pub(super) fn is_comment_in(language: SourceLanguage, line: &str) -> bool {
+    let line = line.trim_start();
+    // A line of a block comment or of a list. Without a space, the mark is an operator.
+    let is_item = |mark: &str| {
+        let rest = line.strip_prefix(mark);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    // Code may follow the end of a block comment in its line.
+    let is_block = || {
+        let is_item = is_item("*") || is_item("**");
+        line.split_once("*/").map_or(is_item, |(before, after)| {
+            after.trim().is_empty() && (is_item || before.trim_matches('*').is_empty())
+        })
+    };
+    match language {
+        // Lists in documentation strings begin with these marks.
+        SourceLanguage::Python | SourceLanguage::Ruby => {
+            line.starts_with('#') || is_item("*") || is_item("--")
+        }
+        SourceLanguage::Shell | SourceLanguage::Yaml => line.starts_with('#'),
+        SourceLanguage::Php => {
+            line.starts_with("//") || (line.starts_with('#') && !line.starts_with("#[")) || is_block()
+        }
+        SourceLanguage::Script
+        | SourceLanguage::Go
+        | SourceLanguage::Rust
+        | SourceLanguage::Jvm
+        | SourceLanguage::CSharp
+        | SourceLanguage::Cpp => line.starts_with("//") || is_block(),
+        SourceLanguage::Sql | SourceLanguage::Other => is_comment(line),
+    }
+}
+
 /// Returns the first line of the decorators, attributes, annotations or table rows directly before a heading.
 /// Each may span several lines.
 fn first_decorator_line(lines: &[&str], at: usize) -> usize {

@@ -9,7 +9,7 @@ use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
     equality::find_equalities,
-    inventory::is_comment,
+    inventory::is_comment_in,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     size::{NumberedLine, compare_lines},
@@ -33,7 +33,7 @@ static AWARE: LazyPattern = LazyPattern::new(
     | (?:getenv|environ(?:\.get)?|env)\s*[(\[.]\s*['"]?CI\b | \bprocess\.env\.CI\b | \bPHPUNIT_\w+ | \bDOTNET_RUNNING_IN_TEST\b"#,
 );
 /// The usual attribute of a Rust test module, which is not a finding.
-static RUST_TESTS: LazyPattern = LazyPattern::new(r"^\s*#\[cfg\(\s*(?:all\(\s*)?test\b");
+static RUST_TESTS: LazyPattern = LazyPattern::new(r"^\s*#!?\[cfg\(\s*(?:all\(\s*)?test\b");
 static EXIT: LazyPattern = LazyPattern::new(
     r"\bsys\.exit\(|\bos\._exit\(|\bprocess\.exit\(|\bos\.Exit\(|\bSystem\.exit\(|\b(?:std::)?process::exit\(|\bEnvironment\.Exit\(|^\s*exit\s*\(\s*0\s*\)",
 );
@@ -90,10 +90,11 @@ fn check_product_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Chan
     if !is_code(&file.path) {
         return Vec::new();
     }
+    let language = detect_language(&file.path);
     let mut added = compare_lines(file).added;
-    added.retain(|(_, line)| !is_comment(line));
+    added.retain(|(_, line)| !is_comment_in(language, line));
     let text = file.after.as_deref().unwrap_or_default();
-    let equalities = find_equalities(detect_language(&file.path), text, &added);
+    let equalities = find_equalities(language, text, &added);
     let of_double = if TEST_HELPERS.is_match(&file.path) {
         FindingSeverity::Flag
     } else {

@@ -6,7 +6,7 @@
 use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    inventory::is_comment,
+    inventory::is_comment_in,
     new_finding,
     paths::{FilePurpose, SourceLanguage, classify_path, detect_language},
     runner_names::RunnerNames,
@@ -412,10 +412,8 @@ fn check_new_lines(file: &ChangedFile, added: &[NumberedLine<'_>]) -> Vec<Change
     };
     let rules: Vec<&RunnerRule> = RULES.iter().filter(applies).collect();
     let mut found = Vec::new();
-    let is_code = |line: &str| {
-        let line = line.trim_start();
-        !is_comment(line) || line.starts_with("//go:") || (language == Cpp && line.starts_with('#'))
-    };
+    // Go reads directives from comments.
+    let is_code = |line: &str| !is_comment_in(language, line) || line.trim_start().starts_with("//go:");
     let names = RunnerNames::read(language, file.after.as_deref().unwrap_or_default());
     for (number, line) in added.iter().filter(|(_, line)| is_code(line)) {
         let of_rules = rules
@@ -464,10 +462,11 @@ fn check_environment_lines(file: &ChangedFile, added: &[NumberedLine<'_>]) -> Ve
     ) {
         return Vec::new();
     }
-    let is_code = !matches!(detect_language(&file.path), Shell | Yaml | SourceLanguage::Other);
+    let language = detect_language(&file.path);
+    let is_code = !matches!(language, Shell | Yaml | SourceLanguage::Other);
     let set = |(number, line): &(usize, &str)| {
         let is_set = !is_code || SETS_VARIABLE.is_match(line);
-        (is_set && !is_comment(line) && ENVIRONMENT.is_match(line)).then(|| {
+        (is_set && !is_comment_in(language, line) && ENVIRONMENT.is_match(line)).then(|| {
             new_finding(
                 &file.path,
                 *number,
