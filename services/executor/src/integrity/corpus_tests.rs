@@ -1029,7 +1029,7 @@ fn honest_changes_do_not_wait() {
     let java_two = "class DoubleTest {\n  @Test\n  void one() {\n    assertEquals(2, twice(1));\n  }\n\n  @Test\n  void two() {\n    assertEquals(8, twice(4));\n  }\n}\n";
     let java_table = "class DoubleTest {\n  @ParameterizedTest\n  @CsvSource({\n    \"1, 2\",\n    \"4, 8\"\n  })\n  void doubles(int value, int expected) {\n    assertEquals(expected, twice(value));\n  }\n}\n";
     let shop = "class Cart:\n    pass\n\n\ndef gift(cart):\n    return 1\n";
-    let cases: [(&str, &[File<'_>]); 47] = [
+    let cases: [(&str, &[File<'_>]); 49] = [
         ("h11", &[("h11/tests/test_io.py", h11_before, h11_after)]),
         ("semver", &[("tests/test_version.rs", semver_before, semver_after)]),
         ("py table", &[("tests/test_double.py", py_two, py_table)]),
@@ -1077,6 +1077,8 @@ fn honest_changes_do_not_wait() {
         ("documentation", &[("docs/conf.py", "", "project = 'shop'\n"), ("docs/notice.md", "", "`expect = always`\n"), ("LICENSE", "", "def __eq__(self, other):\n")]),
         ("global of its own", &[("src/cart.js", "x();\n", "x();\nconst root = globalThis;\nroot.cart = total;\nReflect.get(root, 'fetch');\n")]),
         ("fixture of a product", &[("shop/testing.py", "x = 1\n", "import pytest\n\nx = 1\n\n\n@pytest.fixture\ndef cart():\n    return x\n")]),
+        ("function of a browser", &[(JS, JS_BEFORE, &["Object.defineProperty(window, 'matchMedia', { writable: true, value: jest.fn() });\n\n", JS_BEFORE].concat())]),
+        ("private field of a class", &[("src/cart.js", "x();\n", "x();\nclass Cart {\n  constructor() {\n    const self = this;\n    this.constructor._instance = this;\n    self.beforeSave = run;\n  }\n}\n")]),
         ("comments", &[("shop/cli.py", "x = 1\n", "x = 1\n# sys.exit(0)\n\"\"\"Ends:\n\n* by sys.exit(0)\n-- or by os._exit(0)\n\"\"\"\n"), ("src/cli.js", "x();\n", "x();\n/**\n * Ends by process.exit(0).\n */\n// process.exit(0)\n")]),
         ("class with a name of pytest", &[("shop/tasks.py", "x = 1\n", "from shop.functions import Function\n\nFunction.limit = 3\n")]),
         ("node script", &[("scripts/build.js", "x();\n", "x();\nprocess.stdout.write('done');\n")]),

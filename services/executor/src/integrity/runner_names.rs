@@ -39,7 +39,7 @@ static SCRIPT_ASSIGNED: LazyPattern = LazyPattern::new(
     r"\b(\w+)(?:\.|\[\s*['\x22`])(\w+)\b['\x22`\]]*(?:\.\w+|\[[^\]]*\])*\s*(?:\|\||&&|\?\?)?=(?:[^=>]|$)",
 );
 static SCRIPT_SET: LazyPattern = LazyPattern::new(
-    r"\b(?:Object\.(?:defineProperty|defineProperties|assign|setPrototypeOf)|Reflect\.(?:set|defineProperty|deleteProperty|setPrototypeOf))\(\s*(\w+)\b",
+    r"\b(?:Object\.(?:defineProperty|defineProperties|assign|setPrototypeOf)|Reflect\.(?:set|defineProperty|deleteProperty|setPrototypeOf))\(\s*(\w+)\b(?:\s*,\s*['\x22`](\w+)['\x22`]\s*[,)])?",
 );
 
 /// Functions of JavaScript runners that tests find in the global object.
@@ -108,7 +108,8 @@ impl RunnerNames {
     }
 
     fn read_script(&mut self, text: &str) {
-        self.globals.extend(["global", "globalThis"].map(str::to_owned));
+        self.globals
+            .extend(["global", "globalThis", "window"].map(str::to_owned));
         for line in text.lines() {
             let global = SCRIPT_GLOBAL
                 .first(line)
@@ -130,18 +131,26 @@ impl RunnerNames {
 
     /// Returns true when a line replaces a part of a runner under one of these names.
     pub(super) fn are_patched_by(&self, line: &str) -> bool {
+        if self.parts.is_empty() && self.globals.is_empty() {
+            return false;
+        }
         // Only JavaScript has names for the global object.
-        let (assigned, set) = match self.globals.is_empty() {
-            true => (&PYTHON_ASSIGNED, &PYTHON_SET),
-            false => (&SCRIPT_ASSIGNED, &SCRIPT_SET),
+        let (assigned, set) = if self.globals.is_empty() {
+            (&PYTHON_ASSIGNED, &PYTHON_SET)
+        } else {
+            (&SCRIPT_ASSIGNED, &SCRIPT_SET)
         };
         let is_replaced = assigned.all(line).any(|found| {
             let is_part = self.parts.contains(&found[1]) && !PRINTING.contains(&&found[2]);
             is_part || (self.globals.contains(&found[1]) && TEST_GLOBALS.contains(&&found[2]))
         });
-        let is_set = set
-            .all(line)
-            .any(|found| self.parts.contains(&found[1]) || self.globals.contains(&found[1]));
+        let is_set = set.all(line).any(|found| {
+            // Tests replace functions of a browser by their names, as Jest's documentation shows for `matchMedia`.
+            let is_other = found
+                .get(2)
+                .is_some_and(|name| !TEST_GLOBALS.contains(&name.as_str()));
+            self.parts.contains(&found[1]) || (self.globals.contains(&found[1]) && !is_other)
+        });
         is_replaced || is_set
     }
 }
@@ -178,6 +187,9 @@ mod tests {
             "const a = globalThis;\nconst b = a;\nb.test = f;\n",
             "const g = globalThis;\nObject.defineProperties(g, table);\n",
             "const g = globalThis;\nReflect.set(g, 'expect', f);\n",
+            "Object.defineProperty(window, 'expect', { value: f });\n",
+            "Object.defineProperty(window, 'ex' + 'pect', { value: f });\n",
+            "Object.assign(window, table);\n",
             "global['expect'] = f;\n",
             "globalThis.expect =\n  f;\n",
             "const M = require('node:module');\nM._load = f;\n",
@@ -205,6 +217,8 @@ mod tests {
             "const cart = load();\ncart.test = f;\ncart.expect = 3;\n",
             "const g = globalThis;\nif (g.expect === f) {}\nconst h = () => g.expect;\n",
             "globalThis.prices = [];\n",
+            "Object.defineProperty(window, 'matchMedia', { value: f });\n",
+            "Reflect.deleteProperty(globalThis, 'fetch');\n",
         ] {
             assert!(!is_patched(SourceLanguage::Script, text), "{text}");
         }
