@@ -73,12 +73,11 @@ static CODE: LazyPattern = LazyPattern::new(
 
 /// Returns the purpose of the file at this path.
 pub(crate) fn classify_path(path: &str) -> FilePurpose {
-    let (is_test, is_code) = (is_test_file(path), CODE.is_match(path));
     if LOCK.is_match(path) {
         FilePurpose::Lock
     // A golden file may be below a folder of tests, and a setup file of a runner too, so the more specific
     // roles precede `Test`. Code that is not in such a folder is no golden file, whatever its name.
-    } else if EXPECTED.is_match(path) && (is_test || !is_code) {
+    } else if EXPECTED.is_match(path) && (!CODE.is_match(path) || is_test_file(path)) {
         FilePurpose::Expected
     } else if CONFIG.is_match(path) {
         FilePurpose::Config
@@ -86,9 +85,9 @@ pub(crate) fn classify_path(path: &str) -> FilePurpose {
         FilePurpose::Ci
     } else if GENERATED.is_match(path) {
         FilePurpose::Generated
-    } else if is_test {
+    } else if is_test_file(path) {
         FilePurpose::Test
-    } else if DOCS.is_match(path) && !is_code {
+    } else if DOCS.is_match(path) && !CODE.is_match(path) {
         FilePurpose::Docs
     } else {
         FilePurpose::Product
