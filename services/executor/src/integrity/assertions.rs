@@ -3,7 +3,7 @@
 use domain::check::{ChangeFinding, FindingSeverity};
 
 use super::{
-    inventory::{ListedTest, is_assertion, is_comment},
+    inventory::{ListedTest, is_assertion, is_comment, measure_indentation},
     new_finding,
     paths::SourceLanguage,
     truncate_line,
@@ -208,10 +208,6 @@ fn count_word(line: &str, word: &str) -> usize {
     line.split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(|part| *part == word)
         .count()
-}
-
-fn measure_indentation(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 #[cfg(test)]
