@@ -193,20 +193,35 @@ fn measure_indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
+/// Line of a listing that shows groups by indentation.
+struct ListedLine {
+    indentation: usize,
+    is_blank: bool,
+    is_test: bool,
+}
+
 /// Returns for each line whether it is the title of a group: below further titles at most, a test follows.
 ///
 /// Each level has two more spaces than the one around it. Lines without indentation are output of the tests, and so
 /// are the indented ones after them, up to the next test.
 fn find_group_titles(lines: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<bool> {
+    let listed: Vec<ListedLine> = lines
+        .iter()
+        .map(|line| ListedLine {
+            indentation: measure_indentation(line),
+            is_blank: line.trim().is_empty(),
+            is_test: is_test(line),
+        })
+        .collect();
     let mut is_output = false;
     let mut found = Vec::with_capacity(lines.len());
-    for (at, line) in lines.iter().enumerate() {
-        let is_title = if line.trim().is_empty() || is_test(line) {
+    for (at, (text, line)) in lines.iter().zip(&listed).enumerate() {
+        let is_title = if line.is_blank || line.is_test {
             is_output = false;
             false
-        } else if line.starts_with(' ') {
-            let rest = lines.get(at + 1..).unwrap_or_default();
-            leads_to_test(rest, measure_indentation(line), is_output, &is_test)
+        } else if text.starts_with(' ') {
+            let rest = listed.get(at + 1..).unwrap_or_default();
+            leads_to_test(rest, line.indentation, is_output)
         } else {
             is_output = true;
             false
@@ -217,23 +232,22 @@ fn find_group_titles(lines: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<bool
 }
 
 /// Returns true when titles of deeper groups and then a test follow. `is_strict`: without any output between them.
-fn leads_to_test(rest: &[&str], depth: usize, is_strict: bool, is_test: impl Fn(&str) -> bool) -> bool {
+fn leads_to_test(rest: &[ListedLine], depth: usize, is_strict: bool) -> bool {
     let (mut depth, mut is_output) = (depth, false);
     for line in rest {
-        let indentation = measure_indentation(line);
-        if is_test(line) {
-            return indentation == depth + 2 || (is_output && indentation > depth);
+        if line.is_test {
+            return line.indentation == depth + 2 || (is_output && line.indentation > depth);
         }
-        if line.trim().is_empty() || indentation == 0 {
+        if line.is_blank || line.indentation == 0 {
             if is_strict {
                 return false;
             }
-            is_output |= !line.trim().is_empty();
+            is_output |= !line.is_blank;
         } else if !is_output {
-            if indentation != depth + 2 {
+            if line.indentation != depth + 2 {
                 return false;
             }
-            depth = indentation;
+            depth = line.indentation;
         }
     }
     false

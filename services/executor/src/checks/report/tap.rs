@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, node};
+use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, measure_indentation, node};
 use crate::pattern::LazyPattern;
 
 static VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+\s*$");
@@ -89,7 +89,7 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
     let mut titles = TitleStack::default();
     for (at, line) in lines.iter().enumerate() {
         if line.trim() == CLOSES {
-            depth = line.len() - line.trim_start().len();
+            depth = measure_indentation(line);
             continue;
         }
         if let Some(comment) = COMMENT.first(line).filter(|_| !SUMMARY.is_match(line)) {
