@@ -18,7 +18,7 @@ static UNITTEST_WORD: LazyPattern = LazyPattern::new(
 // Node.js, https://nodejs.org/api/test.html#running-tests-from-the-command-line
 static NODE: LazyPattern =
     LazyPattern::new(r"(?:^|/)(?:[^/]*[._-]test|test-[^/]*|test)\.[cm]?js$|(?:^|/)test/.*\.[cm]?js$");
-// Node.js with TypeScript: as above.
+// Node.js runs TypeScript files under the same names.
 // Deno, https://docs.deno.com/runtime/reference/cli/test/: `{*_,*.,}test.{ts,tsx,mts,js,mjs,jsx}`.
 // Bun, https://bun.sh/docs/cli/test: `*.test`, `*_test`, `*.spec` and `*_spec`.
 // Jest, https://jestjs.io/docs/configuration#testmatch-arraystring: `__tests__`, `?(*.)+(spec|test).[jt]s?(x)`.
@@ -36,7 +36,7 @@ static JVM: LazyPattern = LazyPattern::new(
     | (?:^|/)\w*Suite\.scala$",
 );
 // Maven and Gradle, https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html: the
-// product's classes, in which no runner looks for tests, whatever their names.
+// product's classes, in which no runner collects tests, whatever their names.
 static JVM_PRODUCT: LazyPattern = LazyPattern::new(r"(?:^|/)src/main/(?:java|kotlin|groovy|scala)/");
 static GO: LazyPattern = LazyPattern::new(r"_test\.go$");
 // RSpec: `*_spec.rb`. Minitest, https://docs.seattlerb.org/minitest/: `test_*.rb`, `*_test.rb`.

@@ -48,10 +48,12 @@ pub(super) fn find_copied_answers(files: &[ChangedFile], ticket: &str) -> Vec<Ch
         );
         classify_path(&file.path) == FilePurpose::Product && is_code
     });
-    product.flat_map(|file| answers_in(file, &values)).collect()
+    product
+        .flat_map(|file| find_answers_in_file(file, &values))
+        .collect()
 }
 
-fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFinding> {
+fn find_answers_in_file(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<ChangeFinding> {
     let before = extract_values(file.before.as_deref().unwrap_or_default());
     // A value that the file contained before the change does not come from the ticket.
     let new: BTreeSet<&String> = values.difference(&before).collect();

@@ -145,7 +145,7 @@ pub(super) fn find_unreachable_assertion(
         }
         let rest = own.get(place + 1..).unwrap_or_default();
         let asserts_later = rest.iter().any(|(_, line)| is_assertion(line));
-        let is_cut = RETURN.is_match(words) && measure_indentation(line) == outer && asserts_later;
+        let ends_early = RETURN.is_match(words) && measure_indentation(line) == outer && asserts_later;
         let is_dead = DEAD_BRANCH.is_match(words) && asserts_later;
         let is_never_called = LOCAL_FUNCTION.captures(words).is_some_and(|found| {
             let name = found
@@ -174,7 +174,7 @@ pub(super) fn find_unreachable_assertion(
             uses == 1 && !is_fixture && (is_assertion(words) || inner.iter().any(|line| is_assertion(line)))
         });
         let is_anonymous = ANONYMOUS.is_match(words) && is_statement(&own, place);
-        if is_cut || is_dead || is_never_called || is_anonymous {
+        if ends_early || is_dead || is_never_called || is_anonymous {
             let words = format!(
                 "{} no longer reaches what it asserts: {}",
                 after.name,

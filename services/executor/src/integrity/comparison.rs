@@ -50,8 +50,12 @@ pub(super) fn compare_tests(files: &[ChangedFile]) -> Vec<ChangeFinding> {
         .collect();
     let mut found: Vec<ChangeFinding> = pairs.iter().flat_map(compare_kept_tests).collect();
     found.extend(find_removed_tests(&pairs, &ProductDefinitions::of(files)));
-    found.extend(files.iter().filter_map(|file| unreadable_gone(file, files)));
-    found.extend(pairs.iter().filter_map(all_new_skipped));
+    found.extend(
+        files
+            .iter()
+            .filter_map(|file| find_removed_test_file(file, files)),
+    );
+    found.extend(pairs.iter().filter_map(find_skipped_new_tests));
     found.extend(find_changed_snapshots(files));
     found
 }
@@ -105,12 +109,12 @@ fn compare_kept_tests(pair: &FileCases<'_>) -> Vec<ChangeFinding> {
             ..found
         }));
     }
-    found.extend(base_class_gone(pair.file));
+    found.extend(find_lost_base_class(pair.file));
     found
 }
 
 /// Finds a test class that lost the base class by which its runner collects it.
-fn base_class_gone(file: &ChangedFile) -> Option<ChangeFinding> {
+fn find_lost_base_class(file: &ChangedFile) -> Option<ChangeFinding> {
     let (before, after) = (file.before.as_deref()?, file.after.as_deref()?);
     let is_collected = |bases: &str| bases.contains("Test");
     CLASS
@@ -127,7 +131,7 @@ fn base_class_gone(file: &ChangedFile) -> Option<ChangeFinding> {
             }
             let at = other.get(0)?.start();
             let line = after.get(..at)?.matches('\n').count() + 1;
-            let words = format!("{} is no class of tests any more", &class[1]);
+            let words = format!("{} is not a test class any more", &class[1]);
             Some(new_finding(
                 &file.path,
                 line,
@@ -312,7 +316,10 @@ fn find_removed_tests(pairs: &[FileCases<'_>], definitions: &ProductDefinitions)
         };
         taken.insert((other.line, &other.name));
         if is_collected(&pair.file.path) && !is_collected(place) {
-            let words = format!("{} is in {place} now, where its runner does not look", case.name);
+            let words = format!(
+                "{} is in {place} now, where its runner does not collect it",
+                case.name
+            );
             found.push(new_finding(
                 place,
                 other.line,
@@ -392,7 +399,7 @@ fn find_removed_tests(pairs: &[FileCases<'_>], definitions: &ProductDefinitions)
 }
 
 /// Finds a removed test file whose tests the inventory cannot read.
-fn unreadable_gone(file: &ChangedFile, files: &[ChangedFile]) -> Option<ChangeFinding> {
+fn find_removed_test_file(file: &ChangedFile, files: &[ChangedFile]) -> Option<ChangeFinding> {
     let before = file.before.as_deref()?;
     let is_gone = file.after.is_none() && classify_path(&file.path) == FilePurpose::Test;
     let is_unread = is_gone && list_test_cases(detect_language(&file.path), before).is_empty();
@@ -452,7 +459,7 @@ fn is_collected(path: &str) -> bool {
     }
 }
 
-fn all_new_skipped(pair: &FileCases<'_>) -> Option<ChangeFinding> {
+fn find_skipped_new_tests(pair: &FileCases<'_>) -> Option<ChangeFinding> {
     let added = pair_cases(&pair.before, &pair.after).added;
     let first = added.first()?;
     let is_none_run = added.iter().all(|case| case.is_skipped);

@@ -1087,7 +1087,7 @@ fn honest_changes_do_not_wait() {
 }
 
 #[test]
-fn reach_beyond_the_request_is_told() {
+fn reach_beyond_request_is_flagged() {
     let cases: [(&str, &[File<'_>]); 5] = [
         ("dependency", &[("requirements.txt", "a==1.0\n", "a==1.0\nb\n")]),
         ("pin", &[("requirements.txt", "a==1.0.0\n", "a\n")]),

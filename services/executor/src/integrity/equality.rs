@@ -115,9 +115,10 @@ fn judge_definition(
             .iter()
             .filter(|(number, _)| (at + 1..=end + 1).contains(number))
             .any(|(_, line)| ALWAYS.is_match(line));
-        match is_always {
-            true => FindingSeverity::Block,
-            false => FindingSeverity::Flag,
+        if is_always {
+            FindingSeverity::Block
+        } else {
+            FindingSeverity::Flag
         }
     };
     Some((*number, severity))
@@ -131,9 +132,10 @@ fn compares_fields(lines: &[&str], at: usize, end: usize) -> bool {
     };
     let group = |number| heading.get(number).map_or("", |found| found.as_str());
     let rest = group(4).split('#').next().unwrap_or_default().trim();
-    let body = match rest.is_empty() {
-        true => join_statements(lines.get(at + 1..=end).unwrap_or_default()),
-        false => vec![rest.to_owned()],
+    let body = if rest.is_empty() {
+        join_statements(lines.get(at + 1..=end).unwrap_or_default())
+    } else {
+        vec![rest.to_owned()]
     };
     match group(1) {
         "hash" => matches!(&body[..], [only] if HASHED.is_match(only)),
@@ -162,14 +164,15 @@ fn join_statements(body: &[&str]) -> Vec<String> {
     let (mut found, mut open, mut is_documentation) = (Vec::<String>::new(), 0_i32, false);
     for line in body {
         let line = line.trim();
-        let text = match is_documentation {
-            true => Some(line),
-            false => line.strip_prefix("\"\"\"").filter(|_| found.is_empty()),
+        let text = if is_documentation {
+            Some(line)
+        } else {
+            line.strip_prefix("\"\"\"").filter(|_| found.is_empty())
         };
         if let Some(text) = text {
             let end = text.split_once("\"\"\"");
             is_documentation = end.is_none();
-            // A statement in the line of the documentation is none that a comparison of fields needs.
+            // A comparison of fields needs no statement in the line of the documentation, so it is kept to be refused.
             found.extend(
                 end.filter(|(_, after)| !after.is_empty())
                     .map(|_| line.to_owned()),
@@ -218,17 +221,14 @@ fn is_comparison(statement: &str, own: &str, other: &str, lines: &[&str]) -> boo
         let (of_own, of_other) = (format!("{own}."), format!("{other}."));
         let is_mirrored = (left.contains(&of_own) && left.replace(&of_own, &of_other) == right)
             || (right.contains(&of_own) && right.replace(&of_own, &of_other) == left);
-        let side = match left.contains(&of_own) {
-            true => left,
-            false => right,
-        };
-        is_mirrored && names_fields_alone(&side, own, lines)
+        let side = if left.contains(&of_own) { left } else { right };
+        is_mirrored && contains_only_fields(&side, own, lines)
     });
     is_all && count > 0
 }
 
 /// Returns true when a side of a comparison consists of fields that this file defines.
-fn names_fields_alone(side: &str, own: &str, lines: &[&str]) -> bool {
+fn contains_only_fields(side: &str, own: &str, lines: &[&str]) -> bool {
     let fields: Vec<(String, String)> = FIELD
         .all(side)
         .map(|field| (field[1].to_owned(), field[2].to_owned()))
@@ -246,11 +246,11 @@ fn is_field(name: &str, own: &str, lines: &[&str]) -> bool {
     if name == "__dict__" {
         return true;
     }
-    let attribute = format!("{own}.{name}");
+    let (of_own, attribute) = (format!("{own}."), format!("{own}.{name}"));
     let is_defined = |line: &&str| {
         let line = line.trim();
         let target = line.split('=').next().unwrap_or_default();
-        let is_assigned = line.contains('=') && line.starts_with(&format!("{own}."));
+        let is_assigned = line.contains('=') && line.starts_with(&of_own);
         let is_annotated = line.strip_prefix(name).is_some_and(|rest| {
             rest.trim_start().starts_with([':', '=']) && !rest.trim_start().starts_with("==")
         });

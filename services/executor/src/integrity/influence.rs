@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn support_files_are_told_by_name() {
+    fn support_files_are_recognized_by_name() {
         let changed = |path| build_changed_file(path, Some("a\n"), Some("b\n"));
         let new = |path| build_changed_file(path, None, Some("b\n"));
         for path in [

@@ -98,14 +98,14 @@ fn compare_manifest(file: &ChangedFile) -> Vec<ChangeFinding> {
     let (before, after) = (read(&file.before), read(&file.after));
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
-    let told = differ.filter(|key| settings.is_match(key) && !HARMLESS.is_match(key));
+    let reported = differ.filter(|key| settings.is_match(key) && !HARMLESS.is_match(key));
     // A new manifest cannot disable a check that existed before.
     let severity = if file.before.is_some() {
         FindingSeverity::Block
     } else {
         FindingSeverity::Flag
     };
-    let found = told.take(MAX_FINDINGS).map(|key| {
+    let found = reported.take(MAX_FINDINGS).map(|key| {
         let value = |values: &ManifestValues| {
             values
                 .get(key)
@@ -276,8 +276,11 @@ mod tests {
                 "tool:pytest.addopts",
             ),
         ] {
-            let told = describe_manifest_changes(path, before, after);
-            assert!(told.len() == 1 && told[0].contains(key), "{key}: {told:?}");
+            let reported = describe_manifest_changes(path, before, after);
+            assert!(
+                reported.len() == 1 && reported[0].contains(key),
+                "{key}: {reported:?}"
+            );
         }
     }
 

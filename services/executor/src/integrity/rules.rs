@@ -38,7 +38,7 @@ fn check_changed_file(file: &ChangedFile) -> Vec<ChangeFinding> {
             "settings of a runner or checker",
         )),
         FilePurpose::Lock => found.push(report_whole_file(file, "lockfile_changed", "pinned versions")),
-        FilePurpose::Ci => found.extend(jobs_gone(file, &changed.removed)),
+        FilePurpose::Ci => found.extend(find_removed_jobs(file, &changed.removed)),
         FilePurpose::Test
         | FilePurpose::Expected
         | FilePurpose::Generated
@@ -248,7 +248,7 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<ChangeFinding> {
         .filter(is_told)
         .find(|line| CHECK_COMMAND.is_match(line) && !after.lines().any(|other| other.trim() == line.trim()));
     let line = gone.filter(|_| count(after) < count(before))?;
-    // `jobs_gone` reports this line.
+    // `find_removed_jobs` reports this line.
     if classify_path(&file.path) == FilePurpose::Ci && JOB.is_match(line) {
         return None;
     }
@@ -267,7 +267,7 @@ static VERSIONED: LazyPattern = LazyPattern::new(r"\w@\^?~?\d");
 /// An `echo` of a command does not run the command.
 static ECHOED: LazyPattern = LazyPattern::new(r"^\s*(?:-\s+)?(?:run:\s*)?@?(?:echo|printf)\b");
 
-fn jobs_gone(file: &ChangedFile, removed: &[NumberedLine<'_>]) -> Vec<ChangeFinding> {
+fn find_removed_jobs(file: &ChangedFile, removed: &[NumberedLine<'_>]) -> Vec<ChangeFinding> {
     let added = file.after.as_deref().unwrap_or_default();
     let gone = removed
         .iter()

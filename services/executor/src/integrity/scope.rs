@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dependencies_pins_and_migrations_are_told() {
+    fn dependencies_pins_and_migrations_are_flagged() {
         for (path, before, after, kind) in [
             (
                 "package.json",

@@ -54,13 +54,13 @@ pub(super) fn parse_minitest(output: &str) -> Option<TestReport> {
                 }),
             );
         } else if let Some(found) = UNIT.captures(line) {
-            let told = rest
+            let message = rest
                 .iter()
                 .copied()
                 .filter(|line| !line.starts_with(' ') && !is_frame(line) && !line.starts_with('='));
             report.failing.push(failed_test(
                 &found[2],
-                first_message_lines(told, |line| line.starts_with("diff:")),
+                first_message_lines(message, |line| line.starts_with("diff:")),
             ));
         } else if let Some(name) = OMITTED.first(line) {
             report.skipping.push(name.to_owned());

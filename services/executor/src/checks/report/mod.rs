@@ -268,11 +268,11 @@ fn failed_test(id: impl Into<String>, message: impl Into<String>) -> FailedTest 
 /// Returns the first nonempty lines up to a line for which `is_end` is true.
 fn first_message_lines<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
     let lines = lines.take_while(|line| !is_end(line)).map(str::trim);
-    let told: Vec<&str> = lines
+    let message: Vec<&str> = lines
         .filter(|line| !line.is_empty())
         .take(MESSAGE_LINES)
         .collect();
-    told.join("\n")
+    message.join("\n")
 }
 
 #[cfg(test)]

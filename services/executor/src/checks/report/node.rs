@@ -179,7 +179,7 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let is_named = count(report.passing.len()) >= report.passed
         && count(report.failing.len()).saturating_add(unloaded) >= report.failed;
-    // Node counts a test with subtests, but not a suite. Only the counts tell them apart.
+    // Node counts a test with subtests, but not a suite. Only the counts distinguish them.
     for group in listed.iter().filter(|test| test.ends_group && !is_named) {
         let is_known = report.failing.iter().any(|test| test.id == group.id);
         if group.mark == "✔" && !group.is_left_out {

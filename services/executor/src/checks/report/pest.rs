@@ -44,9 +44,8 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
             let words = first_message_lines(rest, |line| {
                 line.trim_start().starts_with("at ") || FAILED.is_match(line)
             });
-            // The list of results names a failing test first without a message, and the details below repeat
-            // it.
-            // A long name is shortened there.
+            // The list of results names a failing test without a message. The details below repeat the name,
+            // truncated when it is long.
             let is_it = |known: &str| match id.strip_suffix('…') {
                 Some(start) => known.starts_with(start),
                 None => known == id,
