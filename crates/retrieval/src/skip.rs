@@ -162,7 +162,9 @@ fn is_marked(head: &[u8]) -> bool {
     })
 }
 
-/// True when a file belongs to the tests, by its path.
+/// True when a path looks like one of the tests, by words that all languages share.
+///
+/// The answer ranks, filters and labels search results. The checks of a change use the names of each runner instead.
 #[must_use]
 pub fn is_test(path: &str) -> bool {
     const FOLDERS: &[&str] = &[
@@ -178,8 +180,7 @@ pub fn is_test(path: &str) -> bool {
         "testkit",
     ];
     let lower = path.to_ascii_lowercase();
-    let (folder, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
-    let name = file.rsplit('/').next().unwrap_or(file);
+    let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     folder.split('/').any(|part| FOLDERS.contains(&part))
         || stem == "tests"
