@@ -129,14 +129,20 @@ impl NatsConnection {
             .saturating_sub(HEADERS_MAX_BYTES)
     }
 
-    /// Information from the leader of a stream. Without a leader the request times out.
+    /// Information from the leader of a stream.
+    ///
+    /// A stream without a leader is unavailable: no server answers while the servers elect one, and every
+    /// server answers when they cannot.
     pub(crate) async fn stream_info(&self, stream: &str) -> Result<Info, Error> {
         let failed = |cause: ErrorCause| Error::unavailable(format!("ask for stream {stream}"), cause);
         let asked = timeout(REQUEST_TIMEOUT, self.context.get_stream(stream)).await;
         let asked = asked.map_err(|_| failed("no answer within 5 s".into()))?;
-        asked
-            .map(|stream| stream.cached_info().clone())
-            .map_err(|error| failed(error.into()))
+        let info = asked.map_err(|error| failed(error.into()))?.cached_info().clone();
+        if has_leader(&info) {
+            Ok(info)
+        } else {
+            Err(failed("the stream has no leader".into()))
+        }
     }
 
     /// Refuses a message for which the store has no room.
@@ -211,6 +217,12 @@ async fn connect_options(
         })?;
     }
     Ok(options)
+}
+
+/// True for a stream of a single server and for a stream whose servers name a leader.
+fn has_leader(info: &Info) -> bool {
+    let group = info.cluster.as_ref();
+    group.is_none_or(|group| group.leader.as_deref().is_some_and(|leader| !leader.is_empty()))
 }
 
 /// Pause before a reconnect: at most one second, with jitter, so that services do not return to a server in

@@ -7,10 +7,10 @@ use crate::world::{World, await_soon, settings_for};
 
 const SERVICES: [NatsRole; 3] = [NatsRole::Ingest, NatsRole::Planner, NatsRole::Reporter];
 
-async fn connect_cluster(cluster: &NatsCluster, replicas: usize) -> Queue {
+async fn connect_servers(url: String, replicas: usize) -> Queue {
     let settings = Settings {
         replicas,
-        ..settings_for(cluster.url())
+        ..settings_for(url)
     };
     let queue = Queue::connect(&settings, "test").await.unwrap();
     queue.ensure_topology().await.unwrap();
@@ -40,7 +40,7 @@ async fn missing_stream_fails_probe() {
 async fn stream_without_leader_fails_probe() {
     let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
     // With one replica, a stream has no leader while its server is away. The two other servers still answer.
-    let queue = connect_cluster(&cluster, 1).await;
+    let queue = connect_servers(cluster.url(), 1).await;
     queue.probe(NatsRole::Ingest).await.unwrap();
     let context = async_nats::jetstream::new(async_nats::connect(cluster.servers()[0].url()).await.unwrap());
     let stream = context.get_stream("DELIVERIES").await.unwrap();
@@ -58,16 +58,22 @@ async fn stream_without_leader_fails_probe() {
 #[tokio::test]
 async fn lost_quorum_fails_probe() {
     let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
-    let queue = connect_cluster(&cluster, 3).await;
+    // The connection to the server that is left never fails, so each failure comes from a stream.
+    let remaining = cluster.servers()[0].url();
+    let queue = connect_servers(remaining.clone(), 3).await;
+    let context = async_nats::jetstream::new(async_nats::connect(remaining).await.unwrap());
     for role in SERVICES {
         queue.probe(role).await.unwrap();
     }
     for number in [1, 2] {
         cluster.servers_mut()[number].kill();
     }
-    // A leader that lost the others notices it after some seconds.
+    // The server answers again for a stream when it has given up an election.
+    for stream in ["DELIVERIES", "JOURNAL", "REPORTS"] {
+        await_soon(async { while !is_leaderless(&context, stream).await {} }).await;
+    }
     for role in SERVICES {
-        await_soon(async { while queue.probe(role).await.is_ok() {} }).await;
+        assert_unavailable(&queue.probe(role).await, role);
     }
     for number in [1, 2] {
         cluster.servers_mut()[number].restart().await.unwrap();
@@ -75,4 +81,10 @@ async fn lost_quorum_fails_probe() {
     for role in SERVICES {
         await_soon(async { while queue.probe(role).await.is_err() {} }).await;
     }
+}
+
+/// True when a server answers that the stream has no leader. During an election no server answers.
+async fn is_leaderless(context: &async_nats::jetstream::Context, stream: &str) -> bool {
+    let answer = context.get_stream(stream).await;
+    answer.is_ok_and(|stream| stream.cached_info().cluster.clone().unwrap().leader.is_none())
 }
