@@ -123,9 +123,8 @@ impl DeadLetters {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn count(&self) -> Result<u64, Error> {
-        let asked = self.connection.context.get_stream(DEAD).await;
-        let stream = asked.map_err(|error| Error::unavailable("look at the dead letters", error))?;
-        Ok(stream.cached_info().state.messages)
+        let info = self.connection.stream_info(DEAD).await?;
+        Ok(info.state.messages)
     }
 
     /// The newest letters with their sequences, newest last, at most `limit`.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use domain::{ErrorCause, RecordKind, StoredRecord};
+use domain::{RecordKind, StoredRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -63,15 +63,10 @@ async fn read_creation_times(
     connection: &NatsConnection,
     names: &LogNames,
 ) -> Result<(String, String), Error> {
-    let failed = |cause: ErrorCause| Error::unavailable(format!("look at {}", names.wakeups), cause);
-    let stream = connection
-        .context
-        .get_stream(names.wakeups)
-        .await
-        .map_err(|error| failed(error.into()))?;
+    let stream = connection.stream_info(names.wakeups).await?;
     let consumer = connection.consumer(names.wakeups, names.workers).await?;
     Ok((
-        stream.cached_info().created.to_string(),
+        stream.created.to_string(),
         consumer.cached_info().created.to_string(),
     ))
 }

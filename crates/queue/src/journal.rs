@@ -183,9 +183,8 @@ impl RunJournals {
 
     /// Stream sequence of the last entry of all journals; 0 before the first entry.
     pub(crate) async fn last_sequence(&self) -> Result<u64, Error> {
-        let asked = self.connection.context.get_stream(JOURNAL).await;
-        let stream = asked.map_err(|error| Error::unavailable("look at the journals", error))?;
-        Ok(stream.cached_info().state.last_sequence)
+        let info = self.connection.stream_info(JOURNAL).await?;
+        Ok(info.state.last_sequence)
     }
 
     /// Deletes the journals of runs that ended before an instant, with their overviews. Returns the number of

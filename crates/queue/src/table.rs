@@ -243,9 +243,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
 
     /// Size of the bucket, from the leader.
     pub(crate) async fn extent(&self) -> Result<BucketExtent, Error> {
-        let asked = self.connection.context.get_stream(&self.stream).await;
-        let stream = asked.map_err(|error| Error::unavailable(format!("look at {}", self.stream), error))?;
-        let state = &stream.cached_info().state;
+        let state = self.connection.stream_info(&self.stream).await?.state;
         Ok(BucketExtent {
             keys: state.messages,
             last: TableRevision(state.last_sequence),
