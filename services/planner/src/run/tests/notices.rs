@@ -1,8 +1,9 @@
 //! Notices: runs of one report, and the forecast of a ticket's effort.
 
 use domain::{
-    AwaitedReview, ChecksConclusion, ChecksSummary, EffortEstimate, EffortQuartiles, Job, OutboundAction,
-    OutboundOutcome, OutboundReceipt, PullRequestEnd, PullRequestEvent, StopReason, TriggerReason, report,
+    AwaitedReview, ChecksConclusion, ChecksSummary, EffortEstimate, EffortQuartiles, FailedCheck,
+    FailureClass, Job, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestEnd, PullRequestEvent,
+    RepairEnd, StopReason, SuspectChanges, TriggerReason, report,
 };
 
 use super::play::{Play, build_commit_id, build_job_request, build_work_replies, pull_request};
@@ -11,12 +12,22 @@ use crate::run::machine::PhaseResult;
 
 #[test]
 fn notice_runs_finish_after_settled_report() {
-    let checks = |conclusion| {
-        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(ChecksSummary::new(
-            pull_request(),
-            build_commit_id('1'),
+    // Each field has a value, also those that a report does not store.
+    let checks = |conclusion, rerun: &[u64]| {
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(ChecksSummary {
+            pull_request: pull_request(),
+            head: build_commit_id('1'),
             conclusion,
-        )))
+            failed: vec![failed_check()],
+            unrepaired: Some(RepairEnd::NotOurs),
+            rerun: rerun.to_vec(),
+            asked: vec!["ada".to_owned()],
+            page: "https://github.example/runs/9".to_owned(),
+            suspects: SuspectChanges {
+                since: Some(build_commit_id('0')),
+                files: Vec::new(),
+            },
+        }))
     };
     let merged = TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
@@ -32,9 +43,10 @@ fn notice_runs_finish_after_settled_report() {
         since: domain::Timestamp::default(),
     }));
     let cases = [
-        (checks(ChecksConclusion::Success), Job::MarkReady),
-        (checks(ChecksConclusion::Absent), Job::MarkReady),
-        (checks(ChecksConclusion::Failure), Job::FixCi),
+        (checks(ChecksConclusion::Success, &[]), Job::MarkReady),
+        (checks(ChecksConclusion::Absent, &[]), Job::MarkReady),
+        (checks(ChecksConclusion::Failure, &[]), Job::FixCi),
+        (checks(ChecksConclusion::Failure, &[9]), Job::FixCi),
         (merged, Job::Finish),
         (closed, Job::Finish),
         (awaited, Job::Remind),
@@ -46,6 +58,18 @@ fn notice_runs_finish_after_settled_report() {
         play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
         assert_eq!(play.drive(), RunAction::Rest);
         assert_eq!(play.reason(), &StopReason::Completed);
+    }
+}
+
+fn failed_check() -> FailedCheck {
+    FailedCheck {
+        name: "unit".to_owned(),
+        url: "https://github.example/runs/9/job/1".to_owned(),
+        log_tail: "No space left on device".to_owned(),
+        class: FailureClass::Infra,
+        step: "pytest".to_owned(),
+        command: "pytest\npytest --slow".to_owned(),
+        log: "write: No space left on device".to_owned(),
     }
 }
 

@@ -267,7 +267,10 @@ impl Play {
         }
     }
 
+    /// Appends a fact as a planner reads it from the journal, whose form leaves out some fields.
     pub(crate) fn append(&mut self, fact: Fact) {
+        let stored = serde_json::to_vec(&fact).unwrap();
+        let fact = serde_json::from_slice(&stored).unwrap();
         let entry = build_entry(self.state.journal.position, fact);
         self.state.apply(&entry).unwrap();
         self.entries.push(entry);
