@@ -239,6 +239,14 @@ mod tests {
                 refuse::<wire::WireId>(body, RequestIntent::Read),
                 refuse::<wire::WireIssue>(body, RequestIntent::Read),
                 refuse::<Vec<wire::WireTypeStatuses>>(body, RequestIntent::Read),
+                // Empty lists would drop events, or deny people their rights.
+                refuse::<wire::WireSearch<wire::WireStub>>(body, RequestIntent::Read),
+                refuse::<wire::WireWithHistory>(body, RequestIntent::Read),
+                refuse::<wire::WireGroupsOnly>(body, RequestIntent::Read),
+                refuse::<wire::WirePickedGroups>(body, RequestIntent::Read),
+                refuse::<wire::WireMembers>(body, RequestIntent::Read),
+                refuse::<wire::WireRole>(body, RequestIntent::Read),
+                refuse::<wire::WirePermissions>(body, RequestIntent::Read),
             ] {
                 let is_passing = matches!(refused, Error::Unavailable { .. }) && refused.is_retryable();
                 assert!(is_passing, "{body}: {refused}");

@@ -6,14 +6,15 @@ use std::{
 };
 
 use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGate};
+use webclient::RequestIntent;
 
 use crate::{
-    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraIssue, RoleMembers, Settings,
-    StatusChange, TextEdit,
+    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraDialect, JiraIssue,
+    RoleMembers, Settings, StatusChange, TextEdit,
     client::JiraClients,
     permissions::{self, PermissionComparison},
     wire::{
-        self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireRole, WireSearch,
+        self, WireGroupsOnly, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireRole, WireSearch,
         WireStub, WireTypeStatuses,
     },
 };
@@ -260,8 +261,12 @@ impl JiraReader {
     /// permission to see groups.
     pub async fn groups(&self, account: &str) -> Result<Vec<String>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
-        let found: WireGroups = client.get(&client.dialect().groups(account)).await?;
-        Ok(found.names().collect())
+        let path = client.dialect().groups(account);
+        let found = match client.dialect() {
+            JiraDialect::Cloud => client.get(&path).await?,
+            JiraDialect::DataCenter => client.get::<WireGroupsOnly>(&path).await?.groups(),
+        };
+        Ok(found.into_iter().map(|group| group.name).collect())
     }
 
     /// Finds the groups of the site whose names contain a text, at most ten.
@@ -336,6 +341,7 @@ impl JiraReader {
             .dialect()
             .path(&format!("project/{}/role", wire::percent_encode(project)));
         let roles: BTreeMap<String, String> = client.get(&path).await?;
+        check_role_links(&roles, &path)?;
         let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let id = found.and_then(|(_, link)| link.rsplit('/').next());
         // The id comes from a link and goes into a path, so that only digits are accepted.
@@ -345,6 +351,15 @@ impl JiraReader {
         let role: WireRole = client.get(&format!("{path}/{id}")).await?;
         Ok(Some(role.into()))
     }
+}
+
+/// Refuses a map that has no link to a role, such as an object of a gateway: each project has roles.
+fn check_role_links(roles: &BTreeMap<String, String>, path: &str) -> Result<(), Error> {
+    if roles.values().any(|link| link.contains("/role/")) {
+        return Ok(());
+    }
+    let detail = format!("GET {path} was answered by JSON of another service");
+    Err(RequestIntent::Read.lose_answer(detail, None).into())
 }
 
 /// Reads the first page of a search.

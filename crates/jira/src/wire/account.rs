@@ -63,37 +63,29 @@ impl From<WireAssigneeOnly> for Option<TrackerAccount> {
 /// Group of accounts by its name.
 #[derive(Deserialize)]
 pub(crate) struct WireGroup {
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
-/// Groups of an account: a list in the Cloud, a field of the user in a Data Center.
+/// User of a Data Center with its groups only. The Cloud answers with a list of groups.
 #[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum WireGroups {
-    List(Vec<WireGroup>),
-    Within { groups: WireGroupItems },
+pub(crate) struct WireGroupsOnly {
+    groups: WireGroupItems,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct WireGroupItems {
-    #[serde(default)]
+struct WireGroupItems {
     items: Vec<WireGroup>,
 }
 
-impl WireGroups {
-    pub(crate) fn names(self) -> impl Iterator<Item = String> {
-        let (Self::List(groups)
-        | Self::Within {
-            groups: WireGroupItems { items: groups },
-        }) = self;
-        groups.into_iter().map(|group| group.name)
+impl WireGroupsOnly {
+    pub(crate) fn groups(self) -> Vec<WireGroup> {
+        self.groups.items
     }
 }
 
 /// Answer of the group picker.
 #[derive(Deserialize)]
 pub(crate) struct WirePickedGroups {
-    #[serde(default)]
     groups: Vec<WireGroup>,
     #[serde(default)]
     total: usize,
@@ -112,13 +104,11 @@ impl From<WirePickedGroups> for FoundGroups {
 /// Page of the accounts in a group.
 #[derive(Deserialize)]
 pub(crate) struct WireMembers {
-    #[serde(default)]
     pub(crate) values: Vec<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct WireRole {
-    #[serde(default)]
     actors: Vec<WireRoleActor>,
 }
 

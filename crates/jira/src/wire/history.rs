@@ -51,22 +51,18 @@ impl WireHistoryItem {
 /// Issue with its history only.
 #[derive(Deserialize)]
 pub(crate) struct WireWithHistory {
-    changelog: Option<WireHistories>,
+    changelog: WireHistories,
 }
 
 #[derive(Deserialize)]
 struct WireHistories {
-    #[serde(default)]
     histories: Vec<WireHistory>,
 }
 
 impl WireWithHistory {
     /// Entries sorted by id, thus oldest first: the API promises no order.
     pub(crate) fn histories(self) -> Vec<WireHistory> {
-        let mut histories = self
-            .changelog
-            .map(|changelog| changelog.histories)
-            .unwrap_or_default();
+        let mut histories = self.changelog.histories;
         histories.sort_by_key(|history| history.id.parse::<u64>().unwrap_or_default());
         histories
     }

@@ -13,7 +13,7 @@ mod transition;
 mod triage;
 
 pub(crate) use account::{
-    WireAccount, WireAssigneeOnly, WireGroups, WireMembers, WirePermissions, WirePickedGroups, WireRole,
+    WireAccount, WireAssigneeOnly, WireGroupsOnly, WireMembers, WirePermissions, WirePickedGroups, WireRole,
 };
 pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::percent_encode;

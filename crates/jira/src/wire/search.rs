@@ -11,7 +11,6 @@ use crate::{
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
-    #[serde(default = "Vec::new")]
     pub(crate) issues: Vec<T>,
     #[serde(rename = "nextPageToken")]
     next_page_token: Option<String>,
