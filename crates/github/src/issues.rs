@@ -162,7 +162,6 @@ impl IssueWriter {
         }
         #[derive(serde::Deserialize)]
         struct WireAssignees {
-            #[serde(default)]
             assignees: Vec<AssigneeLogin>,
         }
         let client = self.clients.of(repository)?;

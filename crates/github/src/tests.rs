@@ -1,12 +1,16 @@
 //! Tests of rules that need no server.
 
-use domain::{ChecksConclusion, RepositoryName, TicketKey};
+use domain::{ChecksConclusion, RepositoryName, TicketKey, json::is_foreign_object};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
     CheckConclusion, CheckStatus, CommitCheck, PullRequest, RepositoryPermission, Settings, conclude_checks,
     is_key_mentioned,
-    wire::{WireCheckRun, WireCollaboratorPermission, WireCommitStatus, WirePullRequest},
+    wire::{
+        WireBranch, WireCheckRun, WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus,
+        WireCommitRuns, WireCommitStatus, WireComparison, WirePullRequest, WireRepository, WireWorkflowRun,
+    },
 };
 
 fn pull_request(title: &str, branch: &str, body: &Value) -> PullRequest {
@@ -144,6 +148,33 @@ fn permission_of_other_account_is_none() {
     let answer = json!({"permission": "admin", "user": {"login": "mia-renamed", "id": 5}});
     let found: WireCollaboratorPermission = serde_json::from_value(answer).unwrap();
     assert_eq!(found.of(5), RepositoryPermission::Admin);
+}
+
+#[test]
+fn foreign_json_is_no_empty_answer() {
+    fn is_refused_as_foreign<T: DeserializeOwned>(body: &str) -> bool {
+        serde_json::from_str::<T>(body).is_err() && is_foreign_object::<T>(body.as_bytes())
+    }
+    for body in ["{}", r#"{"message":"Service Unavailable"}"#] {
+        for (what, is_refused) in [
+            ("branch", is_refused_as_foreign::<WireBranch>(body)),
+            ("check runs", is_refused_as_foreign::<WireCheckRuns>(body)),
+            (
+                "permission",
+                is_refused_as_foreign::<WireCollaboratorPermission>(body),
+            ),
+            (
+                "combined status",
+                is_refused_as_foreign::<WireCombinedStatus>(body),
+            ),
+            ("workflow runs", is_refused_as_foreign::<WireCommitRuns>(body)),
+            ("comparison", is_refused_as_foreign::<WireComparison>(body)),
+            ("repository", is_refused_as_foreign::<WireRepository>(body)),
+            ("workflow run", is_refused_as_foreign::<WireWorkflowRun>(body)),
+        ] {
+            assert!(is_refused, "{body} is a {what}");
+        }
+    }
 }
 
 #[test]

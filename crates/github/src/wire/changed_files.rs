@@ -26,7 +26,6 @@ impl From<WireFile> for PullRequestFile {
 #[derive(Deserialize)]
 pub(crate) struct WireComparison {
     /// First 300 changed files.
-    #[serde(default)]
     pub(crate) files: Vec<WireFile>,
 }
 

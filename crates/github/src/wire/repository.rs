@@ -1,7 +1,7 @@
 //! JSON of repositories, their branches and protection.
 
 use domain::{CommitId, RepositoryName};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::GitHubRepository;
 
@@ -42,6 +42,9 @@ pub(crate) struct WireRefObject {
 /// Branch with the part of its protection that every account with read access sees.
 #[derive(Deserialize)]
 pub(crate) struct WireBranch {
+    /// Required, so that JSON of a gateway is no branch without protection.
+    #[serde(rename = "name")]
+    _name: IgnoredAny,
     protection: Option<WireProtection>,
 }
 

@@ -15,7 +15,6 @@ pub(crate) struct WireWorkflowRun {
 
 #[derive(Deserialize)]
 pub(crate) struct WireCommitRuns {
-    #[serde(default)]
     pub(crate) workflow_runs: Vec<WireCommitRun>,
 }
 
