@@ -503,7 +503,7 @@ impl ConsoleProcess {
 /// never blocks on a full pipe.
 ///
 /// # Errors
-/// When the process prints no such line within [`READY_LIMIT`].
+/// When the process prints no such line within 30 s.
 pub async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
     let output = process.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();
