@@ -61,8 +61,7 @@ impl GitHubAnswer {
 
     /// Error for JSON of a gateway, which passes.
     fn foreign(&self) -> Error {
-        let detail = format!("{} was answered by JSON of another service", self.name);
-        self.intent.lose_answer(detail, None).into()
+        self.intent.lose_to_foreign_answer(&self.name).into()
     }
 
     // serde quotes unexpected values, which may be confidential; the position suffices.

@@ -44,8 +44,7 @@ pub(crate) fn parse_body<T: DeserializeOwned>(
         },
         // JSON of a gateway passes; only Jira's own answer stays the same.
         json::Error::TooDeep | json::Error::Unreadable(_) if json::is_foreign_object::<T>(body) => {
-            let detail = format!("{name} was answered by JSON of another service");
-            intent.lose_answer(detail, None).into()
+            intent.lose_to_foreign_answer(name).into()
         }
         json::Error::TooDeep | json::Error::Unreadable(_) => {
             intent.refuse_answer(format!("{name}, {error}")).into()

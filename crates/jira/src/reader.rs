@@ -358,8 +358,9 @@ fn check_role_links(roles: &BTreeMap<String, String>, path: &str) -> Result<(), 
     if roles.values().any(|link| link.contains("/role/")) {
         return Ok(());
     }
-    let detail = format!("GET {path} was answered by JSON of another service");
-    Err(RequestIntent::Read.lose_answer(detail, None).into())
+    Err(RequestIntent::Read
+        .lose_to_foreign_answer(&format!("GET {path}"))
+        .into())
 }
 
 /// Reads the first page of a search.

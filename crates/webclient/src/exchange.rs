@@ -31,6 +31,11 @@ impl RequestIntent {
         }
     }
 
+    /// Error of an answer that is JSON of another service, such as a gateway. Such an answer passes.
+    pub fn lose_to_foreign_answer(self, name: &str) -> ExchangeError {
+        self.lose_answer(format!("{name} was answered by JSON of another service"), None)
+    }
+
     /// Error of an answer that cannot be read: too large, or of another shape than documented.
     pub fn refuse_answer(self, detail: String) -> ExchangeError {
         match self {
