@@ -1,6 +1,6 @@
 //! `journeyman pr`: a local branch becomes a pull request, with the stand-ins and real git.
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use testkit::{
     FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ServiceFault, fixture, github,
     jira::{self, JiraTransition},
+    poll_until,
 };
 use tokio::io::AsyncWriteExt;
 
@@ -288,6 +289,29 @@ async fn pr_finds_arrived_push_of_lost_answer() {
         assert!(pushes.count() <= 2, "{case}: {writes:#?}");
         scene.assert_kept_protocols();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pr_waits_for_other_push_of_branch() {
+    let scene = Scene::start(&[]).await;
+    let lock = scene.github.lock_branch(fixture::REPOSITORY, BRANCH).unwrap();
+    let count_pushes = || {
+        let writes = scene.writes().into_iter();
+        writes.filter(|write| write.contains("git-receive-pack")).count()
+    };
+    let unlock = async {
+        // The second try begins after the refusal of the first one.
+        poll_until("two tries", Duration::from_secs(20), async || {
+            (count_pushes() >= 2).then_some(())
+        })
+        .await
+        .unwrap();
+        drop(lock);
+    };
+    let input = scene.input();
+    let (ended, ()) = tokio::join!(scene.pr(&input, &[]), unlock);
+    assert_eq!(expect_success(&ended)["errors"], json!([]));
+    assert_eq!(scene.pull_requests().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bootstrap::rules::RulesStore;
-use domain::{BranchPush, CommitId, RepositoryName};
+use domain::{BranchPush, CommitId, OutboundRefusal, RepositoryName};
 use git::{BareRepository, DiskFloor, FetchSettings, GitCredentials, GitTransport, MirrorFolder, PushResult};
 use tokio_util::sync::CancellationToken;
 
@@ -284,6 +284,22 @@ pub(crate) async fn push_commit(
     pushed
         .await
         .map_err(|error| EffectError::of_push(error, push.branch))
+}
+
+/// Explains the refusal of a push from the expected commit, by the head that the branch has afterwards.
+///
+/// A branch that is still at the expected commit is locked by another push, such as an earlier try whose response was
+/// lost. That push may succeed, so the outcome is unknown.
+pub(crate) fn explain_stale_push(
+    branch: String,
+    expected: Option<&CommitId>,
+    there: Result<Option<CommitId>, EffectError>,
+) -> EffectError {
+    match there {
+        Ok(head) if head.as_ref() == expected => EffectError::Unknown(message::push_in_progress(&branch)),
+        Ok(head) => EffectError::Refused(OutboundRefusal::BranchMoved { branch, head }),
+        Err(error) => error,
+    }
 }
 
 /// Returns the address and the credentials of a remote.

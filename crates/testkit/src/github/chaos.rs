@@ -1,6 +1,7 @@
 //! Random faults of the GitHub stand-in.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::hub::GitHubState;
@@ -9,7 +10,32 @@ use super::{FakeGitHub, RunConclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
 use crate::http::lock_state;
 
+/// Lock of a branch. Dropping it unlocks the branch.
+#[derive(Debug)]
+pub struct BranchLock(PathBuf);
+
+impl Drop for BranchLock {
+    fn drop(&mut self) {
+        // A missing file unlocks the branch, too.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 impl FakeGitHub {
+    /// Locks a branch as a push that has not ended does: git refuses every other push of it.
+    ///
+    /// # Errors
+    /// When the repository does not exist, or the lock cannot be created.
+    pub fn lock_branch(&self, repository: &str, branch: &str) -> anyhow::Result<BranchLock> {
+        let path = self.hub.world().repo(repository)?.path.clone();
+        let lock = path.join(format!("refs/heads/{branch}.lock"));
+        if let Some(folder) = lock.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::File::create_new(&lock)?;
+        Ok(BranchLock(lock))
+    }
+
     /// Completes the checks of some branches before their push is answered; `None` ends it.
     pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
         *lock_state(&self.hub.early) = early;

@@ -47,6 +47,7 @@ use crate::http::{RequestLog, lock_state};
 use crate::stand_in::{StandInParts, StandInServer};
 use crate::webhook::{SentWebhooks, WebhookStyle};
 pub use actions::HeldRunState;
+pub use chaos::BranchLock;
 pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
 use hub::{GitHubRecords, GitHubState, NewPull};
 pub use reactions::ReactedObject;

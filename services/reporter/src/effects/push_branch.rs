@@ -11,7 +11,9 @@ use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
     inspect::{InspectionTask, InspectionVerdict, RenderedDiff},
-    message, policy,
+    message,
+    mirror::explain_stale_push,
+    policy,
     receipt::PushedHead,
 };
 
@@ -87,8 +89,8 @@ async fn check_then_push(
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
             (Ok(Some(head)), _) if head == push.head => return Ok(PushedHead(head)),
-            (Ok(head), EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
-                EffectError::Refused(OutboundRefusal::BranchMoved { branch, head })
+            (there, EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
+                explain_stale_push(branch, push.expected.as_ref(), there)
             }
             (_, trouble) => trouble,
         };

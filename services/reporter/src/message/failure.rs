@@ -118,6 +118,14 @@ pub(crate) fn no_difference() -> String {
     "the inspector gave no difference".to_owned()
 }
 
+/// Describes a push that another push of the branch prevents.
+pub(crate) fn push_in_progress(branch: &str) -> String {
+    format!(
+        "another push of the branch {} is in progress",
+        format_code(branch)
+    )
+}
+
 /// Describes work on a repository that did not finish.
 pub(crate) fn work_was_cut() -> String {
     "the work on the repository was cut".to_owned()

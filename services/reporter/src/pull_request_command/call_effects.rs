@@ -16,7 +16,7 @@ use crate::{
     effect_error::EffectError,
     effects::{comment_on_issue, end_draft, link_pull_request, open_pull_request},
     message,
-    mirror::{RemotePush, push_commit},
+    mirror::{RemotePush, explain_stale_push, push_commit},
 };
 
 /// Pushes a branch from a view of the folder, so that neither its settings nor its hooks apply.
@@ -47,8 +47,14 @@ impl EffectSteps for PushFolderBranch<'_> {
             Ok(_) => Ok(()),
             // curl sends a request again when its connection ended without an answer. The second request finds the
             // branch moved by the first one.
-            Err(EffectError::Refused(refused @ OutboundRefusal::BranchMoved { .. })) => {
-                self.find_result().await?.ok_or(EffectError::Refused(refused))
+            Err(EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
+                match self.github.branch_head(self.push.repository, &branch).await {
+                    Ok(Some(head)) if head == *self.push.head => Ok(()),
+                    there => {
+                        let there = there.map_err(EffectError::from);
+                        Err(explain_stale_push(branch, self.push.expected, there))
+                    }
+                }
             }
             Err(error) => Err(error),
         }

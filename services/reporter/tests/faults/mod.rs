@@ -271,11 +271,7 @@ async fn same_head_is_pushed_only_once() {
             OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head })
         );
     }
-    let pushes = rig.github.requests();
-    let pushes = pushes
-        .iter()
-        .filter(|request| request.method == "POST" && request.path.ends_with("/git-receive-pack"));
-    assert_eq!(pushes.count(), 1);
+    assert_eq!(rig.count_pushes(), 1);
     rig.stop().await;
 }
 

@@ -1,9 +1,9 @@
 //! Tests of refused pushes: hostile histories, branches of people, and failed inspections.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
-use domain::{OutboundAction, OutboundOutcome};
-use testkit::github::BranchRuleset;
+use domain::{BranchPush, OutboundAction, OutboundOutcome};
+use testkit::{github::BranchRuleset, poll_until};
 
 use crate::{
     read_refusal,
@@ -11,6 +11,7 @@ use crate::{
 };
 
 const BRANCH: &str = "fix/ENG-1-totals";
+const DEADLINE: Duration = Duration::from_secs(20);
 
 fn build_fake_token() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4))
@@ -171,6 +172,37 @@ async fn refused_push_leaves_no_branch_record() {
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     let record = rig.queue.branches().get(&ours.repository, &ours.branch).await;
     assert_eq!(record.unwrap().unwrap().0.head, ours.head);
+    rig.stop().await;
+}
+
+/// An earlier try whose response was lost may still run at the remote.
+#[tokio::test(flavor = "multi_thread")]
+async fn push_during_other_push_is_retried() {
+    let mut rig = Rig::start().await;
+    let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
+    // The first push creates the branch, the second one moves it.
+    let second = BranchPush {
+        expected: Some(first.head.clone()),
+        ..second
+    };
+    for (position, push) in [(2, first), (4, second)] {
+        let lock = rig.github.lock_branch("acme/shop", BRANCH).unwrap();
+        let before = rig.count_pushes();
+        let unlock = async {
+            // The second try begins after the refusal of the first one.
+            poll_until("two tries", DEADLINE, async || {
+                (rig.count_pushes() >= before + 2).then_some(())
+            })
+            .await
+            .unwrap();
+            drop(lock);
+        };
+        let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
+        let (outcome, ()) = tokio::join!(rig.settled(&report), unlock);
+        assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+        assert_eq!(rig.github.branches("acme/shop")[BRANCH], push.head.as_str());
+    }
     rig.stop().await;
 }
 

@@ -357,6 +357,15 @@ impl Rig {
         self.change_as(branch, files, "fix: totals (ENG-1)").await
     }
 
+    /// Number of pushes that the stand-in has received.
+    pub(crate) fn count_pushes(&self) -> usize {
+        let requests = self.github.requests();
+        let is_push = |request: &&testkit::RecordedRequest| {
+            request.method == "POST" && request.path.ends_with("/git-receive-pack")
+        };
+        requests.iter().filter(is_push).count()
+    }
+
     /// Commits the change with another message.
     pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> BranchPush {
         let here = self.branch_off(branch).await;
