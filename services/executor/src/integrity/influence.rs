@@ -4,10 +4,11 @@
 use domain::check::RemovedTest;
 
 use super::{
+    code_text::keep_code,
     inline::{LinePart, divide_lines, test_lines},
     inventory::{ListedTest, list_test_cases},
     pairing::are_alike,
-    paths::{FilePurpose, SourceLanguage, can_contain_tests, classify_path, detect_language},
+    paths::{FilePurpose, can_contain_tests, classify_path, detect_language},
     size::compare_lines,
 };
 use crate::{
@@ -129,7 +130,7 @@ pub(crate) fn code_lines(files: &[ChangedFile]) -> u32 {
 /// Counts changed lines of one file. Code that differs only in comments and blank lines has none.
 fn changed_code(file: &ChangedFile) -> u32 {
     let language = detect_language(&file.path);
-    let bare = |text: &Option<String>| code_alone(language, text.as_deref().unwrap_or_default());
+    let bare = |text: &Option<String>| keep_code(language, text.as_deref().unwrap_or_default());
     let stripped = ChangedFile {
         path: file.path.clone(),
         before: Some(bare(&file.before)),
@@ -151,99 +152,6 @@ fn changed_code(file: &ChangedFile) -> u32 {
         .filter(|(at, _)| is_product(&old, *at))
         .count();
     u32::try_from(added + removed).unwrap_or(u32::MAX)
-}
-
-/// Comment syntax of a language: marks up to the end of the line, and the pair of marks of a block.
-type CommentSyntax = (&'static [&'static str], Option<(&'static str, &'static str)>);
-
-const fn comment_syntax(language: SourceLanguage) -> CommentSyntax {
-    match language {
-        SourceLanguage::Python
-        | SourceLanguage::Ruby
-        | SourceLanguage::Shell
-        | SourceLanguage::Yaml
-        | SourceLanguage::Other => (&["#"], None),
-        SourceLanguage::Php => (&["//", "#"], Some(("/*", "*/"))),
-        SourceLanguage::Sql => (&["--"], Some(("/*", "*/"))),
-        SourceLanguage::Script
-        | SourceLanguage::Go
-        | SourceLanguage::Rust
-        | SourceLanguage::Jvm
-        | SourceLanguage::CSharp
-        | SourceLanguage::Cpp => (&["//"], Some(("/*", "*/"))),
-    }
-}
-
-/// Returns a text without comments, documentation strings and blank lines. Strings are recognized within one
-/// line only.
-fn code_alone(language: SourceLanguage, text: &str) -> String {
-    let (line_marks, block) = comment_syntax(language);
-    let (mut kept, mut end): (String, Option<&str>) = (String::new(), None);
-    for line in text.lines() {
-        let mut rest = line;
-        let mut code = String::new();
-        loop {
-            if let Some(mark) = end {
-                let Some(at) = rest.find(mark) else { break };
-                rest = rest.get(at + mark.len()..).unwrap_or_default();
-                end = None;
-            }
-            let Some((at, found)) = comment_begin(rest, line_marks, block) else {
-                // In Python, a string as a statement is documentation.
-                let bare = rest.trim();
-                let quote = ["\"\"\"", "'''"]
-                    .into_iter()
-                    .find(|quote| bare.starts_with(quote));
-                match quote {
-                    Some(quote) if language == SourceLanguage::Python && code.trim().is_empty() => {
-                        let inner = bare.get(quote.len()..).unwrap_or_default();
-                        end = (!inner.contains(quote)).then_some(quote);
-                    }
-                    _ => code.push_str(rest),
-                }
-                break;
-            };
-            code.push_str(rest.get(..at).unwrap_or_default());
-            rest = rest.get(at + found.len()..).unwrap_or_default();
-            match block {
-                Some((begin, mark)) if begin == found => end = Some(mark),
-                _ => break,
-            }
-        }
-        if !code.trim().is_empty() {
-            kept.push_str(code.trim_end());
-            kept.push('\n');
-        }
-    }
-    kept
-}
-
-/// Returns the first comment mark outside of strings.
-fn comment_begin(
-    text: &str,
-    line_marks: &[&'static str],
-    block: Option<(&'static str, &'static str)>,
-) -> Option<(usize, &'static str)> {
-    let (mut quote, mut is_escaped) = (None, false);
-    for (at, c) in text.char_indices() {
-        if std::mem::take(&mut is_escaped) {
-            continue;
-        }
-        match (quote, c) {
-            (Some(_), '\\') => is_escaped = true,
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(c),
-            (None, _) => {
-                let rest = text.get(at..).unwrap_or_default();
-                let marks = line_marks.iter().copied().chain(block.map(|(begin, _)| begin));
-                if let Some(mark) = marks.into_iter().find(|mark| rest.starts_with(mark)) {
-                    return Some((at, mark));
-                }
-            }
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -328,6 +236,7 @@ mod tests {
             ("a.rs", "fn a() {}\n", module),
             ("README.md", "a\n", "b\n"),
             ("tests/test_a.py", "a\n", "b\n"),
+            ("a.py", "r'''Doc.\n'''\nx = 1\n", "r'''Docs.\n'''\nx = 1\n"),
         ] {
             assert_eq!(
                 code_lines(&[build_changed_file(path, Some(before), Some(after))]),
@@ -339,6 +248,14 @@ mod tests {
             ("a.py", "x = '#'\n", "x = '##'\n"),
             ("a.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
             ("a.js", "f('http://x')\n", "f('http://y')\n"),
+            ("a.py", "r'''Doc.\n'''\nx = 1\n", "r'''Doc.\n'''\nx = 2\n"),
+            (
+                "a.py",
+                "S = \"\"\"\na\n\"\"\"\nx = 1\n",
+                "S = \"\"\"\na\n\"\"\"\nx = 2\n",
+            ),
+            ("a.py", "S = \"\"\"\n# a\n\"\"\"\n", "S = \"\"\"\n# b\n\"\"\"\n"),
+            ("a.sh", "a=${b#c}\n", "a=${b#d}\n"),
         ] {
             assert_eq!(
                 code_lines(&[build_changed_file(path, Some(before), Some(after))]),

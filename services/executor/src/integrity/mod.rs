@@ -5,6 +5,7 @@
 
 mod answers;
 mod assertions;
+mod code_text;
 mod comparison;
 mod equality;
 mod influence;
