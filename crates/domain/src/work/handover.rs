@@ -213,7 +213,7 @@ pub struct CheckRow {
     /// Number of tests that passed with the change.
     #[serde(default)]
     pub passed: u32,
-    /// Tests that fail with the change and not at the base.
+    /// Tests that fail with the change, and at the base either pass or have no result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<String>,
     /// Number of tests that passed at the base and no longer run with the change, without tests that the
@@ -246,12 +246,17 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl CheckRow {
-    /// Returns true when the check is worse with the change than at the base.
+    /// Returns true when the check fails in a way that the base does not excuse.
     ///
-    /// That is the case when tests fail newly, or when a check that is not green omits tests that passed. A
-    /// separate finding reports silenced tests of a green check.
+    /// That is the case when tests fail newly, when they fail and the base gave no result, or when a check that is
+    /// not green omits tests that passed. A separate finding reports silenced tests of a green check.
     pub const fn is_worse(&self) -> bool {
         !self.broken.is_empty() || (self.missing_count > 0 && !matches!(self.head, CheckOutcome::Green))
+    }
+
+    /// Returns true when the check passed or failed at the base, so that the change can be compared with it.
+    pub fn has_base_result(&self) -> bool {
+        self.base.is_some_and(CheckOutcome::is_about_the_code)
     }
 }
 
@@ -308,16 +313,18 @@ pub struct ChangeProof {
 }
 
 impl ChangeProof {
-    /// Returns the stop reason for a change whose own checks are worse than at the base; `None` if they are
-    /// not.
+    /// Returns the stop reason for a change whose own checks fail in a way that the base does not excuse; `None`
+    /// without such checks.
     pub fn failure(&self) -> Option<StopReason> {
         let worse: Vec<&CheckRow> = self.rows.iter().filter(|row| row.is_worse()).collect();
+        let uncompared = worse.iter().filter(|row| !row.has_base_result());
         let names = |of: fn(&CheckRow) -> &Vec<String>| -> Vec<String> {
             let all = worse.iter().flat_map(|row| of(row));
             all.take(MOST_NAMED).cloned().collect()
         };
         (!worse.is_empty()).then(|| StopReason::ChecksFail {
             commands: worse.iter().map(|row| row.command.clone()).collect(),
+            uncompared: uncompared.map(|row| row.command.clone()).collect(),
             failing: names(|row| &row.broken),
             missing: names(|row| &row.missing),
         })
@@ -330,12 +337,16 @@ impl ChangeProof {
     }
 }
 
-/// A check that fails because of the change.
+/// A check that fails with the change in a way that the base does not excuse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedCheck {
     /// The command line for the shell.
     pub command: String,
-    /// Tests that fail with the change and not before it; the command if its tests are unknown.
+    /// Outcome at the base; absent: the check did not run there, or an earlier release stored the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<CheckOutcome>,
+    /// Tests that fail with the change, and at the base either pass or have no result; the command if its tests
+    /// are unknown.
     pub tests: Vec<String>,
     /// Number of tests that passed before and no longer run.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -433,7 +444,7 @@ pub enum ReturnReason {
     },
     /// The workspace contains no change.
     NothingChanged,
-    /// Checks fail because of the change.
+    /// Checks fail with the change in a way that the base does not excuse.
     Red {
         /// The failing checks with their output.
         checks: Vec<RedCheck>,

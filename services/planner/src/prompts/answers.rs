@@ -217,8 +217,12 @@ pub(super) fn render_proof(proof: &ChangeProof) -> String {
             row.head.as_str(),
             row.passed
         );
+        let broken = match row.has_base_result() {
+            true => "fails only with the change",
+            false => "fails with the change, no result on the base",
+        };
         for (name, tests) in [
-            ("fails only with the change", &row.broken),
+            (broken, &row.broken),
             ("ran before and does not run with the change", &row.missing),
             ("failed before and passes now", &row.mended),
             ("fails without the change too", &row.still_failing),
@@ -271,13 +275,21 @@ pub(super) fn render_return(why: &ReturnReason, ground: BranchFreedom<'_>) -> St
 }
 
 fn render_red_checks(checks: &[RedCheck]) -> String {
-    let mut text =
-        "Checks are worse with your change than before it. They ran in a fresh copy of the files.\n"
-            .to_owned();
+    let is_compared = checks
+        .iter()
+        .all(|check| describe_missing_base(check.base).is_none());
+    let lead = match is_compared {
+        true => "Checks are worse with your change than before it.",
+        false => "Checks do not pass with your change.",
+    };
+    let mut text = format!("{lead} They ran in a fresh copy of the files.\n");
     for check in checks {
         let _ = write!(text, "\n`{}`: ", check.command);
         if !check.tests.is_empty() {
             let _ = writeln!(text, "{}", check.tests.join(", "));
+        }
+        if let Some(note) = describe_missing_base(check.base) {
+            let _ = writeln!(text, "{note}");
         }
         if check.missing_count > 0 {
             let named = match check.missing.is_empty() {
@@ -294,6 +306,21 @@ fn render_red_checks(checks: &[RedCheck]) -> String {
     }
     text.push_str("\nCorrect the change, then call finish again.");
     text
+}
+
+/// Renders the reason why a check cannot be compared with its run on the base; `None` if it can.
+fn describe_missing_base(base: Option<CheckOutcome>) -> Option<String> {
+    let why = match base {
+        Some(CheckOutcome::Green | CheckOutcome::Red) => return None,
+        Some(CheckOutcome::Inert) => "it could not be run there",
+        Some(CheckOutcome::Timeout) => "it did not end in time there",
+        Some(CheckOutcome::Infra) => "it lacked memory, disk or network there",
+        Some(CheckOutcome::NoTests) => "it ran no test there",
+        None => "its result there is not known",
+    };
+    Some(format!(
+        "It has no result without your change to compare with: {why}. So each of its failures counts."
+    ))
 }
 
 fn render_scope_return(files: &[OutOfScopeFile]) -> String {
@@ -377,4 +404,91 @@ fn render_weakened(findings: &[ChangeFinding]) -> String {
          and say why under `decisions`.",
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::CheckRow;
+    use domain::check::EvidenceLevel;
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn build_red_check(base: Option<CheckOutcome>) -> RedCheck {
+        RedCheck {
+            command: "pytest".to_owned(),
+            base,
+            tests: vec!["test_total".to_owned()],
+            missing_count: 0,
+            missing: Vec::new(),
+            output_tail: "1 failed".to_owned(),
+        }
+    }
+
+    #[test]
+    fn failing_check_is_compared_with_results_only() {
+        assert_snapshot!(render_red_checks(&[build_red_check(Some(CheckOutcome::Red))]), @r"
+        Checks are worse with your change than before it. They ran in a fresh copy of the files.
+
+        `pytest`: test_total
+        The end of its output:
+
+        1 failed
+
+        Correct the change, then call finish again.
+        ");
+        assert_snapshot!(render_red_checks(&[build_red_check(Some(CheckOutcome::Timeout))]), @r"
+        Checks do not pass with your change. They ran in a fresh copy of the files.
+
+        `pytest`: test_total
+        It has no result without your change to compare with: it did not end in time there. So each of its failures counts.
+        The end of its output:
+
+        1 failed
+
+        Correct the change, then call finish again.
+        ");
+        let unknown = render_red_checks(&[build_red_check(Some(CheckOutcome::Green)), build_red_check(None)]);
+        assert!(
+            unknown.starts_with("Checks do not pass") && unknown.contains("there is not known"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn reviewer_sees_whether_base_has_result() {
+        let proof = |base| ChangeProof {
+            level: EvidenceLevel::E1,
+            rows: vec![CheckRow {
+                command: "pytest".to_owned(),
+                base,
+                head: CheckOutcome::Red,
+                passed: 3,
+                broken: vec!["test_total".to_owned()],
+                missing_count: 0,
+                missing: Vec::new(),
+                mended: Vec::new(),
+                still_failing: Vec::new(),
+                flaky: Vec::new(),
+                reason: String::new(),
+                setup_hint: None,
+            }],
+            demonstrations: Vec::new(),
+            findings: Vec::new(),
+            outside: Vec::new(),
+            unnoticed: Vec::new(),
+            shown_by: None,
+            unrepaired: Vec::new(),
+        };
+        let compared = render_proof(&proof(Some(CheckOutcome::Green)));
+        assert!(
+            compared.contains("fails only with the change: test_total"),
+            "{compared}"
+        );
+        let uncompared = render_proof(&proof(Some(CheckOutcome::Infra)));
+        assert!(
+            uncompared.contains("fails with the change, no result on the base: test_total"),
+            "{uncompared}"
+        );
+    }
 }

@@ -39,7 +39,7 @@ pub(crate) fn decide_action(state: &PlannerRunState) -> RunAction {
         RunStep::Retry(reason) => RunAction::ScheduleRetry { reason },
         RunStep::Close(reason) => RunAction::Record(close_run(state, reason)),
         RunStep::Finish(reason) => finish_run(reason),
-        // A change with checks that are worse than before is delivered, but not completed.
+        // A change with failing checks that the base does not excuse is delivered, but not completed.
         RunStep::Over => match state.outputs().proof().and_then(ChangeProof::failure) {
             Some(reason) => RunAction::Record(close_run(state, reason)),
             None => finish_run(StopReason::Completed),

@@ -128,7 +128,7 @@ fn render_evidence(description: &ChangeDescription) -> String {
     lines.extend(not_run(&description.checks));
     lines.extend(list_missing_tests(&description.checks));
     let (compared, uncompared): (Vec<&CheckRow>, Vec<&CheckRow>) =
-        description.checks.iter().partition(|row| has_base_result(row));
+        description.checks.iter().partition(|row| row.has_base_result());
     for (heading, rows) in [
         ("Fails with the change and not before", compared),
         (
@@ -284,7 +284,7 @@ fn describe_level(description: &ChangeDescription) -> &'static str {
         {
             "What passed before fails with the change, see below; no test shows that the change is right (E1)."
         }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty() && has_base_result(row)) => {
+        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty() && row.has_base_result()) => {
             "The checks fail with the change in a way in which they did not before, see below; no test shows that the change is \
              right (E1)."
         }
@@ -302,11 +302,6 @@ fn describe_level(description: &ChangeDescription) -> &'static str {
         Some(EvidenceLevel::E0) => "No check could be run here, so nothing was verified (E0).",
         None => "No check was run, so nothing was verified.",
     }
-}
-
-/// Returns true when the check passed or failed on the base.
-fn has_base_result(row: &CheckRow) -> bool {
-    row.base.is_some_and(CheckOutcome::is_about_the_code)
 }
 
 fn render_check_row(row: &CheckRow) -> String {

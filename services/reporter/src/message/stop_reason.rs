@@ -107,9 +107,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         }
         StopReason::ChecksFail {
             commands,
+            uncompared,
             failing,
             missing,
-        } => checks_fail(commands, failing, missing),
+        } => checks_fail(commands, uncompared, [failing, missing]),
         StopReason::TurnLimit { turns } => say(format!(
             "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
         )),
@@ -170,13 +171,27 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     }
 }
 
-/// Renders the failing checks of a change. The base may have given no result, so the text compares nothing with it.
-fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
-    let commands: Vec<String> = commands.iter().map(|command| format_code(command)).collect();
+/// Renders the failing checks of a change. Checks without a result of the base are named, because their failures may
+/// be older than the change.
+fn checks_fail(
+    commands: &[String],
+    uncompared: &[String],
+    [failing, missing]: [&[String]; 2],
+) -> Vec<String> {
+    let list = |commands: &[String]| {
+        let commands: Vec<String> = commands.iter().map(|command| format_code(command)).collect();
+        commands.join(", ")
+    };
     let mut paragraphs = vec![format!(
         "Journeyman ended its work, and the change is not ready. These checks do not pass with it: {}.",
-        commands.join(", ")
+        list(commands)
     )];
+    if !uncompared.is_empty() {
+        paragraphs.push(format!(
+            "Without the change, {} gave no result, so what fails may be older than the change.",
+            list(uncompared)
+        ));
+    }
     for (heading, tests) in [
         ("Fails with the change:", failing),
         ("Ran before and does not run with the change:", missing),
@@ -339,5 +354,27 @@ const fn gave_up(kind: GiveUp) -> &'static str {
         GiveUp::TooLarge => {
             "Not begun: this is more than one pull request. Split the ticket, and ask for each part."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failing_checks_name_those_without_base_result() {
+        let test = ["test_total".to_owned()];
+        let pytest = ["pytest".to_owned()];
+        let compared = checks_fail(&pytest, &[], [&test, &[]]).join("\n");
+        assert!(!compared.contains("Without the change"), "{compared}");
+        let uncompared = checks_fail(&pytest, &pytest, [&test, &[]]);
+        assert_eq!(
+            uncompared,
+            [
+                "Journeyman ended its work, and the change is not ready. These checks do not pass with it: `pytest`.",
+                "Without the change, `pytest` gave no result, so what fails may be older than the change.",
+                "Fails with the change:\n\n- `test_total`",
+            ]
+        );
     }
 }

@@ -782,6 +782,7 @@ fn each_stop_reason_has_first_sentence() {
         StopReason::Completed,
         StopReason::ChecksFail {
             commands: vec!["pytest".to_owned()],
+            uncompared: Vec::new(),
             failing: vec!["test_a".to_owned()],
             missing: vec!["test_b".to_owned()],
         },

@@ -271,6 +271,7 @@ mod tests {
         };
         let fails = StopReason::ChecksFail {
             commands: vec!["pytest".to_owned()],
+            uncompared: Vec::new(),
             failing: vec!["test_total".to_owned()],
             missing: Vec::new(),
         };

@@ -30,11 +30,15 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unsaved: Vec<String>,
     },
-    /// The change is delivered as a draft, and its own checks are worse than before it.
+    /// The change is delivered as a draft. Its own checks fail more than before it, or fail where the base gave no
+    /// result.
     ChecksFail {
-        /// The commands of the worse checks.
+        /// The commands of these checks.
         commands: Vec<String>,
-        /// The first tests that fail with the change and not before.
+        /// The commands among them whose checks gave no result at the base.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        uncompared: Vec<String>,
+        /// The first tests that fail with the change, and at the base either pass or have no result.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failing: Vec<String>,
         /// The first tests that passed before and no longer run.

@@ -19,9 +19,10 @@ impl StopReason {
             }
             Self::ChecksFail {
                 commands,
+                uncompared,
                 failing,
                 missing,
-            } => Some(describe_worse_checks(commands, failing, missing)),
+            } => Some(describe_failing_checks(commands, uncompared, failing, missing)),
             Self::TurnLimit { turns } => Some(format!("{turns} turns")),
             Self::BudgetSpent { budget, spent, limit } => {
                 Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
@@ -65,11 +66,43 @@ impl StopReason {
     }
 }
 
-/// Lists the checks and tests that a change makes worse, one per line.
-fn describe_worse_checks(commands: &[String], failing: &[String], missing: &[String]) -> String {
+/// Lists the failing checks of a change and their tests, one per line.
+fn describe_failing_checks(
+    commands: &[String],
+    uncompared: &[String],
+    failing: &[String],
+    missing: &[String],
+) -> String {
     let mut lines = vec![commands.join("; ")];
-    for (what, tests) in [("fails", failing), ("does not run any more", missing)] {
+    for (what, tests) in [
+        ("no result before the change", uncompared),
+        ("fails", failing),
+        ("does not run any more", missing),
+    ] {
         lines.extend(tests.iter().map(|test| format!("{what}: {test}")));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_without_base_result_are_named() {
+        let fails = |uncompared: &[&str]| StopReason::ChecksFail {
+            commands: vec!["pytest".to_owned(), "ruff check".to_owned()],
+            uncompared: uncompared.iter().map(ToString::to_string).collect(),
+            failing: vec!["test_total".to_owned()],
+            missing: Vec::new(),
+        };
+        assert_eq!(
+            fails(&["pytest"]).detail().as_deref(),
+            Some("pytest; ruff check\nno result before the change: pytest\nfails: test_total")
+        );
+        assert_eq!(
+            fails(&[]).detail().as_deref(),
+            Some("pytest; ruff check\nfails: test_total")
+        );
+    }
 }

@@ -84,14 +84,17 @@ fn head_that_does_not_load_is_worse() {
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1));
     let reason = drive_to_end(&mut play);
     let StopReason::ChecksFail {
-        missing, commands, ..
+        missing,
+        commands,
+        uncompared,
+        ..
     } = reason
     else {
         panic!("{reason:?}")
     };
     assert_eq!(
-        (missing, commands),
-        (vec![ALL[0].to_owned()], vec!["pytest".to_owned()])
+        (missing, commands, uncompared),
+        (vec![ALL[0].to_owned()], vec!["pytest".to_owned()], Vec::new())
     );
 }
 
@@ -464,10 +467,14 @@ fn base_without_result_excuses_nothing() {
         );
         assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E1), "{number}");
         let reason = drive_to_end(&mut play);
-        let StopReason::ChecksFail { failing, .. } = reason else {
+        let StopReason::ChecksFail {
+            failing, uncompared, ..
+        } = reason
+        else {
             panic!("{number}: {reason:?}")
         };
         assert_eq!(failing, ["test_totals"], "{number}");
+        assert_eq!(uncompared, ["pytest"], "{number}");
     }
 }
 

@@ -388,6 +388,7 @@ impl<'a> CheckCommand<'a> {
         };
         (!tests.is_empty() || !lost.is_empty()).then(|| RedCheck {
             command: self.found.command.clone(),
+            base: self.result(TreeKind::Base, 0).map(|run| run.outcome),
             output_tail: take_tail(&head.output_tail, TAIL),
             tests,
             missing_count: lost.count,
