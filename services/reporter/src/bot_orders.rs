@@ -63,6 +63,10 @@ const CALLED_BOTS: [&str; 25] = [
     "sweep-ai",
 ];
 
+// Bots that obey no mention, or only one that a command follows after a space. So a package of a scope with their
+// name, as `@renovatebot/pep440`, is not an order.
+const SCOPE_NAMES: [&str; 4] = ["dependabot", "github-actions", "mergify", "renovate"];
+
 // Commands `/word` that bots and workflows obey at any place of a text. A command may go on behind a hyphen, as in
 // `/deploy-staging`.
 const COMMANDS: [&str; 26] = [
@@ -212,13 +216,18 @@ pub(crate) fn anywhere_length(before: &str, text: &str) -> usize {
 
 /// Returns the length of the login at the start of the text, if a bot that obeys mentions has it.
 fn called_length(text: &str) -> Option<usize> {
-    let known = CALLED_BOTS.iter().filter_map(|name| strip_word(text, name));
-    let known = known.map(|rest| text.len() - rest.len());
-    let configured = WORDS.iter().filter_map(|word| phrase_length(text, word));
-    let matched = known.chain(configured).max()?;
     let login = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)))
         .unwrap_or(text.len());
+    let package = text[login..].strip_prefix('/');
+    let is_scope = package.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    let known = CALLED_BOTS
+        .iter()
+        .filter(|name| !(is_scope && SCOPE_NAMES.contains(name)))
+        .filter_map(|name| strip_word(text, name));
+    let known = known.map(|rest| text.len() - rest.len());
+    let configured = WORDS.iter().filter_map(|word| phrase_length(text, word));
+    let matched = known.chain(configured).max()?;
     Some(matched.max(login))
 }
 
@@ -395,6 +404,7 @@ mod tests {
         for (text, broken) in [
             ("r+ @bors", "r+ [@]bors"),
             ("x@HOMU: r+", "x[@]HOMU: r+"),
+            ("@claude/x @renovatebot/", "[@]claude/x [@]renovatebot/"),
             ("@mergify queue", "[@]mergify queue"),
             ("@Merg\u{131}fyio refresh", "[@]Merg\u{131}fyio refresh"),
             ("@@bors r+", "@[@]bors r+"),
@@ -433,6 +443,7 @@ mod tests {
             "test/*.py src/**/test",
             "@cache @app.route('/x') @alice @acme/core",
             "mail a@b.example",
+            "npm i @renovatebot/pep440 @github-actions/core",
         ] {
             assert_eq!(break_orders(text), text);
         }

@@ -134,6 +134,11 @@ fn escape_plain(text: &str, opens_line: bool) -> String {
     each_part(&text, opens_line, |part| {
         let words = match part {
             TextPart::Reference(words) | TextPart::Order(words) => words,
+            TextPart::Sign(sign) => {
+                output.push_str(&format!("&#{};", u32::from(sign)));
+                ends_with_code = false;
+                return;
+            }
             TextPart::Other(c) => {
                 if is_special(c) {
                     output.push('\\');
@@ -165,20 +170,21 @@ fn remove_order_sign(words: &str) -> String {
 
 /// Sanitizes a title: one line that some readers parse as Markdown, and others as a commit message.
 ///
-/// Mentions lose their sign, and references become code. No mark skips checks, and `#done` after an issue's key is no
+/// Mentions lose their sign, references become code, and the sign of a command is in brackets. No mark skips checks, and `#done` after an issue's key is no
 /// Jira command.
 pub(crate) fn sanitize_title(text: &str) -> String {
     let text = commit_orders::clean_marks(&remove_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut output = String::with_capacity(line.len());
     each_part(&line, true, |part| match part {
-        TextPart::Order(order) => output.push_str(&format!("`{}`", order.trim_start_matches(['/', '@']))),
+        TextPart::Order(order) => output.push_str(&format!("`{}`", remove_order_sign(order))),
         TextPart::Reference(reference) => match reference.strip_prefix('@') {
             Some(name) => output.push_str(name),
             None => output.push_str(&format!("`{}`", remove_order_sign(reference))),
         },
         TextPart::Other('`') => output.push('\''),
-        TextPart::Other(c) => output.push(c),
+        // `break_orders` below puts the sign of an order into brackets.
+        TextPart::Sign(c) | TextPart::Other(c) => output.push(c),
     });
     let words = output.split(' ').map(|word| match word.strip_prefix('#') {
         Some(command) if command.starts_with(|c: char| c.is_alphabetic()) => command,
@@ -191,8 +197,11 @@ pub(crate) fn sanitize_title(text: &str) -> String {
 enum TextPart<'a> {
     /// A mention or a reference.
     Reference(&'a str),
-    /// Words that a bot reads as an order: at the start of a line, or anywhere.
+    /// Words that a bot reads as an order at the start of a line, or a mention that it obeys.
     Order(&'a str),
+    /// First character of a command that bots obey anywhere, such as `/release`, or the `@` of an e-mail address that
+    /// contains the name of a bot. Readers need it; a character reference shows it to them and not to bots.
+    Sign(char),
     Other(char),
 }
 
@@ -211,10 +220,18 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
         } else {
             0
         };
-        let order = order.max(bot_orders::anywhere_length(behind, rest));
-        let end = length.max(order).max(next.len_utf8());
+        let anywhere = bot_orders::anywhere_length(behind, rest);
+        let order = order.max(anywhere);
         let is_order = order > 0 && order >= length;
-        take(if is_order {
+        let is_sign = is_order && anywhere > 0 && (next == '/' || before.is_some_and(is_word));
+        let is_order = is_order && !is_sign;
+        let end = match is_sign {
+            true => next.len_utf8(),
+            false => length.max(order).max(next.len_utf8()),
+        };
+        take(if is_sign {
+            TextPart::Sign(next)
+        } else if is_order {
             TextPart::Order(&rest[..order])
         } else if length > 0 {
             TextPart::Reference(&rest[..length])
@@ -223,7 +240,8 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
         });
         opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
         // Code style ends a word, so a mention may follow it at once.
-        before = Some(if is_order || length > 0 { '`' } else { next });
+        let is_code = !is_sign && (is_order || length > 0);
+        before = Some(if is_code { '`' } else { next });
         rest = &rest[end..];
     }
 }

@@ -265,7 +265,16 @@ fn has_order_anywhere(line: &str) -> bool {
         "/ok-to-test",
         "/retest",
     ];
-    called.iter().any(|name| line.contains(name))
+    let calls = |name: &&str| {
+        line.match_indices(*name).any(|(at, found)| {
+            let after = line[at + found.len()..]
+                .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c));
+            let package = after.strip_prefix('/').unwrap_or_default();
+            let is_scope = package.starts_with(|c: char| c.is_ascii_alphanumeric());
+            !(is_scope && ["@mergify", "@dependabot"].contains(name))
+        })
+    };
+    called.iter().any(calls)
         || commands.iter().any(|command| {
             line.match_indices(command).any(|(at, found)| {
                 let after = &line[at + found.len()..];
@@ -280,7 +289,7 @@ fn order_obeyed_anywhere_survives_nowhere() {
         ("Please @mergifyio refresh", "Please `mergifyio` refresh"),
         ("use `@Mergify queue`", "use `[@]Mergify queue`"),
         ("r+ @bors", "r+ `bors`"),
-        ("it is r+ x@homu", "it is r+ x`homu`"),
+        ("it is r+ x@homu", "it is r+ x&#64;homu"),
         ("&#64;dependabot rebase", "`dependabot` rebase"),
         ("\\@renovate-bot", "`renovate-bot`"),
         ("@@copilot", "@`copilot`"),
@@ -295,17 +304,31 @@ fn order_obeyed_anywhere_survives_nowhere() {
             "[x](https://a.example/@claude)",
             "[x](https://a.example/%40claude)",
         ),
-        ("Then comment /deploy.", "Then comment `deploy`."),
-        ("now /lgtm and /ok-to-test", "now `lgtm` and `ok-to-test`"),
-        ("run `/retest` or **/merge**", "run `[/]retest` or **`merge`**"),
-        ("a \\/cherry-pick b", "a `cherry-pick` b"),
-        ("a &#47;rebase b", "a `rebase` b"),
+        ("Then comment /deploy.", "Then comment &#47;deploy."),
+        ("now /lgtm and /ok-to-test", "now &#47;lgtm and &#47;ok-to-test"),
+        ("run `/retest` or **/merge**", "run `[/]retest` or **&#47;merge**"),
+        ("a \\/cherry-pick b", "a &#47;cherry-pick b"),
+        ("a &#47;rebase b", "a &#47;rebase b"),
         ("```sh\necho /approve\n```", "```sh\necho [/]approve\n```"),
         ("[x](\n/approve\n)", "[x](\n[/]approve\n)"),
     ] {
         assert_eq!(sanitize_markdown(given), harmless, "{given:?}");
         assert_eq!(find_order(harmless), None, "{given:?}");
         assert_eq!(sanitize_markdown(harmless), harmless, "{given:?}");
+    }
+    for (given, shown) in [
+        (
+            "Call GET /release or mail ann@claude.ai.",
+            "Call GET &#47;release or mail ann&#64;claude.ai.",
+        ),
+        (
+            "Adds @renovatebot/pep440 and `@github-actions/core`.",
+            "Adds `@renovatebot/pep440` and `@github-actions/core`.",
+        ),
+    ] {
+        assert_eq!(sanitize_markdown(given), shown);
+        assert_eq!(sanitize_markdown(shown), shown);
+        assert_eq!(find_order(shown), None);
     }
     for honest in [
         "see src/deploy/x, /deploy/x and https://a.example/deploy",
@@ -315,7 +338,7 @@ fn order_obeyed_anywhere_survives_nowhere() {
     }
     assert_eq!(
         sanitize_title("Ask @mergifyio for /deploy"),
-        "Ask `mergifyio` for `deploy`"
+        "Ask `mergifyio` for [/]deploy"
     );
     assert_eq!(code_lines("# r+ @bors"), "# r+ [@]bors");
 }
@@ -323,24 +346,24 @@ fn order_obeyed_anywhere_survives_nowhere() {
 #[test]
 fn bot_order_begins_no_line_anywhere() {
     for (given, harmless) in [
-        ("x\n/lgtm\n", "x\n`lgtm`\n"),
-        ("/LGTM", "`LGTM`"),
+        ("x\n/lgtm\n", "x\n&#47;lgtm\n"),
+        ("/LGTM", "&#47;LGTM"),
         ("bors r+", "`bors` r+"),
         ("@bors r+", "`bors` r+"),
         ("Atlantis apply", "`Atlantis` apply"),
         ("/plan it", "`/plan` it"),
-        ("> /approve", "> `approve`"),
+        ("> /approve", "> &#47;approve"),
         (
             "- /approve\n- [ ] /hold\n1. /deploy",
-            "- `approve`\n- [ ] `hold`\n1. `deploy`",
+            "- &#47;approve\n- [ ] &#47;hold\n1. &#47;deploy",
         ),
-        ("# /approve", "# `approve`"),
-        ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}`approve`"),
-        ("\u{200b}\u{2800}/approve", "`approve`"),
-        ("**/approve**", "**`approve`**"),
-        ("\\/approve", "`approve`"),
-        ("&#47;approve", "`approve`"),
-        ("a  \n/ok-to-test", "a  \n`ok-to-test`"),
+        ("# /approve", "# &#47;approve"),
+        ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}&#47;approve"),
+        ("\u{200b}\u{2800}/approve", "&#47;approve"),
+        ("**/approve**", "**&#47;approve**"),
+        ("\\/approve", "&#47;approve"),
+        ("&#47;approve", "&#47;approve"),
+        ("a  \n/ok-to-test", "a  \n&#47;ok-to-test"),
         ("```\n/lgtm\n```", "```\n| [/]lgtm\n```"),
         ("```\n@bors r+\n```", "```\n| [@]bors r+\n```"),
         ("> ```\n> /lgtm\n> ```", "> ```\n> | [/]lgtm\n> ```"),
@@ -373,7 +396,8 @@ fn bot_order_begins_no_line_anywhere() {
         assert_eq!(sanitize_markdown(&harmless), harmless, "{given:?}");
     }
     assert_eq!(sanitize_plain("/plan"), "`/plan`");
-    assert_eq!(sanitize_title("/approve it"), "`approve` it");
+    assert_eq!(sanitize_title("/approve it"), "[/]approve it");
+    assert_eq!(sanitize_title("/plan it"), "`/plan` it");
 }
 
 /// Pieces of Markdown that interact with their neighbors.
