@@ -126,7 +126,7 @@ async fn adversary_insists_without_false_evidence() {
         let told = comment_with(&world, &key, "/approve").await;
         let name = disguise.name;
         assert!(told.contains("needs a person's approval"), "{name}: {told}");
-        for claim in ["existing checks pass", "(E3)", "(E2)"] {
+        for claim in ["existing checks pass", "evidence: E3", "evidence: E2"] {
             assert!(!told.contains(claim), "{name}: {told}");
         }
         let run = world.run(&key, 0).await.unwrap();

@@ -32,7 +32,7 @@ async fn pull_request_follows_rules_and_model_fields() {
         "- `shop/cart.py`: The total multiplies each price by its quantity.",
         "| 1 | Three mugs at 8.50 and a poster at 12.00 should cost 37.50 | tests/test\\_cart.py |",
         "### Evidence",
-        "A test that failed before passes with the change, and the others are no worse (E3).",
+        "A test that failed before passes with the change, and the others are no worse.",
         "| `python3 -m unittest -q` | fails | passes, 4 passed |",
         "**Failed before and passes now**",
     ] {

@@ -33,7 +33,8 @@ async fn start_default_world() -> TestWorld {
 fn extract_evidence(body: &str) -> &str {
     let from = body.find("### Evidence").unwrap_or_default();
     let rest = &body[from..];
-    rest.split_once("\n\nIt took ").map_or(rest, |(before, _)| before)
+    let ends = ["\n\n### ", "\n\n<details>"].map(|next| rest.find(next).unwrap_or(rest.len()));
+    &rest[..ends.into_iter().min().unwrap_or(rest.len())]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,27 +112,15 @@ async fn reviewer_and_users_read_same_evidence() {
         assert_snapshot!(render_pull_text(&only_pull_request(&world)), @r#"
         fix(cart): Count every piece in the cart's total (ENG-1) (draft)
 
-        ## ENG-1: Cart total ignores the quantity
-
         The total added each line's price once, whatever its quantity. It now multiplies by the quantity, before the discount.
 
         The tests in `tests/test_cart.py` failed before and pass now.
 
         **Root cause.** `total` left the quantity of a line out.
 
-        **What changed**
-
-        - `shop/cart.py`: The total multiplies each price by its quantity. (+1 -1)
-
-        1 file: 1 line added, 1 removed.
-
-        | # | the ticket asks | shown by, as the author says |
-        |---|---|---|
-        | 1 | Three mugs at 8.50 and a poster at 12.00 should cost 37.50 | tests/test_cart.py |
-
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
+        A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -142,11 +131,32 @@ async fn reviewer_and_users_read_same_evidence() {
         - `tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole`
         - `tests.test_cart.CartTest.test_every_piece_is_paid`
 
+        ### Acceptance criteria
+
+        | # | the ticket asks | shown by, as the author says |
+        |---|---|---|
+        | 1 | Three mugs at 8.50 and a poster at 12.00 should cost 37.50 | tests/test_cart.py |
+
+        <details>
+        <summary>Details</summary>
+
+        Ticket: Cart total ignores the quantity
+
+        Level of evidence: E3 (a test fails without the change and passes with it).
+
+        **What changed**
+
+        - `shop/cart.py`: The total multiplies each price by its quantity. (+1 -1)
+
+        1 file: 1 line added, 1 removed.
+
         It took [time] of work and [n] tokens of models whose price is not known.
+
+        </details>
 
         ---
 
-        For [ENG-1](http://[server]/browse/ENG-1). Written by Journeyman (run `jira:ENG-1@[n]`); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.
+        For [ENG-1](http://[server]/browse/ENG-1) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman (run `jira:ENG-1@[n]`)
         "#);
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
@@ -184,22 +194,11 @@ async fn weakened_test_needs_users_approval() {
         "#);
         assert_snapshot!(told, @r#"
         A change in 2 files for acme/shop is ready and waits for your decision before it is pushed: commit [short] for the branch fix/ENG-1-count-every-piece-in-the-carts-total.
-        ENG-1: Cart total ignores the quantity
         The total added each line's price once, whatever its quantity. It now multiplies by the quantity, before the discount.
         The tests in tests/test_cart.py failed before and pass now.
         Root cause. total left the quantity of a line out.
-        What changed
-        shop/cart.py: The total multiplies each price by its quantity. (+1 -1)
-        tests/test_cart.py (+1 -0)
-        2 files: 2 lines added, 1 removed.
-        #
-        the ticket asks
-        shown by, as the author says
-        1
-        Three mugs at 8.50 and a poster at 12.00 should cost 37.50
-        tests/test_cart.py
         Evidence
-        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
+        A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
         check
         before
         with the change
@@ -213,6 +212,20 @@ async fn weakened_test_needs_users_approval() {
         Changes that weaken checks
         tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now (needs a person's approval)
         tests/test_cart.py: Runs no more: 1 test: python3 -m unittest -q names none of them
+        Acceptance criteria
+        #
+        the ticket asks
+        shown by, as the author says
+        1
+        Three mugs at 8.50 and a poster at 12.00 should cost 37.50
+        tests/test_cart.py
+        Details
+        Ticket: Cart total ignores the quantity
+        Level of evidence: E3 (a test fails without the change and passes with it).
+        What changed
+        shop/cart.py: The total multiplies each price by its quantity. (+1 -1)
+        tests/test_cart.py (+1 -0)
+        2 files: 2 lines added, 1 removed.
         It took [time] of work and [n] tokens of models whose price is not known.
         diff --git a/shop/cart.py b/shop/cart.py
         index b044048..23e50da 100644
@@ -264,7 +277,7 @@ async fn earlier_failure_is_not_blamed_on_change() {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
+        A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -307,7 +320,7 @@ async fn unloadable_base_test_is_no_evidence() {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
-        The existing checks fail as they did before; no test shows the change itself (E1).
+        The existing checks fail as they did before; no test shows the change itself.
 
         | check | before | with the change |
         |---|---|---|
@@ -395,7 +408,7 @@ async fn flaky_test_is_named_without_blame() {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
+        A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -437,7 +450,7 @@ async fn output_proof_exposes_false_claim() {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
         ### Evidence
 
-        A command prints what the change is for, and did not before; no test shows it (E2).
+        A command prints what the change is for, and did not before; no test shows it.
 
         | check | before | with the change |
         |---|---|---|
@@ -524,7 +537,7 @@ async fn failing_tests_return_change_to_work() {
         assert_snapshot!(extract_evidence(&only_pull_request(&world).body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
+        A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|

@@ -1,10 +1,8 @@
 //! Texts about the size of a change: one line per changed file, and warnings for its reviewers.
 
-use domain::{
-    ChangeDescription, ChangeStatistics, ChangedFileSize, FileNote, TicketKey, text::truncate_text,
-};
+use domain::{ChangeDescription, ChangeStatistics, ChangedFileSize, FileNote, text::truncate_text};
 
-use super::words::{format_code, one_line, sanitize_line};
+use super::words::{format_code, format_count, group_digits, one_line};
 
 // Number of files that are named.
 const FILES: usize = 40;
@@ -16,12 +14,6 @@ const MOST_LINES: u32 = 300;
 const MOST_MODULES: usize = 2;
 // Number of modules that are named.
 const MODULES: usize = 10;
-
-/// Renders the heading: the ticket's key and its first line.
-pub(super) fn render_heading(ticket: &TicketKey, description: &ChangeDescription) -> Option<String> {
-    let summary = one_line(&description.ticket);
-    (!summary.is_empty()).then(|| format!("## {}: {}", ticket.short(), sanitize_line(&summary)))
-}
 
 /// Lists the files of the change. The model's notes about other files are false, so they are omitted.
 pub(super) fn list_files(description: &ChangeDescription) -> Option<String> {
@@ -42,7 +34,7 @@ pub(super) fn list_files(description: &ChangeDescription) -> Option<String> {
 fn build_file_list(lines: Vec<String>, total: usize) -> Option<String> {
     let more = match total.saturating_sub(lines.len()) {
         0 => String::new(),
-        more => format!("\n- and {more} more"),
+        more => format!("\n- and {} more", group_digits(more as u64)),
     };
     (!lines.is_empty()).then(|| format!("**What changed**\n\n{}{more}", lines.join("\n")))
 }
@@ -56,8 +48,8 @@ fn format_file(file: &ChangedFileSize, notes: &[FileNote]) -> String {
     format!(
         "- {}{note} (+{} -{})",
         format_code(path),
-        file.added,
-        file.removed
+        group_digits(file.added.into()),
+        group_digits(file.removed.into())
     )
 }
 
@@ -65,20 +57,25 @@ fn format_note(note: &FileNote) -> String {
     truncate_text(&one_line(&note.change), NOTE_CHARS)
 }
 
-/// Renders the size of the change, with a warning if it is large.
-pub(super) fn render_size(change: &ChangeStatistics) -> Vec<String> {
-    let mut parts = vec![format!(
+/// Renders the size of the change.
+pub(super) fn render_size(change: &ChangeStatistics) -> String {
+    format!(
         "{}: {} added, {} removed.",
-        format_counted(change.total, "file"),
-        format_counted(change.added, "line"),
-        change.removed
-    )];
+        format_count(change.total.into(), "file"),
+        format_count(change.added.into(), "line"),
+        group_digits(change.removed.into())
+    )
+}
+
+/// Renders warnings about a large change.
+pub(super) fn render_warnings(change: &ChangeStatistics) -> Vec<String> {
+    let mut parts = Vec::new();
     if change.written > MOST_LINES {
         parts.push(format!(
             "**Large change:** {} in {}, without lock files, generated files and snapshots. Please review it with extra \
              care.",
-            format_counted(change.written, "line"),
-            format_counted(change.total, "file")
+            format_count(change.written.into(), "line"),
+            format_count(change.total.into(), "file")
         ));
     }
     if change.modules.len() > MOST_MODULES {
@@ -99,11 +96,4 @@ pub(super) fn render_size(change: &ChangeStatistics) -> Vec<String> {
         ));
     }
     parts
-}
-
-fn format_counted(number: u32, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
 }

@@ -1,7 +1,7 @@
 //! Texts that ask people of a ticket: to decide about a push or a plan, or to answer a question.
 
 use domain::{
-    BranchPush, ChangeDescription, ChangePlan, CommitId, RepositoryName, RunId, TicketKey, TicketQuestion,
+    BranchPush, ChangeDescription, ChangePlan, CommitId, RepositoryName, RunId, TicketQuestion,
     text::truncate_text,
 };
 
@@ -59,7 +59,6 @@ pub(crate) fn excerpt_diff(diff: &str) -> DiffExcerpt {
 /// Renders the question: size and description of the change, its difference, and the orders for a decision.
 pub(crate) fn decision_needed(
     push: &BranchPush,
-    ticket: &TicketKey,
     (description, shown): (Option<&ChangeDescription>, Option<&ShownChange>),
     run: Option<&RunId>,
 ) -> Vec<String> {
@@ -75,7 +74,7 @@ pub(crate) fn decision_needed(
         push.repository,
         format_code(&push.branch)
     )];
-    let said = description.map(|description| truncate_text(&render_body(description, ticket), SAID_CHARS));
+    let said = description.map(|description| truncate_text(&render_body(description).joined(), SAID_CHARS));
     paragraphs.extend(said.map(|said| sanitize::sanitize_markdown(&said)));
     if let Some(shown) = shown {
         paragraphs.push(fence_text("diff", &shown.excerpt));

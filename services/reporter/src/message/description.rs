@@ -1,61 +1,149 @@
 //! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
-use domain::check::{ChangeFinding, CheckOutcome, EvidenceLevel, FindingSeverity};
-use domain::{ChangeDescription, CheckRow, DemonstrationResult, SetupHint, ShownBy, TicketKey, WorkHandover};
+use domain::check::CheckOutcome;
+use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover};
 
 use super::{
     change, effort,
-    words::{format_code, one_line},
+    evidence::{
+        LIST, describe_evidence_level, describe_outcome, format_place, render_evidence, render_list,
+        render_section,
+    },
+    words::{format_code, one_line, sanitize_line},
 };
 
-const LIST: usize = 20;
 const WENT_BACK: &str =
     "The work went on after this state and ended worse, so the state that was proven best is delivered.";
 const UNREVIEWED: &str =
     "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
+const TEMPLATE_AUTHOR: &str = "The text above is by the author of the change. The evidence below is from checks that \
+                               Journeyman ran.";
 
-/// Builds the body without its footer. People who decide before the pull request exists read the same text.
-pub(super) fn render_body(description: &ChangeDescription, ticket: &TicketKey) -> String {
+/// Text of a pull request without its footer, in two parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DescriptionText {
+    /// Summary, evidence, and everything that needs a person.
+    pub(super) visible: String,
+    /// Level of evidence, files and effort; empty without them.
+    pub(super) details: String,
+}
+
+impl DescriptionText {
+    /// Returns both parts as one text, for readers without foldable sections.
+    pub(super) fn joined(&self) -> String {
+        match self.details.is_empty() {
+            true => self.visible.clone(),
+            false => format!("{}\n\n### Details\n\n{}", self.visible, self.details),
+        }
+    }
+}
+
+/// Builds the body. People who decide before the pull request exists read the same text.
+///
+/// A repository's template takes the place of the author's own form, which then is among the details. Evidence is
+/// always visible, because it is not the author's.
+pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
     let handover = &description.handover;
-    let mut parts: Vec<String> = change::render_heading(ticket, description).into_iter().collect();
-    if let Some(reason) = &description.cut_short {
-        let reason = format_code(reason.as_str());
-        parts.push(format!(
-            "**This change is not complete.** The work ended early ({reason})."
-        ));
+    let has_template = !description.template.is_empty();
+    let mut visible: Vec<String> = description.cut_short.iter().map(render_cut_short).collect();
+    let mut details: Vec<String> = render_ticket(description).into_iter().collect();
+    details.extend(description.level.map(describe_evidence_level));
+    if has_template {
+        visible.extend([description.template.clone(), TEMPLATE_AUTHOR.to_owned()]);
+        details.extend(render_summary(handover));
+    } else {
+        visible.extend(render_summary(handover));
     }
-    parts.extend(Some(handover.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));
-    if let Some(cause) = &handover.root_cause {
-        parts.push(format!("**Root cause.** {}", cause.trim()));
+    visible.extend(description.change.iter().flat_map(change::render_warnings));
+    visible.push(render_evidence(description));
+    let criteria = render_criteria(handover);
+    let decisions = handover.decisions.iter().map(|line| one_line(line));
+    let decisions = render_section("Decisions", decisions.collect());
+    let uncovered = render_section("Not covered", list_uncovered(description));
+    if has_template {
+        visible.extend(uncovered);
+        details.extend(criteria.into_iter().chain(decisions));
+    } else {
+        visible.extend(criteria.into_iter().chain(uncovered).chain(decisions));
     }
-    parts.extend(change::list_files(description));
-    parts.extend(description.change.iter().flat_map(change::render_size));
-    parts.extend(render_criteria(handover));
-    parts.push(render_evidence(description));
-    parts.extend(render_list(
-        "Decisions",
-        handover.decisions.iter().map(|line| one_line(line)).collect(),
-    ));
-    parts.extend(render_list(
-        "Not done",
-        handover.not_done.iter().map(|line| one_line(line)).collect(),
-    ));
-    parts.extend(list_scope(description));
+    visible.extend(list_scope(description));
     let open = description.objections.iter().map(|line| one_line(line));
-    parts.extend(render_list(
+    visible.extend(render_list(
         "Open remarks of the review by a model",
         open.collect(),
     ));
-    parts.extend(description.went_back.then(|| WENT_BACK.to_owned()));
-    parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
-    parts.extend(render_template(&description.template));
-    parts.extend(description.effort.iter().map(effort::render_effort));
-    parts.join("\n\n")
+    visible.extend(description.went_back.then(|| WENT_BACK.to_owned()));
+    visible.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
+    details.extend(change::list_files(description));
+    details.extend(description.change.iter().map(change::render_size));
+    details.extend(description.effort.iter().map(effort::render_effort));
+    DescriptionText {
+        visible: visible.join("\n\n"),
+        details: details.join("\n\n"),
+    }
 }
 
-/// Renders the filled template of the repository. The heading attributes it to the author.
-fn render_template(filled: &str) -> Option<String> {
-    (!filled.is_empty()).then(|| format!("### The repository's template, as the author says\n\n{filled}"))
+/// Renders the ticket's title, for readers without access to the tracker.
+fn render_ticket(description: &ChangeDescription) -> Option<String> {
+    let title = one_line(&description.ticket);
+    (!title.is_empty()).then(|| format!("Ticket: {}", sanitize_line(&title)))
+}
+
+/// Renders the warning that a limit ended the work.
+pub(super) fn render_cut_short(reason: &StopReason) -> String {
+    format!(
+        "**This change is not complete.** The work ended early: {}.",
+        reason.words()
+    )
+}
+
+/// Renders the author's summary, and the root cause of a bug.
+pub(super) fn render_summary(handover: &WorkHandover) -> Vec<String> {
+    let summary = handover.summary.trim();
+    let cause = handover.root_cause.as_deref().map(str::trim).unwrap_or_default();
+    let cause = (!cause.is_empty()).then(|| format!("**Root cause.** {cause}"));
+    let summary = (!summary.is_empty()).then(|| summary.to_owned());
+    summary.into_iter().chain(cause).collect()
+}
+
+/// Lists what no check shows: places, checks without a result, and requests that are not done.
+fn list_uncovered(description: &ChangeDescription) -> Vec<String> {
+    let unnoticed = description.unnoticed.iter().map(|hunk| {
+        format!(
+            "{}: no test fails without it",
+            format_place(&hunk.path, hunk.line)
+        )
+    });
+    let contracts = description.untested_contracts.iter().map(|path| {
+        format!(
+            "{}: other programs rely on it, and no test is new or changed",
+            format_code(path)
+        )
+    });
+    let not_run = description.checks.iter().filter_map(describe_missing_result);
+    let not_done = description.handover.not_done.iter();
+    let not_done = not_done.map(|line| format!("Not done: {}", one_line(line)));
+    not_done
+        .chain(unnoticed)
+        .chain(contracts)
+        .chain(not_run)
+        .collect()
+}
+
+/// Describes a check without a result because a requirement is missing, which is not a fault of the change.
+fn describe_missing_result(row: &CheckRow) -> Option<String> {
+    let why = row.setup_hint.as_ref().map(SetupHint::sentence);
+    let why = why.or_else(|| (!row.reason.is_empty()).then(|| row.reason.clone()))?;
+    let what = if row.head == CheckOutcome::Inert {
+        "cannot be run here"
+    } else {
+        describe_outcome(row.head)
+    };
+    Some(format!(
+        "{} {what}: {}",
+        format_code(&row.command),
+        one_line(&why)
+    ))
 }
 
 /// Lists the parts of the change that exceed the modules of its kind of ticket.
@@ -103,326 +191,8 @@ fn render_criteria(handover: &WorkHandover) -> Option<String> {
         .collect();
     (!rows.is_empty()).then(|| {
         format!(
-            "| # | the ticket asks | shown by, as the author says |\n|---|---|---|\n{}",
+            "### Acceptance criteria\n\n| # | the ticket asks | shown by, as the author says |\n|---|---|---|\n{}",
             rows.join("\n")
         )
     })
-}
-
-/// Renders the checks that ran, with their outcomes before and after. It claims no more than these show.
-fn render_evidence(description: &ChangeDescription) -> String {
-    let mut lines = vec![format!("### Evidence\n\n{}", describe_level(description))];
-    let rows: Vec<String> = description
-        .checks
-        .iter()
-        .take(LIST)
-        .map(render_check_row)
-        .collect();
-    if !rows.is_empty() {
-        lines.push(format!(
-            "| check | before | with the change |\n|---|---|---|\n{}",
-            rows.join("\n")
-        ));
-    }
-    lines.extend(render_demonstrations(&description.demonstrations));
-    lines.extend(not_run(&description.checks));
-    lines.extend(list_missing_tests(&description.checks));
-    let (compared, uncompared): (Vec<&CheckRow>, Vec<&CheckRow>) =
-        description.checks.iter().partition(|row| row.has_base_result());
-    for (heading, rows) in [
-        ("Fails with the change and not before", compared),
-        (
-            "Fails with the change, and the check gave no result before",
-            uncompared,
-        ),
-    ] {
-        let broken = rows.into_iter().flat_map(|row| &row.broken);
-        lines.extend(render_list(heading, format_tests(broken)));
-    }
-    let mended = description.checks.iter().flat_map(|row| &row.mended);
-    lines.extend(render_list("Failed before and passes now", format_tests(mended)));
-    let still = description.checks.iter().flat_map(|row| &row.still_failing);
-    lines.extend(render_list("Fails without the change too", format_tests(still)));
-    let flaky = description.checks.iter().flat_map(|row| &row.flaky);
-    lines.extend(render_list(
-        "Fails in some runs of the same files only, so it shows nothing",
-        format_tests(flaky),
-    ));
-    let unnoticed = description.unnoticed.iter();
-    let unnoticed = unnoticed.map(|hunk| format_place(&hunk.path, hunk.line));
-    lines.extend(render_list(
-        "Not covered by a test: nothing fails without it",
-        unnoticed.collect(),
-    ));
-    let contracts = description.untested_contracts.iter();
-    lines.extend(render_list(
-        "Changes what other programs rely on, without a new or changed test",
-        contracts.map(|path| format_code(path)).collect(),
-    ));
-    let unrepaired = description.unrepaired.iter();
-    lines.extend(render_list("Failed before the commit", format_tests(unrepaired)));
-    let findings = description.findings.iter().map(format_finding);
-    lines.extend(render_list("Changes that weaken checks", findings.collect()));
-    lines.join("\n\n")
-}
-
-/// Builds a table of commands with their output before and after. Outputs that differ from the author's claim are
-/// listed as such.
-fn render_demonstrations(seen: &[DemonstrationResult]) -> Vec<String> {
-    let cell = |text: &str| match text.is_empty() {
-        true => "nothing".to_owned(),
-        false => format_code(text).replace('|', "\\|"),
-    };
-    let shown = seen.iter().filter(|seen| seen.is_shown);
-    let rows: Vec<String> = shown
-        .map(|seen| {
-            format!(
-                "| {} | {} | {} |",
-                cell(&seen.command),
-                cell(&seen.before),
-                cell(&seen.after)
-            )
-        })
-        .collect();
-    let table = format!(
-        "| command | printed before | prints with the change |\n|---|---|---|\n{}",
-        rows.join("\n")
-    );
-    let others = seen.iter().filter(|seen| !seen.is_shown);
-    let others = others.map(|seen| {
-        format!(
-            "{} prints {}",
-            format_code(&seen.command),
-            format_code(&seen.prints)
-        )
-    });
-    let others = render_list(
-        "Said by the author, and not seen when it was run with and without the change",
-        others.collect(),
-    );
-    (!rows.is_empty())
-        .then_some(table)
-        .into_iter()
-        .chain(others)
-        .collect()
-}
-
-fn format_tests<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
-    tests.map(|test| format_code(test)).collect()
-}
-
-/// Lists checks without a result because a requirement is missing, which is not a fault of the change.
-fn not_run(rows: &[CheckRow]) -> Option<String> {
-    let rows = rows
-        .iter()
-        .filter(|row| !row.reason.is_empty() || row.setup_hint.is_some());
-    let told = rows.map(|row| {
-        let what = if row.head == CheckOutcome::Inert {
-            "cannot be run here"
-        } else {
-            describe_outcome(row.head)
-        };
-        let why = row
-            .setup_hint
-            .as_ref()
-            .map_or_else(|| row.reason.clone(), SetupHint::sentence);
-        format!("{} {what}: {}", format_code(&row.command), one_line(&why))
-    });
-    render_list("Not shown", told.collect())
-}
-
-/// Lists tests that passed before and have no result with the change.
-fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
-    let rows = rows.iter().filter(|row| row.missing_count > 0);
-    let told = rows.filter_map(|row| {
-        let heading = format!(
-            "Ran before and does not run with the change: {} of {}",
-            format_test_count(row.missing_count),
-            format_code(&row.command)
-        );
-        match row.missing.is_empty() {
-            true => Some(format!("**{heading}**")),
-            false => render_list(&heading, format_tests(row.missing.iter())),
-        }
-    });
-    told.collect()
-}
-
-fn format_test_count(tests: u32) -> String {
-    match tests {
-        1 => "1 test".to_owned(),
-        tests => format!("{tests} tests"),
-    }
-}
-
-fn describe_level(description: &ChangeDescription) -> &'static str {
-    // The order of the arms below matters: a warning takes precedence over the level's plain sentence.
-    let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
-    let is_weakened = (description.findings.iter()).any(|finding| finding.severity == FindingSeverity::Block);
-    match description.level {
-        Some(EvidenceLevel::E3) => match description.shown_by {
-            Some(ShownBy::OwnTests) => {
-                "A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's \
-                 own tests."
-            }
-            Some(ShownBy::ChangedTests) => {
-                "A test that failed before passes with the change, and the others are no worse (E3). Shown by tests or support \
-                 files that this change also changes."
-            }
-            None => "A test that failed before passes with the change, and the others are no worse (E3).",
-        },
-        Some(EvidenceLevel::E0 | EvidenceLevel::E1)
-            if any(|row| row.missing_count > 0 && row.head != CheckOutcome::Green) =>
-        {
-            "Tests that ran before do not run any more with the change, see below; nothing shows that the change is right."
-        }
-        Some(EvidenceLevel::E2) => {
-            "A command prints what the change is for, and did not before; no test shows it (E2)."
-        }
-        Some(EvidenceLevel::E1)
-            if any(|row| !row.broken.is_empty() && row.base == Some(CheckOutcome::Green)) =>
-        {
-            "What passed before fails with the change, see below; no test shows that the change is right (E1)."
-        }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty() && row.has_base_result()) => {
-            "The checks fail with the change in a way in which they did not before, see below; no test shows that the change is \
-             right (E1)."
-        }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty()) => {
-            "The checks fail with the change, see below. Before it they gave no result to compare with; no test shows that the \
-             change is right (E1)."
-        }
-        Some(EvidenceLevel::E1) if is_weakened => {
-            "The change weakens tests or checks, see below; nothing shows that it is right (E1)."
-        }
-        Some(EvidenceLevel::E1) if any(|row| row.head == CheckOutcome::Red) => {
-            "The existing checks fail as they did before; no test shows the change itself (E1)."
-        }
-        Some(EvidenceLevel::E1) => "The existing checks pass; no test shows the change itself (E1).",
-        Some(EvidenceLevel::E0) => "No check could be run here, so nothing was verified (E0).",
-        None => "No check was run, so nothing was verified.",
-    }
-}
-
-fn render_check_row(row: &CheckRow) -> String {
-    let base = row.base.map_or("not run", describe_outcome);
-    let passed = match row.passed {
-        0 => String::new(),
-        passed => format!(", {passed} passed"),
-    };
-    let command = format_code(&row.command).replace('|', "\\|");
-    format!("| {command} | {base} | {}{passed} |", describe_outcome(row.head))
-}
-
-pub(super) const fn describe_outcome(outcome: CheckOutcome) -> &'static str {
-    match outcome {
-        CheckOutcome::Green => "passes",
-        CheckOutcome::Red => "fails",
-        CheckOutcome::Inert => "cannot be run here",
-        CheckOutcome::Timeout => "did not end in time",
-        CheckOutcome::Infra => "failed for want of memory, disk or network",
-        CheckOutcome::NoTests => "ran no test",
-    }
-}
-
-fn format_place(path: &str, line: u32) -> String {
-    match line {
-        0 => format_code(path),
-        line => format!("{} line {line}", format_code(path)),
-    }
-}
-
-fn format_finding(finding: &ChangeFinding) -> String {
-    let place = format_place(&finding.path, finding.line);
-    let severity = match finding.severity {
-        FindingSeverity::Block => " (needs a person's approval)",
-        FindingSeverity::Flag => "",
-    };
-    let asked = match finding.ticket_words.is_empty() {
-        true => String::new(),
-        false => format!(
-            " (the ticket says: \u{201c}{}\u{201d})",
-            one_line(&finding.ticket_words)
-        ),
-    };
-    format!("{place}: {}{severity}{asked}", one_line(&finding.words))
-}
-
-/// Builds a heading with its points; `None` without points.
-fn render_list(heading: &str, points: Vec<String>) -> Option<String> {
-    let more = points.len().saturating_sub(LIST);
-    let mut lines: Vec<String> = points
-        .into_iter()
-        .take(LIST)
-        .map(|point| format!("- {point}"))
-        .collect();
-    if more > 0 {
-        lines.push(format!("- and {more} more"));
-    }
-    (!lines.is_empty()).then(|| format!("**{heading}**\n\n{}", lines.join("\n")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn render_failing_check(base: Option<CheckOutcome>, broken: &[&str]) -> String {
-        let row = CheckRow {
-            command: "pytest".to_owned(),
-            base,
-            head: CheckOutcome::Red,
-            passed: 3,
-            broken: broken.iter().map(ToString::to_string).collect(),
-            missing_count: 0,
-            missing: Vec::new(),
-            mended: Vec::new(),
-            still_failing: Vec::new(),
-            flaky: Vec::new(),
-            reason: String::new(),
-            setup_hint: None,
-        };
-        render_evidence(&ChangeDescription {
-            checks: vec![row],
-            level: Some(EvidenceLevel::E1),
-            ..ChangeDescription::default()
-        })
-    }
-
-    #[test]
-    fn failing_check_is_compared_with_results_only() {
-        let not_before = "**Fails with the change and not before**\n\n- `test_total`";
-        let no_result = "**Fails with the change, and the check gave no result before**\n\n- `test_total`";
-        for (base, sentence, heading) in [
-            (
-                Some(CheckOutcome::Green),
-                "What passed before fails with the change",
-                not_before,
-            ),
-            (
-                Some(CheckOutcome::Red),
-                "in a way in which they did not before",
-                not_before,
-            ),
-            (
-                Some(CheckOutcome::Timeout),
-                "Before it they gave no result to compare with",
-                no_result,
-            ),
-            (
-                Some(CheckOutcome::Inert),
-                "Before it they gave no result to compare with",
-                no_result,
-            ),
-            (None, "Before it they gave no result to compare with", no_result),
-        ] {
-            let text = render_failing_check(base, &["test_total"]);
-            assert!(text.contains(sentence) && text.contains(heading), "{text}");
-            assert!(!text.contains("as they did before"), "{text}");
-        }
-        let same = render_failing_check(Some(CheckOutcome::Red), &[]);
-        assert!(
-            same.contains("The existing checks fail as they did before"),
-            "{same}"
-        );
-    }
 }

@@ -2,7 +2,7 @@
 
 use domain::{EffortEstimate, RunEffort, TicketCost};
 
-use super::words::format_code;
+use super::words::{format_code, format_count, group_digits};
 
 /// Renders the effort of similar work.
 pub(crate) fn render_forecast(forecast: &EffortEstimate) -> String {
@@ -11,14 +11,13 @@ pub(crate) fn render_forecast(forecast: &EffortEstimate) -> String {
     });
     let (time, spread) = (forecast.busy_ms, forecast.lines);
     format!(
-        "Similar tickets of this repository took about {}{cost} (the middle of {}; half of them {} to {}), and changed {} to {} \
-         lines.",
+        "Similar tickets of this repository took about {}{cost} (the middle of {}; half of them {} to {}), and changed {} to {}.",
         format_duration(time.median),
-        forecast.runs,
+        group_digits(forecast.runs.into()),
         format_duration(time.low),
         format_duration(time.high),
-        spread.low,
-        spread.high
+        group_digits(spread.low),
+        format_count(spread.high, "line")
     )
 }
 
@@ -27,8 +26,8 @@ pub(super) fn render_effort(effort: &RunEffort) -> String {
     let cost = match effort.cost_micros {
         Some(cost) => format!("{} for models", format_dollars(cost)),
         None => format!(
-            "{} tokens of models whose price is not known",
-            group_digits(effort.tokens)
+            "{} of models whose price is not known",
+            format_count(effort.tokens, "token")
         ),
     };
     format!("It took {} of work and {cost}.", format_duration(effort.busy_ms))
@@ -42,14 +41,6 @@ fn format_dollars(micros: u64) -> String {
             let cents = (micros + 5_000) / 10_000;
             format!("${}.{:02}", cents / 100, cents % 100)
         }
-    }
-}
-
-/// Formats a number with separators: `28,061`.
-fn group_digits(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", group_digits(number / 1_000), number % 1_000),
     }
 }
 
@@ -73,12 +64,14 @@ pub(crate) fn render_cost(cost: &TicketCost) -> Vec<String> {
     ];
     lines.extend(cost.runs.iter().map(|run| {
         let id = format_code(&run.run.to_string());
-        format!("| {id} | {} | {} | {} |", run.job, run.cost_usd, run.tokens)
+        let tokens = group_digits(run.tokens);
+        format!("| {id} | {} | {} | {tokens} |", run.job, run.cost_usd)
     }));
     vec![
         format!(
-            "Models have taken {} and {} tokens for this ticket so far.{more}",
-            cost.cost_usd, cost.tokens
+            "Models have taken {} and {} for this ticket so far.{more}",
+            cost.cost_usd,
+            format_count(cost.tokens, "token")
         ),
         lines.join("\n"),
     ]
@@ -130,11 +123,11 @@ mod tests {
             is_priced: false,
         };
         assert_snapshot!(render_cost(&spent).join("\n\n"), @r#"
-        Models have taken $0.41 and 21883 tokens for this ticket so far. The price of some models is not known, so it is more.
+        Models have taken $0.41 and 21,883 tokens for this ticket so far. The price of some models is not known, so it is more.
 
         | Run | Work | Cost | Tokens |
         |---|---|---|---|
-        | `jira:ENG-12@3` | implement | $0.41 | 21883 |
+        | `jira:ENG-12@3` | implement | $0.41 | 21,883 |
         "#);
     }
 }

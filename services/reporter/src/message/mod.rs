@@ -7,6 +7,7 @@ mod change;
 mod decision;
 mod description;
 mod effort;
+mod evidence;
 mod failure;
 mod finished_work;
 mod history;

@@ -7,7 +7,7 @@ use domain::{
 };
 
 use super::{
-    description,
+    description::{self, DescriptionText},
     status::run_page,
     words::{format_code, is_web_link, link_pull_request_name, mention_logins},
 };
@@ -16,10 +16,10 @@ use crate::{receipt::RerunResult, sanitize};
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
 // Orders of a maintainer, for readers who have not seen such a pull request before.
-const HOW_TO_REPLY: &str =
-    "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
-// Length of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
-const BODY_CHARS: usize = 60_000;
+const HOW_TO_REPLY: &str = "Ask for changes in a review · `/stop` `/retry`";
+// Lengths of the parts of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
+const BODY_CHARS: usize = 48_000;
+const DETAIL_CHARS: usize = 12_000;
 
 /// A draft pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,41 +77,74 @@ pub(crate) fn pull_request_body(
     ticket: &TicketKey,
     links: &BodyLinks<'_>,
 ) -> String {
-    let body = match &draft.description {
-        Some(description) => description::render_body(description, ticket),
-        None => draft.body.clone(),
+    let text = match &draft.description {
+        Some(description) => description::render_body(description),
+        None => DescriptionText {
+            visible: draft.body.clone(),
+            details: String::new(),
+        },
     };
-    let body = commit_orders::clean_marks(&sanitize::sanitize_markdown(&truncate_text(&body, BODY_CHARS)));
-    let name = ticket.short();
-    let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
-    let ticket = match (ticket, links.ticket_url) {
+    // A text of a folder is read as it is, so it has no HTML.
+    let is_on_github = !matches!(ticket, TicketKey::Folder { .. });
+    let body = match is_on_github {
+        true => {
+            let visible = clean_part(&text.visible, BODY_CHARS);
+            let details = clean_part(&text.details, DETAIL_CHARS);
+            format!("{visible}{}", fold_details(details.trim()))
+        }
+        false => clean_part(&text.joined(), BODY_CHARS),
+    };
+    let footer = render_footer(draft, ticket, links);
+    format!("{}\n\n---\n\n{footer}\n", body.trim())
+        .trim_start()
+        .to_owned()
+}
+
+fn clean_part(text: &str, most: usize) -> String {
+    let text = sanitize::sanitize_markdown(&truncate_text(text, most));
+    commit_orders::clean_marks(&text).trim().to_owned()
+}
+
+/// Builds a section that GitHub shows folded. The details contain no HTML, so they cannot end it.
+fn fold_details(details: &str) -> String {
+    match details {
+        "" => String::new(),
+        details => {
+            format!("\n\n<details>\n<summary>Details</summary>\n\n{details}\n\n</details>")
+        }
+    }
+}
+
+/// Renders the ticket, the ways to reply, and the links for readers.
+fn render_footer(draft: &PullRequestDraft, ticket: &TicketKey, links: &BodyLinks<'_>) -> String {
+    let key = ticket.short();
+    let board = links.board_url.filter(|url| is_web_link(url));
+    let board = board.map_or_else(String::new, |url| format!(" ([board]({url}))"));
+    let of_ticket = match (ticket, links.ticket_url) {
         // GitHub links the issue by this text, and closes it with the merge.
         (TicketKey::GitHub { repository, number }, _) if *repository == draft.repository => {
             format!("Fixes #{number}")
         }
-        (_, Some(url)) => format!("For [{name}]({url})"),
-        (_, None) => format!("For {name}"),
+        (_, Some(url)) => format!("For [{key}]({url})"),
+        (_, None) => format!("For {key}"),
     };
-    let board = links
-        .board_url
-        .map_or_else(String::new, |url| format!(" ([board]({url}))"));
     let run = links.run.map(|run| {
-        let name = format_code(&run.to_string());
         let page = links.run_url.and_then(|url| run_page(run, url));
-        page.map_or_else(
-            || format!(" (run {name})"),
-            |page| format!(" (run [{name}]({page}))"),
-        )
+        match page {
+            Some(page) => format!(" ([run]({page}))"),
+            None => format!(" (run {})", format_code(&run.to_string())),
+        }
     });
-    let run = run.unwrap_or_default();
-    let mut footer =
-        format!("---\n\n{ticket}{board}. Written by Journeyman{run}; a person reviews and merges.");
-    if is_reviewed {
-        let guide = links.guide_url.filter(|url| is_web_link(url));
-        let guide = guide.map_or_else(String::new, |url| format!(" [How this works]({url})."));
-        footer = format!("{footer} {HOW_TO_REPLY}{guide}");
-    }
-    format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
+    let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
+    let guide = links.guide_url.filter(|url| is_reviewed && is_web_link(url));
+    let parts = [
+        Some(format!("{of_ticket}{board}")),
+        is_reviewed.then(|| HOW_TO_REPLY.to_owned()),
+        Some(format!("written by Journeyman{}", run.unwrap_or_default())),
+        guide.map(|url| format!("[how this works]({url})")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(" · ")
 }
 
 /// Builds the text for the folder of a patch: title and body of a pull request.

@@ -87,7 +87,7 @@ impl ReportKind for PushProposal {
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
         let what = (self.description.as_deref(), told.receipts.last());
-        message::decision_needed(&self.push, told.ticket, what, told.run)
+        message::decision_needed(&self.push, what, told.run)
     }
 
     fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {

@@ -471,22 +471,13 @@ fn decision_text_describes_change_before_diff() {
     assert_snapshot!(asked_about("--- a/x\n+++ b/x\n+1\n", 2, Some(description)), @r#"
     A change in 2 files for `acme/shop` is ready and waits for your decision before it is pushed: commit `aaaaaaaaaaaa` for the branch `feat/ENG-12-x`.
 
-    ## ENG-12: Totals are \<b\>wrong\</b\> for `#3`
-
     Counts every piece, cc `@ann`.
 
     **Root cause.** `total` left the quantity out.
 
-    **What changed**
-
-    - `shop/cart.py`: Multiplies by the quantity. (+3 -1)
-    - `tests/test_cart.py` (+8 -0)
-
-    2 files: 11 lines added, 1 removed.
-
     ### Evidence
 
-    The existing checks pass; no test shows the change itself (E1).
+    The existing checks pass; no test shows the change itself.
 
     | check | before | with the change |
     |---|---|---|
@@ -508,9 +499,22 @@ fn decision_text_describes_change_before_diff() {
 
     - `test_clock`
 
-    **Not covered by a test: nothing fails without it**
+    ### Not covered
 
-    - `shop/cart.py` line 7
+    - `shop/cart.py` line 7: no test fails without it
+
+    ### Details
+
+    Ticket: Totals are \<b\>wrong\</b\> for `#3`
+
+    Level of evidence: E1 (checks ran, and none shows the change itself).
+
+    **What changed**
+
+    - `shop/cart.py`: Multiplies by the quantity. (+3 -1)
+    - `tests/test_cart.py` (+8 -0)
+
+    2 files: 11 lines added, 1 removed.
 
     ```diff
     --- a/x
@@ -542,17 +546,9 @@ fn large_change_warns_without_counting_lock_files() {
     );
     let large = body(&[("shop/cart.py", 200, 101, FileRole::Product)], &["a", "b", "c"]);
     assert_snapshot!(large.split("### Evidence").next().unwrap(), @r"
-    ## ENG-12: Totals are \<b\>wrong\</b\> for `#3`
-
     Counts every piece, cc `@ann`.
 
     **Root cause.** `total` left the quantity out.
-
-    **What changed**
-
-    - `shop/cart.py`: Multiplies by the quantity. (+200 -101)
-
-    1 file: 200 lines added, 101 removed.
 
     **Large change:** 301 lines in 1 file, without lock files, generated files and snapshots. Please review it with extra care.
 
@@ -909,7 +905,7 @@ fn pull_request_body_names_its_origin() {
 
     ---
 
-    For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run `jira:ENG-12@57`); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.
+    For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman (run `jira:ENG-12@57`)
     ");
     let links = BodyLinks {
         run_url: Some("https://jm.example/runs/{run}"),
@@ -917,7 +913,7 @@ fn pull_request_body_names_its_origin() {
         ..links
     };
     let body = pull_request_body(&draft, &build_jira_key(), &links);
-    assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run [`jira:ENG-12@57`](https://jm.example/runs/jira%3AENG-12%4057)); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it. [How this works](https://jm.example/reviewers).");
+    assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman ([run](https://jm.example/runs/jira%3AENG-12%4057)) · [how this works](https://jm.example/reviewers)");
     let links = BodyLinks {
         run_url: Some("javascript:{run}"),
         guide_url: Some("/reviewers"),
@@ -928,6 +924,78 @@ fn pull_request_body_names_its_origin() {
         !body.contains("javascript") && !body.contains("/reviewers"),
         "{body}"
     );
+}
+
+#[test]
+fn template_replaces_form_of_author() {
+    let mut draft = build_draft("x", "");
+    let mut description = build_description(&[("shop/cart.py", 3, 1, FileRole::Product)], &["shop"]);
+    description.checks.clear();
+    description.demonstrations.clear();
+    description.handover.files.clear();
+    description.handover.decisions = vec!["Discounts stay.".to_owned()];
+    description.handover.not_done = vec!["Taxes".to_owned()];
+    description.template = "## What?\n\nCounts pieces.\n\n- [x] Tests added".to_owned();
+    draft.description = Some(description);
+    let body = pull_request_body(&draft, &build_jira_key(), &BodyLinks::default());
+    assert_snapshot!(body, @r"
+    ## What?
+
+    Counts pieces.
+
+    - [x] Tests added
+
+    The text above is by the author of the change. The evidence below is from checks that Journeyman ran.
+
+    ### Evidence
+
+    The existing checks pass; no test shows the change itself.
+
+    ### Not covered
+
+    - Not done: Taxes
+    - `shop/cart.py` line 7: no test fails without it
+
+    <details>
+    <summary>Details</summary>
+
+    Ticket: Totals are \<b\>wrong\</b\> for `#3`
+
+    Level of evidence: E1 (checks ran, and none shows the change itself).
+
+    Counts every piece, cc `@ann`.
+
+    **Root cause.** `total` left the quantity out.
+
+    ### Decisions
+
+    - Discounts stay.
+
+    **What changed**
+
+    - `shop/cart.py` (+3 -1)
+
+    1 file: 3 lines added, 1 removed.
+
+    </details>
+
+    ---
+
+    For ENG-12 · Ask for changes in a review · `/stop` `/retry` · written by Journeyman
+    ");
+}
+
+#[test]
+fn folder_text_has_no_markup_for_github() {
+    let mut draft = build_draft("x", "");
+    draft.description = Some(build_description(&[], &[]));
+    let ticket: TicketKey = "folder:local#3".parse().unwrap();
+    let body = pull_request_body(&draft, &ticket, &BodyLinks::default());
+    assert!(
+        !body.contains("<details>") && body.contains("### Details"),
+        "{body}"
+    );
+    assert!(!body.contains("/stop"), "no review: {body}");
 }
 
 #[test]
