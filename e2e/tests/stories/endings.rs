@@ -31,6 +31,35 @@ async fn ending_without_change_is_commented() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn change_without_handover_stays_as_draft() {
+    let mut script = fixture::build_shop_script();
+    script.pop();
+    let said = || ScriptStep::say("The count is used now.");
+    script.extend([
+        said(),
+        said().expecting("not handed over yet"),
+        said().expecting("not handed over yet"),
+    ]);
+    let (world, key, reason) = play_first_run(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await;
+    assert!(
+        matches!(&reason, StopReason::Unfinished { unsaved, .. } if unsaved.is_empty()),
+        "{reason:?}"
+    );
+    let pull = only_pull_request(&world);
+    for words in ["not complete", "The count is used now."] {
+        assert!(pull.draft && pull.body.contains(words), "{}", pull.body);
+    }
+    let told = comment_with(&world, &key, "The draft stays open").await;
+    assert!(told.contains("The count is used now."), "{told}");
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tool_errors_reach_model_and_run_continues() {
     let mut script = vec![
         ScriptStep::call("read_file", json!({"path": "no/such/file.py"})),

@@ -9,7 +9,7 @@ use super::{
         LIST, describe_evidence_level, describe_outcome, format_place, render_evidence, render_list,
         render_section,
     },
-    words::{format_code, one_line, sanitize_line},
+    words::{format_code, one_line, quote_markdown, sanitize_line},
 };
 
 const WENT_BACK: &str =
@@ -89,12 +89,16 @@ fn render_ticket(description: &ChangeDescription) -> Option<String> {
     (!title.is_empty()).then(|| format!("Ticket: {}", sanitize_line(&title)))
 }
 
-/// Renders the warning that a limit ended the work.
+/// Renders the warning that the work ended early.
 pub(super) fn render_cut_short(reason: &StopReason) -> String {
-    format!(
-        "**This change is not complete.** The work ended early: {}.",
-        reason.words()
-    )
+    const LEAD: &str = "**This change is not complete.**";
+    if let StopReason::Unfinished { summary, .. } = reason
+        && !summary.trim().is_empty()
+    {
+        let last = quote_markdown(summary);
+        return format!("{LEAD} The model stopped without handing it over. Its last message:\n\n{last}");
+    }
+    format!("{LEAD} The work ended early: {}.", reason.words())
 }
 
 /// Renders the author's summary, and the root cause of a bug.

@@ -22,7 +22,8 @@ pub enum StopReason {
         /// The model's closing text, capped at 4,000 characters.
         summary: String,
     },
-    /// The model ended although its change is incomplete.
+    /// The model ended although its change is incomplete. The existing change remains a draft, unless a part of it
+    /// could not be saved.
     Unfinished {
         /// The model's closing text, capped at 4,000 characters.
         summary: String,

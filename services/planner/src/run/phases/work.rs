@@ -125,7 +125,11 @@ fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) ->
     if unsaved.is_empty() && kept.is_none_or(|kept| kept.files_changed == 0) {
         return RunStep::Close(StopReason::NoChange { summary });
     }
-    RunStep::Close(StopReason::Unfinished { summary, unsaved })
+    // What could not be saved cannot be delivered, and a part of the change would mislead.
+    match unsaved.is_empty() {
+        true => end_early(state, request, StopReason::Unfinished { summary, unsaved }),
+        false => RunStep::Close(StopReason::Unfinished { summary, unsaved }),
+    }
 }
 
 /// Returns the last replies if they all reached the token limit without a call.

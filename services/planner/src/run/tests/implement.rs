@@ -2,8 +2,8 @@
 
 use domain::{
     DecisionVerdict, ExecutorWorkspace, Fact, GiveUp, Job, JournalEntry, OutboundAction, OutboundOutcome,
-    OutboundReceipt, OutboundRefusal, PolicyViolation, ReplyStop, SecretPlace, StopReason, TicketComment,
-    TicketNews, Timestamp, ToolResult, ToolStatus, WaitCondition, report,
+    OutboundReceipt, OutboundRefusal, PhaseOutput, PolicyViolation, ReplyStop, SecretPlace, StopReason,
+    TicketComment, TicketNews, Timestamp, ToolResult, ToolStatus, WaitCondition, report,
 };
 use serde_json::json;
 
@@ -210,12 +210,25 @@ fn change_without_exit_gets_two_reminders() {
         build_end_reply("b"),
         build_end_reply("c"),
     ]);
-    assert_eq!(play.drive(), RunAction::Rest);
+    play.until(|action| {
+        matches!(
+            action,
+            RunAction::Record(Fact::PhaseFinished {
+                output: PhaseOutput::Work { .. }
+            })
+        )
+    });
     assert_eq!(play.state.conversation().turn_count(), 4);
-    assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
     let reminders = play.transcript().messages;
     let is_reminder = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(text) if text.contains("not handed over yet"));
     assert_eq!(reminders.iter().filter(is_reminder).count(), 3);
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
+    play.pushed();
+    play.drive();
+    play.opened();
+    assert_eq!(play.drive(), RunAction::Rest);
+    assert!(matches!(play.reason(), StopReason::Unfinished { summary, .. } if summary == "c"));
 }
 
 #[test]
