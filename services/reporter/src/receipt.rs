@@ -312,10 +312,10 @@ pub(crate) struct ShownChange {
     pub(crate) hidden_files: Vec<String>,
 }
 
-/// Changed files of a pull request, as far as a comment has room for them.
+/// Changed files of a pull request, as far as a comment names them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChangedFiles {
-    /// The first files. A file whose difference is too long has no patch.
+    /// The first files, without their differences. Receipts of earlier releases have some.
     pub(crate) files: Vec<PullRequestFile>,
     /// Number of changed files.
     pub(crate) total: usize,

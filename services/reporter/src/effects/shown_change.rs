@@ -90,7 +90,7 @@ impl OutboundEffect for ShowFiles {
             .await?;
         Ok(ChangedFiles {
             total: files.len(),
-            files: message::what_fits(files),
+            files: message::named_files(files),
         })
     }
 }

@@ -1,80 +1,73 @@
-//! Texts about the finished work of a ticket: a summary, and the changed files.
+//! Texts about the finished work of a ticket, for product people: a summary, the evidence in words, and a link to the
+//! change.
 
-use domain::{BranchPush, ChangeDescription, PullRequestFile, PullRequestRef, text::truncate_text};
+use domain::{BranchPush, ChangeDescription, PullRequestFile, PullRequestRef, RunId, text::truncate_text};
 
 use super::{
+    description::{render_cut_short, render_summary},
+    evidence::{describe_level, render_list},
     transition,
-    words::{fence_text, format_code, is_web_link},
+    words::{format_code, format_count, group_digits, is_web_link, one_line},
 };
 use crate::{
     receipt::{ChangedFiles, ShownChange, TransitionResult},
     sanitize,
 };
 
-// Length of all differences in a comment, in characters. Jira's limit is 32,767, and other text needs room.
-const SHOWN_CHARS: usize = 8_000;
 // Number of files that are named.
 const FILES: usize = 20;
 // Length of the summary, in characters.
 const SUMMARY_CHARS: usize = 4_000;
 
-/// Returns the first files with the differences that fit. A file whose difference does not fit has none, because a
-/// part of it would mislead.
-pub(crate) fn what_fits(files: Vec<PullRequestFile>) -> Vec<PullRequestFile> {
-    let mut left = SHOWN_CHARS;
-    let files = files.into_iter().take(FILES);
-    files
-        .map(|file| match left.checked_sub(file.patch.chars().count()) {
-            Some(rest) => {
-                left = rest;
-                file
-            }
-            None => PullRequestFile {
-                patch: String::new(),
-                ..file
-            },
+/// Returns the files to name. Their differences are behind the link to the pull request.
+pub(crate) fn named_files(files: Vec<PullRequestFile>) -> Vec<PullRequestFile> {
+    let names = files.into_iter().take(FILES);
+    names
+        .map(|file| PullRequestFile {
+            patch: String::new(),
+            ..file
         })
         .collect()
 }
 
-/// Renders the author's summary of the work; empty without a summary.
+/// Renders the author's summary of the work, what is missing, and the evidence; empty without a description.
 pub(crate) fn render_finished_work(description: Option<&ChangeDescription>) -> String {
     let Some(description) = description else {
         return String::new();
     };
     let handover = &description.handover;
-    let cause = handover.root_cause.as_deref().map(str::trim).unwrap_or_default();
-    let cause = if cause.is_empty() {
-        String::new()
-    } else {
-        format!("\n\n**Root cause.** {cause}")
-    };
-    let text = format!("{}{cause}", handover.summary.trim());
+    let cut_short = description.cut_short.iter().map(render_cut_short);
+    let missing = handover.not_done.iter().map(|line| one_line(line)).collect();
+    let said = cut_short
+        .chain(render_summary(handover))
+        .chain(render_list("What is missing", missing));
+    let text = said.collect::<Vec<_>>().join("\n\n");
     let text = sanitize::sanitize_markdown(&truncate_text(text.trim(), SUMMARY_CHARS));
     match text.trim() {
         "" => String::new(),
-        text => format!("**What was done**\n\n{text}"),
+        text => format!(
+            "**What was done**\n\n{text}\n\n**Evidence.** {}",
+            describe_level(description)
+        ),
     }
 }
 
-/// Lists the changed files, with their differences if these are short; `None` if the files are unknown.
+/// Links the change, or names its files where the pull request has no page; `None` if the files are unknown.
 pub(crate) fn render_changed_files(
     changed: Option<&ChangedFiles>,
     pull_request: Option<&PullRequestRef>,
 ) -> Option<String> {
     let changed = changed.filter(|changed| changed.total > 0)?;
-    let mut parts = vec!["**Changed files**".to_owned()];
-    parts.extend(changed.files.iter().map(render_file));
-    if let more @ 1.. = changed.total.saturating_sub(changed.files.len()) {
-        parts.push(format!("and {more} more"));
-    }
-    let is_whole =
-        changed.total == changed.files.len() && changed.files.iter().all(|file| !file.patch.is_empty());
+    let count = format_count(changed.total as u64, "file");
     let url = pull_request.map(|pull_request| pull_request.url.as_str());
-    if let Some(url) = url.filter(|url| !is_whole && is_web_link(url)) {
-        parts.push(format!("[The whole change](<{url}/files>)"));
+    if let Some(url) = url.filter(|url| is_web_link(url)) {
+        return Some(format!("[Show the change in {count}](<{url}/files>)"));
     }
-    Some(parts.join("\n\n"))
+    let mut names: Vec<String> = changed.files.iter().map(|file| format_code(&file.path)).collect();
+    if let more @ 1.. = changed.total.saturating_sub(changed.files.len()) {
+        names.push(format!("and {} more", group_digits(more as u64)));
+    }
+    Some(format!("The change is in {count}: {}.", names.join(", ")))
 }
 
 /// Renders the delivery of a change without a pull request.
@@ -90,92 +83,61 @@ pub(crate) fn render_delivery(push: &BranchPush, moved: Option<&TransitionResult
     paragraphs
 }
 
-/// Lists the files like [`render_changed_files`], for a change that was shown before its push.
-pub(crate) fn shown_change(shown: &ShownChange) -> String {
-    let mut parts = vec!["**Changed files**".to_owned(), fence_text("diff", &shown.excerpt)];
-    if let more @ 1.. = shown.hidden_lines {
-        let named = shown
-            .hidden_files
-            .iter()
-            .take(FILES)
-            .map(|file| format_code(file));
-        let named = named.collect::<Vec<_>>().join(", ");
-        parts.push(format!("{more} more lines are on the branch, of {named}."));
-    }
-    parts.join("\n\n")
-}
-
-fn render_file(file: &PullRequestFile) -> String {
-    let name = format_code(&file.path);
-    match file.patch.is_empty() {
-        true => format!("{name} (not shown here)"),
-        false => format!("{name}\n\n{}", fence_text("diff", &file.patch)),
-    }
+/// Renders the size of a change without a pull request, and the way to read it.
+pub(crate) fn shown_change(shown: &ShownChange, run: Option<&RunId>) -> String {
+    let count = format_count(shown.files as u64, "file");
+    let run = run.map(|run| format!(", or with {}", format_code(&format!("journeyman diff {run}"))));
+    format!(
+        "The change is in {count}. Read it on the branch{}.",
+        run.unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::StopReason;
+
     use super::*;
 
-    fn changed_file(path: &str, patch: &str) -> PullRequestFile {
-        PullRequestFile {
-            path: path.to_owned(),
-            patch: patch.to_owned(),
-        }
-    }
-
-    fn pull_request() -> PullRequestRef {
+    fn pull_request(url: &str) -> PullRequestRef {
         PullRequestRef {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
             branch: "fix/ENG-1".to_owned(),
-            url: "https://github.test/acme/shop/pull/7".to_owned(),
+            url: url.to_owned(),
         }
     }
 
-    fn render_file_list(files: Vec<PullRequestFile>) -> String {
+    fn render_file_list(count: usize, url: &str) -> String {
+        let files = (0..count).map(|number| PullRequestFile {
+            path: format!("{number}.txt"),
+            patch: "+1".to_owned(),
+        });
         let all = ChangedFiles {
-            total: files.len(),
-            files: what_fits(files),
+            total: count,
+            files: named_files(files.collect()),
         };
-        render_changed_files(Some(&all), Some(&pull_request())).unwrap()
+        assert!(all.files.iter().all(|file| file.patch.is_empty()));
+        render_changed_files(Some(&all), Some(&pull_request(url))).unwrap()
     }
 
     #[test]
-    fn small_change_is_shown_without_link() {
-        let text = render_file_list(vec![changed_file("src/cart.rs", "@@ -1 +1 @@\n-1\n+2")]);
+    fn difference_is_behind_a_link() {
+        let url = "https://github.test/acme/shop/pull/7";
         assert_eq!(
-            text,
-            "**Changed files**\n\n`src/cart.rs`\n\n```diff\n@@ -1 +1 @@\n-1\n+2\n```"
+            render_file_list(1, url),
+            "[Show the change in 1 file](<https://github.test/acme/shop/pull/7/files>)"
         );
+        assert!(render_file_list(1_200, url).starts_with("[Show the change in 1,200 files]"));
     }
 
     #[test]
-    fn oversized_change_is_named_and_linked() {
-        let large = "+x\n".repeat(SHOWN_CHARS);
-        let text = render_file_list(vec![
-            changed_file("big.txt", &large),
-            changed_file("small.txt", "@@ -0,0 +1 @@\n+1"),
-        ]);
+    fn files_without_page_are_named() {
+        let text = render_file_list(22, "/home/ada/change.patch");
         assert!(
-            text.contains("`big.txt` (not shown here)\n\n`small.txt`\n\n```diff"),
+            text.starts_with("The change is in 22 files: `0.txt`, ") && text.ends_with("and 2 more."),
             "{text}"
         );
-        assert!(
-            text.ends_with("[The whole change](<https://github.test/acme/shop/pull/7/files>)"),
-            "{text}"
-        );
-        let many = (0..30).map(|number| changed_file(&format!("{number}.txt"), "+1"));
-        let text = render_file_list(many.collect());
-        assert!(text.contains("and 10 more\n\n[The whole change]"), "{text}");
-        assert!(text.len() < SHOWN_CHARS + 2_000);
-    }
-
-    #[test]
-    fn a_difference_cannot_end_its_block() {
-        let text = render_file_list(vec![changed_file("a.md", "+```\n+@everyone\n+````")]);
-        assert!(text.contains("`````diff\n"), "{text}");
-        assert!(text.ends_with("`````"), "{text}");
     }
 
     #[test]
@@ -189,5 +151,19 @@ mod tests {
             "{text}"
         );
         assert_eq!(render_finished_work(Some(&ChangeDescription::default())), "");
+    }
+
+    #[test]
+    fn incomplete_work_names_what_is_missing() {
+        let mut description = ChangeDescription {
+            cut_short: Some(StopReason::TurnLimit { turns: 60 }),
+            ..ChangeDescription::default()
+        };
+        description.handover.not_done = vec!["Taxes".to_owned()];
+        assert_eq!(
+            render_finished_work(Some(&description)),
+            "**What was done**\n\n**This change is not complete.** The work ended early: turn limit.\n\n\
+             **What is missing**\n\n- Taxes\n\n**Evidence.** No check was run, so nothing was verified."
+        );
     }
 }

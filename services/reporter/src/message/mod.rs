@@ -31,7 +31,7 @@ pub(crate) use failure::{
     work_was_cut,
 };
 pub(crate) use finished_work::{
-    render_changed_files, render_delivery, render_finished_work, shown_change, what_fits,
+    named_files, render_changed_files, render_delivery, render_finished_work, shown_change,
 };
 pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
 pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};

@@ -119,7 +119,10 @@ impl ReportKind for WorkDelivered {
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(Some(&self.description))),
-            changed: told.receipts.last().map(message::shown_change),
+            changed: told
+                .receipts
+                .last()
+                .map(|shown| message::shown_change(shown, told.run)),
         }
     }
 
