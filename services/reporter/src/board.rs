@@ -117,6 +117,9 @@ pub(crate) struct BoardEntry {
     pub(crate) at: Timestamp,
     /// Run that requested the report.
     pub(crate) run: Option<RunId>,
+    /// Job of the run; absent in boards of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) job: Option<Job>,
     /// Text in Markdown.
     pub(crate) text: String,
     /// End of the work; absent while it continues.
@@ -229,6 +232,7 @@ mod tests {
             report: run.call(position).into(),
             at: Timestamp::from_unix_ms(i64::try_from(position).unwrap() * 1000),
             run: Some(run),
+            job: None,
             text: format!("text {position}"),
             mark: None,
         }

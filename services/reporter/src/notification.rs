@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    ReporterFence, RepositoryName, RepositoryRules, TicketKey, Timestamp, cause::format_error_chain,
+    Job, OutboundAction, OutboundRequest, ReporterFence, RepositoryName, RepositoryRules, TicketKey,
+    Timestamp, cause::format_error_chain,
 };
 
 use crate::{
@@ -19,6 +20,16 @@ use crate::{
     rounds::{RoundEvent, ShownOn},
     scan, telemetry,
 };
+
+/// Returns the job of the run that requested a report; `None` if the report does not contain it.
+fn job_of_report(report: &OutboundRequest) -> Option<Job> {
+    let known = report.progress.map(|progress| progress.job);
+    // The run of such an event does no work, so it has no progress.
+    if let (None, OutboundAction::PullRequest(event)) = (known, &report.request) {
+        return Some(event.job());
+    }
+    known
+}
 
 impl ReportPerformer {
     /// Writes the text of a report, as a separate comment or into the ticket's status comment, which is created once
@@ -82,6 +93,7 @@ impl ReportPerformer {
                         report,
                         at,
                         run,
+                        job: job_of_report(asked.report),
                         text,
                         mark,
                     };

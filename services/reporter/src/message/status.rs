@@ -30,24 +30,23 @@ pub(crate) fn render_status(board: &StatusBoard, run_url: Option<&str>) -> Strin
     paragraphs.join("\n\n")
 }
 
-/// Renders the signature: run and phase, time, duration, cost, and the link to the run's page.
+/// Renders the signature: run and phase, time, duration, cost, and the link to the run's page. Phase and cost are
+/// those of the run that the newest entry is from.
 fn render_signature(latest: &BoardEntry, board: &StatusBoard, run_url: Option<&str>) -> String {
     let at = board
         .standing
         .map_or(latest.at, |standing| standing.at.max(latest.at));
+    let standing = board.standing.filter(|standing| latest.job == Some(standing.job));
     let run = latest.run.as_ref();
-    let named = run.map(|run| match board.standing {
-        Some(standing) => format!(
-            "run {} ({})",
-            format_code(&run.to_string()),
-            describe_work(standing)
-        ),
-        None => format!("run {}", format_code(&run.to_string())),
-    });
+    let work = standing
+        .map(describe_work)
+        .or_else(|| latest.job.map(|job| job.to_string()));
+    let work = work.map_or_else(String::new, |work| format!(" ({work})"));
+    let named = run.map(|run| format!("run {}{work}", format_code(&run.to_string())));
     let elapsed = board.started_at.map(|start| at.unix_s() - start.unix_s());
     // The first text of the work has no duration yet.
     let elapsed = elapsed.filter(|seconds| *seconds > 0);
-    let cost = board.standing.and_then(|standing| standing.cost);
+    let cost = standing.and_then(|standing| standing.cost);
     let parts = [
         Some("Journeyman".to_owned()),
         named,

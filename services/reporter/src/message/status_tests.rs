@@ -18,6 +18,7 @@ fn build_board(said: &[(i64, &str)]) -> StatusBoard {
             report: OutboundId::notice(&ticket, u64::try_from(*second).unwrap()),
             at: Timestamp::from_unix_ms(1_795_255_200_000 + second * 1000),
             run: Some(run.clone()),
+            job: None,
             text: (*text).to_owned(),
             mark: None,
         };
@@ -122,6 +123,7 @@ fn status_signature_shows_phase_cost_and_link() {
         phase: Some(RunPhase::Plan),
         cost: Some(Dollars::from_micros(415_000)),
     };
+    board.entries[0].job = Some(Job::Implement);
     let later = board.entries[0].at.plus(std::time::Duration::from_secs(75));
     board.stand(later, progress, progress.phase);
     assert_snapshot!(render_status(&board, Some("https://journeyman.example/runs/{run}")), @r#"
@@ -160,4 +162,35 @@ fn ended_work_is_marked_in_status() {
         assert!(text.starts_with(&format!("{sign}Something else")), "{text}");
         assert!(text.contains(&format!("UTC: {sign}Something ended.")), "{text}");
     }
+}
+
+#[test]
+fn signature_names_job_of_its_own_run() {
+    let mut board = build_board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
+    board.entries[0].job = Some(Job::Implement);
+    let progress = JobProgress {
+        clone_percent: None,
+        job: Job::Implement,
+        phase: None,
+        cost: Some(Dollars::from_micros(415_000)),
+    };
+    let at = board.entries[0].at;
+    board.stand(at, progress, None);
+    let merged = BoardEntry {
+        report: OutboundId::notice(&"jira:ENG-12".parse().unwrap(), 9),
+        run: Some(RunId::new("jira:ENG-12".parse().unwrap(), 63)),
+        job: Some(Job::Finish),
+        text: "`ann` merged it.".to_owned(),
+        ..board.entries[0].clone()
+    };
+    board.add(merged, false);
+    assert_snapshot!(render_board(&board), @r"
+    `ann` merged it.
+
+    Journeyman, run `jira:ENG-12@63` (finish), 2026-11-21 10:00 UTC
+
+    Before that:
+
+    - 2026-11-21 10:00 UTC: Journeyman has started to work on this ticket in `acme/shop`.
+    ");
 }
