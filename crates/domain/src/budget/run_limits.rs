@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::work::model::ModelRole;
+use crate::{
+    text::numbers::{format_count, group_digits},
+    work::model::ModelRole,
+};
 
 /// An amount of money, stored in millionths of a dollar and serialized as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +100,26 @@ pub enum BudgetUnit {
     Minutes,
 }
 
+impl BudgetUnit {
+    /// Formats an amount of this unit for people: `$1.82`, `2,000 tokens`, `1 minute`.
+    pub fn format_amount(self, amount: u64) -> String {
+        match self {
+            Self::Cost => Dollars::from_micros(amount).to_string(),
+            Self::Tokens => format_count(amount, "token"),
+            Self::Minutes => format_count(amount, "minute"),
+        }
+    }
+
+    /// Formats the used part of a limit for people: `910 of 1,000 tokens`.
+    pub fn format_spent(self, spent: u64, limit: u64) -> String {
+        let spent = match self {
+            Self::Cost => self.format_amount(spent),
+            Self::Tokens | Self::Minutes => group_digits(spent),
+        };
+        format!("{spent} of {}", self.format_amount(limit))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +140,13 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Dollars::from_micros(2_004_000).to_string(), "$2.01");
+    }
+
+    #[test]
+    fn amounts_have_units_of_their_budget() {
+        let spent = |unit: BudgetUnit, spent, limit| unit.format_spent(spent, limit);
+        assert_eq!(spent(BudgetUnit::Cost, 1_812_345, 2_000_000), "$1.82 of $2.00");
+        assert_eq!(spent(BudgetUnit::Tokens, 910, 1_000), "910 of 1,000 tokens");
+        assert_eq!(spent(BudgetUnit::Minutes, 1, 1), "1 of 1 minute");
     }
 }

@@ -1,4 +1,4 @@
-//! Texts: hidden characters and length limits, addresses, causes of errors, JSON of other services, commit
+//! Texts: hidden characters and length limits, numbers, addresses, causes of errors, JSON of other services, commit
 //! messages, templates, and acceptance criteria.
 
 pub mod address;
@@ -7,9 +7,11 @@ pub(crate) mod characters;
 pub mod commit_orders;
 pub(crate) mod criteria;
 pub mod json;
+pub(crate) mod numbers;
 pub(crate) mod template;
 
 pub use characters::{
     escape_hidden, format_code, is_hidden, normalize_text, one_line, remove_hidden, sanitize_output,
     take_tail, truncate_text,
 };
+pub use numbers::{format_count, format_times, group_digits};

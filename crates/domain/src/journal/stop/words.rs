@@ -1,6 +1,7 @@
 //! Texts of stop reasons for people.
 
 use super::StopReason;
+use crate::text::numbers::{format_count, format_times};
 
 impl StopReason {
     /// Returns the name for people: `turn limit`.
@@ -23,34 +24,31 @@ impl StopReason {
                 failing,
                 missing,
             } => Some(describe_failing_checks(commands, uncompared, failing, missing)),
-            Self::TurnLimit { turns } => Some(format!("{turns} turns")),
-            Self::BudgetSpent { budget, spent, limit } => {
-                Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
-            }
-            Self::SharedBudgetSpent(budget) => Some(format!(
-                "the budget of {} {}: {} of {}",
-                budget.of.as_str(),
-                budget.name,
-                budget.spent,
-                budget.limit
+            Self::TurnLimit { turns } => Some(format_count((*turns).into(), "turn")),
+            Self::BudgetSpent { budget, spent, limit } => Some(budget.format_spent(*spent, *limit)),
+            Self::SharedBudgetSpent(shared) => Some(format!(
+                "the budget of {} {}: {}",
+                shared.of.as_str(),
+                shared.name,
+                shared.budget.format_spent(shared.spent, shared.limit)
             )),
             Self::PriceUnknown { model } => Some(model.clone()),
             Self::Stopped { by } | Self::Rejected { by } => Some(format!("by {by}")),
             Self::GivenUp { kind, evidence } => {
                 Some(format!("{}: {evidence}", kind.as_str().replace('_', " ")))
             }
-            Self::RevisionLimit { revisions } => Some(format!("{revisions} times")),
+            Self::RevisionLimit { revisions } => Some(format_times((*revisions).into())),
             Self::ModelFailed { detail }
             | Self::WorkspaceUnavailable { detail }
             | Self::ReportFailed { detail } => Some(detail.clone()),
             Self::SetupFailed { log_tail } => Some(log_tail.clone()),
             Self::ReportRefused(refusal) => Some(refusal.words()),
             Self::Stuck(repetition) if repetition.tools.is_empty() => {
-                Some(format!("{} turns", repetition.turns))
+                Some(format_count(repetition.turns.into(), "turn"))
             }
             Self::Stuck(repetition) => Some(format!(
-                "{} turns with {}",
-                repetition.turns,
+                "{} with {}",
+                format_count(repetition.turns.into(), "turn"),
                 repetition.tools.join(", ")
             )),
             Self::Completed
