@@ -143,7 +143,7 @@ async fn duplicate_ticket_is_declined_with_its_key() {
         "{ended:?}"
     );
     let told = comment_with(&world, &key, "another ticket asks for the same").await;
-    let said = "❌ Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
+    let said = "⏹ Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
                 ENG-1: Both want the total to count every piece.\nNothing was pushed.";
     assert!(told.starts_with(said), "{told}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());

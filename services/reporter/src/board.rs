@@ -104,7 +104,7 @@ pub(crate) enum WorkEnd {
     Done,
     /// The work failed, and a person has to act.
     Failed,
-    /// A person ended the work, or it never began.
+    /// A person or a refusal ended the work, or it never began.
     Stopped,
 }
 

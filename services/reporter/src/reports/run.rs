@@ -140,16 +140,15 @@ impl ReportKind for RunStopped {
     }
 
     fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
-        let is_by_person = matches!(
-            self.reason,
-            StopReason::Stopped { .. } | StopReason::Rejected { .. }
-        );
+        // A refusal is a result: the author gave the reason, and nothing broke.
+        let is_refusal = matches!(self.reason, StopReason::GivenUp { .. } | StopReason::ModelRefused);
         Some(match self.reason.class() {
             StopClass::Completed => WorkEnd::Done,
-            StopClass::Settled if is_by_person => WorkEnd::Stopped,
-            StopClass::Settled | StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => {
-                WorkEnd::Failed
+            StopClass::Settled => WorkEnd::Stopped,
+            StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure if is_refusal => {
+                WorkEnd::Stopped
             }
+            StopClass::GivenBack | StopClass::ServiceFailure | StopClass::Failure => WorkEnd::Failed,
         })
     }
 
@@ -239,5 +238,46 @@ fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> Rehears
         request: report.request.summary(),
         effects: name_effects(&effects).map(|(name, _)| name).collect(),
         words: truncate_text(&scan::redact_credentials(&said), WORDS_CHARS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{GiveUp, TicketKey};
+
+    use super::*;
+
+    #[test]
+    fn refusal_is_not_marked_as_failure() {
+        let ticket = TicketKey::jira("ENG-12").unwrap();
+        let told = NoticeContext {
+            receipts: &EffectReceipts::default(),
+            unmoved: None,
+            ticket: &ticket,
+            run: None,
+            again: "To Do",
+        };
+        let mark = |reason| {
+            let stopped = RunStopped {
+                job: Job::Implement,
+                reason,
+                pull_request: None,
+                branch: None,
+            };
+            stopped.mark(&told)
+        };
+        let summary = || "The ticket contradicts the tests.".to_owned();
+        for refusal in [
+            StopReason::NoChange { summary: summary() },
+            StopReason::GivenUp {
+                kind: GiveUp::SpecContradictsTests,
+                evidence: summary(),
+            },
+            StopReason::ModelRefused,
+        ] {
+            assert_eq!(mark(refusal), Some(WorkEnd::Stopped));
+        }
+        assert_eq!(mark(StopReason::NoPlan), Some(WorkEnd::Failed));
+        assert_eq!(mark(StopReason::Completed), Some(WorkEnd::Done));
     }
 }
