@@ -182,7 +182,7 @@ async fn repeated_failure_returns_issue_until_reassigned() {
     ));
     let given_back = async || read_issue(&world, number).assignees.is_empty().then_some(());
     world.until("nobody has the issue", given_back).await.unwrap();
-    comment_with(&world, number, "assign the issue once more").await;
+    comment_with(&world, number, "assign the issue again").await;
     world.model.garble_next(0);
     world
         .github

@@ -215,7 +215,7 @@ async fn infrastructure_failure_reruns_once_then_waits() {
         .github
         .end_reruns(fixture::REPOSITORY, RunConclusion::Failure, full)
         .unwrap();
-    comment_with(&world, &key, "they failed again after they ran once more").await;
+    comment_with(&world, &key, "they failed again in a second run").await;
     end_of(&world, &key, 2).await;
     assert_eq!(world.github.reruns(fixture::REPOSITORY).unwrap(), 1);
     assert_eq!(world.model.calls().len(), calls);

@@ -187,7 +187,7 @@ async fn fourth_change_request_ends_run() {
         assert_snapshot!(format!("{reason:?}\n\n{told}"), @r#"
     RevisionLimit { revisions: 3 }
 
-    ❌ Journeyman stopped: the change was revised 3 times and more changes were asked for.
+    ❌ Journeyman stopped: the change was revised 3 times, and more changes were asked for.
     Nothing was pushed. To try again, move the ticket back to Ready for Agent.
     Journeyman, run jira:ENG-1@[n] (implement), [date], [time] after the start
     Before that:

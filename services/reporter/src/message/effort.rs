@@ -1,13 +1,13 @@
 //! Texts about the effort of work: an estimate, the result, and the cost of a ticket.
 
-use domain::{EffortEstimate, RunEffort, TicketCost};
+use domain::{Dollars, EffortEstimate, RunEffort, TicketCost};
 
 use super::words::{format_code, format_count, group_digits};
 
 /// Renders the effort of similar work.
 pub(crate) fn render_forecast(forecast: &EffortEstimate) -> String {
     let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
-        format!(" and {} for models", format_dollars(cost.median))
+        format!(" and {} for models", Dollars::from_micros(cost.median))
     });
     let (time, spread) = (forecast.busy_ms, forecast.lines);
     format!(
@@ -24,24 +24,13 @@ pub(crate) fn render_forecast(forecast: &EffortEstimate) -> String {
 /// Renders the effort of finished work.
 pub(super) fn render_effort(effort: &RunEffort) -> String {
     let cost = match effort.cost_micros {
-        Some(cost) => format!("{} for models", format_dollars(cost)),
+        Some(cost) => format!("{} for models", Dollars::from_micros(cost)),
         None => format!(
             "{} of models whose price is not known",
             format_count(effort.tokens, "token")
         ),
     };
     format!("It took {} of work and {cost}.", format_duration(effort.busy_ms))
-}
-
-/// Formats an amount to a hundredth of a dollar.
-fn format_dollars(micros: u64) -> String {
-    match micros {
-        0..5_000 => "less than $0.01".to_owned(),
-        _ => {
-            let cents = (micros + 5_000) / 10_000;
-            format!("${}.{:02}", cents / 100, cents % 100)
-        }
-    }
 }
 
 fn format_duration(ms: u64) -> String {
@@ -79,13 +68,13 @@ pub(crate) fn render_cost(cost: &TicketCost) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Dollars, Job, RunCost, RunId, TicketKey};
+    use domain::{Job, RunCost, RunId, TicketKey};
     use insta::assert_snapshot;
 
     use super::*;
 
     #[test]
-    fn amounts_are_rounded_for_people() {
+    fn amounts_are_rounded_up_for_people() {
         let took = |busy_ms, cost_micros| {
             render_effort(&RunEffort {
                 busy_ms,
@@ -96,11 +85,11 @@ mod tests {
         };
         assert_eq!(
             took(59_000, Some(0)),
-            "It took 59 s of work and less than $0.01 for models."
+            "It took 59 s of work and $0.00 for models."
         );
         assert_eq!(
             took(754_000, Some(804_999)),
-            "It took 13 min of work and $0.80 for models."
+            "It took 13 min of work and $0.81 for models."
         );
         assert_eq!(
             took(3_700_000, None),

@@ -132,7 +132,7 @@ fn began_with(round: &WorkRound) -> String {
         | Job::Remind => "the ticket".to_owned(),
     };
     match (round.is_reset, round.begun.is_command) {
-        (true, _) => by("asked for once more"),
+        (true, _) => by("asked for again"),
         (false, true) => format!("{}: {what}", by("a command")),
         (false, false) => what,
     }
@@ -293,10 +293,7 @@ mod tests {
         };
         let rita = || build_work_origin("ri|ta", false, false);
         assert_eq!(with(Job::Implement, rita(), false), "the ticket");
-        assert_eq!(
-            with(Job::Implement, rita(), true),
-            "asked for once more by `ri/ta`"
-        );
+        assert_eq!(with(Job::Implement, rita(), true), "asked for again by `ri/ta`");
         assert_eq!(with(Job::FixCi, WorkOrigin::default(), false), "failed checks");
         assert_eq!(with(Job::AddressReview, rita(), false), "a review by `ri/ta`");
         assert_eq!(with(Job::BackToDraft, rita(), false), "a push by `ri/ta`");

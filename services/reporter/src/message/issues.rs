@@ -43,13 +43,14 @@ fn format_ticket(ticket: &TicketKey) -> String {
 
 /// Lists the opened issues; empty without any.
 pub(crate) fn issues_opened<'a>(issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
-    list_issues("I opened these issues:", issues)
+    list_issues("Journeyman opened:", issues)
 }
 
 /// Lists the sub-issues of a ticket that was split.
 pub(crate) fn parts_opened<'a>(issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
     list_issues(
-        "This is too large for one pull request, so I opened an issue for each part of it. Close those that are not meant:",
+        "This is too large for one pull request, so Journeyman opened an issue for each part of it. Close those that you do not \
+         want:",
         issues,
     )
 }

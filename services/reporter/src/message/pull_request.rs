@@ -238,7 +238,7 @@ pub(crate) fn checks_call(checks: &ChecksSummary) -> String {
         asked => format!("Please go on here, {}", mention_logins(asked)),
     };
     let next = format!(
-        "{} {people}: push a fix to the branch, ask for the work once more, or close the pull request.",
+        "{} {people}: push a fix to the branch, ask for the work again, or close the pull request.",
         checks.calls().and_then(not_repaired).unwrap_or_default()
     );
     let paragraphs = [first, list, next.trim().to_owned()];
@@ -305,7 +305,7 @@ const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
         RepairEnd::Off => None,
         RepairEnd::NotOurs => Some("None of them is about this change, so nothing was changed."),
         RepairEnd::FailedAgain => {
-            Some("None of them is about this change, and they failed again after they ran once more.")
+            Some("None of them is about this change, and they failed again in a second run.")
         }
         RepairEnd::PerHead => Some("Journeyman has tried to repair this commit as often as it may."),
         RepairEnd::PerPullRequest => {

@@ -5,7 +5,9 @@ use domain::{
     AwaitedReview, CommitId, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply, text::truncate_text,
 };
 
-use super::words::{format_code, link_pull_request_name, mention_logins, name_person, quote_markdown};
+use super::words::{
+    format_code, format_times, link_pull_request_name, mention_logins, name_person, quote_markdown,
+};
 use crate::sanitize;
 
 pub(crate) fn render_repair(report: &ChecksRepaired) -> Vec<String> {
@@ -90,7 +92,7 @@ fn left_to_people(left: &LeftThreads) -> String {
     let names: Vec<String> = left.asked.iter().map(|name| name_person(name)).collect();
     format!(
         "{threads} been worked on {} and came back, so Journeyman leaves that to people. Please decide there: {}.",
-        format_times(left.rounds),
+        format_times(left.rounds.into()),
         names.join(", ")
     )
 }
@@ -100,17 +102,9 @@ pub(crate) fn thread_left(left: &LeftThreads) -> String {
     format!(
         "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
          to the branch or resolve the thread.",
-        format_times(left.rounds),
+        format_times(left.rounds.into()),
         mention_logins(&left.asked)
     )
-}
-
-fn format_times(count: u32) -> String {
-    match count {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        count => format!("{count} times"),
-    }
 }
 
 /// Renders the reminder of a review. It mentions the reviewers by their logins.
@@ -118,7 +112,7 @@ pub(crate) fn review_awaited(awaited: &AwaitedReview) -> String {
     let since = awaited.since.to_string();
     let day = since.split('T').next().unwrap_or_default();
     format!(
-        "This pull request has waited for a review since {day}: {}. Please review it, or ask somebody else to.",
+        "This pull request has waited for a review since {day}: {}. Please review it, or ask someone else to.",
         mention_logins(&awaited.reviewers)
     )
 }
@@ -134,7 +128,7 @@ pub(crate) fn pushed_by_others(by: &str, pull_request: &PullRequestRef, head: &C
 
 pub(crate) fn render_reopened(by: &str, pull_request: &PullRequestRef) -> String {
     format!(
-        "{} opened {} again. Journeyman follows its checks and reviews once more.",
+        "{} opened {} again. Journeyman follows its checks and reviews again.",
         name_person(by),
         link_pull_request_name(pull_request)
     )
@@ -149,7 +143,7 @@ pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, decid
         (ThreadDisposition::Declined, _) => "Not changed.".to_owned(),
         (ThreadDisposition::Asked, _) => {
             return format!(
-                "This needs a decision, {}. {words}\n\nReply here with what is right: Journeyman follows the reply of whoever may \
+                "This needs a decision, {}. {words}\n\nReply here with what is right: Journeyman follows the reply of anyone who may \
                  write to the repository.",
                 mention_logins(deciders)
             );

@@ -1,12 +1,13 @@
 //! Texts about the end or pause of a run, with the next action of the reader.
 
 use domain::{
-    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, Dollars, GiveUp, Job, PullRequestRef, RepetitionKind,
+    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, GiveUp, Job, PullRequestRef, RepetitionKind,
     SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason, text::take_tail,
 };
 
 use super::words::{
-    fence_text, format_code, link_pull_request_name, name_person, quote_markdown, sanitize_line,
+    fence_text, format_code, format_count, format_times, link_pull_request_name, name_person, quote_markdown,
+    sanitize_line,
 };
 
 pub(crate) fn render_stop(
@@ -91,13 +92,15 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::Completed => say(format!("The {job} run is complete.")),
         StopReason::NoChange { summary } => {
             vec![
-                "Journeyman finished without making a change. Final message:".to_owned(),
+                "Journeyman made no change. The reason:".to_owned(),
                 quote_markdown(summary),
+                "If a change is needed, add to the ticket what should be different.".to_owned(),
             ]
         }
         StopReason::Unfinished { summary, unsaved } => {
             let mut paragraphs = vec![
-                "Journeyman stopped: the model ended its work although the change is not complete. Final message:".to_owned(),
+                "Journeyman stopped: the change is not complete, because the model did not hand it over. Its last message:"
+                    .to_owned(),
                 quote_markdown(summary),
             ];
             if !unsaved.is_empty() {
@@ -112,7 +115,8 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             missing,
         } => checks_fail(commands, uncompared, [failing, missing]),
         StopReason::TurnLimit { turns } => say(format!(
-            "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
+            "Journeyman stopped: the limit of {} was reached before the work was done.",
+            format_count((*turns).into(), "model turn")
         )),
         StopReason::Stuck(repetition) => say(describe_repetition(repetition)),
         StopReason::BudgetSpent { budget, spent, limit } => say(budget_spent(*budget, *spent, *limit)),
@@ -128,7 +132,8 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         )),
         StopReason::GivenUp { kind, evidence } => vec![gave_up(*kind).to_owned(), quote_markdown(evidence)],
         StopReason::RevisionLimit { revisions } => say(format!(
-            "Journeyman stopped: the change was revised {revisions} times and more changes were asked for."
+            "Journeyman stopped: the change was revised {}, and more changes were asked for.",
+            format_times((*revisions).into())
         )),
         StopReason::ModelRefused => {
             say("Journeyman stopped: the model refuses to work on this ticket.".to_owned())
@@ -246,14 +251,7 @@ fn describe_repetition(repetition: &TurnRepetition) -> String {
 
 fn budget_spent(budget: BudgetUnit, spent: u64, limit: u64) -> String {
     let key = budget_key(budget);
-    let what = match budget {
-        BudgetUnit::Cost => {
-            let (spent, limit) = (Dollars::from_micros(spent), Dollars::from_micros(limit));
-            format!("{spent} of {limit}")
-        }
-        BudgetUnit::Tokens => format!("{spent} of {limit} tokens"),
-        BudgetUnit::Minutes => format!("{spent} of {limit} minutes"),
-    };
+    let what = budget.format_spent(spent, limit);
     format!(
         "Journeyman stopped: the run has used {what}, and a tenth is kept for what comes after the work. To give the next run \
          more, raise `agent.budget.{key}` in the repository's rules; an operator may have set a ceiling \
@@ -292,11 +290,7 @@ fn shared_budget(shared: &SharedBudget) -> String {
         None => " in all its runs",
     };
     let amounts = [shared.spent, shared.limit, shared.needs];
-    let [spent, limit, needs] = match shared.budget {
-        BudgetUnit::Cost => amounts.map(|amount| Dollars::from_micros(amount).to_string()),
-        BudgetUnit::Tokens => amounts.map(|amount| format!("{amount} tokens")),
-        BudgetUnit::Minutes => amounts.map(|amount| format!("{amount} minutes")),
-    };
+    let [spent, limit, needs] = amounts.map(|amount| shared.budget.format_amount(amount));
     let kept = match shared.of {
         BudgetScope::Ticket => "; a tenth is kept for what comes after the work",
         BudgetScope::Repository | BudgetScope::Organization => "",

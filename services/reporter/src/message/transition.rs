@@ -19,11 +19,11 @@ pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Transiti
         (TicketKey::Jira { .. }, Some(TransitionResult::To(_)) | None) => {
             format!("To try again, move the ticket back to **{again}**.")
         }
-        (TicketKey::Discussion { .. }, _) => "To try again, ask once more in a comment.".to_owned(),
+        (TicketKey::Discussion { .. }, _) => "To try again, ask again in a comment.".to_owned(),
         (TicketKey::GitHub { .. }, _) => {
-            "To try again, assign the issue once more, or put its label on it again.".to_owned()
+            "To try again, assign the issue again, or remove its label and add it again.".to_owned()
         }
-        (TicketKey::Folder { .. }, _) => "To try again, ask for the job once more on this ticket.".to_owned(),
+        (TicketKey::Folder { .. }, _) => "To try again, ask for the job again on this ticket.".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::{PullRequestRef, text::truncate_text};
 
-pub(super) use domain::text::one_line;
+pub(super) use domain::text::{format_count, format_times, group_digits, one_line};
 
 use crate::{bot_orders, sanitize};
 
@@ -23,25 +23,9 @@ pub(super) fn link_pull_request_name(pull_request: &PullRequestRef) -> String {
 /// Formats a name as code. It neither notifies its owner nor acts as Markdown.
 pub(super) fn name_person(name: &str) -> String {
     if name.trim().is_empty() {
-        "Somebody".to_owned()
+        "Someone".to_owned()
     } else {
         format_code(name)
-    }
-}
-
-/// Formats a number with separators: `28,061`.
-pub(super) fn group_digits(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        _ => format!("{},{:03}", group_digits(number / 1_000), number % 1_000),
-    }
-}
-
-/// Formats a number with its noun: `1 file`, `2,000 files`.
-pub(super) fn format_count(number: u64, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{} {noun}s", group_digits(number)),
     }
 }
 
@@ -91,25 +75,4 @@ pub(super) fn is_web_link(url: &str) -> bool {
         && !url
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_with_plural_nouns() {
-        let texts = [0, 1, 2, 999, 1_000, 2_028_061].map(|number| format_count(number, "line"));
-        assert_eq!(
-            texts,
-            [
-                "0 lines",
-                "1 line",
-                "2 lines",
-                "999 lines",
-                "1,000 lines",
-                "2,028,061 lines"
-            ]
-        );
-    }
 }

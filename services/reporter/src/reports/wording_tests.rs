@@ -192,13 +192,13 @@ fn repairs_that_are_used_up_call_people() {
 
     - `test` ([log](<https://ci.example/1>))
 
-    Journeyman has tried to repair this commit as often as it may. Please go on here, @grace, `not a login`: push a fix to the branch, ask for the work once more, or close the pull request.
+    Journeyman has tried to repair this commit as often as it may. Please go on here, @grace, `not a login`: push a fix to the branch, ask for the work again, or close the pull request.
     ");
     let unknown = call(Vec::new(), domain::RepairEnd::Repeated, &[]);
     assert_snapshot!(unknown, @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
-    The same failure came again after a repair of it. Please go on here: push a fix to the branch, ask for the work once more, or close the pull request.
+    The same failure came again after a repair of it. Please go on here: push a fix to the branch, ask for the work again, or close the pull request.
     ");
 }
 
@@ -212,7 +212,7 @@ fn what_contradicts_the_ticket_calls_who_decides() {
     assert_snapshot!(thread_reply(&reply, None, &["grace".to_owned()]), @"
     This needs a decision, @grace. The ticket asks for net totals, `@rita`.
 
-    Reply here with what is right: Journeyman follows the reply of whoever may write to the repository.
+    Reply here with what is right: Journeyman follows the reply of anyone who may write to the repository.
     ");
     let mut addressed = report::ReviewAddressed {
         pull_request: pull_request(),
@@ -582,11 +582,13 @@ fn long_change_counts_hidden_lines_and_links() {
 fn stopped_without_a_change() {
     let summary = "The bug is not there, @ann.\n\nSee #3.".to_owned();
     assert_snapshot!(stopped_by(StopReason::NoChange { summary }), @"
-    Journeyman finished without making a change. Final message:
+    Journeyman made no change. The reason:
 
     > The bug is not there, `@ann`.
     >
     > See `#3`.
+
+    If a change is needed, add to the ticket what should be different.
 
     Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
 
@@ -676,7 +678,7 @@ fn stopped_because_a_budget_is_spent() {
     ];
     assert_snapshot!(sentences.join("\n"), @"
     Journeyman stopped: the run has used $1.82 of $2.00, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.cost_usd` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.cost_usd`).
-    Journeyman stopped: the run has used 910 of 1000 tokens, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.tokens` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.tokens`).
+    Journeyman stopped: the run has used 910 of 1,000 tokens, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.tokens` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.tokens`).
     Journeyman stopped: the run has used 81 of 90 minutes, and a tenth is kept for what comes after the work. To give the next run more, raise `agent.budget.minutes` in the repository's rules; an operator may have set a ceiling (`planner.budget_ceiling.minutes`).
     ");
 }
@@ -720,7 +722,7 @@ fn stop_text_names_exhausted_shared_budget() {
     Nothing was pushed. To try again, move the ticket back to **Ready for Agent**.
 
     Journeyman, run `jira:ENG-12@57`
-    Journeyman stopped: the repository `acme/shop` may use 2000000 tokens a day (UTC); used or set aside so far: 1912345 tokens; the next call of the model may take up to 101000 tokens.
+    Journeyman stopped: the repository `acme/shop` may use 2,000,000 tokens a day (UTC); used or set aside so far: 1,912,345 tokens; the next call of the model may take up to 101,000 tokens.
 
     There is room again from 2026-11-24T00:00:00Z on.
 
@@ -759,7 +761,7 @@ fn waiting_run_names_time_it_continues() {
         due: Timestamp::parse("2026-11-24T00:02:00Z").unwrap_or_default(),
     });
     assert_snapshot!(render_run_comment(&say), @"
-    The implement run pauses: the repository `acme/shop` may use 1000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
+    The implement run pauses: the repository `acme/shop` may use 1,000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
 
     It goes on at 2026-11-24T00:02:00Z. Comment `/retry` once there is more, or `/stop` to end it.
 
@@ -874,11 +876,11 @@ fn skip_reasons_rendered() {
     Journeyman leaves this ticket alone: it has the label `skip-dispatch`. Remove the label first. To try again, move the ticket back to **Ready for Agent**.
     Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
-    Journeyman did not start work that `ann` asked for: nobody is set up who may. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `ann` asked for: no group may ask for work yet. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `ann` asked for: only members of the Jira group **agents** and people with the role **Developers** in this project may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
-    Journeyman did not start work that `tidy[bot]` asked for: that is a program, and the rules of this repository do not name it in `review.agents`. A person can start it. I will not say this again here. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `tidy[bot]` asked for: that is a program, and the rules of this repository do not name it in `review.agents`. A person can start it. Journeyman does not reply to this program here again. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only people with write permission in this repository may ask for it. One of them can start it. To try again, move the ticket back to **Ready for Agent**.
-    Journeyman did not start work: when it heard that the ticket was moved to **Ready**, the ticket was in **Done** already. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work: the ticket was moved to **Ready**, and it is in **Done** now. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for example with fewer nested lists. To try again, move the ticket back to **Ready for Agent**.
     "#);
@@ -1045,7 +1047,7 @@ fn unreadable_record_text_names_next_step() {
     assert_snapshot!(render_notice(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
-    Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    Everything else goes on. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
     ");
 }
 
@@ -1059,7 +1061,7 @@ fn poison_is_set_aside_with_its_attempts() {
     assert_snapshot!(render_notice(&request, &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
-    Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    Everything else goes on. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
     ");
 }
 

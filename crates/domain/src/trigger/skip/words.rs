@@ -44,7 +44,7 @@ impl SkipReason {
             ),
             Self::Bot { actor } => format!(
                 "Journeyman did not start work that {} asked for: that is a program, and the rules of this repository do not \
-                 name it in {}. A person can start it. I will not say this again here.",
+                 name it in {}. A person can start it. Journeyman does not reply to this program here again.",
                 person(actor),
                 code("review.agents")
             ),
@@ -68,7 +68,7 @@ impl SkipReason {
                 person(author)
             ),
             Self::StatusLeft { wanted, status } => format!(
-                "Journeyman did not start work: when it heard that the ticket was moved to {}, the ticket was in {} already.",
+                "Journeyman did not start work: the ticket was moved to {}, and it is in {} now.",
                 name(wanted),
                 name(status)
             ),
@@ -94,7 +94,7 @@ impl SkipReason {
                     .to_owned()
             }
             Self::NoIssues => format!(
-                "I open no issues here: the rules of this repository allow none. {} in the rules says how many a plan may have.",
+                "Journeyman opens no issues here: the rules of this repository allow none. {} in the rules says how many a plan may have.",
                 code("issues.most_planned")
             ),
             Self::ChecksWait {
@@ -158,11 +158,15 @@ fn describe_waiting_checks(
     }
     let page = match page.is_empty() {
         true => String::new(),
-        false => format!(" Look at {}.", (marks.link)("its page", page)),
+        false => format!(" See {}.", (marks.link)("the page of the check", page)),
+    };
+    let (have, they) = match checks.len() {
+        1 => ("has", "it has"),
+        _ => ("have", "they have"),
     };
     format!(
-        "The checks of {ours} are not complete: {names} has not ended for a long time.{page} The pull request stays a draft until it \
-         has; if it never will, mark the pull request ready for review."
+        "The checks of {ours} are not complete: {names} {have} not ended for a long time.{page} The pull request stays a draft until \
+         {they}. If they never will, mark the pull request ready for review."
     )
 }
 
@@ -170,7 +174,7 @@ fn describe_missing_permission(actor: &str, group: &str, role: &str, marks: &Tex
     let actor = (marks.person)(actor);
     if group.is_empty() && role.is_empty() {
         return format!(
-            "Journeyman did not start work that {actor} asked for: nobody is set up who may. An operator names the Jira \
+            "Journeyman did not start work that {actor} asked for: no group may ask for work yet. An operator names the Jira \
              group whose members may ask for work in the setting {}.",
             (marks.code)("ingest.jira_trigger_group")
         );

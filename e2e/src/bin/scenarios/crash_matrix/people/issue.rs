@@ -68,7 +68,7 @@ impl MatrixStage {
         let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
         let is_triaged = issue.labels.iter().any(|label| label == "triaged");
         let said = self.said_on(number);
-        let is_given_back = issue.assignees.is_empty() && said.contains("assign the issue once more");
+        let is_given_back = issue.assignees.is_empty() && said.contains("assign the issue again");
         match self.people.of_issue.assigned {
             // The model fails from now on.
             0 if is_triaged => self.assign(number, u32::MAX)?,
