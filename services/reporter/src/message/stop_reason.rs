@@ -91,18 +91,14 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     match reason {
         StopReason::Completed => say(format!("The {job} run is complete.")),
         StopReason::NoChange { summary } => {
-            vec![
-                "Journeyman made no change. The reason:".to_owned(),
-                quote_markdown(summary),
-                "If a change is needed, add to the ticket what should be different.".to_owned(),
-            ]
+            let mut paragraphs = quote_after("Journeyman made no change", "The reason", summary);
+            paragraphs.push("If a change is needed, add to the ticket what should be different.".to_owned());
+            paragraphs
         }
         StopReason::Unfinished { summary, unsaved } => {
-            let mut paragraphs = vec![
-                "Journeyman stopped: the change is not complete, because the model did not hand it over. Its last message:"
-                    .to_owned(),
-                quote_markdown(summary),
-            ];
+            let lead =
+                "Journeyman stopped: the change is not complete, because the model did not hand it over";
+            let mut paragraphs = quote_after(lead, "Its last message", summary);
             if !unsaved.is_empty() {
                 paragraphs.push(format!("Not saved: {}.", sanitize_line(&unsaved.join("; "))));
             }
@@ -173,6 +169,14 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
         StopReason::Withdrawn { why } => say(describe_withdrawal(*why).to_owned()),
+    }
+}
+
+/// Renders a sentence with a quotation behind it; the sentence alone without one.
+fn quote_after(lead: &str, what: &str, quoted: &str) -> Vec<String> {
+    match quoted.trim() {
+        "" => vec![format!("{lead}.")],
+        quoted => vec![format!("{lead}. {what}:"), quote_markdown(quoted)],
     }
 }
 

@@ -166,7 +166,7 @@ fn describe_waiting_checks(
     };
     format!(
         "The checks of {ours} are not complete: {names} {have} not ended for a long time.{page} The pull request stays a draft until \
-         {they}. If they never will, mark the pull request ready for review."
+         {they}. If that never happens, mark the pull request ready for review."
     )
 }
 
