@@ -96,9 +96,11 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             paragraphs
         }
         StopReason::Unfinished { summary, unsaved } => {
-            let lead =
-                "Journeyman stopped: the change is not complete, because the model did not hand it over";
-            let mut paragraphs = quote_after(lead, "Its last message", summary);
+            let lead = match unsaved.is_empty() {
+                true => "Journeyman stopped: the model did not hand over its change",
+                false => "Journeyman stopped: a part of the change could not be saved",
+            };
+            let mut paragraphs = quote_after(lead, "The last message of the model", summary);
             if !unsaved.is_empty() {
                 paragraphs.push(format!("Not saved: {}.", sanitize_line(&unsaved.join("; "))));
             }
