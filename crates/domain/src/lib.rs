@@ -101,7 +101,7 @@ pub use text::{
     cause::{self, ErrorCause},
     commit_orders,
     criteria::acceptance_criteria,
-    json,
+    guide, json,
     template::{TemplateAnswer, fill_template},
 };
 pub use trigger::{

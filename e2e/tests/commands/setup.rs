@@ -509,7 +509,7 @@ async fn setup_configures_everything_for_first_ticket() {
         .to_owned();
     for part in [
         format!("]({console}/runs/jira%3A{key}%40"),
-        format!("[How this works]({console}/reviewers)"),
+        format!("[how this works]({console}/reviewers)"),
     ] {
         assert!(opened.body.contains(&part), "{part}: {}", opened.body);
     }

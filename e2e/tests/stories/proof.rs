@@ -156,7 +156,7 @@ async fn reviewer_and_users_read_same_evidence() {
 
         ---
 
-        For [ENG-1](http://[server]/browse/ENG-1) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman (run `jira:ENG-1@[n]`)
+        For [ENG-1](http://[server]/browse/ENG-1) · Ask for changes in a review · `/stop` `/retry` `/help` · written by Journeyman (run `jira:ENG-1@[n]`)
         "#);
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());

@@ -64,5 +64,7 @@ async fn command_gets_eyes_and_requested_cost() {
 
     world.jira.comment_as(&key, "ada", "/cost").unwrap();
     comment_with(&world, &key, "Models have taken").await;
+    world.jira.comment_as(&key, "ada", "/help").unwrap();
+    comment_with(&world, &key, "another try after a failure").await;
     world.stop().await.unwrap();
 }

@@ -91,6 +91,7 @@ fn describe_trigger(trigger: &Trigger) -> String {
         TriggerReason::RetryRequested => format!("would continue {ticket} where it waits"),
         TriggerReason::Decided(decision) => format!("would decide about run {}", decision.run),
         TriggerReason::CostAsked { .. } => format!("would comment the cost of {ticket}"),
+        TriggerReason::HelpAsked { .. } => format!("would comment the orders for {ticket}"),
         TriggerReason::PullRequest(_)
         | TriggerReason::ReviewWithdrawn { .. }
         | TriggerReason::ReportSettled(_)

@@ -1,11 +1,12 @@
 //! Texts: hidden characters and length limits, numbers, addresses, causes of errors, JSON of other services, commit
-//! messages, templates, and acceptance criteria.
+//! messages, templates, acceptance criteria, and the guide for people who steer the work.
 
 pub mod address;
 pub mod cause;
 pub(crate) mod characters;
 pub mod commit_orders;
 pub(crate) mod criteria;
+pub mod guide;
 pub mod json;
 pub(crate) mod numbers;
 pub(crate) mod template;

@@ -137,6 +137,7 @@ impl ObservedPullRequest {
             | TriggerReason::Decided(_)
             | TriggerReason::ReportSettled(_)
             | TriggerReason::CostAsked { .. }
+            | TriggerReason::HelpAsked { .. }
             | TriggerReason::NewsArrived(_) => {}
         }
     }

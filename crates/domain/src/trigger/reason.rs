@@ -115,6 +115,11 @@ pub enum TriggerReason {
         /// Cost of the ticket's runs.
         cost: TicketCost,
     },
+    /// A user asked for the ways to steer the work.
+    HelpAsked {
+        /// The pull request of the question; absent: it was asked on the ticket.
+        on: Option<PullRequestRef>,
+    },
     /// An event on the ticket that is input for its active runs.
     NewsArrived(TicketNews),
 }
@@ -141,6 +146,7 @@ impl TriggerReason {
             | Self::Decided(_)
             | Self::ReportSettled(_)
             | Self::CostAsked { .. }
+            | Self::HelpAsked { .. }
             | Self::NewsArrived(_) => None,
         }
     }
@@ -197,6 +203,7 @@ macro_rules! define_stored_reason {
             Decided(GateDecision),
             ReportSettled(OutboundSettled),
             CostAsked { on: Option<PullRequestRef>, cost: TicketCost },
+            HelpAsked { on: Option<PullRequestRef> },
             NewsArrived(TicketNews),
         }
 
@@ -213,6 +220,7 @@ macro_rules! define_stored_reason {
                     StoredReason::Decided(decision) => Self::Decided(decision),
                     StoredReason::ReportSettled(settled) => Self::ReportSettled(settled),
                     StoredReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
+                    StoredReason::HelpAsked { on } => Self::HelpAsked { on },
                     StoredReason::NewsArrived(news) => Self::NewsArrived(news),
                 }
             }
@@ -233,6 +241,7 @@ macro_rules! define_stored_reason {
                     TriggerReason::Decided(decision) => Self::Decided(decision),
                     TriggerReason::ReportSettled(settled) => Self::ReportSettled(settled),
                     TriggerReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
+                    TriggerReason::HelpAsked { on } => Self::HelpAsked { on },
                     TriggerReason::NewsArrived(news) => Self::NewsArrived(news),
                 }
             }

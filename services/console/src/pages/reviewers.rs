@@ -1,31 +1,9 @@
 //! Page for reviewers of pull requests. It needs no login, because its readers may have no account except at GitHub.
 
+use domain::guide::{STEERING_CONDITIONS, STEERING_WAYS};
 use maud::{Markup, html};
 
 use crate::layout::ConsolePage;
-
-// Goals of a maintainer, each with the action and the order for it.
-const ANSWERS: [(&str, &str, &str); 7] = [
-    (
-        "a change",
-        "submit a review with comments; one push answers the whole review",
-        "",
-    ),
-    ("the work to end", "comment", "/stop"),
-    ("another try after a failure", "comment", "/retry"),
-    ("to know what it has cost", "comment", "/cost"),
-    (
-        "to decide about a change that waits for approval",
-        "comment",
-        "/approve COMMIT, /reject or /feedback TEXT",
-    ),
-    (
-        "to change it yourself",
-        "push to its branch: Journeyman goes on from your commit and never overwrites it",
-        "",
-    ),
-    ("to end it", "close the pull request", ""),
-];
 
 pub(super) async fn show_reviewers() -> ConsolePage {
     ConsolePage {
@@ -42,18 +20,15 @@ fn render_reviewers() -> Markup {
             caption { "How to steer it" }
             thead { tr { th scope="col" { "You want" } th scope="col" { "Do" } } }
             tbody {
-                @for (wish, act, order) in ANSWERS {
+                @for way in &STEERING_WAYS {
                     tr {
-                        th scope="row" { (wish) }
-                        td data-name="Do" { (act) @if !order.is_empty() { " " code { (order) } } }
+                        th scope="row" { (way.wish) }
+                        td data-name="Do" { (way.act) @for order in way.orders { " " code { (order) } } }
                     }
                 }
             }
         }
-        p {
-            "An order stands alone on the first line of its comment. Reviews and orders count from people who may write to the \
-             repository. A draft becomes ready when its checks pass."
-        }
+        p { (STEERING_CONDITIONS) }
     }
 }
 
@@ -65,7 +40,15 @@ mod tests {
     fn reviewers_find_every_order_of_the_docs() {
         let docs = include_str!("../../../../docs/reviewers.md");
         let page = render_reviewers().into_string();
-        for order in ["/stop", "/retry", "/cost", "/approve", "/reject", "/feedback"] {
+        for order in [
+            "/stop",
+            "/retry",
+            "/cost",
+            "/help",
+            "/approve",
+            "/reject",
+            "/feedback",
+        ] {
             assert!(docs.contains(order) && page.contains(order), "{order}");
         }
     }

@@ -146,6 +146,7 @@ pub(super) async fn would_retry(
             | TriggerReason::Decided(_)
             | TriggerReason::ReportSettled(_)
             | TriggerReason::CostAsked { .. }
+            | TriggerReason::HelpAsked { .. }
             | TriggerReason::NewsArrived(_) => format!("go on with {} where it waits", retry.ticket),
         }),
         EventDecision::Outcome(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),

@@ -359,6 +359,13 @@ impl CommentEvent {
                     },
                 ))
             }
+            CommentCommand::Help => {
+                // Other programs have the same order, so only work of Journeyman is explained.
+                if pull_request.is_none() && facts.row(&ticket)?.opened == 0 {
+                    return Ok(EventVerdict::nothing("no run of the ticket has begun"));
+                }
+                Ok(self.follows(ticket, TriggerReason::HelpAsked { on: pull_request }))
+            }
             CommentCommand::Discuss(task) => Ok(EventVerdict::Becomes(Box::new(DiscussionEvent::ordered(
                 ticket,
                 task,

@@ -506,6 +506,22 @@ fn command_needs_write_permission_and_finds_ticket() {
 }
 
 #[test]
+fn help_is_given_where_journeyman_works() {
+    let mut facts = build_decision_facts();
+    facts.put_authority(build_rita_actor(), true);
+    let mut ours = facts.clone();
+    ours.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    let help = expect_trigger(&*build_comment_events("/help")[0], &ours);
+    let on = Some(build_pull_record().pull_request);
+    assert_eq!(help.reason, TriggerReason::HelpAsked { on });
+    facts.put_record(build_repository_name(), 7, None);
+    assert_eq!(
+        expect_nothing(&*build_comment_events("/help")[0], &facts),
+        "no run of the ticket has begun"
+    );
+}
+
+#[test]
 fn words_become_news_for_runs_that_listen() {
     let mut facts = build_decision_facts();
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));

@@ -14,6 +14,8 @@ pub(crate) enum CommentCommand {
     Retry,
     /// Reports the cost of the ticket.
     Cost,
+    /// Replies with the ways to steer the work.
+    Help,
     /// Runs a task in the discussion.
     Discuss(DiscussionTask),
     /// Approves a commit or plan. `head` may be abbreviated; empty: the only open decision.
@@ -34,6 +36,7 @@ impl CommentCommand {
             ("/stop", "") => Some(Self::Stop),
             ("/retry", "") => Some(Self::Retry),
             ("/cost", "") => Some(Self::Cost),
+            ("/help", "") => Some(Self::Help),
             ("/summarize", "") => Some(Self::Discuss(DiscussionTask::Summarize)),
             ("/plan", "") => Some(Self::Discuss(DiscussionTask::Plan)),
             ("/complete", "") => Some(Self::Discuss(DiscussionTask::Complete)),
@@ -85,6 +88,7 @@ mod tests {
         );
         assert_eq!(CommentCommand::of("/retry "), Some(CommentCommand::Retry));
         assert_eq!(CommentCommand::of("/cost"), Some(CommentCommand::Cost));
+        assert_eq!(CommentCommand::of("/help"), Some(CommentCommand::Help));
         let plan = CommentCommand::Discuss(DiscussionTask::Plan);
         assert_eq!(CommentCommand::of("/plan\nin small steps"), Some(plan));
         for text in [

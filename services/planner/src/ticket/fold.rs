@@ -4,7 +4,7 @@ use domain::{
     Fact, Job, Lane, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
     PendingRun, PullRequestEvent, ReactionKind, RunFence, RunId, RunStatus, RunSummary, StopReason,
     TicketKey, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
-    report::{CostReply, ReactionRequest},
+    report::{CostReply, HelpReply, ReactionRequest},
 };
 
 /// Consequence of a trigger beyond the row.
@@ -133,6 +133,7 @@ fn apply_reason(
             let (on, cost) = (on.clone(), cost.clone());
             notify(id, CostReply { on, cost }.into());
         }
+        TriggerReason::HelpAsked { on } => notify(id, HelpReply { on: on.clone() }.into()),
         TriggerReason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],

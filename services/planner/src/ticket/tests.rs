@@ -641,6 +641,19 @@ fn orders_get_reaction_and_cost_reply() {
 }
 
 #[test]
+fn help_is_replied_where_it_was_asked() {
+    let (_, steps) = fold_reasons(
+        TicketRow::default(),
+        vec![(5, TriggerReason::HelpAsked { on: None })],
+    );
+    let [FoldStep::Notice(reply)] = &steps[..] else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(reply.id.as_str(), "notice:jira:ENG-12@5");
+    assert_eq!(reply.request, domain::report::HelpReply { on: None }.into());
+}
+
+#[test]
 fn a_skipped_job_becomes_a_notice() {
     let skipped = SkipReason::Label {
         label: "skip-dispatch".to_owned(),

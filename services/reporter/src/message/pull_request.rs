@@ -16,7 +16,7 @@ use crate::{receipt::RerunResult, sanitize};
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
 // Orders of a maintainer, for readers who have not seen such a pull request before.
-const HOW_TO_REPLY: &str = "Ask for changes in a review · `/stop` `/retry`";
+const HOW_TO_REPLY: &str = "Ask for changes in a review · `/stop` `/retry` `/help`";
 // Lengths of the parts of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
 const BODY_CHARS: usize = 48_000;
 const DETAIL_CHARS: usize = 12_000;

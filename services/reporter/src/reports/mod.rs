@@ -221,6 +221,7 @@ fn kind(request: &OutboundAction) -> &dyn ReportKind {
         OutboundAction::OpenIssues(report) => report,
         OutboundAction::QuestionAnswered(report) => report,
         OutboundAction::CostTold(report) => report,
+        OutboundAction::HelpTold(report) => report,
         OutboundAction::React(report) => report,
         OutboundAction::Skipped(report) => report,
         OutboundAction::Discussed(report) => report,

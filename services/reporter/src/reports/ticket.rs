@@ -1,8 +1,8 @@
 //! Reports of a ticket: triage, issues of a plan, replies, reactions, and requests that cause no work.
 
 use domain::{
-    ReactionSubject, SkipReason, TicketKey, TriageChoices,
-    report::{CostReply, OpenIssues, QuestionAnswered, ReactionRequest, TicketTriaged},
+    PullRequestRef, ReactionSubject, SkipReason, TicketKey, TriageChoices,
+    report::{CostReply, HelpReply, OpenIssues, QuestionAnswered, ReactionRequest, TicketTriaged},
 };
 
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
@@ -212,6 +212,29 @@ impl ReportKind for QuestionAnswered {
     }
 }
 
+/// Returns the thread of an order: the pull request that it was given on, or the ticket.
+fn find_reply_thread(on: Option<&PullRequestRef>, ticket: &TicketKey) -> CommentThread {
+    match on {
+        Some(on) => CommentThread::GitHub(on.repository.clone(), on.number),
+        None => CommentThread::of(ticket),
+    }
+}
+
+/// Report of the ways to steer the work, for a person who requested them.
+impl ReportKind for HelpReply {
+    fn heard(&self) -> NoticePlace {
+        NoticePlace::Apart
+    }
+
+    fn thread(&self, ticket: &TicketKey) -> CommentThread {
+        find_reply_thread(self.on.as_ref(), ticket)
+    }
+
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_guide()
+    }
+}
+
 /// Report of a ticket's cost, for a person who requested it.
 impl ReportKind for CostReply {
     fn heard(&self) -> NoticePlace {
@@ -219,10 +242,7 @@ impl ReportKind for CostReply {
     }
 
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
-        match &self.on {
-            Some(on) => CommentThread::GitHub(on.repository.clone(), on.number),
-            None => CommentThread::of(ticket),
-        }
+        find_reply_thread(self.on.as_ref(), ticket)
     }
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {

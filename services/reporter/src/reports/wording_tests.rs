@@ -907,7 +907,7 @@ fn pull_request_body_names_its_origin() {
 
     ---
 
-    For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman (run `jira:ENG-12@57`)
+    For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` `/help` · written by Journeyman (run `jira:ENG-12@57`)
     ");
     let links = BodyLinks {
         run_url: Some("https://jm.example/runs/{run}"),
@@ -915,7 +915,7 @@ fn pull_request_body_names_its_origin() {
         ..links
     };
     let body = pull_request_body(&draft, &build_jira_key(), &links);
-    assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` · written by Journeyman ([run](https://jm.example/runs/jira%3AENG-12%4057)) · [how this works](https://jm.example/reviewers)");
+    assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12) · Ask for changes in a review · `/stop` `/retry` `/help` · written by Journeyman ([run](https://jm.example/runs/jira%3AENG-12%4057)) · [how this works](https://jm.example/reviewers)");
     let links = BodyLinks {
         run_url: Some("javascript:{run}"),
         guide_url: Some("/reviewers"),
@@ -983,7 +983,7 @@ fn template_replaces_form_of_author() {
 
     ---
 
-    For ENG-12 · Ask for changes in a review · `/stop` `/retry` · written by Journeyman
+    For ENG-12 · Ask for changes in a review · `/stop` `/retry` `/help` · written by Journeyman
     ");
 }
 

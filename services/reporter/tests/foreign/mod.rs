@@ -153,6 +153,9 @@ fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64)
             on: Some(pull_request.clone()),
             cost: TicketCost::default(),
         }),
+        OutboundAction::HelpTold(report::HelpReply {
+            on: Some(pull_request.clone()),
+        }),
         answered(question(Some(pull_request), None)),
         answered(question(None, Some(other_discussion))),
         react(ReactionSubject::issue(&repository, theirs.number)),

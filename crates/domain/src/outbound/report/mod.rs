@@ -9,9 +9,9 @@ pub use pull_requests::{
 };
 pub use requests::{OutboundAction, RehearsalRequest};
 pub use tickets::{
-    CostReply, DiscussionResult, EffortForecast, FailedCommit, JobProgress, OpenIssues, PlanProposed,
-    ProgressUpdate, QuestionAnswered, QuestionAsked, ReactionRequest, RetryScheduled, RunStopped,
-    TicketQuarantined, TicketTriaged, UnreadableRecordNotice, WorkOrigin, WorkStarted,
+    CostReply, DiscussionResult, EffortForecast, FailedCommit, HelpReply, JobProgress, OpenIssues,
+    PlanProposed, ProgressUpdate, QuestionAnswered, QuestionAsked, ReactionRequest, RetryScheduled,
+    RunStopped, TicketQuarantined, TicketTriaged, UnreadableRecordNotice, WorkOrigin, WorkStarted,
 };
 
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use super::{
         ChecksRepaired, PullRequestOpening, PullRequestReviewed, ReviewAddressed, WorkDelivered,
     },
     tickets::{
-        CostReply, DiscussionResult, EffortForecast, OpenIssues, PlanProposed, ProgressUpdate,
+        CostReply, DiscussionResult, EffortForecast, HelpReply, OpenIssues, PlanProposed, ProgressUpdate,
         QuestionAnswered, QuestionAsked, ReactionRequest, RetryScheduled, RunStopped, TicketQuarantined,
         TicketTriaged, UnreadableRecordNotice, WorkStarted,
     },
@@ -128,6 +128,8 @@ with_stored_events! { requests {
     QuestionAnswered(QuestionAnswered),
     /// Requested cost of the ticket's runs: reply where it was asked.
     CostTold(CostReply),
+    /// Requested help: reply with the ways to steer the work where it was asked.
+    HelpTold(HelpReply),
     /// Review of another author's pull request to submit.
     PullRequestReviewed(PullRequestReviewed),
     /// Push that waits for a person's decision: import and check it, show the change, explain how to decide.

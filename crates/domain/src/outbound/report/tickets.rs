@@ -157,6 +157,23 @@ impl RequestProperties for CostReply {
     }
 }
 
+/// Request to reply with the ways to steer the work where it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelpReply {
+    /// The pull request of the question; absent: it was asked on the ticket.
+    pub on: Option<PullRequestRef>,
+}
+
+impl RequestProperties for HelpReply {
+    fn repository(&self) -> Option<&RepositoryName> {
+        self.on.as_ref().map(|on| &on.repository)
+    }
+
+    fn summary(&self) -> String {
+        "reply with the orders for comments".to_owned()
+    }
+}
+
 /// Request for a person's decision about a plan: show it, explain how to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanProposed {

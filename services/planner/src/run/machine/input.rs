@@ -40,6 +40,7 @@ impl RunInput {
             TriggerReason::Skipped(_)
             | TriggerReason::ReviewWithdrawn { .. }
             | TriggerReason::CostAsked { .. }
+            | TriggerReason::HelpAsked { .. }
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested
             | TriggerReason::Decided(_)

@@ -1,0 +1,60 @@
+//! Ways in which people steer the work on a ticket or pull request, for every text that lists them.
+
+/// Goal of a person, with the way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteeringWay {
+    /// The goal, as the end of the sentence "You want …".
+    pub wish: &'static str,
+    /// The action.
+    pub act: &'static str,
+    /// Orders of which one is the comment; empty: the action is not a comment.
+    pub orders: &'static [&'static str],
+}
+
+/// All ways, the most frequent goal first.
+pub const STEERING_WAYS: [SteeringWay; 8] = [
+    SteeringWay {
+        wish: "a change",
+        act: "submit a review with comments; one push answers the whole review",
+        orders: &[],
+    },
+    SteeringWay {
+        wish: "the work to stop",
+        act: "comment",
+        orders: &["/stop"],
+    },
+    SteeringWay {
+        wish: "another try after a failure",
+        act: "comment",
+        orders: &["/retry"],
+    },
+    SteeringWay {
+        wish: "the cost so far",
+        act: "comment",
+        orders: &["/cost"],
+    },
+    SteeringWay {
+        wish: "to decide about a change that waits for approval",
+        act: "comment",
+        orders: &["/approve COMMIT", "/reject", "/feedback TEXT"],
+    },
+    SteeringWay {
+        wish: "to change it yourself",
+        act: "push to its branch: Journeyman goes on from your commit and never overwrites it",
+        orders: &[],
+    },
+    SteeringWay {
+        wish: "to end it",
+        act: "close the pull request",
+        orders: &[],
+    },
+    SteeringWay {
+        wish: "this list",
+        act: "comment",
+        orders: &["/help"],
+    },
+];
+
+/// Conditions under which an order counts, and the end of a draft.
+pub const STEERING_CONDITIONS: &str = "An order is alone on the first line of its comment. Reviews and orders count from \
+                                       people who may write to the repository. A draft becomes ready when its checks pass.";

@@ -1,0 +1,65 @@
+//! Text of the reply to `/help`: the page for reviewers on one screen.
+
+use domain::guide::{STEERING_CONDITIONS, STEERING_WAYS, SteeringWay};
+
+/// Renders the ways to steer the work as a table.
+pub(crate) fn render_guide() -> Vec<String> {
+    let mut lines = vec!["| You want | Do |".to_owned(), "|---|---|".to_owned()];
+    lines.extend(STEERING_WAYS.iter().map(render_way));
+    vec![
+        "Journeyman writes the pull request of this ticket. You review and merge it; Journeyman never merges."
+            .to_owned(),
+        lines.join("\n"),
+        STEERING_CONDITIONS.to_owned(),
+    ]
+}
+
+fn render_way(way: &SteeringWay) -> String {
+    let SteeringWay { wish, act, orders } = way;
+    // These are orders to Journeyman itself, for people to copy.
+    let orders: Vec<String> = orders
+        .iter()
+        .map(|order| domain::text::format_code(order))
+        .collect();
+    match orders.is_empty() {
+        true => format!("| {wish} | {act} |"),
+        false => format!("| {wish} | {act} {} |", orders.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn guide_fits_on_one_screen() {
+        assert_snapshot!(render_guide().join("\n\n"), @r"
+        Journeyman writes the pull request of this ticket. You review and merge it; Journeyman never merges.
+
+        | You want | Do |
+        |---|---|
+        | a change | submit a review with comments; one push answers the whole review |
+        | the work to stop | comment `/stop` |
+        | another try after a failure | comment `/retry` |
+        | the cost so far | comment `/cost` |
+        | to decide about a change that waits for approval | comment `/approve COMMIT` or `/reject` or `/feedback TEXT` |
+        | to change it yourself | push to its branch: Journeyman goes on from your commit and never overwrites it |
+        | to end it | close the pull request |
+        | this list | comment `/help` |
+
+        An order is alone on the first line of its comment. Reviews and orders count from people who may write to the repository. A draft becomes ready when its checks pass.
+        ");
+    }
+
+    #[test]
+    fn page_for_reviewers_has_every_order() {
+        let page = include_str!("../../../../docs/reviewers.md");
+        for way in &STEERING_WAYS {
+            for order in way.orders {
+                assert!(page.contains(order.split(' ').next().unwrap()), "{order}");
+            }
+        }
+    }
+}
