@@ -87,7 +87,7 @@ pub(super) fn render_warnings(change: &ChangeStatistics) -> Vec<String> {
             .collect();
         let more = match change.modules.len().saturating_sub(MODULES) {
             0 => String::new(),
-            more => format!(" and {more} more"),
+            more => format!(" and {} more", group_digits(more as u64)),
         };
         parts.push(format!(
             "**{} modules:** {}{more}. Please check that the ticket needs a change in each of them.",

@@ -7,7 +7,7 @@ use domain::{
 
 use super::{
     description::render_body,
-    words::{fence_text, format_code, quote_markdown, sanitize_line},
+    words::{fence_text, format_code, format_count, group_digits, quote_markdown, sanitize_line},
 };
 use crate::{receipt::ShownChange, sanitize};
 
@@ -64,11 +64,9 @@ pub(crate) fn decision_needed(
 ) -> Vec<String> {
     let run = run.map(ToString::to_string).unwrap_or_default();
     let head = push.head.short();
-    let files = match shown.map(|shown| shown.files) {
-        Some(1) => " in 1 file".to_owned(),
-        Some(files) => format!(" in {files} files"),
-        None => String::new(),
-    };
+    let files = shown.map_or_else(String::new, |shown| {
+        format!(" in {}", format_count(shown.files as u64, "file"))
+    });
     let mut paragraphs = vec![format!(
         "A change{files} for `{}` is ready and waits for your decision before it is pushed: commit `{head}` for the branch {}.",
         push.repository,
@@ -92,7 +90,7 @@ fn describe_hidden_lines(shown: &ShownChange, run: &str) -> Option<String> {
     let lines = match shown.hidden_lines {
         0 => return None,
         1 => "1 more line is".to_owned(),
-        lines => format!("{lines} more lines are"),
+        lines => format!("{} more lines are", group_digits(lines as u64)),
     };
     let named: Vec<String> = shown
         .hidden_files
@@ -102,7 +100,7 @@ fn describe_hidden_lines(shown: &ShownChange, run: &str) -> Option<String> {
         .collect();
     let more = shown.hidden_files.len().saturating_sub(NAMED_FILES);
     let more = if more > 0 {
-        format!(" and {more} more files")
+        format!(" and {}", format_count(more as u64, "more file"))
     } else {
         String::new()
     };
@@ -167,15 +165,18 @@ pub(crate) fn render_questions(questions: &[TicketQuestion]) -> Vec<String> {
     }];
     for question in questions {
         paragraphs.push(quote_markdown(&question.text));
-        let options = question
-            .options
-            .iter()
-            .map(|option| format!("- {}", sanitize_line(option)));
+        let options = question.options.iter().enumerate();
+        let options = options.map(|(index, option)| format!("{}. {}", index + 1, sanitize_line(option)));
         paragraphs.push(options.collect::<Vec<_>>().join("\n"));
     }
-    paragraphs.push(
-        "Answer in a comment on this ticket; the work goes on from there. Comment `/stop` to end it instead."
-            .to_owned(),
-    );
+    let has_options = questions.iter().any(|question| !question.options.is_empty());
+    let how = if has_options {
+        ", with the number of an option or in your own words"
+    } else {
+        ""
+    };
+    paragraphs.push(format!(
+        "Answer in a comment on this ticket{how}; the work goes on from there. Comment `/stop` to end it instead."
+    ));
     paragraphs
 }

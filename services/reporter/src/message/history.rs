@@ -59,8 +59,8 @@ pub(crate) fn render_rounds(rounds: &WorkRounds, links: &RoundsLinks<'_>) -> Rou
     RoundsText {
         title: format!("{counted}; the last commit {}", describe_last_commit(last)),
         summary: format!(
-            "What Journeyman did on this pull request{}. This check decides nothing: it is neutral until the checks of the \
-             last commit have passed.{failures}\n\n{}",
+            "The work of Journeyman on this pull request{}. This check never blocks a merge: it is neutral until the checks \
+             of the last commit have passed.{failures}\n\n{}",
             describe_subject(rounds, links),
             lines.join("\n")
         ),
@@ -267,7 +267,7 @@ mod tests {
         assert!(!passed);
         assert_snapshot!(title, @r#"2 rounds of work; the last commit waits for its checks"#);
         assert_snapshot!(summary, @r#"
-        What Journeyman did on this pull request ([#8](<https://github.example/acme/shop/pull/8>)) for [acme/shop#7](<https://github.example/acme/shop/issues/7>). This check decides nothing: it is neutral until the checks of the last commit have passed. 2 tries or checks failed in a row.
+        The work of Journeyman on this pull request ([#8](<https://github.example/acme/shop/pull/8>)) for [acme/shop#7](<https://github.example/acme/shop/issues/7>). This check never blocks a merge: it is neutral until the checks of the last commit have passed. 2 tries or checks failed in a row.
 
         | Round | Began with | Commit | Checks | Failed tries | Cost |
         |---|---|---|---|---|---|
