@@ -329,6 +329,8 @@ pub(crate) fn build_receipt(
 }
 
 #[cfg(test)]
+mod sample_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod wording_tests;
