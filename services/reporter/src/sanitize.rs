@@ -7,13 +7,18 @@ use std::ops::Range;
 
 use domain::{commit_orders, text::remove_hidden};
 use percent_encoding::percent_decode_str;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
 use crate::bot_orders;
 
 // Removal of a tag can turn the text after it into a block, so the text is cleaned until it no longer changes. A
 // deeper nesting than this is an attack.
 const ROUNDS: usize = 8;
+// Extensions of GitHub's Markdown.
+const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_TASKLISTS);
 
 /// Sanitizes Markdown: mentions, references and orders become code, raw HTML is removed, and images and other links
 /// become their text. A second pass over the result changes nothing.
@@ -30,16 +35,44 @@ pub(crate) fn sanitize_markdown(text: &str) -> String {
     sanitize_plain(&clean)
 }
 
+/// Sanitizes Markdown that other text follows: no code block stays open, which would make that text part of it.
+pub(crate) fn sanitize_part(text: &str) -> String {
+    close_code_block(sanitize_markdown(text))
+}
+
+/// Closes the code block that is open at the end of the text. A block in a list or quotation ends with it.
+fn close_code_block(text: String) -> String {
+    let (mut depth, mut open) = (0_u32, None);
+    for (event, range) in Parser::new_ext(&text, OPTIONS).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) if depth == 0 => open = Some(range),
+            Event::Start(Tag::List(_) | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_)) => depth += 1,
+            Event::End(TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition) => {
+                depth = depth.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+    let open = open.filter(|range: &Range<usize>| text[range.end..].trim().is_empty());
+    let Some(range) = open else {
+        return text;
+    };
+    let block = text[range].trim();
+    let sign = block.chars().next().unwrap_or('`');
+    let fence: String = block.chars().take_while(|c| *c == sign).collect();
+    let is_end = |line: &str| line.trim().len() >= fence.len() && line.trim().chars().all(|c| c == sign);
+    match block.lines().skip(1).last().is_some_and(is_end) {
+        true => text,
+        false => format!("{}\n{fence}", text.trim_end()),
+    }
+}
+
 /// Returns lines of code, none of which gives an order to a bot. Bots read the raw text of a comment, including fences.
 pub(crate) fn code_lines(text: &str) -> String {
     bot_orders::guard_code(text)
 }
 
 fn sanitize_once(text: &str) -> String {
-    let options = Options::ENABLE_TABLES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_TASKLISTS;
     let mut output = MarkdownOutput {
         text: String::with_capacity(text.len()),
         copied: 0,
@@ -48,7 +81,7 @@ fn sanitize_once(text: &str) -> String {
     let mut in_code_block = false;
     let mut read_to = 0;
     // A backslash or an entity splits text into several events, but readers see one text.
-    for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, options).into_offset_iter()) {
+    for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, OPTIONS).into_offset_iter()) {
         // Parts without an event, such as link targets, are in the text for bots, too.
         let silent_to = if let Event::End(_) = &event {
             range.end

@@ -140,6 +140,23 @@ fn code_keeps_its_text() {
 }
 
 #[test]
+fn open_code_block_ends_before_next_part() {
+    for (given, closed) in [
+        ("a\n\n```py\nx", "a\n\n```py\nx\n```"),
+        ("~~~~\nx\n~~~", "~~~~\nx\n~~~\n~~~~"),
+        ("```", "```\n```"),
+        ("```\nx\n```", "```\nx\n```"),
+        ("```\nx\n```\nrest", "```\nx\n```\nrest"),
+        ("- ```\n  x", "- ```\n  x"),
+        ("> ```\n> x", "> ```\n> x"),
+        ("plain", "plain"),
+    ] {
+        assert_eq!(sanitize_part(given), closed, "{given:?}");
+        assert_eq!(sanitize_part(closed), closed, "{given:?}");
+    }
+}
+
+#[test]
 fn html_and_images_do_not_survive() {
     assert_eq!(sanitize_markdown("a <!-- hidden --> b"), "a   b");
     assert_eq!(

@@ -73,7 +73,7 @@ pub(crate) fn decision_needed(
         format_code(&push.branch)
     )];
     let said = description.map(|description| truncate_text(&render_body(description).joined(), SAID_CHARS));
-    paragraphs.extend(said.map(|said| sanitize::sanitize_markdown(&said)));
+    paragraphs.extend(said.map(|said| sanitize::sanitize_part(&said)));
     if let Some(shown) = shown {
         paragraphs.push(fence_text("diff", &shown.excerpt));
         paragraphs.extend(describe_hidden_lines(shown, &run));

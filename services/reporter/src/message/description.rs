@@ -11,6 +11,7 @@ use super::{
     },
     words::{format_code, one_line, quote_markdown, sanitize_line},
 };
+use crate::sanitize;
 
 const WENT_BACK: &str =
     "The work went on after this state and ended worse, so the state that was proven best is delivered.";
@@ -49,7 +50,8 @@ pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
     let mut details: Vec<String> = render_ticket(description).into_iter().collect();
     details.extend(description.level.map(describe_evidence_level));
     if has_template {
-        visible.extend([description.template.clone(), TEMPLATE_AUTHOR.to_owned()]);
+        let filled = sanitize::sanitize_part(&description.template);
+        visible.extend([filled.trim().to_owned(), TEMPLATE_AUTHOR.to_owned()]);
         details.extend(render_summary(handover));
     } else {
         visible.extend(render_summary(handover));
@@ -101,12 +103,13 @@ pub(super) fn render_cut_short(reason: &StopReason) -> String {
     format!("{LEAD} The work ended early: {}.", reason.words())
 }
 
-/// Renders the author's summary, and the root cause of a bug.
+/// Renders the author's summary, and the root cause of a bug. Neither can hide the text after it.
 pub(super) fn render_summary(handover: &WorkHandover) -> Vec<String> {
-    let summary = handover.summary.trim();
-    let cause = handover.root_cause.as_deref().map(str::trim).unwrap_or_default();
+    let clean = |text: &str| sanitize::sanitize_part(text).trim().to_owned();
+    let summary = clean(&handover.summary);
+    let cause = clean(handover.root_cause.as_deref().unwrap_or_default());
     let cause = (!cause.is_empty()).then(|| format!("**Root cause.** {cause}"));
-    let summary = (!summary.is_empty()).then(|| summary.to_owned());
+    let summary = (!summary.is_empty()).then_some(summary);
     summary.into_iter().chain(cause).collect()
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn render_finished_work(description: Option<&ChangeDescription>) -> S
         .chain(render_summary(handover))
         .chain(render_list("What is missing", missing));
     let text = said.collect::<Vec<_>>().join("\n\n");
-    let text = sanitize::sanitize_markdown(&truncate_text(text.trim(), SUMMARY_CHARS));
+    let text = sanitize::sanitize_part(&truncate_text(text.trim(), SUMMARY_CHARS));
     match text.trim() {
         "" => String::new(),
         text => format!(
