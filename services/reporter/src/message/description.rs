@@ -1,6 +1,5 @@
 //! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
-use domain::check::CheckOutcome;
 use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover};
 
 use super::{
@@ -141,14 +140,10 @@ fn list_uncovered(description: &ChangeDescription) -> Vec<String> {
 fn describe_missing_result(row: &CheckRow) -> Option<String> {
     let why = row.setup_hint.as_ref().map(SetupHint::sentence);
     let why = why.or_else(|| (!row.reason.is_empty()).then(|| row.reason.clone()))?;
-    let what = if row.head == CheckOutcome::Inert {
-        "cannot be run here"
-    } else {
-        describe_outcome(row.head)
-    };
     Some(format!(
-        "{} {what}: {}",
+        "{} {}: {}",
         format_code(&row.command),
+        describe_outcome(row.head),
         one_line(&why)
     ))
 }

@@ -1,10 +1,10 @@
 //! The status comment of a ticket, as a pure function of its board.
 
-use domain::{RunId, RunPhase, Timestamp};
+use domain::{RunId, RunPhase};
 
 use super::{
     transition::not_moved,
-    words::{format_code, is_web_link, one_line},
+    words::{format_code, format_minute, is_web_link, one_line},
 };
 use crate::board::{BoardEntry, BoardProgress, StatusBoard, WorkEnd};
 
@@ -103,13 +103,6 @@ fn earlier_line(entry: &BoardEntry) -> String {
     let text = mark_entry(entry);
     let first = text.split("\n\n").next().unwrap_or_default();
     format!("- {}: {}", format_minute(entry.at), one_line(first))
-}
-
-/// Formats an instant as `2026-11-21 10:00 UTC`.
-fn format_minute(at: Timestamp) -> String {
-    let instant = at.to_string();
-    let minute = instant.get(..16).unwrap_or(&instant);
-    format!("{} UTC", minute.replace('T', " "))
 }
 
 fn format_elapsed(seconds: i64) -> String {

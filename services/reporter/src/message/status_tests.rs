@@ -1,6 +1,6 @@
 //! Snapshot tests of the status comment.
 
-use domain::{Dollars, Job, OutboundId, TicketKey, report::JobProgress};
+use domain::{Dollars, Job, OutboundId, TicketKey, Timestamp, report::JobProgress};
 use insta::assert_snapshot;
 
 use super::*;

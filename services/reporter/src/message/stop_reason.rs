@@ -6,8 +6,8 @@ use domain::{
 };
 
 use super::words::{
-    fence_text, format_code, format_count, format_times, link_pull_request_name, name_person, quote_markdown,
-    sanitize_line,
+    fence_text, format_code, format_count, format_minute, format_times, link_pull_request_name, name_person,
+    quote_markdown, sanitize_line,
 };
 
 pub(crate) fn render_stop(
@@ -38,6 +38,7 @@ pub(crate) fn retry_scheduled(
     due: Timestamp,
 ) -> Vec<String> {
     let (attempt, most) = count;
+    let due = format_minute(due);
     let (what, detail) = match reason {
         StopReason::SharedBudgetSpent(budget) => {
             return vec![
@@ -268,7 +269,7 @@ fn budget_spent(budget: BudgetUnit, spent: u64, limit: u64) -> String {
 fn shared_budget_spent(budget: &SharedBudget) -> Vec<String> {
     let again = budget
         .resets
-        .map(|resets| format!("There is room again from {resets} on."));
+        .map(|resets| format!("There is room again from {} on.", format_minute(resets)));
     let mut paragraphs = vec![format!("Journeyman stopped: {}.", shared_budget(budget))];
     paragraphs.extend(again);
     paragraphs.push(describe_budget_raise(budget));

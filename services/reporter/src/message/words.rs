@@ -1,6 +1,6 @@
 //! Formatting of names, links and text of others, so that they cause no notification and no reference.
 
-use domain::{PullRequestRef, text::truncate_text};
+use domain::{PullRequestRef, Timestamp, text::truncate_text};
 
 pub(super) use domain::text::{format_count, format_times, group_digits, one_line};
 
@@ -27,6 +27,13 @@ pub(super) fn name_person(name: &str) -> String {
     } else {
         format_code(name)
     }
+}
+
+/// Formats an instant as `2026-11-21 10:00 UTC`.
+pub(super) fn format_minute(at: Timestamp) -> String {
+    let instant = at.to_string();
+    let minute = instant.get(..16).unwrap_or(&instant);
+    format!("{} UTC", minute.replace('T', " "))
 }
 
 /// Formats a login so that GitHub notifies its owner. A name that is not a valid login becomes code.

@@ -442,7 +442,7 @@ fn sample_of_wait_for_shared_budget() {
     assert_snapshot!(render_comment(&waits, &EffectReceipts::default(), Job::Implement), @r"
     The implement run pauses: the repository `acme/shop` may use 2,000,000 tokens a day (UTC); used or set aside so far: 1,912,345 tokens; the next call of the model may take up to 101,000 tokens.
 
-    It goes on at 2026-11-24T00:02:00Z. Comment `/retry` once there is more, or `/stop` to end it.
+    It goes on at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
 
     An operator can raise it (`planner.budget.repository.day.tokens`).
 

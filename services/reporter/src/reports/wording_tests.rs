@@ -724,7 +724,7 @@ fn stop_text_names_exhausted_shared_budget() {
     Journeyman, run `jira:ENG-12@57`
     Journeyman stopped: the repository `acme/shop` may use 2,000,000 tokens a day (UTC); used or set aside so far: 1,912,345 tokens; the next call of the model may take up to 101,000 tokens.
 
-    There is room again from 2026-11-24T00:00:00Z on.
+    There is room again from 2026-11-24 00:00 UTC on.
 
     An operator can raise it (`planner.budget.repository.day.tokens`).
 
@@ -763,7 +763,7 @@ fn waiting_run_names_time_it_continues() {
     assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the repository `acme/shop` may use 1,000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
 
-    It goes on at 2026-11-24T00:02:00Z. Comment `/retry` once there is more, or `/stop` to end it.
+    It goes on at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
 
     An operator can raise it (`planner.budget.repository.day.tokens`).
 
@@ -1025,7 +1025,7 @@ fn retry_text_names_time_and_shortcut() {
     assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the model provider failed (`the model provider is overloaded or in trouble (529)`).
 
-    It goes on at 2023-11-14T22:13:20Z (retry 2 of 5). Comment `/retry` to go on now, or `/stop` to end it.
+    It goes on at 2023-11-14 22:13 UTC (retry 2 of 5). Comment `/retry` to go on now, or `/stop` to end it.
 
     Journeyman, run `jira:ENG-12@57`
     ");
