@@ -44,13 +44,18 @@ pub(crate) fn sanitize_part(text: &str) -> String {
 fn close_code_block(text: String) -> String {
     let (mut depth, mut open) = (0_u32, None);
     for (event, range) in Parser::new_ext(&text, OPTIONS).into_offset_iter() {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) if depth == 0 => open = Some(range),
-            Event::Start(Tag::List(_) | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_)) => depth += 1,
-            Event::End(TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition) => {
-                depth = depth.saturating_sub(1);
-            }
-            _ => {}
+        if matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) if depth == 0) {
+            open = Some(range);
+        } else if matches!(
+            event,
+            Event::Start(Tag::List(_) | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_))
+        ) {
+            depth += 1;
+        } else if matches!(
+            event,
+            Event::End(TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition)
+        ) {
+            depth = depth.saturating_sub(1);
         }
     }
     let open = open.filter(|range: &Range<usize>| text[range.end..].trim().is_empty());
@@ -232,8 +237,8 @@ enum TextPart<'a> {
     Reference(&'a str),
     /// Words that a bot reads as an order at the start of a line, or a mention that it obeys.
     Order(&'a str),
-    /// First character of a command that bots obey anywhere, such as `/release`, or the `@` of an e-mail address that
-    /// contains the name of a bot. Readers need it; a character reference shows it to them and not to bots.
+    /// First character of a command, such as `/release`, or `@` of an e-mail address with the name of a bot. Readers need
+    /// it; a character reference shows it to them and not to bots.
     Sign(char),
     Other(char),
 }
