@@ -33,7 +33,7 @@ async fn repository_budget_stops_second_and_third_ticket() {
         budget.spent <= TOKENS && budget.spent + budget.needs > TOKENS,
         "{budget:?}"
     );
-    let told = comment_with(&world, &second, "acme/shop may use 66000 tokens a month (UTC)").await;
+    let told = comment_with(&world, &second, "acme/shop may use 66,000 tokens a month (UTC)").await;
     assert!(
         told.contains("There is room again from") && told.contains("planner.budget.repository.month.tokens"),
         "{told}"
@@ -50,7 +50,7 @@ async fn repository_budget_stops_second_and_third_ticket() {
     let third = world.ask().unwrap();
     let told = comment_with(&world, &third, "It goes on at").await;
     assert!(
-        told.contains("acme/shop may use 66000 tokens a month (UTC)"),
+        told.contains("acme/shop may use 66,000 tokens a month (UTC)"),
         "{told}"
     );
     let calls = world.model.calls().len();
