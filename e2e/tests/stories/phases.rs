@@ -190,7 +190,8 @@ async fn worse_rework_is_dropped_for_proven_change() {
         "{file}"
     );
     assert!(
-        pull.body.contains("the state that was proven best is delivered") && pull.body.contains("Level of evidence: E3 "),
+        pull.body.contains("the state that was proven best is delivered")
+            && pull.body.contains("Level of evidence: E3 "),
         "{}",
         pull.body
     );
