@@ -50,6 +50,7 @@ use service::{
 };
 use setup::cache;
 use store::DiskStore;
+pub use tools::{EditSize, measure_edits};
 use workspace::KeepLimits;
 
 // A quarter of the workspace's disk limit. Above it, unreferenced objects of the git directory are deleted.

@@ -114,6 +114,32 @@ fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
     }
 }
 
+/// Returns the path of an edit with the old and the new text of each replacement, every line with its line feed.
+///
+/// # Errors
+/// The input is no edit of a file.
+pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<(String, String)>), String> {
+    let input: Input = parse_input(input)?;
+    let mut replacements = Vec::new();
+    for edit in parse_edits(&input)? {
+        match edit {
+            FileEdit::Strings { old, new, .. } => {
+                replacements.push((end_every_line(old.lines()), end_every_line(new.lines())));
+            }
+            FileEdit::Blocks(blocks) => {
+                let readings = blocks.iter().filter_map(|block| block.readings().next());
+                replacements.extend(readings.map(|(old, new)| (end_every_line(old), end_every_line(new))));
+            }
+        }
+    }
+    Ok((input.path, replacements))
+}
+
+fn end_every_line(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let lines = lines.into_iter();
+    lines.map(|line| format!("{}\n", line.as_ref())).collect()
+}
+
 /// Parses an edit of a list: a block as text, or an object with the two strings.
 fn parse_listed_edit(edit: &Value) -> Result<FileEdit, String> {
     if let Some(text) = edit.as_str() {

@@ -6,6 +6,7 @@ mod commit_changes;
 mod create_branch;
 mod diff;
 mod edit_file;
+mod edit_size;
 mod find_code;
 mod globs;
 mod hunk_placement;
@@ -24,6 +25,7 @@ mod text;
 mod undo;
 mod write_file;
 
+pub use edit_size::{EditSize, measure_edits};
 pub(crate) use run_command::{tool_command_context as command_place, tool_command_spec as command_spec};
 
 use std::{path::Path, sync::Arc};
