@@ -18,6 +18,8 @@ mod derived_settings;
 pub mod local;
 mod pager;
 pub mod secrets;
+#[cfg(feature = "local")]
+mod terminal_line;
 pub mod timeline;
 mod user_files;
 

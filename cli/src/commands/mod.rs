@@ -53,6 +53,8 @@ use crate::{access, args::PagerOptions, pager};
 
 #[cfg(feature = "local")]
 use self::local::suspend_display;
+#[cfg(feature = "local")]
+use crate::terminal_line::TerminalLine;
 
 // Exit code for wrong or missing arguments, the one that clap uses.
 const EXIT_ARGUMENTS: u8 = 2;
@@ -164,6 +166,20 @@ fn report_error(error: &anyhow::Error) -> ExitCode {
 /// Prints a result. Other people wrote much of it, so characters that control the terminal are spelled out.
 fn print_result(line: &str) {
     print_line(&domain::text::escape_hidden(line));
+}
+
+/// Prints a line with emphasis, in color where the terminal has it and `NO_COLOR` is not set.
+#[cfg(feature = "local")]
+fn print_styled(line: &TerminalLine) {
+    // The parts of the line are escaped, and only our own sequences are added here.
+    print_line(&line.render(console::colors_enabled()));
+}
+
+/// Shows a prompt on standard error. The cursor stays behind it.
+#[cfg(feature = "local")]
+#[expect(clippy::print_stderr, reason = "standard output contains results only")]
+fn print_prompt(text: &str) {
+    eprint!("{}", domain::text::escape_hidden(text));
 }
 
 /// Prints possibly many lines, through a pager on a terminal.

@@ -15,7 +15,10 @@ use testkit::{
 };
 use tokio::io::AsyncWriteExt;
 
-use crate::program::{Program, Ran, run_program};
+use crate::{
+    program::{Program, Ran, run_program},
+    terminal::at_terminal_with,
+};
 
 const TEXT: &str = "Cart total ignores the quantity\n\nThe tests in tests/test_cart.py show it.";
 const BRANCH: &str = "fix/shop-1-count-every-piece-in-the-carts-total";
@@ -109,15 +112,29 @@ async fn try_writes_branch_and_patch_only() {
     let before = scene.mine();
     let ran = scene.try_with(&[]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    let next = format!("next     git diff trunk...{BRANCH}  #");
     for said in [
         "work starts from trunk at",
         "uncommitted changes to 1 file are not seen",
-        "run folder:shop#1@",
-        "evidence E3",
-        "run finished: completed",
+        "\nplan     ",
+        "\nrun      ✗ python3 -m unittest -q  exit code 1",
+        "\nedit     shop/cart.py +1 −1\n",
+        "\nrun      ✓ python3 -m unittest -q",
+        "\ncheck    ✓ python3",
+        "\nproof    ",
+        "the repository's own tests show it.",
+        "\nfix(cart): Count every piece in the cart's total",
+        "\n  shop/cart.py +1 −1\n",
+        &next,
     ] {
         assert!(ran.out.contains(said), "{said}: {}", ran.out);
     }
+    assert!(
+        !ran.out.contains('\u{1b}') && !ran.out.contains(" ms  "),
+        "neither color nor timeline: {}",
+        ran.out
+    );
+    assert!(ran.out.lines().count() <= 25, "{}", ran.out);
     assert!(find_line_value(&ran, "cost ").starts_with("$0."), "{}", ran.out);
     assert_eq!(find_line_value(&ran, "branch "), BRANCH);
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
@@ -137,6 +154,48 @@ async fn try_writes_branch_and_patch_only() {
     let text = std::fs::read_to_string(find_line_value(&ran, "text ")).unwrap();
     assert!(text.starts_with("# fix(cart): Count every piece"), "{text}");
     assert!(scene.model.violations().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_only_lines_of_standard_output() {
+    let scene = Scene::start(fixture::build_shop_script()).await;
+    let refused = scene.try_with(&["-o", "json"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let ran = scene.try_with(&["-o", "jsonl"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let entries: Vec<domain::JournalEntry> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = entries.last().unwrap();
+    assert!(
+        matches!(
+            last.fact,
+            domain::Fact::RunFinished {
+                reason: domain::StopReason::Completed
+            }
+        ),
+        "{last:?}"
+    );
+    assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
+    assert!(ran.err.contains("work starts from trunk at"), "{ran:?}");
+}
+
+/// Sequence that begins green text.
+const GREEN: &str = "\u{1b}[32m";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminal_has_color_unless_user_disables_it() {
+    for (name, value, is_colored) in [("COLORTERM", "", true), ("NO_COLOR", "1", false)] {
+        let scene = Scene::start(fixture::build_shop_script()).await;
+        let mut environment = scene.environment();
+        environment.push((name.to_owned(), value.to_owned()));
+        let ran = at_terminal_with(&["try", TEXT], &[], &environment, &scene.folder()).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(ran.out.contains(GREEN), is_colored, "{name}: {ran:?}");
+        assert!(ran.out.contains("shop/cart.py"), "{ran:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +339,7 @@ async fn try_without_answer_names_address_and_step() {
         ),
     ] {
         let told = run_without_answer(&scene, &url, key).await;
-        let begins = "journeyman: the run ended: model_failed: ";
+        let begins = "journeyman: the model did not answer (model_failed): ";
         assert!(
             told.starts_with(begins) && told.contains("give the same command again"),
             "{told}"
@@ -298,8 +357,15 @@ async fn try_ends_at_question_without_terminal() {
     let scene = Scene::start(vec![ScriptStep::call("ask", question)]).await;
     let ran = scene.try_with(&[]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.out.contains("question: Which rounding?"), "{ran:?}");
-    assert!(ran.err.contains("nobody is there to answer"), "{ran:?}");
+    let end = ran.complaints();
+    assert_eq!(
+        end[end.len() - 3..],
+        [
+            "journeyman: the run asked a question, and there is no terminal to answer at",
+            "  question: Which rounding?",
+            "next: write the answer into the text, or give the command at a terminal"
+        ]
+    );
     assert_eq!(scene.branches(), "trunk");
 }
 
@@ -308,7 +374,7 @@ async fn interrupted_try_leaves_folder_unchanged() {
     for signal in [Signal::INT, Signal::HUP] {
         let waits = json!({"command": "sleep 50", "timeout_s": 60});
         let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
-        let arguments = ["try", TEXT];
+        let arguments = ["try", TEXT, "--verbose"];
         let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
         first.says("run_command sleep 50").await;
         first.signal(signal);
@@ -325,7 +391,7 @@ async fn killed_try_leaves_no_server_or_launcher() {
     let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
     let mut killed = Program::start(
         "journeyman",
-        &["try", TEXT],
+        &["try", TEXT, "--verbose"],
         &scene.environment(),
         &scene.folder(),
     );
@@ -384,10 +450,11 @@ async fn terminal_user_answers_question_and_approves_change() {
     for said in [
         "question: Are prices gross or net?",
         "  2. They are net.",
-        "your answer, or the number of an option:",
+        "answer, or the number of an option > ",
         "+        full = sum(line.price * line.quantity for line in self._lines)",
-        "this change needs your approval",
-        "run finished: completed",
+        "question: do you approve this change?",
+        "  3. yes, after changes",
+        "git switch ",
     ] {
         assert!(shown.contains(said), "{said}: {shown}");
     }
@@ -418,9 +485,9 @@ async fn terminal_user_returns_plan_and_approves_it() {
         "goal: Every piece counts.",
         "  1. Multiply by the quantity. shop/cart.py",
         "risk: Rounding moves.",
-        "this plan needs your approval",
+        "question: do you approve this plan?",
         "goal: Every piece counts, the free ones too.",
-        "run finished: completed",
+        "git switch ",
     ] {
         assert!(shown.contains(said), "{said}: {shown}");
     }

@@ -33,15 +33,24 @@ pub(in crate::commands) struct Arguments {
     mock: bool,
     #[command(flatten)]
     asked: folder::InFolder,
+    #[command(flatten)]
+    options: folder::FolderRunOptions,
 }
 
-pub(super) async fn run_command(Arguments { ticket, mock, asked }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments {
+        ticket,
+        mock,
+        asked,
+        options,
+    } = asked;
     if asked.repository.is_some() {
-        return folder::work_in_folder(folder::read_ticket_file(Path::new(&ticket))?, asked).await;
+        let text = folder::read_ticket_file(Path::new(&ticket))?;
+        return folder::work_in_folder(text, asked, &options).await;
     }
-    if asked.accept || asked.model.is_some() || asked.base_url.is_some() {
+    if asked.accept || asked.model.is_some() || asked.base_url.is_some() || !options.is_default() {
         return Ok(report_wrong_arguments(
-            "--accept, --model and --base-url go with --repository",
+            "--accept, --model, --base-url, --verbose and --output go with --repository",
         ));
     }
     let ticket = match args::parse_ticket(&ticket) {

@@ -6,7 +6,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
 const TICK: Duration = Duration::from_millis(100);
-const SPINNER: &str = "{spinner} {elapsed} {msg}";
+// `wide_msg` ends at the edge of the terminal. A longer line would wrap, and each tick would print it again.
+const SPINNER: &str = "{spinner} {elapsed} {wide_msg}";
 const BAR: &str = "{bar:30} {pos}/{len} {elapsed} {msg}";
 
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -15,9 +16,9 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub(super) struct ProgressDisplay(ProgressBar);
 
 impl ProgressDisplay {
-    /// Display of work with unknown length.
-    pub(super) fn spinner() -> Self {
-        Self::start(ProgressBar::new_spinner(), SPINNER)
+    /// Display of work with unknown length that has taken `elapsed` so far.
+    pub(super) fn spinner(elapsed: Duration) -> Self {
+        Self::start(ProgressBar::new_spinner().with_elapsed(elapsed), SPINNER)
     }
 
     /// Display of work with this number of parts.

@@ -1,46 +1,80 @@
 //! Follows a run in a folder, and lets the user at the terminal answer its questions.
 
-use std::{
-    io::{BufRead, IsTerminal},
-    path::PathBuf,
-    pin::pin,
-    time::Duration,
-};
+use std::{path::PathBuf, pin::pin, time::Duration};
 
 use api::{Client, types::TextBody};
 use domain::{
-    ChangePlan, CheckRow, CommitId, DecisionVerdict, Fact, JournalEntry, OutboundAction, OutboundOutcome,
-    OutboundReceipt, PhaseOutput, RunId, SpendSum, StopReason, TicketKey, TicketQuestion, Timestamp,
-    WaitCondition, report,
+    ChangePlan, ChangeProof, ChangedFileSize, CheckRow, CommitId, Fact, JournalEntry, OutboundAction,
+    OutboundOutcome, OutboundReceipt, PhaseOutput, RunId, SpendSum, StopReason, TicketKey, TicketQuestion,
+    Timestamp, WaitCondition, report,
 };
 use futures::{Stream, TryStreamExt};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{print_error, print_result, progress::ProgressDisplay};
+use super::{
+    super::{print_error, print_json, print_result, print_styled, progress::ProgressDisplay},
+    brief_view::{BriefView, describe_activity},
+    questions::{UserAnswer, UserQuestion},
+};
 use crate::timeline;
 
 // Time limit for a stopped run to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Form in which a run is shown while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunViewForm {
+    /// A line for each event that matters to the user.
+    Brief,
+    /// The timeline of the whole journal.
+    Timeline,
+    /// The entries of the journal as JSON; standard output has nothing else.
+    Entries,
+}
+
+impl RunViewForm {
+    /// Prints a line for people.
+    pub(super) fn print_note(self, line: &str) {
+        match self {
+            Self::Brief | Self::Timeline => print_result(line),
+            Self::Entries => print_error(line),
+        }
+    }
+}
 
 /// Result of a run.
 #[derive(Debug, Default)]
 pub(super) struct AttendedRun {
     /// Stop reason; absent after an interruption.
     pub(super) reason: Option<StopReason>,
-    /// True when the run asked a question and there was no terminal.
-    pub(super) is_unanswered: bool,
+    /// Lines of the question that the run asked without a terminal; empty: it asked none.
+    pub(super) unanswered: Vec<String>,
+    /// Title of the change.
+    pub(super) title: Option<String>,
+    /// Files of the change with their lines.
+    pub(super) changed: Vec<ChangedFileSize>,
+    /// Last evidence for the change.
+    pub(super) proof: Option<Box<ChangeProof>>,
     /// Branch with the change.
     pub(super) branch: Option<String>,
     /// Path of the patch.
     pub(super) patch: Option<PathBuf>,
     /// Number and cost of the model's replies.
     pub(super) replies: SpendSum,
-    /// Last results of the checks.
-    pub(super) checks: Vec<CheckRow>,
+    /// Time from the first to the last entry of the journal, in milliseconds.
+    pub(super) duration_ms: u64,
 }
 
-/// Last question of the run to its user.
-enum UserQuestion {
+impl AttendedRun {
+    /// Last results of the checks.
+    pub(super) fn checks(&self) -> &[CheckRow] {
+        self.proof.as_ref().map_or(&[][..], |proof| proof.rows.as_slice())
+    }
+}
+
+/// Last request of the run to its user.
+enum PendingRequest {
     Questions(Vec<TicketQuestion>),
     Change(CommitId),
     Plan(CommitId, Box<ChangePlan>),
@@ -51,12 +85,15 @@ pub(super) async fn work_on_text(
     client: &Client,
     ticket: &TicketKey,
     text: TextBody,
+    form: RunViewForm,
     shutdown: CancellationToken,
 ) -> anyhow::Result<AttendedRun> {
     let run: RunId = client.dispatch_text(ticket, &text).await?.run.parse()?;
-    print_result(&format!("run {run}"));
+    if form == RunViewForm::Timeline {
+        print_result(&format!("run {run}"));
+    }
     let mut events = pin!(client.follow(&run).await?);
-    let mut visit = InteractiveVisit::new(client, run);
+    let mut visit = InteractiveVisit::new(client, run, form);
     let followed = visit.follow(&mut events);
     if let Some(followed) = shutdown.run_until_cancelled(Box::pin(followed)).await {
         followed?;
@@ -79,22 +116,28 @@ pub(super) async fn work_on_text(
 struct InteractiveVisit<'a> {
     client: &'a Client,
     run: RunId,
+    form: RunViewForm,
+    brief: BriefView,
+    begun: Instant,
     start: Option<Timestamp>,
-    asked: Option<UserQuestion>,
+    asked: Option<PendingRequest>,
     outcome: AttendedRun,
     /// Absent while the user types, because the display would overwrite the input.
     progress: Option<ProgressDisplay>,
 }
 
 impl<'a> InteractiveVisit<'a> {
-    fn new(client: &'a Client, run: RunId) -> Self {
+    fn new(client: &'a Client, run: RunId, form: RunViewForm) -> Self {
         Self {
             client,
             run,
+            form,
+            brief: BriefView::default(),
+            begun: Instant::now(),
             start: None,
             asked: None,
             outcome: AttendedRun::default(),
-            progress: Some(ProgressDisplay::spinner()),
+            progress: Some(ProgressDisplay::spinner(Duration::ZERO)),
         }
     }
 
@@ -104,11 +147,8 @@ impl<'a> InteractiveVisit<'a> {
         events: &mut (impl Stream<Item = Result<JournalEntry, api::Error>> + Unpin),
     ) -> anyhow::Result<()> {
         while let Some(entry) = events.try_next().await? {
-            let start = *self.start.get_or_insert(entry.at);
-            if let Some(line) = timeline::render_entry_line(&entry, start) {
-                print_result(&line);
-            }
-            self.show(&entry.fact);
+            self.print_entry(&entry)?;
+            self.show_activity(&entry.fact);
             if let Fact::Parked { waits_for } = entry.fact {
                 self.attend(waits_for).await?;
             } else {
@@ -121,9 +161,23 @@ impl<'a> InteractiveVisit<'a> {
         anyhow::bail!("the live journal ended before the run did")
     }
 
+    fn print_entry(&mut self, entry: &JournalEntry) -> anyhow::Result<()> {
+        let start = *self.start.get_or_insert(entry.at);
+        let elapsed_ms = entry.at.unix_ms() - start.unix_ms();
+        self.outcome.duration_ms = u64::try_from(elapsed_ms).unwrap_or_default();
+        match self.form {
+            RunViewForm::Brief => self.brief.next_lines(entry).iter().for_each(print_styled),
+            RunViewForm::Timeline => timeline::render_entry_line(entry, start)
+                .iter()
+                .for_each(|line| print_result(line)),
+            RunViewForm::Entries => print_json(entry)?,
+        }
+        Ok(())
+    }
+
     /// Shows the current activity of the run, and its cost so far.
-    fn show(&self, fact: &Fact) {
-        if let (Some(doing), Some(progress)) = (name_operation(fact), &self.progress) {
+    fn show_activity(&self, fact: &Fact) {
+        if let (Some(doing), Some(progress)) = (describe_activity(fact), &self.progress) {
             let cost = timeline::format_dollars(self.outcome.replies.spend.cost_usd.micros());
             progress.now(&format!("{cost}  {doing}"));
         }
@@ -146,11 +200,13 @@ impl<'a> InteractiveVisit<'a> {
                 | OutboundReceipt::Told
                 | OutboundReceipt::Rehearsed { .. } => {}
             }
+        } else if let Fact::ChangeInspected { report: Some(report) } = fact {
+            self.outcome.changed = report.changed;
         } else if let Fact::PhaseFinished {
             output: PhaseOutput::Prove { proof },
         } = fact
         {
-            self.outcome.checks = proof.rows;
+            self.outcome.proof = Some(proof);
         } else if let Fact::RunFinished { reason } = fact {
             self.outcome.reason = Some(reason);
         }
@@ -158,11 +214,13 @@ impl<'a> InteractiveVisit<'a> {
 
     fn note_request(&mut self, request: OutboundAction) {
         if let OutboundAction::QuestionAsked(report::QuestionAsked { questions }) = request {
-            self.asked = Some(UserQuestion::Questions(questions));
+            self.asked = Some(PendingRequest::Questions(questions));
         } else if let OutboundAction::DecisionNeeded(proposal) = request {
-            self.asked = Some(UserQuestion::Change(proposal.push.head));
+            self.asked = Some(PendingRequest::Change(proposal.push.head));
         } else if let OutboundAction::PlanProposed(report::PlanProposed { id, plan, .. }) = request {
-            self.asked = Some(UserQuestion::Plan(id, plan));
+            self.asked = Some(PendingRequest::Plan(id, plan));
+        } else if let OutboundAction::OpenPullRequest(opening) = request {
+            self.outcome.title = Some(opening.title);
         }
     }
 
@@ -175,133 +233,29 @@ impl<'a> InteractiveVisit<'a> {
         // A run that waits for a report, a retry or a slot continues without the user.
         let Some(asked) = asked else { return Ok(()) };
         self.progress = None;
-        let is_answered = match asked {
-            UserQuestion::Questions(questions) => self.answer(&questions).await?,
-            UserQuestion::Change(head) => {
-                print_result(&self.client.diff(&self.run).await?);
-                self.decide("change", &head).await?
-            }
-            UserQuestion::Plan(id, plan) => {
-                print_result(&timeline::render_plan(&plan));
-                self.decide("plan", &id).await?
-            }
+        let (question, head) = match asked {
+            PendingRequest::Questions(questions) => (UserQuestion::Questions(questions), None),
+            PendingRequest::Change(head) => (
+                UserQuestion::Change(self.client.diff(&self.run).await?),
+                Some(head),
+            ),
+            PendingRequest::Plan(id, plan) => (UserQuestion::Plan(plan), Some(id)),
         };
-        if !is_answered {
-            self.outcome.is_unanswered = true;
-            // The services end with this command, so no later answer can reach the run.
-            self.client.stop_run(&self.run).await?;
+        match (question.ask().await?, head) {
+            (Some(UserAnswer::Comment(text)), _) => {
+                self.client.comment(self.run.ticket(), &text).await?;
+            }
+            (Some(UserAnswer::Decision(verdict, feedback)), Some(head)) => {
+                let head = head.as_str();
+                self.client.decide(&self.run, verdict, head, &feedback).await?;
+            }
+            (Some(UserAnswer::Decision(..)), None) | (None, _) => {
+                self.outcome.unanswered = question.lines();
+                // The services end with this command, so no later answer can reach the run.
+                self.client.stop_run(&self.run).await?;
+            }
         }
-        self.progress = Some(ProgressDisplay::spinner());
+        self.progress = Some(ProgressDisplay::spinner(self.begun.elapsed()));
         Ok(())
     }
-
-    async fn answer(&self, questions: &[TicketQuestion]) -> anyhow::Result<bool> {
-        let mut answers = Vec::new();
-        for question in questions {
-            print_result(&format!("question: {}", question.text));
-            for (number, option) in (1..).zip(&question.options) {
-                print_result(&format!("  {number}. {option}"));
-            }
-            let wanted = match question.options.is_empty() {
-                true => "your answer:",
-                false => "your answer, or the number of an option:",
-            };
-            print_result(wanted);
-            let Some(line) = read_user_line().await? else {
-                print_error("nobody is there to answer: use a terminal, or write the answer into the text");
-                return Ok(false);
-            };
-            answers.push(format!("{}\n{}", question.text, resolve_option(question, &line)));
-        }
-        self.client
-            .comment(self.run.ticket(), &answers.join("\n\n"))
-            .await?;
-        Ok(true)
-    }
-
-    async fn decide(&self, what: &str, head: &CommitId) -> anyhow::Result<bool> {
-        print_result(&format!(
-            "this {what} needs your approval: yes, no, or what to do differently"
-        ));
-        let Some(line) = read_user_line().await? else {
-            print_error(&format!("nobody is there to approve the {what}: use a terminal"));
-            return Ok(false);
-        };
-        let (verdict, feedback) = match line.to_lowercase().as_str() {
-            "yes" | "y" => (DecisionVerdict::Approve, ""),
-            // An empty line rejects, because an approval must be explicit.
-            "no" | "n" | "" => (DecisionVerdict::Reject, ""),
-            _ => (DecisionVerdict::Revise, line.as_str()),
-        };
-        let head = head.as_str();
-        self.client.decide(&self.run, verdict, head, feedback).await?;
-        Ok(true)
-    }
-}
-
-/// Names the operation that a fact starts; `None` when it starts none.
-fn name_operation(fact: &Fact) -> Option<&str> {
-    match fact {
-        Fact::ModelRequested { .. } | Fact::SummaryRequested { .. } => Some("the model"),
-        Fact::ToolRequested { call, .. } => Some(&call.name),
-        Fact::CheckRequested { check, .. } => Some(&check.command),
-        Fact::WorkspaceRequested { .. } => Some("the workspace"),
-        Fact::RunStarted { .. }
-        | Fact::TakenOver { .. }
-        | Fact::WorkspaceOpened { .. }
-        | Fact::WorkspaceFailed { .. }
-        | Fact::WorkspaceRestored { .. }
-        | Fact::WentBack { .. }
-        | Fact::LimitsSet { .. }
-        | Fact::ModelReplied { .. }
-        | Fact::ModelFailed { .. }
-        | Fact::BudgetRefused { .. }
-        | Fact::ToolFinished { .. }
-        | Fact::CodeFound { .. }
-        | Fact::EffortForecast { .. }
-        | Fact::ChecksFound { .. }
-        | Fact::CheckRan { .. }
-        | Fact::ChangeInspected { .. }
-        | Fact::PhaseFinished { .. }
-        | Fact::ContextCleared { .. }
-        | Fact::Summarized { .. }
-        | Fact::SummaryFailed { .. }
-        | Fact::ClassRaised { .. }
-        | Fact::Returned { .. }
-        | Fact::HeadMoved { .. }
-        | Fact::SnapshotTaken { .. }
-        | Fact::SnapshotFailed { .. }
-        | Fact::ReportRequested { .. }
-        | Fact::ReportSettled { .. }
-        | Fact::Parked { .. }
-        | Fact::RetryScheduled { .. }
-        | Fact::Retried { .. }
-        | Fact::Decided { .. }
-        | Fact::StopRequested { .. }
-        | Fact::NewsArrived { .. }
-        | Fact::Hinted { .. }
-        | Fact::RunFinished { .. } => None,
-    }
-}
-
-/// Option of this number, or the text itself.
-fn resolve_option<'a>(question: &'a TicketQuestion, line: &'a str) -> &'a str {
-    let number: Option<usize> = line.parse().ok();
-    let option = number.and_then(|number| question.options.get(number.checked_sub(1)?));
-    option.map_or(line, String::as_str)
-}
-
-/// Line from the user; `None` without a terminal or at the end of the input. The reading thread may outlive the work: it
-/// ends with the process.
-async fn read_user_line() -> anyhow::Result<Option<String>> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Ok(None);
-    }
-    let read = tokio::task::spawn_blocking(move || {
-        let mut line = String::new();
-        let bytes = stdin.lock().read_line(&mut line)?;
-        Ok::<_, std::io::Error>((bytes > 0).then(|| line.trim().to_owned()))
-    });
-    Ok(read.await??)
 }

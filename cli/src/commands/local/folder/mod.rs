@@ -1,9 +1,12 @@
 //! Work on a local folder, `journeyman try` and `process-ticket --repository`: from a text to a branch and a patch.
 
+mod brief_view;
 mod environment;
 mod interactive_run;
 mod model;
+mod questions;
 mod result;
+mod run_end;
 mod state;
 
 use std::{
@@ -23,8 +26,12 @@ pub(super) use self::{
         ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
     },
 };
-use super::{EXIT_INTERRUPTED, EXIT_PERSON, print_error, print_result};
-use crate::local::LocalServices;
+use self::{
+    interactive_run::{AttendedRun, RunViewForm},
+    result::ResultFrame,
+};
+use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, print_error};
+use crate::{args::OutputFormat, local::LocalServices};
 
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
 #[derive(Debug, Args)]
@@ -33,6 +40,8 @@ pub(in crate::commands) struct TryArguments {
     text: String,
     #[command(flatten)]
     asked: InFolder,
+    #[command(flatten)]
+    options: FolderRunOptions,
 }
 
 /// Options for the work on one ticket.
@@ -65,8 +74,36 @@ pub(super) struct InFolder {
     pub(super) dry_run: bool,
 }
 
+/// Options for a run in a folder.
+#[derive(Debug, Clone, Args)]
+pub(super) struct FolderRunOptions {
+    /// In a folder: print the timeline of the whole journal
+    #[arg(long, short)]
+    verbose: bool,
+    /// In a folder: text, or jsonl for the entries of the journal
+    #[arg(long, short, value_enum, default_value = "text", conflicts_with = "verbose")]
+    output: OutputFormat,
+}
+
+impl FolderRunOptions {
+    /// True when no option is given.
+    pub(super) fn is_default(&self) -> bool {
+        !self.verbose && self.output == OutputFormat::Text
+    }
+
+    /// Form of the view; `None` for a format that has to wait for the end.
+    const fn view_form(&self) -> Option<RunViewForm> {
+        match self.output {
+            OutputFormat::Text if self.verbose => Some(RunViewForm::Timeline),
+            OutputFormat::Text => Some(RunViewForm::Brief),
+            OutputFormat::Jsonl => Some(RunViewForm::Entries),
+            OutputFormat::Json => None,
+        }
+    }
+}
+
 pub(super) async fn run_try(asked: TryArguments) -> anyhow::Result<ExitCode> {
-    work_in_folder(parse_ticket_text(&asked.text)?, asked.asked).await
+    work_in_folder(parse_ticket_text(&asked.text)?, asked.asked, &asked.options).await
 }
 
 /// Ticket from a text: its first line without heading marks becomes the summary, the rest the description.
@@ -88,7 +125,15 @@ pub(super) fn read_ticket_file(file: &Path) -> anyhow::Result<TextBody> {
     parse_ticket_text(&text)
 }
 
-pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow::Result<ExitCode> {
+pub(super) async fn work_in_folder(
+    ticket: TextBody,
+    asked: InFolder,
+    options: &FolderRunOptions,
+) -> anyhow::Result<ExitCode> {
+    let Some(form) = options.view_form() else {
+        print_error("journeyman: -o json has to wait for an end: use -o jsonl");
+        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+    };
     let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = FolderRepository::open(&place).map_err(|error| explain_repository_error(&place, &error))?;
     let head = folder
@@ -97,7 +142,7 @@ pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow:
     let mut settings = load_folder_settings(&asked)?;
     settings.attend(&folder);
     // The check precedes the start of the services, so that a refused --accept costs nothing.
-    report_uncommitted_changes(&folder, &head, asked.accept)?;
+    report_uncommitted_changes(&folder, &head, asked.accept, form)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
@@ -108,26 +153,37 @@ pub(super) async fn work_in_folder(ticket: TextBody, asked: InFolder) -> anyhow:
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };
     let local = local?;
-    local.remains().iter().for_each(|line| print_result(line));
+    local.remains().iter().for_each(|line| form.print_note(line));
     let client = Client::new(&local.url, local.token.clone())?;
     let attended = Box::pin(interactive_run::work_on_text(
         &client,
         ground.ticket(),
         ticket,
+        form,
         shutdown,
     ))
     .await;
     // The second signal drops the future, which still stops NATS and Redis.
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
-    result::print_run_result(&attended, asked.dry_run)?;
-    for line in result::render_setup_advice(&attended.checks) {
-        print_result(&line);
+    // A branch that cannot be checked out is still a result.
+    let checked_out = match asked.accept {
+        true => check_out_result(&folder, &attended, form),
+        false => Ok(()),
+    };
+    // Programs find the same facts in the entries.
+    if form != RunViewForm::Entries {
+        let root = folder.path();
+        let frame = ResultFrame {
+            folder: &root,
+            head: &head,
+            dry_run: asked.dry_run,
+            accept: asked.accept && checked_out.is_ok(),
+        };
+        result::print_run_result(&attended, &frame)?;
     }
-    if asked.accept {
-        check_out_result(&folder, &attended)?;
-    }
-    Ok(choose_folder_exit_code(&attended))
+    checked_out?;
+    Ok(report_end(&attended))
 }
 
 fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
@@ -161,18 +217,19 @@ fn report_uncommitted_changes(
     folder: &FolderRepository,
     head: &FolderHead,
     accept: bool,
+    form: RunViewForm,
 ) -> anyhow::Result<()> {
     let uncommitted = folder.uncommitted()?;
     if accept {
         refuse_changes(uncommitted)?;
     }
     let (branch, commit) = (&head.branch, head.commit.short());
-    print_result(&format!(
+    form.print_note(&format!(
         "{}: work starts from {branch} at {commit}",
         folder.path().display()
     ));
     if uncommitted > 0 {
-        print_result(&format!(
+        form.print_note(&format!(
             "uncommitted changes to {} are not seen; commit them first if they matter",
             count_files(uncommitted)
         ));
@@ -201,46 +258,40 @@ fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
 /// Checks the branch out. The user may have changed files during the run, so uncommitted changes are checked again.
 fn check_out_result(
     folder: &FolderRepository,
-    attended: &interactive_run::AttendedRun,
+    attended: &AttendedRun,
+    form: RunViewForm,
 ) -> anyhow::Result<()> {
-    // The output above contains the reason for a missing branch.
+    // The end of the command contains the reason for a missing branch.
     let Some(branch) = &attended.branch else {
         return Ok(());
     };
     refuse_changes(folder.uncommitted()?)?;
     folder.check_out(branch)?;
-    print_result(&format!("checked out {branch}"));
+    form.print_note(&format!("checked out {branch}"));
     Ok(())
 }
 
-/// Next step when the model did not answer.
-const TRY_AGAIN: &str = "when the model answers, give the same command again; --base-url and --model, or [model] in the \
-                         settings file, name another one";
-
-/// Name of the stop reason, with the first line of its detail.
-fn describe_stop(reason: &StopReason) -> String {
-    let detail = reason.detail().unwrap_or_default();
-    match detail.lines().next().map(str::trim) {
-        None | Some("") => reason.as_str().to_owned(),
-        Some(line) => format!("{}: {}", reason.as_str(), domain::text::escape_hidden(line)),
+/// Reports an end that is not the completion, and returns the exit code.
+fn report_end(attended: &AttendedRun) -> ExitCode {
+    let (lines, code) = match &attended.reason {
+        Some(StopReason::Completed) => return ExitCode::SUCCESS,
+        None => return ExitCode::from(EXIT_INTERRUPTED),
+        Some(_) if !attended.unanswered.is_empty() => (
+            run_end::explain_open_question(&attended.unanswered),
+            EXIT_PERSON.into(),
+        ),
+        Some(other) => (
+            run_end::explain_end(other, attended.branch.as_deref()),
+            ExitCode::FAILURE,
+        ),
+    };
+    for (line, start) in lines
+        .iter()
+        .zip(["journeyman: "].into_iter().chain(std::iter::repeat("")))
+    {
+        print_error(&format!("{start}{line}"));
     }
-}
-
-fn choose_folder_exit_code(attended: &interactive_run::AttendedRun) -> ExitCode {
-    match &attended.reason {
-        Some(StopReason::Completed) => ExitCode::SUCCESS,
-        Some(other) => {
-            print_error(&format!("journeyman: the run ended: {}", describe_stop(other)));
-            if let StopReason::ModelFailed { .. } = other {
-                print_error(TRY_AGAIN);
-            }
-            match attended.is_unanswered {
-                true => EXIT_PERSON.into(),
-                false => ExitCode::FAILURE,
-            }
-        }
-        None => ExitCode::from(EXIT_INTERRUPTED),
-    }
+    code
 }
 
 #[cfg(test)]
@@ -263,11 +314,11 @@ mod tests {
     #[test]
     fn worse_checks_end_with_failure() {
         let exit = |reason: Option<StopReason>| {
-            let attended = interactive_run::AttendedRun {
+            let attended = AttendedRun {
                 reason,
-                ..interactive_run::AttendedRun::default()
+                ..AttendedRun::default()
             };
-            format!("{:?}", choose_folder_exit_code(&attended))
+            format!("{:?}", report_end(&attended))
         };
         let fails = StopReason::ChecksFail {
             commands: vec!["pytest".to_owned()],
@@ -281,5 +332,25 @@ mod tests {
             format!("{:?}", ExitCode::SUCCESS)
         );
         assert_eq!(exit(None), format!("{:?}", ExitCode::from(EXIT_INTERRUPTED)));
+    }
+
+    #[test]
+    fn open_question_ends_with_code_of_person() {
+        let attended = AttendedRun {
+            reason: Some(StopReason::Stopped { by: "ada".to_owned() }),
+            unanswered: vec!["question: Gross or net?".to_owned()],
+            ..AttendedRun::default()
+        };
+        let code: ExitCode = EXIT_PERSON.into();
+        assert_eq!(format!("{:?}", report_end(&attended)), format!("{code:?}"));
+    }
+
+    #[test]
+    fn options_choose_form_of_view() {
+        let form = |verbose, output| FolderRunOptions { verbose, output }.view_form();
+        assert_eq!(form(false, OutputFormat::Text), Some(RunViewForm::Brief));
+        assert_eq!(form(true, OutputFormat::Text), Some(RunViewForm::Timeline));
+        assert_eq!(form(false, OutputFormat::Jsonl), Some(RunViewForm::Entries));
+        assert_eq!(form(false, OutputFormat::Json), None);
     }
 }

@@ -1,45 +1,185 @@
-//! Result of a run in a folder: places, cost, and advice for checks that cannot run in the copy of the folder.
+//! Result of a run in a folder: the change with its evidence, places, cost, and the next commands.
+
+use std::path::Path;
 
 use anyhow::Context;
-use domain::{CheckRow, SpendSum, check::CheckOutcome};
+use api::view::describe_evidence;
+use domain::{ChangedFileSize, CheckRow, SpendSum, check::CheckOutcome};
+use git::FolderHead;
 
-use super::interactive_run::AttendedRun;
-use crate::commands::print_result;
+use super::{
+    super::{print_result, print_styled},
+    brief_view::{choose_level_emphasis, format_duration, with_lines},
+    interactive_run::AttendedRun,
+};
+use crate::terminal_line::{
+    TerminalLine,
+    TextEmphasis::{Faint, Plain, Strong},
+};
 
-/// Prints the places of branch, patch and text, and for a dry run also their content.
-pub(super) fn print_run_result(outcome: &AttendedRun, dry_run: bool) -> anyhow::Result<()> {
+// Most files that the end lists.
+const MAX_FILES: usize = 20;
+
+/// Circumstances of a result that the run itself does not know.
+pub(super) struct ResultFrame<'a> {
+    /// Root of the folder's working tree.
+    pub(super) folder: &'a Path,
+    /// Start of the work.
+    pub(super) head: &'a FolderHead,
+    /// True when no branch is written.
+    pub(super) dry_run: bool,
+    /// True when the branch is checked out at the end.
+    pub(super) accept: bool,
+}
+
+/// Prints the result, and for a dry run also the text and the patch.
+pub(super) fn print_run_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> anyhow::Result<()> {
+    let git = name_git_command(frame.folder, std::env::current_dir().ok().as_deref());
+    render_result(outcome, frame, &git).iter().for_each(print_styled);
+    for line in render_setup_advice(outcome.checks()) {
+        print_result(&line);
+    }
+    if let (Some(patch), true) = (&outcome.patch, frame.dry_run) {
+        for file in [&patch.with_file_name("description.md"), patch] {
+            let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+            print_result("");
+            print_result(&String::from_utf8_lossy(&bytes));
+        }
+    }
+    Ok(())
+}
+
+/// Lines about the change, its places and cost, and the commands that read and take it.
+fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> Vec<TerminalLine> {
+    let mut lines = Vec::new();
+    if let (Some(title), Some(_)) = (&outcome.title, &outcome.branch) {
+        lines.push(TerminalLine::default());
+        lines.push(TerminalLine::default().with(Strong, title));
+        lines.extend(render_changed_files(&outcome.changed));
+    }
+    if let Some(proof) = &outcome.proof {
+        let emphasis = choose_level_emphasis(proof.level, &proof.rows);
+        lines.push(TerminalLine::labeled("evidence").with(emphasis, &describe_evidence(proof)));
+    }
+    let took = match outcome.duration_ms {
+        0 => String::new(),
+        ms => format!(", {}", format_duration(ms)),
+    };
+    let cost = render_cost(outcome.replies);
+    lines.push(TerminalLine::labeled("cost").with(Plain, &format!("{cost}{took}")));
     if let Some(branch) = &outcome.branch {
-        let not = if dry_run { " (not written: --dry-run)" } else { "" };
-        print_result(&format!("branch  {branch}{not}"));
+        let not = if frame.dry_run {
+            " (not written: --dry-run)"
+        } else {
+            ""
+        };
+        lines.push(TerminalLine::labeled("branch").with(Plain, &format!("{branch}{not}")));
     }
     if let Some(patch) = &outcome.patch {
         // The receipt names the patch alone. The reporter writes the text next to it.
         let text = patch.with_file_name("description.md");
-        print_result(&format!("patch   {}", patch.display()));
-        print_result(&format!("text    {}", text.display()));
-        if dry_run {
-            for file in [&text, patch] {
-                let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-                print_result("");
-                print_result(&String::from_utf8_lossy(&bytes));
-            }
+        for (label, path) in [("patch", patch), ("text", &text)] {
+            lines.push(TerminalLine::labeled(label).with(Plain, &path.display().to_string()));
         }
     }
-    print_result(&format!("cost    {}", render_cost(outcome.replies)));
-    Ok(())
+    let commands = list_next_commands(outcome, frame, git);
+    if !commands.is_empty() {
+        lines.push(TerminalLine::default());
+    }
+    lines.extend(commands);
+    lines
+}
+
+fn render_changed_files(files: &[ChangedFileSize]) -> Vec<TerminalLine> {
+    let mut lines: Vec<TerminalLine> = files
+        .iter()
+        .take(MAX_FILES)
+        .map(|file| {
+            let line = TerminalLine::default().with(Plain, &format!("  {}", file.path));
+            with_lines(line, file.added as usize, file.removed as usize)
+        })
+        .collect();
+    let rest = files.len().saturating_sub(MAX_FILES);
+    if rest > 0 {
+        lines.push(TerminalLine::default().with(Faint, &format!("  … and {rest} more")));
+    }
+    lines
+}
+
+/// Commands that show, check out and apply the change, each with its effect.
+fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> Vec<TerminalLine> {
+    let mut commands = Vec::new();
+    if let (Some(branch), false) = (&outcome.branch, frame.dry_run) {
+        let base = name_base(frame.head);
+        let (branch, range) = (
+            quote_for_shell(branch),
+            quote_for_shell(&format!("{base}...{branch}")),
+        );
+        commands.push((format!("{git} diff {range}"), "shows the change"));
+        if frame.accept {
+            commands.push((format!("{git} switch -"), "goes back to the branch before"));
+        } else {
+            commands.push((format!("{git} switch {branch}"), "checks it out"));
+        }
+    }
+    if let Some(patch) = &outcome.patch {
+        let patch = quote_for_shell(&patch.display().to_string());
+        commands.push((format!("{git} am {patch}"), "applies it to another branch"));
+    }
+    let labels = ["next"].into_iter().chain(std::iter::repeat(""));
+    commands
+        .iter()
+        .zip(labels)
+        .map(|((command, effect), label)| {
+            TerminalLine::labeled(label)
+                .with(Plain, command)
+                .with(Faint, &format!("  # {effect}"))
+        })
+        .collect()
+}
+
+/// Branch of the base; for a detached head its commit.
+fn name_base(head: &FolderHead) -> &str {
+    match head.branch.as_str() {
+        // `FolderHead` has this name for a detached head.
+        "detached" => head.commit.short(),
+        branch => branch,
+    }
+}
+
+/// `git`, with the folder when the user is elsewhere.
+fn name_git_command(folder: &Path, current: Option<&Path>) -> String {
+    match current.is_some_and(|current| current.starts_with(folder)) {
+        true => "git".to_owned(),
+        false => format!("git -C {}", quote_for_shell(&folder.display().to_string())),
+    }
+}
+
+/// Text as one word of a shell.
+fn quote_for_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 fn render_cost(sum: SpendSum) -> String {
     let dollars = crate::timeline::format_dollars(sum.spend.cost_usd.micros());
+    let count = |replies| match replies {
+        1 => "1 reply".to_owned(),
+        replies => format!("{replies} replies"),
+    };
     match (sum.replies, u64::from(sum.spend.unpriced)) {
         (0, _) => "nothing: the model did not reply".to_owned(),
-        (replies, 0) => format!("{dollars} for {replies} replies of the model"),
+        (replies, 0) => format!("{dollars} for {} of the model", count(replies)),
         (replies, unpriced) if unpriced == replies => {
-            format!("not known: the model's price is not ({replies} replies)")
+            format!("not known: the model's price is not ({})", count(replies))
         }
-        (replies, unpriced) => {
-            format!("{dollars} for {replies} replies, and what {unpriced} of them without a known price cost")
-        }
+        (replies, unpriced) => format!(
+            "{dollars} for {}, and what {unpriced} of them without a known price cost",
+            count(replies)
+        ),
     }
 }
 
@@ -79,12 +219,127 @@ fn render_failed_check(row: &CheckRow) -> String {
         (None, true) => format!("`{}` cannot be run here", row.command),
     }
 }
-
 #[cfg(test)]
 mod tests {
-    use domain::{Dollars, ModelSpend, SetupHint};
+    use domain::{
+        ChangeProof, Dollars, FileRole, ModelSpend, SetupHint, ShownBy, StopReason, check::EvidenceLevel,
+    };
 
     use super::*;
+
+    fn build_outcome() -> AttendedRun {
+        let proof = ChangeProof {
+            level: EvidenceLevel::E3,
+            rows: Vec::new(),
+            demonstrations: Vec::new(),
+            findings: Vec::new(),
+            outside: Vec::new(),
+            unnoticed: Vec::new(),
+            shown_by: Some(ShownBy::OwnTests),
+            unrepaired: Vec::new(),
+        };
+        AttendedRun {
+            reason: Some(StopReason::Completed),
+            title: Some("fix(cart): Count every piece".to_owned()),
+            changed: vec![ChangedFileSize {
+                path: "shop/cart.py".to_owned(),
+                added: 3,
+                removed: 1,
+                role: FileRole::Product,
+            }],
+            proof: Some(Box::new(proof)),
+            branch: Some("fix/shop-1".to_owned()),
+            patch: Some("/state/my results/change.patch".into()),
+            duration_ms: 5_210,
+            replies: SpendSum {
+                replies: 1,
+                spend: ModelSpend {
+                    cost_usd: Dollars::from_micros(31_200),
+                    ..ModelSpend::default()
+                },
+            },
+            ..AttendedRun::default()
+        }
+    }
+
+    fn render_text(outcome: &AttendedRun, dry_run: bool, accept: bool) -> String {
+        let head = FolderHead {
+            branch: "main".to_owned(),
+            commit: "3f2c9d01a6be".repeat(4)[..40].parse().unwrap(),
+        };
+        let frame = ResultFrame {
+            folder: Path::new("/home/ada/shop"),
+            head: &head,
+            dry_run,
+            accept,
+        };
+        let lines = render_result(outcome, &frame, "git");
+        let lines: Vec<String> = lines.iter().map(|line| line.render(false)).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn result_ends_with_commands_that_take_it() {
+        assert_eq!(
+            render_text(&build_outcome(), false, false),
+            "
+fix(cart): Count every piece
+  shop/cart.py +3 −1
+evidence A test that failed before passes with the change, and the others are no worse; the repository's own tests show it.
+cost     $0.0312 for 1 reply of the model, 5.2 s
+branch   fix/shop-1
+patch    /state/my results/change.patch
+text     /state/my results/description.md
+
+next     git diff main...fix/shop-1  # shows the change
+         git switch fix/shop-1  # checks it out
+         git am '/state/my results/change.patch'  # applies it to another branch"
+        );
+    }
+
+    #[test]
+    fn commands_fit_dry_run_and_accepted_branch() {
+        let dry = render_text(&build_outcome(), true, false);
+        assert!(
+            dry.contains("branch   fix/shop-1 (not written: --dry-run)"),
+            "{dry}"
+        );
+        assert!(
+            dry.contains("next     git am") && !dry.contains("git switch"),
+            "{dry}"
+        );
+        let accepted = render_text(&build_outcome(), false, true);
+        assert!(
+            accepted.contains("git diff main...fix/shop-1") && accepted.contains("git switch -  #"),
+            "{accepted}"
+        );
+    }
+
+    #[test]
+    fn run_without_change_names_its_cost_alone() {
+        let outcome = AttendedRun {
+            title: Some("Unused".to_owned()),
+            ..AttendedRun::default()
+        };
+        assert_eq!(
+            render_text(&outcome, false, false),
+            "cost     nothing: the model did not reply"
+        );
+    }
+
+    #[test]
+    fn git_command_names_folder_of_another_place() {
+        let folder = Path::new("/home/ada/my shop");
+        assert_eq!(
+            name_git_command(folder, Some(Path::new("/home/ada/my shop/src"))),
+            "git"
+        );
+        assert_eq!(
+            name_git_command(folder, Some(Path::new("/home/ada"))),
+            "git -C '/home/ada/my shop'"
+        );
+        assert_eq!(quote_for_shell("it's"), r"'it'\''s'");
+    }
 
     #[test]
     fn unknown_cost_is_not_zero() {
