@@ -35,7 +35,10 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trust::PeerTls;
 
-pub use checks::{FolderCheckResult, FolderCheckRunner, checks_in, tells_of_checks};
+pub use checks::{
+    FolderCheckResult, FolderCheckRunner, SETUP_FOLDERS, checks_in, is_setup_source, propose_setup,
+    tells_of_checks,
+};
 pub use command_line::run_command_line;
 pub use config::{Config, ExecutorSettings};
 pub use parser::run_parser;

@@ -8,6 +8,7 @@ mod outcome;
 mod preparation;
 mod report;
 mod reports;
+mod setup_proposal;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,6 +26,7 @@ use tonic::Status;
 pub use folder_checks::{FolderCheckResult, FolderCheckRunner};
 use preparation::RepositoryFacts;
 use reports::ReportSearch;
+pub use setup_proposal::{SETUP_FOLDERS, is_setup_source, propose_setup};
 
 use crate::{
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command},
