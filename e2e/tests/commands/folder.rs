@@ -48,6 +48,15 @@ impl Scene {
         scene
     }
 
+    /// Scene whose repository declares packages that its copy lacks.
+    async fn with_packages(script: Vec<ScriptStep>) -> Self {
+        let scene = Self::start(script).await;
+        std::fs::write(scene.folder().join("requirements.txt"), "pytest\n").unwrap();
+        scene.git(&["add", "--all"]);
+        scene.git(&["commit", "-q", "-m", "Name the packages"]);
+        scene
+    }
+
     fn folder(&self) -> PathBuf {
         self.root.path().join("shop")
     }
@@ -297,6 +306,47 @@ async fn try_names_missing_setting_and_next_step() {
     .await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(!scene.state().exists(), "nothing was started");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_names_missing_packages_and_runs_given_setup() {
+    let script = vec![
+        ScriptStep::call("run_command", json!({"command": "cat made.txt"})),
+        fixture::nothing_to_do().expecting("by the setup"),
+    ];
+    let scene = Scene::with_packages(script).await;
+    let ran = scene.try_with(&["--setup", "echo by the setup > made.txt"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("(given_up): already done: There is nothing to do."),
+        "{ran:?}"
+    );
+    assert!(!ran.out.contains("checks may not run"), "{ran:?}");
+    assert_eq!(scene.model.violations(), Vec::<String>::new());
+
+    let scene = Scene::with_packages(vec![fixture::nothing_to_do()]).await;
+    let ran = scene.try_with(&[]).await;
+    for said in [
+        "a virtual environment is not in it: checks may not run",
+        " --setup '.venv/bin/pip install -r requirements.txt' --allow pypi",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {ran:?}");
+    }
+    let wrong = scene.try_with(&["--allow", "https://pypi.org"]).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminal_user_declines_proposed_setup() {
+    let scene = Scene::with_packages(vec![fixture::nothing_to_do()]).await;
+    let steps = [(
+        "The command may reach pypi.org, files.pythonhosted.org and no other host",
+        "n",
+    )];
+    let ran = at_terminal_with(&["try", TEXT], &steps, &scene.environment(), &scene.folder()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("(given_up)"), "{ran:?}");
 }
 
 /// Returns the last two lines of a run without any answer of the model.

@@ -19,7 +19,7 @@ use git::FolderRepository;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::folder::{FolderEnvironment, FolderRunSettings, parse_ticket_text},
+    super::folder::{FolderEnvironment, FolderRunSettings, FolderSetup, parse_ticket_text},
     dataset::EvalInstance,
 };
 use crate::{local::LocalServices, timeline};
@@ -106,14 +106,11 @@ fn build_folder_environment(
     let folder = FolderRepository::open(&locate_repository(place.work))?;
     // The state is in the folder of the run, so that it is removed together with the run.
     let state = place.work.join("state");
-    FolderEnvironment::new(
-        &folder,
-        Some(&state),
-        place.settings,
-        place.rules,
-        &instance.setup,
-        true,
-    )
+    let setup = FolderSetup {
+        commands: instance.setup.clone(),
+        ..FolderSetup::default()
+    };
+    FolderEnvironment::new(&folder, Some(&state), place.settings, place.rules, &setup, true)
 }
 
 struct RecordedVisit {

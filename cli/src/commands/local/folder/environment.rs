@@ -9,7 +9,9 @@ use git::{FolderHead, FolderRepository};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{super::one_shot::refuse_problems, model::FolderRunSettings, state::FolderState};
+use super::{
+    super::one_shot::refuse_problems, model::FolderRunSettings, setup_plan::FolderSetup, state::FolderState,
+};
 use crate::local::StartPlan;
 
 /// State, rules and settings of a folder, for one ticket.
@@ -22,8 +24,8 @@ pub(in super::super) struct FolderEnvironment {
 }
 
 impl FolderEnvironment {
-    /// Reserves the folder's next number. `defaults` are rules without `repo`; `setup` are commands that replace
-    /// those of the rules.
+    /// Reserves the folder's next number. `defaults` are rules without `repo`; `setup` replaces the setup of the
+    /// rules.
     ///
     /// # Errors
     /// Another Journeyman works on the folder, or the rules have a problem.
@@ -32,7 +34,7 @@ impl FolderEnvironment {
         data: Option<&Path>,
         settings: &FolderRunSettings,
         defaults: Option<&Path>,
-        setup: &[String],
+        setup: &FolderSetup,
         write_branch: bool,
     ) -> anyhow::Result<Self> {
         let head = folder.head()?;
@@ -70,12 +72,16 @@ fn write_folder_rules(
     state: &FolderState,
     head: &FolderHead,
     defaults: Option<&Path>,
-    setup: &[String],
+    setup: &FolderSetup,
 ) -> anyhow::Result<TempDir> {
     let folder = tempfile::tempdir()?;
     let mut own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
-    if let (false, Some(own)) = (setup.is_empty(), own.as_object_mut()) {
-        own.insert("executor".to_owned(), json!({ "setup": setup }));
+    // An absent part is that of the defaults.
+    if !setup.commands.is_empty() {
+        own["executor"]["setup"] = json!(setup.commands);
+    }
+    if !setup.hosts.is_empty() {
+        own["executor"]["network"] = json!(setup.hosts);
     }
     // Every JSON document is also valid YAML.
     std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;

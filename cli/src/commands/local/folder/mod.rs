@@ -7,6 +7,8 @@ mod model;
 mod questions;
 mod result;
 mod run_end;
+mod setup_plan;
+mod shell_words;
 mod state;
 
 use std::{
@@ -25,10 +27,12 @@ pub(super) use self::{
     model::{
         ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
     },
+    setup_plan::FolderSetup,
 };
 use self::{
     interactive_run::{AttendedRun, RunViewForm},
     result::ResultFrame,
+    setup_plan::SetupOptions,
 };
 use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, print_error};
 use crate::{args::OutputFormat, local::LocalServices};
@@ -83,12 +87,14 @@ pub(super) struct FolderRunOptions {
     /// In a folder: text, or jsonl for the entries of the journal
     #[arg(long, short, value_enum, default_value = "text", conflicts_with = "verbose")]
     output: OutputFormat,
+    #[command(flatten)]
+    setup: SetupOptions,
 }
 
 impl FolderRunOptions {
     /// True when no option is given.
     pub(super) fn is_default(&self) -> bool {
-        !self.verbose && self.output == OutputFormat::Text
+        !self.verbose && self.output == OutputFormat::Text && self.setup.is_default()
     }
 
     /// Form of the view; `None` for a format that has to wait for the end.
@@ -144,7 +150,8 @@ pub(super) async fn work_in_folder(
     // The check precedes the start of the services, so that a refused --accept costs nothing.
     report_uncommitted_changes(&folder, &head, asked.accept, form)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
-    let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
+    let setup = setup_plan::plan_setup(&folder, &head, &options.setup, defaults.is_some(), form).await?;
+    let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
     let Some(local) = shutdown
         .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
@@ -347,7 +354,14 @@ mod tests {
 
     #[test]
     fn options_choose_form_of_view() {
-        let form = |verbose, output| FolderRunOptions { verbose, output }.view_form();
+        let form = |verbose, output| {
+            let options = FolderRunOptions {
+                verbose,
+                output,
+                setup: SetupOptions::default(),
+            };
+            options.view_form()
+        };
         assert_eq!(form(false, OutputFormat::Text), Some(RunViewForm::Brief));
         assert_eq!(form(true, OutputFormat::Text), Some(RunViewForm::Timeline));
         assert_eq!(form(false, OutputFormat::Jsonl), Some(RunViewForm::Entries));

@@ -11,6 +11,8 @@ use super::{
     super::{print_result, print_styled},
     brief_view::{choose_level_emphasis, format_duration, with_lines},
     interactive_run::AttendedRun,
+    setup_plan::render_flags,
+    shell_words::quote_for_shell,
 };
 use crate::terminal_line::{
     TerminalLine,
@@ -155,15 +157,6 @@ fn name_git_command(folder: &Path, current: Option<&Path>) -> String {
     }
 }
 
-/// Text as one word of a shell.
-fn quote_for_shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
 fn render_cost(sum: SpendSum) -> String {
     let dollars = crate::timeline::format_dollars(sum.spend.cost_usd.micros());
     let count = |replies| match replies {
@@ -197,17 +190,13 @@ pub(super) fn render_setup_advice(rows: &[CheckRow]) -> Vec<String> {
         "the work happens in a copy of the commit: what git ignores (node_modules, .venv, target) is not in it"
             .to_owned(),
     );
-    let hints = not_run.iter().filter_map(|row| row.setup_hint.as_ref());
-    let commands: Vec<String> = hints
-        .flat_map(|hint| &hint.commands)
-        .map(|command| format!("{command:?}"))
-        .collect();
-    let setup = match commands.is_empty() {
-        true => "executor.setup".to_owned(),
-        false => format!("executor: {{setup: [{}]}}", commands.join(", ")),
+    let mut hints = not_run.iter().filter_map(|row| row.setup_hint.as_ref());
+    let flags = match hints.find(|hint| !hint.commands.is_empty()) {
+        Some(hint) => render_flags(hint),
+        None => "--setup COMMAND --allow HOST".to_owned(),
     };
     lines.push(format!(
-        "to install it there, give --config FILE with {setup}, and under executor.network the hosts that it fetches from"
+        "to install it there, give the command again with {flags}"
     ));
     lines
 }
@@ -338,7 +327,6 @@ next     git diff main...fix/shop-1  # shows the change
             name_git_command(folder, Some(Path::new("/home/ada"))),
             "git -C '/home/ada/my shop'"
         );
-        assert_eq!(quote_for_shell("it's"), r"'it'\''s'");
     }
 
     #[test]
@@ -385,9 +373,9 @@ next     git diff main...fix/shop-1  # shows the change
         };
         let advice = render_setup_advice(&[build_check_row(CheckOutcome::Inert, Some(hint))]).join("\n");
         assert!(advice.contains("the package `x` is missing here"), "{advice}");
-        assert!(advice.contains("executor: {setup: [\"npm ci\"]}"), "{advice}");
+        assert!(advice.ends_with("with --setup 'npm ci' --allow npm"), "{advice}");
         let plain = render_setup_advice(&[build_check_row(CheckOutcome::Inert, None)]).join("\n");
-        assert!(plain.contains("Cannot find module 'x'") && plain.contains("executor.setup"));
+        assert!(plain.contains("Cannot find module 'x'") && plain.contains("--setup COMMAND"));
         assert!(render_setup_advice(&[build_check_row(CheckOutcome::Red, None)]).is_empty());
     }
 }

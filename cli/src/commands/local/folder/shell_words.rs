@@ -1,0 +1,23 @@
+//! Words of shell commands that the user copies from the terminal.
+
+/// Text as one word of a shell.
+pub(super) fn quote_for_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_characters_are_quoted() {
+        assert_eq!(quote_for_shell("fix/shop-1"), "fix/shop-1");
+        assert_eq!(quote_for_shell("my shop"), "'my shop'");
+        assert_eq!(quote_for_shell("it's $x"), r"'it'\''s $x'");
+        assert_eq!(quote_for_shell(""), "''");
+    }
+}
