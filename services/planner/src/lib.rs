@@ -42,7 +42,7 @@ pub use config::{
     PeriodSettings, PlannerSettings, RoleSettings, RoleTable, SnapshotSettings, ThinkingMode,
 };
 pub use executors::inspect_pools;
-pub use model::{TrialResult, try_configured_model};
+pub use model::{ModelDestination, TrialResult, locate_configured_models, try_configured_model};
 use startup::PlannerParts;
 use ticket::TicketWorker;
 

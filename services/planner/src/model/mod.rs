@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bootstrap::settings::TextList;
 use domain::{ModelFault, ModelReply, ModelRole, SpendAmount, cause::format_error_chain};
 
-use crate::config::ModelSettings;
+use crate::config::{ModelPrice, ModelSettings};
 use crate::telemetry;
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 pub(crate) use failure::{ModelError, is_transient};
@@ -33,6 +33,7 @@ use link::{ModelLink, ProviderClient};
 use retry::RetryPatience;
 use roles::{ChainEntry, MAIN, ROLES, role_name};
 pub(crate) use roles::{check_models, conversation_limits};
+use target::ModelTarget;
 
 /// Error when a client is created.
 #[derive(Debug, thiserror::Error)]
@@ -244,6 +245,34 @@ pub struct TrialResult {
     pub host: String,
     /// Source of the credential, never the credential itself.
     pub credential: String,
+}
+
+/// Models that these settings name, with their addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelDestination {
+    /// Model by the provider's name for it.
+    pub model: String,
+    /// Host and port of each provider; that of the model first.
+    pub hosts: Vec<String>,
+    /// Price of the model; absent: unknown.
+    pub price: Option<ModelPrice>,
+}
+
+/// Returns the addresses that receive the requests of runs with these settings. Sends nothing.
+pub fn locate_configured_models(settings: &ModelSettings) -> ModelDestination {
+    let main = ModelTarget::of(MAIN, settings);
+    let mut hosts = vec![main.host];
+    for (name, provider) in &settings.providers {
+        let host = ModelTarget::of(name, provider).host;
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    ModelDestination {
+        model: main.model,
+        hosts,
+        price: prices::find_price(&settings.prices, &settings.name),
+    }
 }
 
 /// Sends a short request to the model of these settings, without its fallbacks.

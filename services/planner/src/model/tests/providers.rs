@@ -464,3 +464,20 @@ async fn reply_without_usage_has_no_price() {
     .unwrap();
     assert_eq!((reply.text().as_str(), reply.cost_micros), ("Hm.", None));
 }
+
+#[test]
+fn destination_lists_each_host_once() {
+    let settings = from_json(json!({
+        "dialect": "anthropic",
+        "name": "claude-haiku-4-5",
+        "api_key": "k",
+        "providers": {
+            "again": { "dialect": "anthropic", "name": "claude-haiku-4-5", "api_key": "k" },
+            "own": { "dialect": "openai", "name": "m", "base_url": "http://127.0.0.1:8000/v1" }
+        }
+    }));
+    let destination = crate::model::locate_configured_models(&settings);
+    assert_eq!(destination.model, "claude-haiku-4-5");
+    assert_eq!(destination.hosts, ["api.anthropic.com", "127.0.0.1:8000"]);
+    assert!(destination.price.is_some());
+}
