@@ -79,6 +79,15 @@ pub(crate) fn parse_run_or_ticket(text: &str) -> Result<RunOrTicket, String> {
     }
 }
 
+/// Parses an amount in dollars: `2.50`, `$2.50`.
+#[cfg(feature = "local")]
+pub(crate) fn parse_dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|usd| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

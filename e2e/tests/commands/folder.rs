@@ -143,7 +143,13 @@ async fn try_writes_branch_and_patch_only() {
         "neither color nor timeline: {}",
         ran.out
     );
-    assert!(ran.out.lines().count() <= 25, "{}", ran.out);
+    let notice = format!("before the first run with {}:", scene.model.address());
+    assert!(ran.out.contains(&notice), "{notice}: {}", ran.out);
+    assert!(
+        scene.state().join("journeyman/named-providers").is_file(),
+        "the next run has no notice"
+    );
+    assert!(ran.out.lines().count() <= 28, "{}", ran.out);
     assert!(find_line_value(&ran, "cost ").starts_with("$0."), "{}", ran.out);
     assert_eq!(find_line_value(&ran, "branch "), BRANCH);
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
@@ -189,6 +195,22 @@ async fn entries_are_only_lines_of_standard_output() {
     );
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
     assert!(ran.err.contains("work starts from trunk at"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cost_limit_ends_run_before_model_call() {
+    let scene = Scene::start(fixture::build_shop_script()).await;
+    let ran = scene.try_with(&["--max-cost", "0.000001"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("journeyman: the run spent its budget (budget_spent)"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("next: raise --max-cost"), "{ran:?}");
+    assert_eq!(scene.model.call_count(), 0);
+    let wrong = scene.try_with(&["--max-cost", "none"]).await;
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
 
 /// Sequence that begins green text.

@@ -50,7 +50,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     if asked.accept || asked.model.is_some() || asked.base_url.is_some() || !options.is_default() {
         return Ok(report_wrong_arguments(
-            "--accept, --model, --base-url, --verbose, --output, --setup, --no-setup and --allow go with --repository",
+            "--accept, --model, --base-url, --verbose, --output, --max-cost, --setup, --no-setup and --allow go with --repository",
         ));
     }
     let ticket = match args::parse_ticket(&ticket) {

@@ -30,7 +30,10 @@ use self::{
     summary::{EvalFrame, EvalSummary, InvalidInstance},
 };
 use super::{EXIT_INTERRUPTED, folder, print_error, print_json, print_result};
-use crate::{args::OutputFormat, local};
+use crate::{
+    args::{OutputFormat, parse_dollars},
+    local,
+};
 
 // Characters of a digest in a key.
 const DIGEST: usize = 16;
@@ -75,13 +78,6 @@ pub(in crate::commands) struct Arguments {
     /// Output format of the result
     #[arg(long, short, value_enum, default_value = "text")]
     output: OutputFormat,
-}
-
-fn parse_dollars(text: &str) -> Result<f64, String> {
-    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
-    amount
-        .filter(|usd| usd.is_finite() && *usd > 0.0)
-        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
 }
 
 /// Version, model and settings of an evaluation.

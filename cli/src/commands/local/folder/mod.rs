@@ -4,6 +4,7 @@ mod brief_view;
 mod environment;
 mod interactive_run;
 mod model;
+mod model_notice;
 mod questions;
 mod result;
 mod run_end;
@@ -35,7 +36,10 @@ use self::{
     setup_plan::SetupOptions,
 };
 use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, print_error};
-use crate::{args::OutputFormat, local::LocalServices};
+use crate::{
+    args::{OutputFormat, parse_dollars},
+    local::LocalServices,
+};
 
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
 #[derive(Debug, Args)]
@@ -87,6 +91,9 @@ pub(super) struct FolderRunOptions {
     /// In a folder: text, or jsonl for the entries of the journal
     #[arg(long, short, value_enum, default_value = "text", conflicts_with = "verbose")]
     output: OutputFormat,
+    /// In a folder: end the run when its models have cost this much, in dollars; the price of the model must be known
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    max_cost: Option<f64>,
     #[command(flatten)]
     setup: SetupOptions,
 }
@@ -94,7 +101,8 @@ pub(super) struct FolderRunOptions {
 impl FolderRunOptions {
     /// True when no option is given.
     pub(super) fn is_default(&self) -> bool {
-        !self.verbose && self.output == OutputFormat::Text && self.setup.is_default()
+        let is_shown_as_usual = !self.verbose && self.output == OutputFormat::Text;
+        is_shown_as_usual && self.max_cost.is_none() && self.setup.is_default()
     }
 
     /// Form of the view; `None` for a format that has to wait for the end.
@@ -147,11 +155,16 @@ pub(super) async fn work_in_folder(
         .map_err(|error| explain_repository_error(&place, &error))?;
     let mut settings = load_folder_settings(&asked)?;
     settings.attend(&folder);
+    if let Some(usd) = options.max_cost {
+        settings.limit_cost(usd);
+    }
     // The check precedes the start of the services, so that a refused --accept costs nothing.
     report_uncommitted_changes(&folder, &head, asked.accept, form)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let setup = setup_plan::plan_setup(&folder, &head, &options.setup, defaults.is_some(), form).await?;
     let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
+    // The state exists by now, and no text has gone to the model.
+    model_notice::print_model_notice(&state::find_state_base(data)?, &settings, form)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
     let Some(local) = shutdown
         .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
@@ -358,6 +371,7 @@ mod tests {
             let options = FolderRunOptions {
                 verbose,
                 output,
+                max_cost: None,
                 setup: SetupOptions::default(),
             };
             options.view_form()

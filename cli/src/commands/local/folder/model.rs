@@ -73,6 +73,24 @@ impl FolderRunSettings {
         }
     }
 
+    /// Ends the run when its models have cost this many dollars, whatever the rules are.
+    pub(in super::super) fn limit_cost(&mut self, usd: f64) {
+        crate::derived_settings::set_variable(
+            &mut self.environment,
+            "PLANNER__BUDGET_CEILING__COST_USD",
+            usd.to_string(),
+        );
+    }
+
+    /// Settings of these variables, without a file.
+    #[cfg(test)]
+    pub(super) fn from_variables(environment: Vec<(String, String)>) -> Self {
+        Self {
+            environment,
+            file: None,
+        }
+    }
+
     /// Settings file reduced to the sections for this work.
     pub(in super::super) fn file(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.path().to_owned())

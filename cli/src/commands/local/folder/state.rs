@@ -30,10 +30,7 @@ impl FolderState {
     /// Opens the state of the folder at `path` and reserves the next number.
     pub(super) fn open(path: &Path, chosen: Option<&Path>) -> anyhow::Result<Self> {
         let name = build_folder_name(path);
-        let base = match chosen {
-            Some(chosen) => std::path::absolute(chosen)?,
-            None => user_files::find_state_folder()?,
-        };
+        let base = find_state_base(chosen)?;
         let root = base.join(format!("{name}-{}", short_digest(path)));
         if root.starts_with(path) {
             bail!("the state must not lie in the folder itself: name another one with --data");
@@ -90,6 +87,14 @@ impl FolderState {
             environment.push((format!("JOURNEYMAN__{key}"), value));
         }
         environment
+    }
+}
+
+/// Folder with the states of all folders: the chosen one, or that of the user.
+pub(super) fn find_state_base(chosen: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match chosen {
+        Some(chosen) => Ok(std::path::absolute(chosen)?),
+        None => user_files::find_state_folder(),
     }
 }
 
