@@ -23,4 +23,4 @@ mod terminal_line;
 pub mod timeline;
 mod user_files;
 
-pub use commands::{Arguments, run_command_line};
+pub use commands::{Arguments, parse_command_line, run_command_line};

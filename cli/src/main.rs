@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    journeyman::run_command_line(journeyman::Arguments::parse())
+    journeyman::run_command_line(journeyman::parse_command_line())
 }

@@ -23,6 +23,8 @@ macro_rules! commands {
 mod api_token;
 mod backup;
 mod certs;
+mod command_groups;
+mod command_suggestions;
 mod confirmation;
 mod dead;
 mod decision;
@@ -46,7 +48,7 @@ mod ticket;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use domain::cause::format_error_chain;
 
 use crate::{access, args::PagerOptions, pager};
@@ -72,7 +74,12 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]
-#[command(name = "journeyman", version, after_help = EXIT_CODES)]
+#[command(
+    name = "journeyman",
+    version,
+    after_help = EXIT_CODES,
+    help_template = command_groups::render_help_template(&list_all_commands())
+)]
 pub struct Arguments {
     /// The command to run.
     #[command(subcommand)]
@@ -122,6 +129,19 @@ commands! {
         Completions: manual::CompletionsArguments => run_completions,
         Man: manual::ManArguments => run_man,
     }
+}
+
+/// Root command without the settings of [`Arguments`].
+fn list_all_commands() -> clap::Command {
+    AnyCommand::augment_subcommands(clap::Command::new("journeyman"))
+}
+
+/// Parses the arguments of the process. Invalid ones end the process, with the nearest command for a mistyped one.
+pub fn parse_command_line() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|mut error| {
+        command_suggestions::suggest_commands(&mut error, &Arguments::command(), std::env::args_os());
+        error.exit()
+    })
 }
 
 /// Runs a command line and returns its exit code.
@@ -249,7 +269,6 @@ fn print_error(line: &str) {
 mod tests {
     use std::path::Path;
 
-    use clap::CommandFactory;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
