@@ -33,7 +33,7 @@ pub(in crate::commands) struct Arguments {
     mock: bool,
     #[command(flatten)]
     asked: folder::InFolder,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Options with --repository")]
     options: folder::FolderRunOptions,
 }
 

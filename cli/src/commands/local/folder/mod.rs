@@ -46,17 +46,38 @@ use crate::{
 pub(in crate::commands) struct TryArguments {
     /// The task: one line, and more lines with details
     text: String,
-    #[command(flatten)]
-    asked: InFolder,
+    /// The folder with a git repository: the change becomes a branch in it and a patch, the files in it stay unchanged
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repository: PathBuf,
+    /// The model, by its provider's name for it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Check the branch out at the end; refused while there are uncommitted changes
+    #[arg(long, conflicts_with = "dry_run")]
+    accept: bool,
+    /// Write no branch; print the text and the change
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     options: FolderRunOptions,
+    /// Rules file, without `repo:`
+    #[arg(long = "config", value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Settings file, of which only the model and the limits count
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+    /// Folder for data [default: below ~/.local/state/journeyman]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 /// Options for the work on one ticket.
 #[derive(Debug, Clone, Args)]
 pub(super) struct InFolder {
-    /// A folder with a git repository: the change becomes a branch in it and a patch, the files in it stay unchanged [`try`:
-    /// the current folder]
+    /// A folder with a git repository: the change becomes a branch in it and a patch, the files in it stay unchanged
     #[arg(long, value_name = "DIR")]
     pub(super) repository: Option<PathBuf>,
     /// The repository's rules file; optional for a folder, and without `repo:`
@@ -85,13 +106,13 @@ pub(super) struct InFolder {
 /// Options for a run in a folder.
 #[derive(Debug, Clone, Args)]
 pub(super) struct FolderRunOptions {
-    /// In a folder: print the timeline of the whole journal
+    /// Print the timeline of the whole journal
     #[arg(long, short)]
     verbose: bool,
-    /// In a folder: text, or jsonl for the entries of the journal
+    /// Output format: text, or jsonl for the entries of the journal
     #[arg(long, short, value_enum, default_value = "text", conflicts_with = "verbose")]
     output: OutputFormat,
-    /// In a folder: end the run when its models have cost this much, in dollars; the price of the model must be known
+    /// End the run when its models have cost this much, in dollars; the price of the model must be known
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<f64>,
     #[command(flatten)]
@@ -117,7 +138,17 @@ impl FolderRunOptions {
 }
 
 pub(super) async fn run_try(asked: TryArguments) -> anyhow::Result<ExitCode> {
-    work_in_folder(parse_ticket_text(&asked.text)?, asked.asked, &asked.options).await
+    let place = InFolder {
+        repository: Some(asked.repository),
+        rules: asked.rules,
+        settings: asked.settings,
+        data: asked.data,
+        model: asked.model,
+        base_url: asked.base_url,
+        accept: asked.accept,
+        dry_run: asked.dry_run,
+    };
+    work_in_folder(parse_ticket_text(&asked.text)?, place, &asked.options).await
 }
 
 /// Ticket from a text: its first line without heading marks becomes the summary, the rest the description.

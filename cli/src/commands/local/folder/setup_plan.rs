@@ -41,15 +41,14 @@ const REGISTRIES: [(&str, &[&str]); 9] = [
 /// Options for the setup of a run in a folder.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SetupOptions {
-    /// In a folder: command that installs dependencies in the copy before the work, in place of `executor.setup`; can be
-    /// repeated
+    /// Command that installs dependencies in the copy before the work, in place of `executor.setup`; can be repeated
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// In a folder: host that the setup may reach, or a registry (npm, pypi, cargo, go, rubygems, packagist, maven, hex,
+    /// Host that the setup may reach, or a registry (npm, pypi, cargo, go, rubygems, packagist, maven, hex,
     /// nuget), in place of `executor.network`; can be repeated
     #[arg(long, value_name = "HOST", value_parser = parse_allowed_hosts)]
     allow: Vec<AllowedHosts>,
-    /// In a folder: propose no setup
+    /// Propose no setup
     #[arg(long, conflicts_with = "setup")]
     no_setup: bool,
 }
