@@ -66,6 +66,19 @@ fn shorten_headline(text: &str) -> String {
     escape_hidden(&truncate_text(&flat, HEAD))
 }
 
+/// Formats a number with its noun: `1 file`, `2 files`.
+pub(super) fn format_count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
+/// Formats the length of a list with the noun of its entries.
+pub(super) fn format_length<T>(list: &[T], noun: &str) -> String {
+    format_count(list.len() as u64, noun)
+}
+
 /// Formats an amount of money to a hundredth of a cent, because a single call costs little.
 pub fn format_dollars(micros: u64) -> String {
     // Integers, because the sum of many calls must not show rounding errors of binary fractions.

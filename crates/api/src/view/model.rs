@@ -4,7 +4,7 @@ use domain::{IntakeDecision, ModelHint, ModelReply, PhaseOutput, RunPhase, Ticke
 
 use super::{
     Tone, Who,
-    line::{TimelineLine, format_dollars},
+    line::{TimelineLine, format_count, format_dollars, format_length},
 };
 
 pub(super) fn render_model_request(turn: u32, phase: RunPhase) -> TimelineLine {
@@ -34,8 +34,9 @@ fn format_usage(reply: &ModelReply) -> String {
         cached => format!(", {cached} of them cached"),
     };
     format!(
-        "{} tokens in{cached}, {} out{cost}",
-        usage.input_tokens, usage.output_tokens
+        "{} in{cached}, {} out{cost}",
+        format_count(usage.input_tokens, "token"),
+        usage.output_tokens
     )
 }
 
@@ -45,12 +46,14 @@ pub(super) fn render_hint(hint: &ModelHint) -> TimelineLine {
 }
 
 pub(super) fn render_cleared_context(turns: u32, tokens: u64) -> TimelineLine {
-    let words = format!("old results of {turns} turns left out: about {tokens} tokens less");
+    let turns = format_count(turns.into(), "turn");
+    let words = format!("old results of {turns} left out: about {tokens} tokens less");
     TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
 pub(super) fn render_summary_request(turns: u32, tokens: u64) -> TimelineLine {
-    let words = format!("asks for a summary of {turns} turns with about {tokens} tokens");
+    let turns = format_count(turns.into(), "turn");
+    let words = format!("asks for a summary of {turns} with about {tokens} tokens");
     TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
@@ -67,14 +70,15 @@ pub(super) fn render_phase_output(output: &PhaseOutput) -> TimelineLine {
     match output {
         PhaseOutput::Intake { intake: Some(it) } => render_intake(it),
         PhaseOutput::Intake { intake: None } => nothing("the first look brought nothing usable"),
-        PhaseOutput::Plan { plan: Some(plan) } => {
-            titled(&format!("plan of {} steps", plan.steps.len()), &plan.goal)
-        }
+        PhaseOutput::Plan { plan: Some(plan) } => titled(
+            &format!("plan of {}", format_length(&plan.steps, "step")),
+            &plan.goal,
+        ),
         PhaseOutput::Plan { plan: None } => nothing("no plan was made"),
         PhaseOutput::Answer { answer: Some(answer) } => titled("answer", &answer.answer),
         PhaseOutput::Answer { answer: None } => nothing("no answer was of use"),
         PhaseOutput::PullRequest { review: Some(review) } => {
-            let head = format!("review with {} comments", review.comments.len());
+            let head = format!("review with {}", format_length(&review.comments, "comment"));
             titled(&head, &review.summary)
         }
         PhaseOutput::PullRequest { review: None } => nothing("the review came to no end"),
@@ -87,7 +91,10 @@ pub(super) fn render_phase_output(output: &PhaseOutput) -> TimelineLine {
         PhaseOutput::Review { review } if !review.is_complete => nothing("the review came to no end"),
         PhaseOutput::Review { review } => match review.blocking().count() {
             0 => TimelineLine::new(Who::Model, "reviewed: no objection").tone(Tone::Good),
-            count => TimelineLine::new(Who::Model, format!("reviewed: {count} objections")).tone(Tone::Warm),
+            count => {
+                let words = format!("reviewed: {}", format_count(count as u64, "objection"));
+                TimelineLine::new(Who::Model, words).tone(Tone::Warm)
+            }
         },
     }
 }

@@ -2,7 +2,10 @@
 
 use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, ReturnReason};
 
-use super::{Tone, Who, line::TimelineLine};
+use super::{
+    Tone, Who,
+    line::{TimelineLine, format_length},
+};
 
 pub(super) fn render_request(request: &OutboundAction) -> TimelineLine {
     TimelineLine::new(Who::Planner, format!("asks: {}", request.summary())).tone(Tone::Soft)
@@ -51,13 +54,28 @@ pub(super) fn render_return(why: &ReturnReason) -> TimelineLine {
         ReturnReason::Unkept { reason } => {
             back(format!("the changes could not be saved: {reason}")).rest_of(reason)
         }
-        ReturnReason::Red { checks } => back(format!("{} checks fail", checks.len())),
-        ReturnReason::OutOfScope { files } => back(format!("{} files are out of scope", files.len())),
-        ReturnReason::Questioned { doubts } => back(format!("{} doubts about the change", doubts.len())),
-        ReturnReason::Weakened { findings } => back(format!("{} findings weaken checks", findings.len())),
-        ReturnReason::Reviewed { objections } => {
-            back(format!("the reviewer has {} objections", objections.len()))
+        ReturnReason::Red { checks } => back(format_statement(checks, "check", ["fails", "fail"])),
+        ReturnReason::OutOfScope { files } => {
+            let verbs = ["is out of scope", "are out of scope"];
+            back(format_statement(files, "file", verbs))
         }
+        ReturnReason::Questioned { doubts } => {
+            back(format!("{} about the change", format_length(doubts, "doubt")))
+        }
+        ReturnReason::Weakened { findings } => {
+            let verbs = ["weakens checks", "weaken checks"];
+            back(format_statement(findings, "finding", verbs))
+        }
+        ReturnReason::Reviewed { objections } => back(format!(
+            "the reviewer has {}",
+            format_length(objections, "objection")
+        )),
         ReturnReason::NothingChanged => back("nothing was changed".to_owned()),
     }
+}
+
+/// Formats a sentence about the entries of a list, with the verb for one entry and for several.
+fn format_statement<T>(list: &[T], noun: &str, [one, several]: [&str; 2]) -> String {
+    let verb = if list.len() == 1 { one } else { several };
+    format!("{} {verb}", format_length(list, noun))
 }

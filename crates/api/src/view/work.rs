@@ -6,7 +6,10 @@ use domain::{
 };
 use serde_json::Value;
 
-use super::{Tone, Who, line::TimelineLine};
+use super::{
+    Tone, Who,
+    line::{TimelineLine, format_count, format_length},
+};
 
 pub(super) fn render_workspace_request() -> TimelineLine {
     TimelineLine::new(Who::Planner, "asks for a workspace").tone(Tone::Quiet)
@@ -64,8 +67,12 @@ pub(super) fn render_tool_result(result: &ToolResult) -> TimelineLine {
 
 pub(super) fn render_code_seeds(seeds: &[CodeSeed], note: &str) -> TimelineLine {
     let words = match seeds.first() {
-        Some(first) => format!("{} places to look at, first {}", seeds.len(), first.path),
-        None => format!("no place to look at first. {note}"),
+        Some(first) => format!(
+            "{} that may matter, first {}",
+            format_length(seeds, "place"),
+            first.path
+        ),
+        None => format!("no place that may matter. {note}"),
     };
     TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
 }
@@ -116,18 +123,19 @@ pub(super) fn render_check_result(run: &CompletedCheck) -> TimelineLine {
 pub(super) fn render_change(report: Option<&ChangeReport>) -> TimelineLine {
     let words = match report {
         Some(report) => format!(
-            "the change: {} files, {} product lines, {} test lines, {} findings",
-            report.files,
-            report.product_lines,
-            report.test_lines,
-            report.findings.len()
+            "the change: {}, {}, {}, {}",
+            format_count(report.files.into(), "file"),
+            format_count(report.product_lines.into(), "product line"),
+            format_count(report.test_lines.into(), "test line"),
+            format_length(&report.findings, "finding")
         ),
-        None => "the change could not be looked at".to_owned(),
+        None => "the change could not be inspected".to_owned(),
     };
     TimelineLine::new(Who::Executor, words)
 }
 
 pub(super) fn render_snapshot(snapshot: &WorkspaceSnapshot) -> TimelineLine {
-    let words = format!("snapshot of {} changed files", snapshot.files_changed);
+    let changed = format_count(snapshot.files_changed.into(), "changed file");
+    let words = format!("snapshot of {changed}");
     TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
 }
