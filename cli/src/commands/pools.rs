@@ -73,8 +73,8 @@ fn render_pool(pool: &PoolView) -> Vec<String> {
 
 fn render_pool_line(pool: &PoolView) -> String {
     let waiting = match &pool.waiting_since {
-        Some(since) => format!("{} runs wait since {since}", pool.waiting),
-        None => format!("{} runs wait", pool.waiting),
+        Some(since) => format!("{} since {since}", describe_waiting(pool.waiting)),
+        None => describe_waiting(pool.waiting),
     };
     let seen = pool.seen_at.as_deref().unwrap_or("never");
     match pool.news {
@@ -87,6 +87,13 @@ fn render_pool_line(pool: &PoolView) -> String {
             pool.name, pool.executors
         ),
         PoolFreshness::Unknown => format!("{}  not known, {waiting}", pool.name),
+    }
+}
+
+fn describe_waiting(waiting: u32) -> String {
+    match waiting {
+        1 => "1 run waits".to_owned(),
+        waiting => format!("{waiting} runs wait"),
     }
 }
 
@@ -205,5 +212,6 @@ mod tests {
             ..old
         };
         assert_eq!(render_pool_line(&unknown), "default  not known, 0 runs wait");
+        assert_eq!(describe_waiting(1), "1 run waits");
     }
 }
