@@ -23,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program is in none of the searched places.
-    #[error("{program} was not found: looked at {looked_at}")]
+    #[error("{program} was not found in {looked_at}: install it as docs/install.md describes")]
     NotFound {
         /// Name of the program.
         program: String,
