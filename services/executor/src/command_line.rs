@@ -152,7 +152,12 @@ struct ToolArguments {
 /// Runs the task that the process's arguments name. `None` without such a task: the caller then starts the
 /// service.
 pub fn run_command_line() -> Option<ExitCode> {
-    let task = std::env::args().nth(1)?;
+    // `std::env::args` would panic for an argument that is not UTF-8.
+    let Some(task) = std::env::args_os().nth(1)?.to_str().map(str::to_owned) else {
+        // The error is ignored: standard error is the last place for a message.
+        let _ = writeln!(stderr(), "executor: the first argument is not UTF-8");
+        return Some(ExitCode::from(64));
+    };
     if !matches!(task.as_str(), "doctor" | "exec" | "tool" | "index") {
         return None;
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::ffi::OsStringExt,
     path::Path,
     process::{Child, Command},
 };
@@ -57,4 +58,16 @@ pub(super) async fn start_process(
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     (world, process)
+}
+
+#[test]
+fn argument_without_utf8_ends_with_error() {
+    let argument = std::ffi::OsString::from_vec(b"doctor\xff".to_vec());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+    let ended = command.arg(argument).output().unwrap();
+    assert_eq!(ended.status.code(), Some(64));
+    assert_eq!(
+        String::from_utf8(ended.stderr).unwrap(),
+        "executor: the first argument is not UTF-8\n"
+    );
 }
