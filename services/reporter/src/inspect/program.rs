@@ -4,6 +4,7 @@
 //! output.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, BufRead, Read, Write},
     path::{Path, PathBuf},
@@ -25,7 +26,11 @@ const MAX_TASK: u64 = 1024 * 1024;
 /// `--probe` it reports if it can confine itself here, if `MIRROR` is read-only, and if every `--forbidden=FILE` is
 /// unreadable.
 pub fn run_inspection() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `std::env::args` would panic for an argument that is not UTF-8.
+    let arguments = match read_arguments(std::env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(problem) => return print_problem(&problem),
+    };
     let [mirror, quarantine, options @ ..] = arguments.as_slice() else {
         return print_problem(
             "usage: inspector MIRROR QUARANTINE [--memory=BYTES] [--probe|--unconfined]; the reporter starts it",
@@ -56,6 +61,13 @@ pub fn run_inspection() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => print_problem(&problem),
     }
+}
+
+/// Arguments as text. A path with other bytes is refused, because its text would name another folder.
+fn read_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Vec<String>, String> {
+    let text = arguments.map(OsString::into_string);
+    text.collect::<Result<_, _>>()
+        .map_err(|argument| format!("the argument {argument:?} is not UTF-8"))
 }
 
 fn inspect_stdin(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> {
@@ -139,4 +151,24 @@ fn print_problem(problem: &str) -> ExitCode {
     // A closed standard error changes nothing: the exit code already reports the failure.
     let _ = writeln!(io::stderr(), "{problem}");
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn argument_without_utf8_is_refused() {
+        let read = |arguments: &[&[u8]]| {
+            let arguments = arguments.iter().map(|bytes| OsString::from_vec(bytes.to_vec()));
+            read_arguments(arguments)
+        };
+        assert_eq!(read(&[b"/mirror", b"/work"]).unwrap(), ["/mirror", "/work"]);
+        assert_eq!(
+            read(&[b"/mirror", b"/\xff"]).unwrap_err(),
+            r#"the argument "/\xFF" is not UTF-8"#
+        );
+    }
 }
