@@ -51,6 +51,32 @@ pub(super) async fn ask_text_with_default(
     .await
 }
 
+/// Variant of [`ask_text_with_default`] for a text that `check` accepts. The terminal asks again for an answer that it refuses;
+/// a flag with such a value is an error.
+pub(super) async fn ask_checked_text(
+    given: Option<String>,
+    flag: &str,
+    question: &str,
+    proposal: Option<String>,
+    check: impl Fn(&str) -> Result<(), String> + Send + 'static,
+) -> anyhow::Result<String> {
+    if let Some(given) = given {
+        check(given.trim()).map_err(|problem| anyhow::anyhow!("{flag}: {problem}"))?;
+        return Ok(given);
+    }
+    let question = question.to_owned();
+    ask_at_terminal(flag, move || {
+        let input = Input::<String>::with_theme(&SimpleTheme).with_prompt(question);
+        let input = input.validate_with(move |answer: &String| check(answer.trim()));
+        let input = match proposal {
+            Some(proposal) => input.default(proposal),
+            None => input,
+        };
+        Ok(input.interact_text_on(&Term::stderr())?.trim().to_owned())
+    })
+    .await
+}
+
 /// Variant of [`ask_text`] that accepts an empty answer, and returns an empty text without a terminal.
 pub(super) async fn ask_optional_text(given: Option<String>, question: &str) -> anyhow::Result<String> {
     match given {
@@ -68,7 +94,7 @@ pub(super) async fn ask_optional_text(given: Option<String>, question: &str) -> 
     }
 }
 
-/// Content of the flag's file, or hidden input of the user.
+/// Content of the flag's file, or hidden input of the user. An empty line is asked again.
 pub(super) async fn ask_secret(
     file: Option<&std::path::Path>,
     flag: &str,
@@ -80,12 +106,24 @@ pub(super) async fn ask_secret(
         }
         None => {
             let question = question.to_owned();
-            ask_at_terminal(flag, move || read_unseen_line(&question)).await?
+            ask_at_terminal(flag, move || read_unseen_text(&question)).await?
         }
     };
     let text = text.trim().to_owned();
     anyhow::ensure!(!text.is_empty(), "{question}: it is empty");
     Ok(text.into())
+}
+
+/// Reads the first line that is not empty.
+fn read_unseen_text(question: &str) -> anyhow::Result<String> {
+    loop {
+        let line = read_unseen_line(question)?;
+        // At its end the terminal returns a line without a line break.
+        if line.is_empty() || !line.trim().is_empty() {
+            return Ok(line);
+        }
+        Term::stderr().write_line("error: this answer is empty")?;
+    }
 }
 
 /// Reads a line without echo. The echo is switched off before the question appears, so that text pasted early stays hidden.

@@ -263,7 +263,7 @@ async fn setup_jira_forgets_administrators_token() {
     let secrets = stage.path().join(".journeyman/secrets");
     assert_only_we_may_read_secrets(&secrets, 3);
     for part in [
-        "groups   journeyman-users",
+        "groups   1 journeyman-users",
         "asks     members of the Jira group journeyman-users",
     ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
@@ -311,6 +311,68 @@ async fn setup_jira_forgets_administrators_token() {
         (stage.jira.registered_webhooks(), read_settings(&stage)),
         (vec![hook], text)
     );
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_jira_answers_are_asked_again() {
+    let stage = Stage::start("").await;
+    let environment = build_setup_environment(&stage, &OF_JIRA);
+    let line = |text: &str| format!("{text}\r");
+    let nothing = String::new;
+    let (reader, writer) = (
+        "Address of the account that is the reader",
+        "Address of the account that is the writer",
+    );
+    let typed = vec![
+        ("Jira site", line("nowhere")),
+        ("is not an address such as", nothing()),
+        ("Jira site", line(&stage.jira.url())),
+        (reader, line("reader")),
+        ("is not a mail address", nothing()),
+        (reader, line(testkit::jira::READER_EMAIL)),
+        ("API token of reader@", line("")),
+        ("this answer is empty", nothing()),
+        ("API token of reader@", line("wrong-token")),
+        ("jira refused the credentials", nothing()),
+        // The mail address is proposed again.
+        (reader, line("")),
+        ("API token of reader@", line(testkit::jira::READER_API_TOKEN)),
+        ("Day on which this token ends", line("soon")),
+        ("is not a day of the form", nothing()),
+        ("Day on which this token ends", line("")),
+        (writer, line(testkit::jira::READER_EMAIL)),
+        ("API token of reader@", line(testkit::jira::READER_API_TOKEN)),
+        ("they must be two accounts", nothing()),
+        (writer, line(testkit::jira::WRITER_EMAIL)),
+        ("API token of writer@", line(testkit::jira::WRITER_API_TOKEN)),
+        ("Day on which this token ends", line("")),
+        ("Jira group whose members may ask for work", line("nobody")),
+        ("Jira has no such group", nothing()),
+        ("Jira group whose members may ask for work", line("1")),
+        (
+            "Address of a Jira administrator",
+            line(testkit::jira::WRITER_EMAIL),
+        ),
+        ("used once and not kept", line(testkit::jira::WRITER_API_TOKEN)),
+        ("Only Jira administrators can manage webhooks", nothing()),
+        (
+            "Address of a Jira administrator",
+            line(testkit::jira::ADMIN_EMAIL),
+        ),
+        ("used once and not kept", line(testkit::jira::ADMIN_API_TOKEN)),
+    ];
+    let command = ["setup", "jira", "--public-url", "https://jm.example"];
+    let ran = at_terminal_with(&command, &borrow_steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in [
+        "asks     members of the Jira group journeyman-users",
+        "webhook  registered: ",
+        "0 failed",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("wrong-token"), "{}", ran.out);
     stage.assert_kept_protocols();
 }
 

@@ -1,16 +1,17 @@
 //! The two accounts of a Jira site, and its webhook.
 
+mod accounts;
 mod requesters;
 mod webhook;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use domain::{TrackerAccount, cause::format_error_chain};
-use jira::{JiraDialect, JiraReader, JiraWriter, Settings, hook};
-use secrecy::ExposeSecret;
+use domain::cause::format_error_chain;
+use jira::{Error, JiraDialect, Settings, hook};
 
+use self::accounts::{AccountArguments, AccountRole, connect_account};
 use super::{KnownSettings, build_hook_url, print_result, prompt, store::SetupStore};
 use crate::account_settings;
 
@@ -59,16 +60,6 @@ pub(super) struct Arguments {
     admin_token_file: Option<PathBuf>,
 }
 
-/// One of the two accounts.
-struct RequestedAccount {
-    section: &'static str,
-    settings: Settings,
-    /// Previous settings of the account.
-    before: Settings,
-    /// True for a new account, which must be stored.
-    is_new: bool,
-}
-
 pub(super) async fn set_up_jira(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
     let known = KnownSettings::read(store)?;
     let public = asked
@@ -79,7 +70,7 @@ pub(super) async fn set_up_jira(asked: Arguments, store: &SetupStore) -> anyhow:
     let site = match (&asked.site, find_site_pages(&known.jira_reader)) {
         (None, known) if !known.is_empty() => known.to_owned(),
         (Some(site), _) => site.clone(),
-        (None, _) => ask_for_site().await?,
+        (None, _) => ask_for_site(known.jira_reader.allow_insecure).await?,
     };
     let place = JiraLocation::of(&site, &asked, &known.jira_reader).await?;
     let given = AccountArguments {
@@ -87,30 +78,24 @@ pub(super) async fn set_up_jira(asked: Arguments, store: &SetupStore) -> anyhow:
         token: asked.reader_token_file.clone(),
         expires: asked.reader_expires.clone(),
     };
-    let reader = resolve_account("reader", &known.jira_reader, &place, given).await?;
-    let found = JiraReader::new(&reader.settings)?.myself().await;
-    let reads = report_account("reader", found, &reader.settings)?;
+    let reader = connect_account(AccountRole::Reader, &known.jira_reader, &place, &given, None);
+    let reader = Box::pin(reader).await?;
     let given = AccountArguments {
         email: asked.writer_email.clone(),
         token: asked.writer_token_file.clone(),
         expires: asked.writer_expires.clone(),
     };
-    let writer = resolve_account("writer", &known.jira_writer, &place, given).await?;
-    let found = JiraWriter::new(&writer.settings)?.myself().await;
-    let writes = report_account("writer", found, &writer.settings)?;
-    if reads.id == writes.id {
-        bail!(
-            "reader and writer are both {}; they must be two accounts",
-            reads.display_name
-        );
-    }
+    let other = Some(&reader.identity);
+    let writer = connect_account(AccountRole::Writer, &known.jira_writer, &place, &given, other);
+    let writer = Box::pin(writer).await?;
     // Both accounts are tested before the first one is stored.
     for account in [&reader, &writer] {
-        store_account(store, account)?;
+        account.store(store)?;
     }
     let secret = webhook::find_or_create_secret(store, &known)?;
     store.set(&[account_settings::build_own_accounts_setting(&[
-        reads.id, writes.id,
+        reader.identity.id,
+        writer.identity.id,
     ])])?;
     Box::pin(requesters::choose_requesters(
         asked.requesters.clone(),
@@ -209,136 +194,64 @@ async fn detect_site(site: &str, otherwise: JiraDialect) -> hook::JiraSite {
     }
 }
 
-/// Arguments for one account.
-struct AccountArguments {
-    email: Option<String>,
-    token: Option<PathBuf>,
-    expires: Option<String>,
-}
-
-/// Account of the settings, unless the arguments name another one.
-async fn resolve_account(
-    role: &str,
-    known: &Settings,
-    place: &JiraLocation,
-    given: AccountArguments,
-) -> anyhow::Result<RequestedAccount> {
-    let AccountArguments {
-        email,
-        token,
-        expires,
-    } = given;
-    let section = match role {
-        "reader" => "jira_reader",
-        _ => "jira_writer",
-    };
-    let is_known = !known.api_token.expose_secret().trim().is_empty()
-        && known.base_url.trim_end_matches('/') == place.base_url
-        && known.deployment == place.jira.dialect;
-    // An unchanged account is tested, but not stored again.
-    if is_known && email.is_none() && token.is_none() && expires.is_none() {
-        return Ok(RequestedAccount {
-            section,
-            settings: known.clone(),
-            before: known.clone(),
-            is_new: false,
-        });
-    }
-    let flag = format!("--{role}-email");
-    let (email, question) = match place.jira.dialect {
-        JiraDialect::Cloud => {
-            let question = format!("Address of the account that is the {role}");
-            let email = prompt::ask_text(email, &flag, &question).await?;
-            let question = format!("API token of {email}");
-            (email, question)
-        }
-        JiraDialect::DataCenter if email.is_some() => {
-            bail!("{flag}: {} has personal access tokens alone", place.jira)
-        }
-        JiraDialect::DataCenter => {
-            let question = format!("Personal access token of the account that is the {role}");
-            (String::new(), question)
-        }
-    };
-    let flag = format!("--{role}-token-file");
-    let api_token = prompt::ask_secret(token.as_deref(), &flag, &question).await?;
-    let question = "Day on which this token ends, e.g. 2027-01-31 (empty: not known)";
-    let settings = Settings {
-        base_url: place.base_url.clone(),
-        site_url: place.site_url().to_owned(),
-        deployment: place.jira.dialect,
-        email,
-        api_token,
-        expires: ask_for_day(expires, question).await?,
-        allow_insecure: known.allow_insecure,
-    };
-    settings
-        .check(section)
-        .map_err(|(key, problem)| anyhow::anyhow!("{key}: {problem}"))?;
-    Ok(RequestedAccount {
-        section,
-        settings,
-        before: known.clone(),
-        is_new: true,
-    })
-}
-
-/// Day from the flag or from the user; an invalid answer is asked again.
-async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<String> {
-    let is_given = given.is_some();
-    let mut answer = prompt::ask_optional_text(given, question).await?;
-    // The check of the account rejects an invalid flag.
-    while !is_given && !answer.is_empty() && !jira::is_day(&answer) {
-        print_result(&format!(
-            "         {answer:?} is not a day of the form 2027-01-31"
-        ));
-        answer = prompt::ask_optional_text(None, question).await?;
-    }
-    Ok(answer)
-}
-
-/// Site from the user; an invalid address is asked again.
-async fn ask_for_site() -> anyhow::Result<String> {
+/// Site from the user. An address that is no site, or does not answer, is asked again.
+async fn ask_for_site(allow_insecure: bool) -> anyhow::Result<String> {
+    let mut proposal = None;
     loop {
-        let answer = prompt::ask_text(None, "--site", "Jira site, e.g. https://acme.atlassian.net").await?;
-        let url = url::Url::parse(&answer).ok();
-        if url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-            return Ok(answer);
+        let question = "Jira site, e.g. https://acme.atlassian.net";
+        let check = move |answer: &str| check_site_address(answer, allow_insecure);
+        let site = prompt::ask_checked_text(None, "--site", question, proposal, check).await?;
+        let asked = Settings {
+            base_url: site.clone(),
+            ..Settings::default()
+        };
+        match hook::fetch_site(&asked).await {
+            Err(error @ (Error::Unavailable { .. } | Error::NotFound { .. } | Error::Malformed { .. })) => {
+                print_result(&format!(
+                    "         {site} does not answer as a Jira: {}",
+                    format_error_chain(&error)
+                ))
+            }
+            // A site may refuse this question without credentials; the test of the accounts reports the reason.
+            Ok(_) | Err(_) => return Ok(site),
         }
-        print_result(&format!(
-            "         {answer:?} is not an address such as https://acme.atlassian.net"
+        proposal = Some(site);
+    }
+}
+
+/// Error for an address that the accounts could not use.
+fn check_site_address(answer: &str, allow_insecure: bool) -> Result<(), String> {
+    let url = url::Url::parse(answer).ok();
+    if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+        return Err(format!(
+            "{answer:?} is not an address such as https://acme.atlassian.net"
         ));
     }
+    let settings = Settings {
+        base_url: answer.to_owned(),
+        api_token: "unknown yet".to_owned().into(),
+        allow_insecure,
+        ..Settings::default()
+    };
+    settings.check("jira_reader").map_err(|(_, problem)| problem)
 }
 
-/// Identity of the account. The error contains the page on which its tokens are made.
-fn report_account(
-    role: &str,
-    found: Result<TrackerAccount, jira::Error>,
-    settings: &Settings,
-) -> anyhow::Result<TrackerAccount> {
-    let account = found.with_context(|| {
-        let site = &settings.base_url;
-        let page = match settings.deployment {
-            JiraDialect::Cloud => "https://id.atlassian.com/manage-profile/security/api-tokens".to_owned(),
-            JiraDialect::DataCenter => format!("Personal Access Tokens at {site}/secure/ViewProfile.jspa"),
-        };
-        format!("the {role} account at {site} (its tokens: {page})")
-    })?;
-    print_result(&format!(
-        "{role}   {} at {}",
-        account.display_name, settings.base_url
-    ));
-    Ok(account)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn store_account(store: &SetupStore, asked: &RequestedAccount) -> anyhow::Result<()> {
-    if !asked.is_new {
-        return Ok(());
+    #[test]
+    fn site_is_encrypted_address() {
+        assert_eq!(check_site_address("https://acme.atlassian.net", false), Ok(()));
+        assert_eq!(check_site_address("http://127.0.0.1:8080", false), Ok(()));
+        assert_eq!(check_site_address("http://jira.acme.example", true), Ok(()));
+        for (wrong, part) in [
+            ("acme", "is not an address such as"),
+            ("ftp://acme.example", "is not an address such as"),
+            ("http://jira.acme.example", "sends credentials unencrypted"),
+        ] {
+            let problem = check_site_address(wrong, false).unwrap_err();
+            assert!(problem.contains(part), "{wrong}: {problem}");
+        }
     }
-    store.set(&account_settings::build_jira_account_settings(
-        asked.section,
-        &asked.settings,
-        &asked.before,
-    ))
 }

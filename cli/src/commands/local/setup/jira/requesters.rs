@@ -68,11 +68,35 @@ pub(super) async fn choose_requesters(
 }
 
 async fn ask_group(all: &FoundGroups) -> anyhow::Result<String> {
-    if prompt::can_ask() && !all.names.is_empty() {
-        print_result(&format!("groups   {}", list_groups(all)));
+    if !prompt::can_ask() || all.names.is_empty() {
+        let question = "Jira group whose members may ask for work (*: everybody who can act on a ticket)";
+        return prompt::ask_text(None, FLAG, question).await;
     }
-    let question = "Jira group whose members may ask for work (*: everybody who can act on a ticket)";
-    prompt::ask_text_with_default(None, FLAG, question, propose_group(all)).await
+    for (place, name) in all.names.iter().enumerate() {
+        let start = if place == 0 { "groups" } else { "" };
+        print_result(&format!("{start:<8} {} {name}", place + 1));
+    }
+    if all.has_more {
+        print_result("         and more");
+    }
+    let question =
+        "Jira group whose members may ask for work, name or number (*: everybody who can act on a ticket)";
+    let answer = prompt::ask_text_with_default(None, FLAG, question, propose_group(all)).await?;
+    Ok(resolve_group(&answer, all).to_owned())
+}
+
+/// Group that an answer names or numbers. A name wins over a number.
+fn resolve_group<'a>(answer: &'a str, all: &'a FoundGroups) -> &'a str {
+    if all.names.iter().any(|name| name == answer) {
+        return answer;
+    }
+    let place = answer
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    place
+        .and_then(|place| all.names.get(place))
+        .map_or(answer, String::as_str)
 }
 
 /// Proposed group.
@@ -137,5 +161,24 @@ mod tests {
             "jira-users-acme"
         );
         assert_eq!(proposed(&["admins", "developers"]), None);
+    }
+
+    #[test]
+    fn group_is_chosen_by_name_or_number() {
+        let all = FoundGroups {
+            names: ["admins", "2", "jira-users"].map(str::to_owned).to_vec(),
+            has_more: false,
+        };
+        for (answer, group) in [
+            ("admins", "admins"),
+            ("3", "jira-users"),
+            ("2", "2"),
+            ("0", "0"),
+            ("4", "4"),
+            ("*", "*"),
+            ("others", "others"),
+        ] {
+            assert_eq!(resolve_group(answer, &all), group, "{answer}");
+        }
     }
 }

@@ -3,10 +3,10 @@
 use anyhow::bail;
 use bootstrap::rules::RulesBook;
 use domain::cause::format_error_chain;
-use jira::{JiraDialect, Settings, hook};
+use jira::{Error, JiraDialect, Settings, hook};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Arguments, JiraLocation, KnownSettings, print_result, prompt};
+use super::{Arguments, JiraLocation, KnownSettings, accounts::check_email, print_result, prompt};
 use crate::{
     account_settings::{self, WebhookSender},
     commands::local::setup::store::SetupStore,
@@ -36,9 +36,14 @@ async fn ask_administrator(asked: &Arguments, place: &JiraLocation) -> anyhow::R
         JiraDialect::Cloud => {
             let question =
                 "Address of a Jira administrator, to register the webhook (empty: you do it yourself)";
-            let email = prompt::ask_optional_text(asked.admin_email.clone(), question).await?;
-            if email.is_empty() {
-                return Ok(None);
+            let mut email = prompt::ask_optional_text(asked.admin_email.clone(), question).await?;
+            while let Err(problem) = check_email(&email) {
+                match (email.is_empty(), &asked.admin_email) {
+                    (true, _) => return Ok(None),
+                    (false, Some(_)) => bail!("--admin-email: {problem}"),
+                    (false, None) => print_result(&format!("         {problem}")),
+                }
+                email = prompt::ask_optional_text(None, question).await?;
             }
             let question = format!("API token of {email}, used once and not kept");
             (email, question)
@@ -83,30 +88,35 @@ pub(super) async fn set_up_webhook(
     secret: &SecretString,
 ) -> anyhow::Result<()> {
     let site = &place.site;
-    let Some(admin) = ask_administrator(asked, place).await? else {
-        print_result(&format!(
-            "webhook  register it at {site}/plugins/servlet/webhooks: {url}"
-        ));
-        print_result("         events: issue created, issue updated, comment created");
-        let place = store.place(WebhookSender::Jira.setting());
-        print_result(&format!("         its secret is in {}", place.display()));
-        return Ok(());
-    };
     let projects = list_project_keys(store)?;
     let wanted = hook::WebhookRegistration {
         url,
         secret: secret.expose_secret(),
         projects: &projects,
     };
-    let is_new = hook::register_webhook(&admin, &wanted)
-        .await
-        .map_err(|(call, error)| {
+    let is_new = loop {
+        let Some(admin) = ask_administrator(asked, place).await? else {
+            print_result(&format!(
+                "webhook  register it at {site}/plugins/servlet/webhooks: {url}"
+            ));
+            print_result("         events: issue created, issue updated, comment created");
+            let place = store.place(WebhookSender::Jira.setting());
+            print_result(&format!("         its secret is in {}", place.display()));
+            return Ok(());
+        };
+        let (call, error) = match hook::register_webhook(&admin, &wanted).await {
+            Ok(is_new) => break is_new,
+            Err(refused) => refused,
+        };
+        // Another administrator repairs a refusal of the account, and nothing else.
+        let is_refused = matches!(error, Error::Unauthorized { .. } | Error::Forbidden { .. });
+        let problem = format!("{call}: {}", format_error_chain(&error));
+        if !(is_refused && prompt::can_ask() && asked.admin_token_file.is_none()) {
             let page = format!("{site}/plugins/servlet/webhooks");
-            anyhow::anyhow!(
-                "{call}: {}; register the webhook {url} at {page} yourself",
-                format_error_chain(&error)
-            )
-        })?;
+            bail!("{problem}; register the webhook {url} at {page} yourself");
+        }
+        print_result(&format!("         {problem}"));
+    };
     let what = if is_new {
         "registered"
     } else {
