@@ -42,7 +42,10 @@ pub use config::{
     PeriodSettings, PlannerSettings, RoleSettings, RoleTable, SnapshotSettings, ThinkingMode,
 };
 pub use executors::inspect_pools;
-pub use model::{ModelDestination, TrialResult, locate_configured_models, try_configured_model};
+pub use model::{
+    ModelDestination, TrialResult, find_default_address, list_dialects, locate_configured_models,
+    try_configured_model,
+};
 use startup::PlannerParts;
 use ticket::TicketWorker;
 

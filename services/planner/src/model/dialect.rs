@@ -40,6 +40,11 @@ pub(super) trait ModelDialect: Sync {
     /// Validates the settings that this dialect needs.
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem>;
 
+    /// Address of the dialect's own provider; absent where it depends on other settings.
+    fn default_address(&self) -> Option<&'static str> {
+        None
+    }
+
     /// URL that replies are requested from.
     fn url(&self, settings: &ModelSettings) -> String;
 

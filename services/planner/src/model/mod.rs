@@ -234,6 +234,16 @@ fn combine_failures(failed: &[(ModelLink, ModelError)]) -> ModelError {
     }
 }
 
+/// Names of the dialects, as the setting `model.dialect` spells them.
+pub fn list_dialects() -> Vec<&'static str> {
+    dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect()
+}
+
+/// Address that a dialect uses without `model.base_url`; `None` when it depends on other settings.
+pub fn find_default_address(dialect: &str) -> Option<&'static str> {
+    dialect::find_dialect(dialect)?.default_address()
+}
+
 /// Result of a trial request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrialResult {

@@ -207,8 +207,7 @@ fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> 
 /// Validates the settings for their dialect.
 fn check_dialect(settings: &ModelSettings, section: &str) -> Result<(), Error> {
     let Some(dialect) = dialect::find_dialect(&settings.dialect) else {
-        let names: Vec<&str> = dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect();
-        let problem = format!("must be one of {}", names.join(", "));
+        let problem = format!("must be one of {}", super::list_dialects().join(", "));
         return Err(Error::new(format!("{section}.dialect"), problem));
     };
     dialect

@@ -47,6 +47,10 @@ impl ModelDialect for AnthropicDialect {
         check_thinking(settings)
     }
 
+    fn default_address(&self) -> Option<&'static str> {
+        Some(BASE_URL)
+    }
+
     fn url(&self, settings: &ModelSettings) -> String {
         format!("{}/v1/messages", base_address(settings, BASE_URL))
     }

@@ -57,6 +57,10 @@ impl ModelDialect for OpenAiDialect {
         Ok(())
     }
 
+    fn default_address(&self) -> Option<&'static str> {
+        Some(BASE_URL)
+    }
+
     fn url(&self, settings: &ModelSettings) -> String {
         let base = base_address(settings, BASE_URL);
         match &settings.api_version {
