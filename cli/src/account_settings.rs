@@ -170,6 +170,8 @@ pub struct ModelChoice {
     pub name: Option<String>,
     /// Base URL; absent: the dialect's own provider.
     pub base_url: Option<String>,
+    /// AWS region; for Bedrock alone.
+    pub region: Option<String>,
     /// API key to store; absent when the settings have one, or the model needs none.
     pub api_key: Option<SecretString>,
 }
@@ -181,6 +183,7 @@ impl ModelChoice {
             ("dialect", &self.dialect, &before.dialect),
             ("name", &self.name, &before.name),
             ("base_url", &self.base_url, &before.base_url),
+            ("region", &self.region, &before.region),
         ];
         let changed = texts.into_iter().filter(|(_, now, before)| now != before);
         let changed =

@@ -112,6 +112,7 @@ impl VendorAddresses {
                 name: Some("scripted-model".to_owned()),
                 base_url: Some(base_url),
                 api_key: Some(model::MODEL_API_KEY.to_owned().into()),
+                ..ModelChoice::default()
             },
         }
     }

@@ -114,6 +114,14 @@ pub(super) async fn ask_secret(
     Ok(text.into())
 }
 
+/// Hidden input of the user; `None` for an empty line.
+pub(super) async fn ask_optional_secret(flag: &str, question: &str) -> anyhow::Result<Option<SecretString>> {
+    let question = question.to_owned();
+    let text = ask_at_terminal(flag, move || read_unseen_line(&question)).await?;
+    let text = text.trim();
+    Ok((!text.is_empty()).then(|| text.to_owned().into()))
+}
+
 /// Reads the first line that is not empty.
 fn read_unseen_text(question: &str) -> anyhow::Result<String> {
     loop {

@@ -450,24 +450,39 @@ async fn setup_model_verifies_key_before_storing() {
     let environment = build_setup_environment(&stage, &OF_THE_MODEL);
     let url = stage.model.url();
     let command = ["setup", "model", "--dialect", "anthropic", "--base-url", &url];
-    let typed = |key: &str| {
-        vec![
-            ("The model", "scripted-model\r".to_owned()),
-            ("API key", format!("{key}\r")),
-        ]
-    };
-    let wrong = typed("wrong");
-    let ran = at_terminal_with(&command, &borrow_steps(&wrong), &environment, stage.path()).await;
-    assert!(
-        ran.code == Some(1) && ran.out.contains("scripted-model does not answer"),
-        "{ran:?}"
-    );
+    let line = |text: &str| format!("{text}\r");
+    let key = line(testkit::model::MODEL_API_KEY);
+    // A flag answers for every round, so that a refused key ends the command only without a terminal.
+    let typed = [
+        ("The model", line("scripted-model")),
+        ("API key", line("wrong")),
+        ("scripted-model does not answer", String::new()),
+        ("[scripted-model]", line("")),
+        ("API key", "\u{3}".to_owned()),
+    ];
+    let ran = at_terminal_with(&command, &borrow_steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(130), "{ran:?}");
     let wrong_said = ran.out;
     assert!(
         !stage.path().join("journeyman.toml").exists() && !stage.path().join(".journeyman/secrets").exists()
     );
-    let good = typed(testkit::model::MODEL_API_KEY);
-    let ran = at_terminal_with(&command, &borrow_steps(&good), &environment, stage.path()).await;
+    let typed = [
+        ("Provider of the model", line("claude")),
+        ("is not one of anthropic, openai, bedrock", String::new()),
+        ("Provider of the model", line("")),
+        ("The model", line("scripted-model")),
+        ("Address of the provider", line("models")),
+        ("is not an address such as", String::new()),
+        ("[https://api.anthropic.com]", line(&url)),
+        ("API key", line("wrong")),
+        ("scripted-model does not answer", String::new()),
+        ("[anthropic]", line("")),
+        ("[scripted-model]", line("")),
+        ("Address of the provider", line("")),
+        ("API key", key),
+    ];
+    let command = ["setup", "model"];
+    let ran = at_terminal_with(&command, &borrow_steps(&typed), &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.contains("its price is not known") && ran.out.contains("0 failed"),

@@ -120,6 +120,7 @@ pub(in super::super) struct ConfiguredModel {
     pub(in super::super) dialect: Option<String>,
     pub(in super::super) name: Option<String>,
     pub(in super::super) base_url: Option<String>,
+    pub(in super::super) region: Option<String>,
     pub(in super::super) api_key: Option<secrecy::SecretString>,
     pub(in super::super) auth_token: Option<secrecy::SecretString>,
 }

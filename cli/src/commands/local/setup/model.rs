@@ -1,10 +1,12 @@
 //! Setup of the model: name, key, and a test question.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use bootstrap::settings;
 use clap::Args;
+use domain::cause::format_error_chain;
+use planner::TrialResult;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -18,6 +20,8 @@ use crate::{
     derived_settings::set_variable,
 };
 
+const BEDROCK: &str = "bedrock";
+
 /// Set the model and its key, and send it one question; a working configuration stays
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
@@ -30,6 +34,9 @@ pub(super) struct Arguments {
     /// Another endpoint that speaks the dialect
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// AWS region, for bedrock
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
     /// File with the key [default: the one of the settings, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
@@ -46,50 +53,33 @@ pub(super) fn has_model(store: &SetupStore) -> anyhow::Result<bool> {
     Ok(known.model.name.is_some())
 }
 
+/// Model from the arguments, the settings, the environment and the user.
+struct ModelAnswers {
+    chosen: ModelChoice,
+    /// True when the user typed a part of it.
+    is_typed: bool,
+}
+
 pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
     let ModelSection { model: known } = settings::load_process_settings(store.existing())?;
-    let own = find_environment_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
-    let dialect = asked.dialect.clone().or(known.dialect.clone());
-    let dialect = dialect.or_else(|| own.as_ref().map(|own| own.dialect.to_owned()));
-    let question = "Who provides the model: anthropic, openai or bedrock";
-    let dialect = prompt::ask_text(dialect, "--dialect", question).await?;
-    let name = asked.name.clone().or(known.name.clone());
-    let name = name.or_else(|| own.as_ref().map(|own| own.model.to_owned()));
-    let question = "The model, as its provider names it";
-    let proposal = find_default_model(&dialect).map(str::to_owned);
-    let name = prompt::ask_text_with_default(name, "--name", question, proposal).await?;
-    let base_url = asked.base_url.clone().or(known.base_url.clone());
-    let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
-    let key = resolve_new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
-
-    let mut environment = settings::read_environment()?;
-    // The test question uses the new values before any of them is stored.
-    for (setting, value) in [
-        ("DIALECT", Some(dialect.clone())),
-        ("NAME", Some(name.clone())),
-        ("BASE_URL", base_url.clone()),
-        ("API_KEY", key.as_ref().map(|key| key.expose_secret().to_owned())),
-    ] {
-        if let Some(value) = value {
-            set_variable(&mut environment, &format!("MODEL__{setting}"), value);
+    let mut previous = None;
+    let (chosen, tried) = loop {
+        let ModelAnswers { chosen, is_typed } = ask_model(&asked, &known, previous.as_ref()).await?;
+        match try_model(store, &chosen).await {
+            Ok(tried) => break (chosen, tried),
+            // An invalid settings file is not repaired by another answer.
+            Err(problem) if !is_typed || !prompt::can_ask() || problem.is::<settings::Error>() => {
+                return Err(problem);
+            }
+            Err(problem) => print_result(&format!("         {}", format_error_chain(problem.as_ref()))),
         }
-    }
-    let complete: CompleteModelSection = settings::load_settings(store.existing(), environment)?;
-    let tried = planner::try_configured_model(&complete.model).await;
-    let tried = tried
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("{name} does not answer"))?;
-
-    let chosen = ModelChoice {
-        dialect: Some(dialect),
-        name: Some(name.clone()),
-        base_url,
-        api_key: key,
+        previous = Some(chosen);
     };
     let before = ModelChoice {
         dialect: known.dialect,
         name: known.name,
         base_url: known.base_url,
+        region: known.region,
         api_key: None,
     };
     store.set(&chosen.settings(&before))?;
@@ -101,28 +91,186 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
             micros % 1_000_000
         ),
         None => format!(
-            "model    {} answers; its price is not known, so dollars are not counted: set [model.prices.{name:?}]",
-            tried.model
+            "model    {} answers; its price is not known, so dollars are not counted: set [model.prices.{:?}]",
+            tried.model,
+            chosen.name.unwrap_or_default()
         ),
     });
     Ok(())
 }
 
-/// Key to store; `None` when the settings have one, or the model needs none.
-async fn resolve_new_key(
+/// Asks for the missing parts of the model. The answers of the `previous` round are proposed, except for the key.
+async fn ask_model(
     asked: &Arguments,
     known: &ConfiguredModel,
-    own: Option<SecretString>,
-    dialect: &str,
-) -> anyhow::Result<Option<SecretString>> {
+    previous: Option<&ModelChoice>,
+) -> anyhow::Result<ModelAnswers> {
+    let own = find_environment_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
+    let dialect = asked.dialect.clone().or_else(|| known.dialect.clone());
+    let dialect = dialect.or_else(|| own.as_ref().map(|own| own.dialect.to_owned()));
+    let mut is_typed = dialect.is_none();
+    let question = format!("Provider of the model ({})", planner::list_dialects().join(", "));
+    let proposal = previous.and_then(|previous| previous.dialect.clone());
+    let proposal = proposal.unwrap_or_else(|| "anthropic".to_owned());
+    let dialect =
+        prompt::ask_checked_text(dialect, "--dialect", &question, Some(proposal), check_dialect).await?;
+    // Answers about another provider are no proposals.
+    let previous = previous.filter(|previous| previous.dialect.as_ref() == Some(&dialect));
+
+    let name = asked.name.clone().or_else(|| known.name.clone());
+    let name = name.or_else(|| own.as_ref().map(|own| own.model.to_owned()));
+    is_typed |= name.is_none();
+    let question = "The model, as its provider names it";
+    let proposal = previous.and_then(|previous| previous.name.clone());
+    let proposal = proposal.or_else(|| find_default_model(&dialect).map(str::to_owned));
+    let name = prompt::ask_text_with_default(name, "--name", question, proposal).await?;
+
+    let base_url = asked.base_url.clone().or_else(|| known.base_url.clone());
+    let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
+    // Settings that name a model, and a provider of the environment, are complete without an address.
+    let is_complete = known.name.is_some() || own.is_some();
+    let base_url = match (base_url, planner::find_default_address(&dialect)) {
+        (None, Some(usual)) if !is_complete && prompt::can_ask() => {
+            is_typed = true;
+            let proposal = previous.and_then(|previous| previous.base_url.clone());
+            ask_address(usual, proposal).await?
+        }
+        (base_url, _) => base_url,
+    };
+    let region = asked.region.clone().or_else(|| known.region.clone());
+    let region = match region {
+        None if dialect == BEDROCK => {
+            is_typed = true;
+            let proposal = previous.and_then(|previous| previous.region.clone());
+            let proposal = proposal.or_else(|| std::env::var_os("AWS_REGION")?.into_string().ok());
+            let region = prompt::ask_text_with_default(
+                None,
+                "--region",
+                "AWS region of the model, e.g. eu-central-1",
+                proposal,
+            );
+            Some(region.await?)
+        }
+        region => region,
+    };
+    let given = own.map(|own| own.key);
     let is_known = known.api_key.is_some() || known.auth_token.is_some();
+    is_typed |= asked.api_key_file.is_none() && !is_known && given.is_none() && dialect != BEDROCK;
+    let place = (dialect.as_str(), base_url.is_some());
+    let api_key = resolve_new_key(asked.api_key_file.as_deref(), is_known, given, place).await?;
+    let chosen = ModelChoice {
+        dialect: Some(dialect),
+        name: Some(name),
+        base_url,
+        region,
+        api_key,
+    };
+    Ok(ModelAnswers { chosen, is_typed })
+}
+
+fn check_dialect(answer: &str) -> Result<(), String> {
+    let known = planner::list_dialects();
+    match known.contains(&answer) {
+        true => Ok(()),
+        false => Err(format!("{answer:?} is not one of {}", known.join(", "))),
+    }
+}
+
+/// Address from the user; `None` for the usual one of the dialect.
+async fn ask_address(usual: &'static str, proposal: Option<String>) -> anyhow::Result<Option<String>> {
+    let question = "Address of the provider, or of another server with its API";
+    let proposal = proposal.unwrap_or_else(|| usual.to_owned());
+    let answer =
+        prompt::ask_checked_text(None, "--base-url", question, Some(proposal), check_address).await?;
+    let is_usual = answer.trim_end_matches('/') == usual;
+    Ok((!is_usual).then_some(answer))
+}
+
+fn check_address(answer: &str) -> Result<(), String> {
+    let url = url::Url::parse(answer).ok();
+    if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+        return Err(format!(
+            "{answer:?} is not an address such as https://models.acme.example"
+        ));
+    }
+    match domain::is_readable_on_the_way(answer) {
+        true => Err("http:// sends the key unencrypted to another machine: use https://".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Sends the test question with the new values, before any of them is stored.
+async fn try_model(store: &SetupStore, chosen: &ModelChoice) -> anyhow::Result<TrialResult> {
+    let mut environment = settings::read_environment()?;
+    for (setting, value) in [
+        ("DIALECT", chosen.dialect.as_deref()),
+        ("NAME", chosen.name.as_deref()),
+        ("BASE_URL", chosen.base_url.as_deref()),
+        ("REGION", chosen.region.as_deref()),
+        (
+            "API_KEY",
+            chosen.api_key.as_ref().map(ExposeSecret::expose_secret),
+        ),
+    ] {
+        if let Some(value) = value {
+            set_variable(&mut environment, &format!("MODEL__{setting}"), value.to_owned());
+        }
+    }
+    let complete: CompleteModelSection = settings::load_settings(store.existing(), environment)?;
+    let tried = planner::try_configured_model(&complete.model).await;
+    tried
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("{} does not answer", complete.model.name))
+}
+
+/// Key to store; `None` when the settings have one, or the model needs none. `place`: the dialect, and whether the server is
+/// another one than the usual.
+async fn resolve_new_key(
+    file: Option<&Path>,
+    is_known: bool,
+    own: Option<SecretString>,
+    (dialect, is_elsewhere): (&str, bool),
+) -> anyhow::Result<Option<SecretString>> {
+    let flag = "--api-key-file";
     let question = "API key of the model";
-    let (flag, file) = ("--api-key-file", asked.api_key_file.as_deref());
-    // Bedrock uses the credentials of AWS.
     match (file, own) {
         (Some(_), _) => prompt::ask_secret(file, flag, question).await.map(Some),
-        (None, _) if is_known || dialect == "bedrock" => Ok(None),
+        // Bedrock uses the credentials of AWS.
+        (None, _) if is_known || dialect == BEDROCK => Ok(None),
         (None, Some(own)) => Ok(Some(own)),
+        // A private server may need no key.
+        (None, None) if dialect == "openai" && is_elsewhere && prompt::can_ask() => {
+            prompt::ask_optional_secret(flag, "API key of the model (empty: none)").await
+        }
         (None, None) => prompt::ask_secret(None, flag, question).await.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialect_is_one_that_planner_knows() {
+        for dialect in ["anthropic", "openai", BEDROCK] {
+            assert_eq!(check_dialect(dialect), Ok(()));
+        }
+        assert_eq!(
+            check_dialect("claude"),
+            Err("\"claude\" is not one of anthropic, openai, bedrock".to_owned())
+        );
+    }
+
+    #[test]
+    fn address_of_model_is_encrypted() {
+        assert_eq!(check_address("https://models.acme.example/v1"), Ok(()));
+        assert_eq!(check_address("http://127.0.0.1:8080"), Ok(()));
+        for (wrong, part) in [
+            ("models", "is not an address"),
+            ("http://models.acme.example", "sends the key unencrypted"),
+        ] {
+            let problem = check_address(wrong).unwrap_err();
+            assert!(problem.contains(part), "{wrong}: {problem}");
+        }
     }
 }
