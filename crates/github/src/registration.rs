@@ -163,6 +163,21 @@ pub async fn fetch_bot_id(api_url: &str, slug: &str) -> Result<u64, Error> {
     answer.parse::<WireNumbered>().map(|account| account.id)
 }
 
+/// True when a user or an organization has this name. The request is anonymous, so a server that requires a login
+/// refuses it.
+///
+/// # Errors
+/// GitHub's refusal, except for an unknown name.
+pub async fn has_account(api_url: &str, name: &str) -> Result<bool, Error> {
+    let caller = ApiCaller {
+        connection: ApiConnection::anonymous(api_url)?,
+        limits: AccountLimits::default(),
+    };
+    let path = format!("/users/{}", domain::address::percent_encode(name));
+    let answer = transport::send_read(&caller, GitHubCall::Get(&path)).await;
+    Error::none_if_missing(answer).map(|found| found.is_some())
+}
+
 /// Replaces the code in an error: until the code is used, its holder can obtain the App with its key.
 fn redact_code(code: &str, error: Error) -> Error {
     let hidden = |text: String| text.replace(code, "…");

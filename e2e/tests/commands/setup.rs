@@ -53,7 +53,13 @@ async fn setup_github_takes_two_clicks() {
     let environment = build_setup_environment(&stage, &OF_GITHUB);
     let before = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n";
     fs::write(stage.path().join("journeyman.toml"), before).unwrap();
-    let asked = [("Organisation that owns the Apps", "acme\r")];
+    let asked = [
+        ("Organization that owns the Apps", "a b\r"),
+        ("is not the name of an organization", ""),
+        ("Organization that owns the Apps", "no-such-account\r"),
+        ("has no organization", ""),
+        ("Organization that owns the Apps", "acme\r"),
+    ];
     let ran = at_terminal_with(&["setup", "github"], &asked, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
@@ -189,7 +195,7 @@ async fn setup_without_terminal_names_missing_flag() {
     .await;
     assert_eq!(
         ran.complaints(),
-        ["journeyman: \"a b\" is not the name of an organisation"]
+        ["journeyman: --org: \"a b\" is not the name of an organization"]
     );
     assert!(
         !stage.path().join("journeyman.toml").exists(),
@@ -517,7 +523,7 @@ async fn setup_configures_everything_for_first_ticket() {
     }
     let mut typed = vec![
         ("Work with repositories of GitHub?", "y".to_owned()),
-        ("Organisation that owns the Apps", "acme\r".to_owned()),
+        ("Organization that owns the Apps", "acme\r".to_owned()),
         ("Take tickets from Jira?", "y".to_owned()),
     ];
     typed.extend(two_accounts(&stage.jira.url()));

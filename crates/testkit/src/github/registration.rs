@@ -28,9 +28,15 @@ use crate::http::render_json_answer;
 // Maximum length of an App's name, as GitHub documents it.
 const MAX_NAME: usize = 34;
 
+// Login that no account has.
+const UNKNOWN_LOGIN: &str = "no-such-account";
+
 /// Answers with an account by its login. The route is public.
-async fn get_account(Path(login): Path<String>) -> Response {
-    render_json_answer(StatusCode::OK, account_json(&login))
+async fn get_account(Path(login): Path<String>) -> RestAnswer {
+    match login == UNKNOWN_LOGIN {
+        true => Err(not_found()),
+        false => Ok(render_json_answer(StatusCode::OK, account_json(&login))),
+    }
 }
 
 /// App that was registered from a manifest.

@@ -105,18 +105,11 @@ pub(super) async fn set_up_github(asked: Arguments, store: &SetupStore) -> anyho
             missing.push(role);
         }
     }
-    let question = "Organisation that owns the Apps";
     let needs_org = !missing.is_empty() || asked.org.is_some();
     let org = match needs_org {
-        true => Some(prompt::ask_text(asked.org, "--org", question).await?),
+        true => Some(Box::pin(ask_org(asked.org, &server)).await?),
         false => None,
     };
-    if let Some(org) = &org {
-        anyhow::ensure!(
-            registration::is_valid_owner(org),
-            "{org:?} is not the name of an organisation"
-        );
-    }
     // The page is served until both Apps are installed, because its last state links to the installation.
     let _page = match (missing.as_slice(), &org) {
         ([], _) | (_, None) => None,
@@ -149,6 +142,30 @@ pub(super) async fn set_up_github(asked: Arguments, store: &SetupStore) -> anyho
     }
     store.set(&[account_settings::build_own_accounts_setting(&own)])?;
     set_commit_author(&KnownSettings::read(store)?, &server, store).await
+}
+
+/// Organization from the flag or from the user. A name that GitHub does not know is asked again.
+async fn ask_org(given: Option<String>, server: &GithubServer) -> anyhow::Result<String> {
+    let is_given = given.is_some();
+    let mut given = given;
+    loop {
+        let question = "Organization that owns the Apps";
+        let org = prompt::ask_checked_text(given.take(), "--org", question, None, check_org_name).await?;
+        // A server that requires a login refuses the question. Its page for the App then reports an unknown name.
+        if !matches!(registration::has_account(&server.api_url, &org).await, Ok(false)) {
+            return Ok(org);
+        }
+        let problem = format!("{} has no organization {org:?}", server.web);
+        anyhow::ensure!(!is_given, "--org: {problem}");
+        print_result(&format!("         {problem}"));
+    }
+}
+
+fn check_org_name(answer: &str) -> Result<(), String> {
+    match registration::is_valid_owner(answer) {
+        true => Ok(()),
+        false => Err(format!("{answer:?} is not the name of an organization")),
+    }
 }
 
 /// Sets the writer App's account as the author of commits, unless the settings name one.
@@ -395,7 +412,7 @@ async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) 
     };
     if reader.app_id.is_none() {
         print_result(
-            "webhook  a token has none: make one for each repository or organisation, as docs/permissions.md says",
+            "webhook  a token has none: make one for each repository or organization, as docs/permissions.md says",
         );
         return Ok(());
     }
