@@ -16,6 +16,7 @@ pub mod service;
 pub mod settings;
 pub mod span_buffer;
 pub mod span_forwarder;
+pub mod suggestion;
 pub mod telemetry;
 pub mod tls;
 pub mod trace;

@@ -10,7 +10,7 @@ use std::{
 use config::{Config, ConfigError, Environment, File, FileFormat};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
-use crate::secret_files;
+use crate::{secret_files, suggestion::find_nearest};
 
 /// Top-level sections. An unknown one is refused, so that a misspelled section is not ignored.
 const SECTIONS: [&str; 21] = [
@@ -212,10 +212,13 @@ fn refuse_unknown_sections(settings: &Config, file: Option<&Path>) -> Result<(),
         .keys()
         .find(|section| !SECTIONS.contains(&section.as_str()))
     {
-        Some(unknown) => Err(Error::new(
-            unknown,
-            format!("no such section; there are {}", SECTIONS.join(", ")),
-        )),
+        Some(unknown) => {
+            let meant = find_nearest(unknown, SECTIONS);
+            let meant = meant.map(|section| format!("did you mean [{section}]? "));
+            let all = SECTIONS.join(", ");
+            let problem = format!("no such section; {}there are {all}", meant.unwrap_or_default());
+            Err(Error::new(unknown, problem))
+        }
         None => Ok(()),
     }
 }
@@ -234,7 +237,18 @@ fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
         Some(field) if path == "." => Error::new(field, "is missing"),
         Some(field) if path.rsplit('.').next() == Some(field) => Error::new(path, "is missing"),
         Some(field) => Error::new(format!("{path}.{field}"), "is missing"),
-        None => Error::new(path, problem),
+        None => Error::new(path, suggest_field(problem)),
+    }
+}
+
+/// Replaces the list of all fields after an unknown one by the field that was probably meant.
+fn suggest_field(problem: String) -> String {
+    // Names are in backticks: the unknown one first, then those that serde expected.
+    let mut names = problem.split('`').skip(1).step_by(2);
+    let unknown = names.next().filter(|_| problem.starts_with("unknown field `"));
+    match unknown.and_then(|unknown| Some((unknown, find_nearest(unknown, names)?))) {
+        Some((unknown, nearest)) => format!("unknown field `{unknown}`; did you mean `{nearest}`?"),
+        None => problem,
     }
 }
 
@@ -418,6 +432,27 @@ mod tests {
             assert_eq!(error.key, key, "{error}");
             assert!(!error.to_string().contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn misspelled_setting_suggests_nearest() {
+        for (toml, said) in [
+            (
+                "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nslotz = 1\n",
+                "ingest.slotz: unknown field `slotz`; did you mean `slots`?",
+            ),
+            (
+                "[ingets]\n",
+                "ingets: no such section; did you mean [ingest]? there are nats, ",
+            ),
+            ("[shop]\n", "shop: no such section; there are nats, "),
+        ] {
+            let error = load_text(toml, &[]).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        let far = "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"x\"\nwidth = 1\n";
+        let error = load_text(far, &[]).unwrap_err().to_string();
+        assert!(error.contains("expected one of `listen`"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use domain::{InstanceName, RepositoryName, RepositoryRules};
 use serde_json::Value;
 
 use super::{FileProblem, keys::KeyPositions};
+use crate::suggestion::find_nearest;
 
 /// Rules file that is valid on its own. Its values are checked together with the defaults.
 pub(super) struct RulesFile {
@@ -53,7 +54,10 @@ impl RulesFile {
         FileProblem {
             file: self.name.clone(),
             line: self.line(&unknown).unwrap_or_default(),
-            problem: "unknown key; docs/rules.md lists the keys".to_owned(),
+            problem: match suggest_key(&unknown) {
+                Some(key) => format!("unknown key; did you mean {key}? docs/rules.md lists the keys"),
+                None => "unknown key; docs/rules.md lists the keys".to_owned(),
+            },
             repository: self.repository(),
             key: unknown,
         }
@@ -81,6 +85,20 @@ fn unknown_key(value: &Value) -> Option<String> {
         unknown.get_or_insert_with(|| path.to_string());
     });
     unknown
+}
+
+/// Known key beside the unknown one that resembles it.
+fn suggest_key(unknown: &str) -> Option<String> {
+    // The default rules contain every key that is always set.
+    let all = serde_json::to_value(RepositoryRules::default()).ok()?;
+    let (parent, name) = unknown.rsplit_once('.').unwrap_or(("", unknown));
+    let mut section = &all;
+    for part in parent.split('.').filter(|part| !part.is_empty()) {
+        section = section.get(part)?;
+    }
+    let known = section.as_object()?.keys().map(String::as_str);
+    let nearest = find_nearest(name, known)?;
+    Some(unknown.strip_suffix(name)?.to_owned() + nearest)
 }
 
 /// True when an unreadable file may be one of defaults: it has no `repo` key at the left edge.

@@ -53,7 +53,8 @@ fn invalid_file_disables_only_its_repository() {
         ("bad.yaml", 5, "agent.statsu")
     );
     assert_eq!(problem.repository.as_ref().unwrap().to_string(), "acme/bad");
-    assert!(problem.problem.contains("unknown key"), "{problem:?}");
+    let said = "unknown key; did you mean agent.status? docs/rules.md lists the keys";
+    assert_eq!(problem.problem, said);
 }
 
 #[test]
