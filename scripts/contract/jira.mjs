@@ -20,6 +20,7 @@ const CALLS = {
   'GET /rest/api/3/groups/picker': cloud.findGroups,
   'GET /rest/api/3/group/member': cloud.getUsersFromGroup,
   'GET /rest/api/3/mypermissions': cloud.getMyPermissions,
+  'GET /rest/api/3/project/search': cloud.searchProjects,
   'GET /rest/api/3/project/KEY/statuses': cloud.getAllStatuses,
   'GET /rest/api/3/project/KEY/role': cloud.getProjectRoles,
   'GET /rest/api/3/project/KEY/role/ID': cloud.getProjectRole,
@@ -43,7 +44,7 @@ const CALLS = {
 /** The name of an exchange and what is wrong with it; `isOurs` is whether one of our clients asked. */
 export async function checkExchange({ request, answer }, isOurs) {
   const url = new URL(request.path, 'http://jira');
-  const path = url.pathname.replace(/\/(issue|project)\/[^/]+/, '/$1/KEY').replace(/\/(comment|role)\/[^/]+$/, '/$1/ID');
+  const path = url.pathname.replace(/\/(issue|project)\/(?!search$)[^/]+/, '/$1/KEY').replace(/\/(comment|role)\/[^/]+$/, '/$1/ID');
   const name = `${request.method} ${path}`;
   if (!CALLS[name]) return { name, problems: answer.status >= 400 && !isOurs ? [] : ['Jira describes no such call'] };
   const call = await described(CALLS[name]);

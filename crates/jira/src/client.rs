@@ -20,14 +20,14 @@ use tokio::{
 use webclient::{GatedAccount, InstanceClients, RequestIntent};
 
 use crate::{
-    AssigneeChange, Error, JiraComment, JiraDialect, Settings,
+    AssigneeChange, Error, FoundProjects, JiraComment, JiraDialect, Settings,
     answer::{classify_refusal, is_of_one_issue, parse_body},
     criteria::is_criteria_field,
-    dialect::HistoryPath,
+    dialect::{HistoryPath, ProjectsPath},
     permissions::{PermissionComparison, RequiredJiraPermission},
     wire::{
-        self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectOnly,
-        WireWithHistory,
+        self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectKey,
+        WireProjectOnly, WireWithHistory,
     },
 };
 
@@ -316,6 +316,22 @@ impl JiraClient {
             lacking: needed.iter().filter(|needed| !is_held(needed)).copied().collect(),
             excess: needless.iter().filter(is_held).copied().collect(),
         })
+    }
+
+    /// Lists the projects that our account sees.
+    pub(crate) async fn projects(&self) -> Result<FoundProjects, Error> {
+        let (projects, total) = match self.dialect().projects(wire::MAX_PROJECTS) {
+            ProjectsPath::Page(path) => {
+                let page: WirePage<WireProjectKey> = self.get(&path).await?;
+                (page.values, page.total)
+            }
+            ProjectsPath::All(path) => {
+                let all: Vec<WireProjectKey> = self.get(&path).await?;
+                let total = all.len();
+                (all, total)
+            }
+        };
+        Ok(wire::collect_projects(projects, total))
     }
 
     pub(crate) async fn myself(&self) -> Result<TrackerAccount, Error> {

@@ -49,6 +49,14 @@ pub(crate) enum HistoryPath {
     Within(String),
 }
 
+/// Location of the projects that an account sees.
+pub(crate) enum ProjectsPath {
+    /// Path of the first page.
+    Page(String),
+    /// Path of the whole list.
+    All(String),
+}
+
 impl JiraDialect {
     /// Name in the settings: `cloud` or `data-center`.
     pub const fn as_str(self) -> &'static str {
@@ -134,6 +142,14 @@ impl JiraDialect {
             Self::Cloud => self.path(&format!("{of}&permissions={}", keys.join(","))),
             // A Data Center always lists all permissions and has no parameter for a selection.
             Self::DataCenter => self.path(&of),
+        }
+    }
+
+    /// Location of the projects that our account sees.
+    pub(crate) fn projects(self, most: usize) -> ProjectsPath {
+        match self {
+            Self::Cloud => ProjectsPath::Page(self.path(&format!("project/search?maxResults={most}"))),
+            Self::DataCenter => ProjectsPath::All(self.path("project")),
         }
     }
 

@@ -28,8 +28,8 @@ mod writer;
 pub use dialect::JiraDialect;
 pub use error::Error;
 pub use model::{
-    AssigneeChange, ChangedIssue, ChangelogId, FoundGroups, IssueChanges, IssueHit, IssueOutline,
-    IssueStatus, JiraComment, JiraCommentId, JiraIssue, RelatedIssue, RoleMembers, ScreenField,
+    AssigneeChange, ChangedIssue, ChangelogId, FoundGroups, FoundProjects, IssueChanges, IssueHit,
+    IssueOutline, IssueStatus, JiraComment, JiraCommentId, JiraIssue, RelatedIssue, RoleMembers, ScreenField,
     StatusCategory, StatusChange, TextEdit, TextField, TriageFields, WorkflowTransition,
 };
 pub use reader::JiraReader;

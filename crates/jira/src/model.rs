@@ -199,6 +199,15 @@ pub struct FoundGroups {
     pub has_more: bool,
 }
 
+/// Projects of a site that an account sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundProjects {
+    /// Keys in the order of the site.
+    pub keys: Vec<String>,
+    /// True when the account sees more of them.
+    pub has_more: bool,
+}
+
 /// Edit of summary, description or acceptance criteria.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEdit {

@@ -9,8 +9,8 @@ use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGa
 use webclient::RequestIntent;
 
 use crate::{
-    Error, FoundGroups, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraDialect, JiraIssue,
-    RoleMembers, Settings, StatusChange, TextEdit,
+    Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraDialect,
+    JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
     client::JiraClients,
     permissions::{self, PermissionComparison},
     wire::{
@@ -296,6 +296,14 @@ impl JiraReader {
         );
         let found: WireMembers = client.get(&client.dialect().path(&of)).await?;
         Ok(!found.values.is_empty())
+    }
+
+    /// Lists the projects that our account sees, at most the first 50.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when Jira refuses the credentials.
+    pub async fn projects(&self) -> Result<FoundProjects, Error> {
+        self.clients.on(self.instance.as_ref())?.projects().await
     }
 
     /// Lists the names of the statuses that issues of a project can have.

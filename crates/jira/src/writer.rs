@@ -6,7 +6,7 @@ use domain::{InstanceName, TicketKey, TrackerAccount, limits::LimitGate};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Error, IssueStatus, JiraComment, JiraCommentId, Settings, WorkflowTransition,
+    Error, FoundProjects, IssueStatus, JiraComment, JiraCommentId, Settings, WorkflowTransition,
     client::{JiraClients, JiraMethod},
     permissions::{self, PermissionComparison},
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
@@ -305,6 +305,14 @@ impl JiraWriter {
     /// [`Error::Unauthorized`] when Jira refuses the credentials.
     pub async fn account_at(&self, key: &TicketKey) -> Result<TrackerAccount, Error> {
         self.clients.of(key)?.myself().await
+    }
+
+    /// Lists the projects that our account sees on the default instance, at most the first 50.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when Jira refuses the credentials.
+    pub async fn projects(&self) -> Result<FoundProjects, Error> {
+        self.clients.on(None)?.projects().await
     }
 
     /// Reads our own account on the default instance.

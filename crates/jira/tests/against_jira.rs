@@ -326,6 +326,24 @@ async fn text_edit_includes_previous_text() {
 }
 
 #[tokio::test]
+async fn projects_of_site_are_listed() {
+    for site in start_sites().await {
+        site.jira.create_project("ENG");
+        site.jira.create_project("OPS");
+        let listed = site.reader.projects().await.unwrap();
+        assert_eq!(listed.keys, ["ENG", "OPS"]);
+        assert!(!listed.has_more);
+        assert_eq!(site.writer.projects().await.unwrap(), listed);
+        for number in 0..60 {
+            site.jira.create_project(&format!("P{number}"));
+        }
+        let listed = site.reader.projects().await.unwrap();
+        assert!(listed.keys.len() == 50 && listed.has_more, "{listed:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn project_statuses_are_listed() {
     for site in start_sites().await {
         site.jira.create_project("ENG");

@@ -74,6 +74,8 @@ calls! {
     "writer's account": |site| site.writer.myself();
     "sorted": |site| site.writer.sorted(&site.ticket);
     "link type": |site| site.writer.link_type(&site.ticket, "Duplicate");
+    "reader's projects": |site| site.reader.projects();
+    "writer's projects": |site| site.writer.projects();
 }
 
 /// Creates fresh clients, so that no cached answer prevents a read.

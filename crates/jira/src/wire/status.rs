@@ -1,8 +1,27 @@
-//! JSON of statuses, of an issue and of a project.
+//! JSON of projects, and of the statuses of a project or an issue.
 
 use serde::Deserialize;
 
-use crate::{IssueStatus, StatusCategory};
+use crate::{FoundProjects, IssueStatus, StatusCategory};
+
+/// Maximum number of projects in a list.
+pub(crate) const MAX_PROJECTS: usize = 50;
+
+/// Project by its key.
+#[derive(Deserialize)]
+pub(crate) struct WireProjectKey {
+    key: String,
+}
+
+/// Collects the first projects of a list with so many entries.
+pub(crate) fn collect_projects(projects: Vec<WireProjectKey>, total: usize) -> FoundProjects {
+    let keys = projects.into_iter().map(|project| project.key);
+    let keys: Vec<String> = keys.take(MAX_PROJECTS).collect();
+    FoundProjects {
+        has_more: total > keys.len(),
+        keys,
+    }
+}
 
 /// Statuses of one issue type in a project.
 #[derive(Deserialize)]

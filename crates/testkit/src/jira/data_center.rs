@@ -6,12 +6,13 @@ use axum::Router;
 use axum::routing::{get, post, put};
 
 use super::desk::JiraState;
-use super::{hooks, people, search};
+use super::{hooks, people, projects, search};
 
 /// Builds the routes below the REST interface.
 pub(super) fn build_rest_routes() -> Router<Arc<JiraState>> {
     Router::new()
         .route("/search", post(search::search_from_start))
+        .route("/project", get(projects::list_projects))
         .route("/user", get(people::get_user))
 }
 

@@ -322,6 +322,14 @@ impl JiraState {
         lock_state(&self.relations).clone()
     }
 
+    /// Keys of all projects, sorted.
+    pub(super) fn list_projects(&self) -> Vec<String> {
+        let issues = lock_state(&self.issues);
+        let mut keys: Vec<String> = issues.next_number.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
     pub(super) fn has_project(&self, project: &str) -> bool {
         let issues = lock_state(&self.issues);
         issues

@@ -21,6 +21,40 @@ fn render_missing_project(project: &str) -> Response {
     )
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProjectsQuery {
+    max_results: usize,
+}
+
+fn render_projects(desk: &JiraState) -> Vec<Value> {
+    let keys = desk.list_projects().into_iter();
+    keys.map(|key| shape::render_project(&key, &desk.site)).collect()
+}
+
+/// Answers with the first page of all projects, as the Cloud does.
+pub(super) async fn search_projects(
+    State(desk): State<Arc<JiraState>>,
+    _caller: JiraCaller,
+    Query(query): Query<ProjectsQuery>,
+) -> Response {
+    let mut projects = render_projects(&desk);
+    let total = projects.len();
+    // Jira Cloud returns at most 100 projects in a page.
+    let most = query.max_results.min(100);
+    projects.truncate(most);
+    let body = json!({
+        "self": format!("{}{}/project/search?maxResults={most}", desk.site, desk.site.rest()),
+        "startAt": 0, "maxResults": most, "total": total, "isLast": projects.len() == total, "values": projects,
+    });
+    render_json_answer(StatusCode::OK, body)
+}
+
+/// Answers with all projects, as a Data Center does.
+pub(super) async fn list_projects(State(desk): State<Arc<JiraState>>, _caller: JiraCaller) -> Response {
+    render_json_answer(StatusCode::OK, Value::Array(render_projects(&desk)))
+}
+
 pub(super) async fn list_project_statuses(
     State(desk): State<Arc<JiraState>>,
     _caller: JiraCaller,

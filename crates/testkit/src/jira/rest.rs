@@ -49,6 +49,7 @@ pub(super) fn build_jira_routes(desk: Arc<JiraState>) -> Router {
     let own = match desk.site.kind {
         JiraKind::Cloud => Router::new()
             .route("/search/jql", post(search::search_issues))
+            .route("/project/search", get(projects::search_projects))
             .route("/issue/{key}/changelog", get(list_changelog))
             .route("/user/groups", get(people::list_user_groups)),
         JiraKind::DataCenter(_) => data_center::build_rest_routes(),

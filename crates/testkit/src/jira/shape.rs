@@ -164,7 +164,7 @@ pub(super) fn issue_type(name: &str, site: &StandInSite) -> Value {
     kind
 }
 
-fn render_project(key: &str, site: &StandInSite) -> Value {
+pub(super) fn render_project(key: &str, site: &StandInSite) -> Value {
     json!({
         "self": format!("{}/project/10000", build_rest_base(site)), "id": "10000", "key": key, "name": key,
         "projectTypeKey": site.project_type(key), "simplified": false, "avatarUrls": render_avatars(site),

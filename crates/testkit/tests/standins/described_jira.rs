@@ -123,6 +123,8 @@ impl Caller {
         self.ask("GET /rest/api/3/group/member", members, None).await;
         let permissions = "/mypermissions?projectKey=ENG&permissions=EDIT_ISSUES,ADD_COMMENTS";
         self.ask("GET /rest/api/3/mypermissions", permissions, None).await;
+        let projects = "/project/search?maxResults=50";
+        self.ask("GET /rest/api/3/project/search", projects, None).await;
         let statuses = "/project/ENG/statuses";
         self.ask("GET /rest/api/3/project/{key}/statuses", statuses, None)
             .await;
