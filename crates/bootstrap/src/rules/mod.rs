@@ -98,19 +98,25 @@ impl FileProblem {
     }
 }
 
-/// Rules of all repositories at one reading of the directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RulesBook {
-    rules: Vec<RepositoryRules>,
-    problems: Vec<FileProblem>,
+/// Place of a key in the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySource {
+    /// Name of the file in the directory.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u64,
 }
 
-impl RulesBook {
-    /// Reads every file of the directory, in the order of names.
-    ///
-    /// # Errors
-    /// When the directory or one of its files cannot be read.
-    pub fn read(dir: &Path, connections: &ConfiguredInstances) -> std::io::Result<Self> {
+/// Texts of the files of a directory.
+struct RulesTexts {
+    /// Names and texts, in the order of names.
+    files: Vec<(String, String)>,
+    /// Files that are not UTF-8, in the order of names.
+    unreadable: Vec<(String, FromUtf8Error)>,
+}
+
+impl RulesTexts {
+    fn read(dir: &Path) -> std::io::Result<Self> {
         let (mut files, mut unreadable) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -135,7 +141,52 @@ impl RulesBook {
         // `read_dir` has no order, and later defaults override earlier ones.
         files.sort();
         unreadable.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Self { files, unreadable })
+    }
+}
+
+/// Rules of all repositories at one reading of the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RulesBook {
+    rules: Vec<RepositoryRules>,
+    problems: Vec<FileProblem>,
+}
+
+impl RulesBook {
+    /// Reads every file of the directory, in the order of names.
+    ///
+    /// # Errors
+    /// When the directory or one of its files cannot be read.
+    pub fn read(dir: &Path, connections: &ConfiguredInstances) -> std::io::Result<Self> {
+        let RulesTexts { files, unreadable } = RulesTexts::read(dir)?;
         Ok(Self::parse_beside(&unreadable, &files, connections))
+    }
+
+    /// Finds the place that sets a key for a repository: its own file, else the last file of defaults with the key. `None`
+    /// when no file sets it.
+    ///
+    /// # Errors
+    /// When the directory or one of its files cannot be read.
+    pub fn find_key_source(
+        dir: &Path,
+        repository: &RepositoryName,
+        key: &str,
+    ) -> std::io::Result<Option<KeySource>> {
+        let texts = RulesTexts::read(dir)?.files;
+        let parsed = texts
+            .iter()
+            .filter_map(|(name, text)| RulesFile::parse(name, text).ok());
+        let (defaults, own): (Vec<_>, Vec<_>) = parsed.partition(RulesFile::is_defaults);
+        let own = own
+            .iter()
+            .find(|file| file.repository().as_ref() == Some(repository));
+        Ok(own.and_then(|file| {
+            let place = RulesSource {
+                file,
+                defaults: &defaults,
+            };
+            place.find_key(key)
+        }))
     }
 
     /// Parses files, given by name and text.
@@ -261,19 +312,27 @@ struct RulesSource<'a> {
 }
 
 impl RulesSource<'_> {
-    /// Problem of an invalid value, at the file and line that contain it: a file of defaults, for instance.
-    fn problem(self, key: &str, problem: String) -> FileProblem {
+    /// Place of a key: this file, or one of the defaults.
+    fn find_key(self, key: &str) -> Option<KeySource> {
         // Later defaults override earlier ones, so the last file with the key is the source of its value.
         let mut sources = std::iter::once(self.file).chain(self.defaults.iter().rev());
-        let source = sources
-            .find(|source| source.line(key).is_some())
-            .unwrap_or(self.file);
+        sources.find_map(|source| {
+            Some(KeySource {
+                line: source.line(key)?,
+                file: source.name.clone(),
+            })
+        })
+    }
+
+    /// Problem of an invalid value, at the file and line that contain it: a file of defaults, for instance.
+    fn problem(self, key: &str, problem: String) -> FileProblem {
+        let source = self.find_key(key).unwrap_or_else(|| KeySource {
+            file: self.file.name.clone(),
+            line: self.file.line("repo").unwrap_or_default(),
+        });
         FileProblem {
-            file: source.name.clone(),
-            line: source
-                .line(key)
-                .or_else(|| self.file.line("repo"))
-                .unwrap_or_default(),
+            file: source.file,
+            line: source.line,
             key: key.to_owned(),
             problem,
             repository: self.file.repository(),

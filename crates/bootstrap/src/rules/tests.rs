@@ -430,3 +430,30 @@ fn called_issue_is_on_jira_of_rules() {
     }
     assert!(book.called_issue(&"acme/web".parse().unwrap(), "ENG").is_err());
 }
+
+#[test]
+fn key_source_is_own_file_or_last_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("a-defaults.yaml", "agent: {status: Ready}\nskip: {labels: [a]}\n"),
+        ("b-defaults.yaml", "agent:\n  max_turns: 5\n  status: Go\n"),
+        ("bad.yaml", "repo: [\n"),
+        (
+            "shop.yaml",
+            "repo: {owner: acme, name: shop}\njira:\n  project_key: ENG\n",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let find = |repository: &str, key: &str| {
+        let repository = repository.parse().unwrap();
+        let found = RulesBook::find_key_source(folder.path(), &repository, key).unwrap();
+        found.map(|source| (source.file, source.line))
+    };
+    let place = |file: &str, line| Some((file.to_owned(), line));
+    assert_eq!(find("acme/shop", "jira.project_key"), place("shop.yaml", 3));
+    assert_eq!(find("acme/shop", "agent.status"), place("b-defaults.yaml", 3));
+    assert_eq!(find("acme/shop", "skip.labels"), place("a-defaults.yaml", 2));
+    assert_eq!(find("acme/shop", "jira.labels"), None);
+    assert_eq!(find("acme/other", "agent.status"), None);
+}
