@@ -123,6 +123,20 @@ async fn doctor_reports_one_line_per_problem() {
         .await;
     let said = "skip  two Jira accounts      not both accounts answered";
     assert!(ran.out.contains(said), "{}", ran.out);
+    for (key, check) in [
+        ("JIRA_READER__BASE_URL", "jira reader"),
+        ("GITHUB_READER__API_URL", "github reader"),
+    ] {
+        let failed = ward.failures(key, "http://127.0.0.1:1").await;
+        assert_one(&failed, check, "http://127.0.0.1:1: ");
+        assert!(failed[0].contains("#a-server-does-not-answer"), "{failed:#?}");
+    }
+    let failed = ward.failures("GITHUB_READER__APP_ID", "999").await;
+    assert_one(
+        &failed,
+        "github reader",
+        "the App with the id 999 at http://127.0.0.1",
+    );
     let failed = ward.failures("NATS__URL", "nats://127.0.0.1:1").await;
     assert_one(&failed, "nats", "127.0.0.1:1");
     let failed = ward.failures("REDIS__URL", "redis://127.0.0.1:1").await;
@@ -353,17 +367,33 @@ async fn doctor_reports_repository_without_access() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_reports_unknown_jira_status() {
+async fn doctor_lists_existing_projects_and_statuses() {
     let ward = Ward::open().await;
     let rules = tempfile::tempdir().unwrap();
-    let text = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\nagent: {status: Nowhere}\n";
+    let place = rules.path().display().to_string();
+    let text = "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\nagent: {status: Redy for Agent}\n";
     std::fs::write(rules.path().join("shop.yaml"), text).unwrap();
-    let failed = ward.failures("RULES__DIR", rules.path().to_str().unwrap()).await;
-    let of_jira = failed.iter().find(|line| line.contains("jira reader"));
+    let failed = ward.failures("RULES__DIR", &place).await;
+    let problem = format!("{place}/shop.yaml:3: ENG has no status \"Redy for Agent\"; it has ");
+    assert_one(&failed, "jira reader", &problem);
     assert!(
-        of_jira.is_some_and(|line| line.contains("ENG has no status \"Nowhere\"")),
+        failed[0].contains("; did you mean Ready for Agent? -> "),
         "{failed:#?}"
     );
+    let text = "repo: {owner: acme, name: shop}\njira: {project_key: ENGG}\n";
+    std::fs::write(rules.path().join("shop.yaml"), text).unwrap();
+    let failed = ward.failures("RULES__DIR", &place).await;
+    assert_eq!(failed.len(), 2, "{failed:#?}");
+    for (line, role) in failed.iter().zip(["reader", "writer"]) {
+        let problem =
+            format!("{place}/shop.yaml:2: Jira has no project ENGG, or this account cannot see it; ");
+        assert!(
+            line.starts_with(&format!("FAIL  jira {role}"))
+                && line.contains(&problem)
+                && line.contains("it sees ENG, OPS; did you mean ENG? -> "),
+            "{line}"
+        );
+    }
     ward.local.stop().await.unwrap();
 }
 

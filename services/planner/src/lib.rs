@@ -43,8 +43,8 @@ pub use config::{
 };
 pub use executors::inspect_pools;
 pub use model::{
-    ModelDestination, TrialResult, find_default_address, list_dialects, locate_configured_models,
-    try_configured_model,
+    ModelDestination, TrialFailure, TrialResult, find_default_address, list_dialects,
+    locate_configured_models, try_configured_model,
 };
 use startup::PlannerParts;
 use ticket::TicketWorker;

@@ -285,20 +285,40 @@ pub fn locate_configured_models(settings: &ModelSettings) -> ModelDestination {
     }
 }
 
+/// Failure of a trial request, worded for users.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{words}")]
+pub struct TrialFailure {
+    words: String,
+    /// True when the provider did not answer or failed itself, so that settings and credentials may be right.
+    pub is_unavailable: bool,
+}
+
+impl TrialFailure {
+    /// Failure of a request that was not sent.
+    fn unsent(words: impl Into<String>) -> Self {
+        Self {
+            words: words.into(),
+            is_unavailable: false,
+        }
+    }
+}
+
 /// Sends a short request to the model of these settings, without its fallbacks.
 ///
 /// # Errors
-/// An invalid setting, or the provider's failure, worded for users.
-pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResult, String> {
+/// An invalid setting, or the provider's failure.
+pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResult, TrialFailure> {
     let alone = ModelSettings {
         fallbacks: TextList::default(),
         ..settings.clone()
     };
-    roles::check_models(&alone).map_err(|error| error.to_string())?;
-    let models = ModelClients::new(&alone).map_err(|error| format_error_chain(&error))?;
+    roles::check_models(&alone).map_err(|error| TrialFailure::unsent(error.to_string()))?;
+    let models =
+        ModelClients::new(&alone).map_err(|error| TrialFailure::unsent(format_error_chain(&error)))?;
     let links = models.links(&ModelRole::Default.into());
     let Some(link) = links.first() else {
-        return Err("the settings name no model".to_owned());
+        return Err(TrialFailure::unsent("the settings name no model"));
     };
     let question = ModelTranscript {
         system: vec!["You are asked whether you can be reached.".to_owned()],
@@ -308,7 +328,13 @@ pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResul
     };
     let reply = link.chat(&question, RetryPatience::SHORT).await;
     let addressee = link.addressee();
-    let reply = reply.map_err(|failure| failure.describe(&addressee).to_string())?;
+    let reply = reply.map_err(|failure| {
+        let error = failure.describe(&addressee);
+        TrialFailure {
+            is_unavailable: is_transient(error.kind),
+            words: error.words,
+        }
+    })?;
     Ok(TrialResult {
         model: reply.model,
         cost_micros: reply.cost_micros,

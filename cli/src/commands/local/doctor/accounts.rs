@@ -3,7 +3,9 @@
 use domain::{CredentialEnd, InstanceName, Timestamp, cause::format_error_chain};
 use github::permissions as app;
 
-use super::{DoctorFinding, DoctorReport, DoctorSections, Remedy, find_within_limit};
+use super::{
+    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, projects::ProjectRequirements,
+};
 
 /// Result of the check of an account, with its identity.
 struct AccountCheck {
@@ -30,13 +32,62 @@ struct AccountAnswer {
     events: Option<DoctorFinding>,
 }
 
-/// Jira project of the rules, with the status and role that request work.
-#[derive(Clone)]
-pub(super) struct ProjectRequirements {
-    pub(super) key: String,
-    pub(super) status: String,
-    /// Role whose members may request work; empty: none.
-    pub(super) role: String,
+/// Failure of an account's check.
+enum AccountFailure {
+    /// The server was not reached or failed itself, so that the credentials may be right.
+    Unreachable(String),
+    /// The server refused the account or the request.
+    Refused(String),
+}
+
+impl AccountFailure {
+    fn of_github(settings: &github::Settings, error: &github::Error) -> Self {
+        use github::Error;
+        let problem = format_error_chain(error);
+        match error {
+            Error::Unavailable { .. } | Error::Unknown { .. } => {
+                Self::Unreachable(format!("{}: {problem}", settings.api_url))
+            }
+            // For an unknown id GitHub answers that the App is not found.
+            Error::Unauthorized { .. } | Error::NotFound { .. } => Self::Refused(match settings.app_id {
+                Some(id) => format!("the App with the id {id} at {}: {problem}", settings.api_url),
+                None => format!("the token at {}: {problem}", settings.api_url),
+            }),
+            Error::Forbidden { .. }
+            | Error::UnknownInstance { .. }
+            | Error::Moved { .. }
+            | Error::Conflict { .. }
+            | Error::Rejected { .. }
+            | Error::RateLimited { .. }
+            | Error::HeldBack { .. }
+            | Error::Malformed { .. } => Self::Refused(problem),
+        }
+    }
+
+    fn of_jira(settings: &jira::Settings, error: &jira::Error) -> Self {
+        use jira::Error;
+        let problem = format_error_chain(error);
+        match error {
+            Error::Unavailable { .. } | Error::Unknown { .. } => {
+                Self::Unreachable(format!("{}: {problem}", settings.base_url))
+            }
+            Error::Unauthorized { .. } => {
+                // A personal access token of a Data Center has no address.
+                let name = Some(settings.email.as_str()).filter(|email| !email.is_empty());
+                let name = name.unwrap_or("the token");
+                Self::Refused(format!("{name} at {}: {problem}", settings.base_url))
+            }
+            Error::NotFound { .. }
+            | Error::Forbidden { .. }
+            | Error::Conflict { .. }
+            | Error::Rejected { .. }
+            | Error::RateLimited { .. }
+            | Error::HeldBack { .. }
+            | Error::UnknownInstance { .. }
+            | Error::TooDeep { .. }
+            | Error::Malformed { .. } => Self::Refused(problem),
+        }
+    }
 }
 
 pub(super) async fn check_default_accounts(
@@ -78,11 +129,11 @@ pub(super) async fn check_github_accounts(
 ) {
     let broken = instance.map_or(Remedy::GithubApps, |_| Remedy::Instances);
     let reader = match reader {
-        Some(settings) => check_account(broken, check_github_reader(settings)).await,
+        Some(settings) => check_account(broken, &settings.api_url, check_github_reader(settings)).await,
         None => AccountCheck::missing(Remedy::github(instance)),
     };
     let writer = match writer {
-        Some(settings) => check_account(broken, check_github_writer(settings)).await,
+        Some(settings) => check_account(broken, &settings.api_url, check_github_writer(settings)).await,
         None => AccountCheck::missing(Remedy::github(instance)),
     };
     add_account_findings(findings, "GitHub", instance, reader, writer);
@@ -111,6 +162,7 @@ pub(super) async fn check_jira_accounts(
         Some(settings) => {
             check_account(
                 broken(Remedy::JiraReaderToken),
+                &settings.base_url,
                 check_jira_reader(settings, projects),
             )
             .await
@@ -121,6 +173,7 @@ pub(super) async fn check_jira_accounts(
         Some(settings) => {
             check_account(
                 broken(Remedy::JiraWriterToken),
+                &settings.base_url,
                 check_jira_writer(settings, projects),
             )
             .await
@@ -168,23 +221,31 @@ fn add_account_findings(
     findings.add(&format!("two {service} accounts{place}"), two);
 }
 
-/// Runs a check of an account within the time limit.
+/// Runs a check of an account at this address within the time limit.
 async fn check_account(
     remedy: Remedy,
-    ask: impl Future<Output = Result<AccountAnswer, String>>,
+    address: &str,
+    ask: impl Future<Output = Result<AccountAnswer, AccountFailure>>,
 ) -> AccountCheck {
-    let (mut identity, mut events) = (None, None);
-    let finding = find_within_limit(remedy, async {
-        let answer = ask.await?;
-        identity = Some(answer.identity);
-        events = answer.events;
-        Ok(answer.finding)
-    })
-    .await;
+    let finding = match tokio::time::timeout(CHECK_LIMIT, Box::pin(ask)).await {
+        Ok(Ok(answer)) => {
+            return AccountCheck {
+                finding: answer.finding,
+                identity: Some(answer.identity),
+                events: answer.events,
+            };
+        }
+        Ok(Err(AccountFailure::Unreachable(problem))) => DoctorFinding::Failed(problem, Remedy::Network),
+        Ok(Err(AccountFailure::Refused(problem))) => DoctorFinding::Failed(problem, remedy),
+        Err(_) => {
+            let late = format!("{address}: no answer within {} s", CHECK_LIMIT.as_secs());
+            DoctorFinding::Failed(late, Remedy::Network)
+        }
+    };
     AccountCheck {
         finding,
-        identity,
-        events,
+        identity: None,
+        events: None,
     }
 }
 
@@ -203,12 +264,10 @@ fn compare_accounts(remedy: Remedy, reader: &AccountCheck, writer: &AccountCheck
     }
 }
 
-async fn check_github_reader(settings: &github::Settings) -> Result<AccountAnswer, String> {
-    let reader = github::GitHubReader::new(settings).map_err(|error| format_error_chain(&error))?;
-    let identity = reader
-        .whoami()
-        .await
-        .map_err(|error| format_error_chain(&error))?;
+async fn check_github_reader(settings: &github::Settings) -> Result<AccountAnswer, AccountFailure> {
+    let failed = |error| AccountFailure::of_github(settings, &error);
+    let reader = github::GitHubReader::new(settings).map_err(failed)?;
+    let identity = reader.whoami().await.map_err(failed)?;
     let may_write = |held: &&str| held.ends_with(":write") || held.ends_with(":admin");
     let all = identity.permissions.iter().map(String::as_str);
     let forbidden: Vec<&str> = all.filter(may_write).collect();
@@ -221,12 +280,10 @@ async fn check_github_reader(settings: &github::Settings) -> Result<AccountAnswe
     })
 }
 
-async fn check_github_writer(settings: &github::Settings) -> Result<AccountAnswer, String> {
-    let writer = github::GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
-    let identity = writer
-        .whoami()
-        .await
-        .map_err(|error| format_error_chain(&error))?;
+async fn check_github_writer(settings: &github::Settings) -> Result<AccountAnswer, AccountFailure> {
+    let failed = |error| AccountFailure::of_github(settings, &error);
+    let writer = github::GitHubWriter::new(settings).map_err(failed)?;
+    let identity = writer.whoami().await.map_err(failed)?;
     // A forbidden permission that is not lacking is held.
     let lacking = app::find_missing_permissions(&app::WRITER_MUST_NOT, &identity.permissions);
     let held = app::WRITER_MUST_NOT
@@ -313,41 +370,49 @@ struct ProjectFindings {
 async fn detect_jira_account(
     settings: &jira::Settings,
     found: Result<domain::TrackerAccount, jira::Error>,
-) -> Result<domain::TrackerAccount, String> {
+) -> Result<domain::TrackerAccount, AccountFailure> {
     let error = match found {
         Ok(account) => return Ok(account),
-        Err(error) => format_error_chain(&error),
+        Err(error) => error,
     };
-    match jira::hook::fetch_site(settings).await {
-        Ok(site) if site.dialect != settings.deployment => Err(format!(
-            "{error}; {} is a {site}: set deployment = \"{}\"",
+    Err(match jira::hook::fetch_site(settings).await {
+        Ok(site) if site.dialect != settings.deployment => AccountFailure::Refused(format!(
+            "{}; {} is a {site}: set deployment = \"{}\"",
+            format_error_chain(&error),
             settings.base_url,
             site.dialect.as_str()
         )),
-        Ok(_) | Err(_) => Err(error),
-    }
+        Ok(_) | Err(_) => AccountFailure::of_jira(settings, &error),
+    })
 }
 
 async fn check_jira_reader(
     settings: &jira::Settings,
     projects: &[ProjectRequirements],
-) -> Result<AccountAnswer, String> {
-    let reader = jira::JiraReader::new(settings).map_err(|error| format_error_chain(&error))?;
+) -> Result<AccountAnswer, AccountFailure> {
+    let reader =
+        jira::JiraReader::new(settings).map_err(|error| AccountFailure::of_jira(settings, &error))?;
     let account = detect_jira_account(settings, reader.myself().await).await?;
     let mut found = ProjectFindings::default();
-    for ProjectRequirements { key, status, role } in projects {
+    for project in projects {
+        let ProjectRequirements {
+            key, status, role, ..
+        } = project;
         found.problems.extend(find_role_problem(&reader, key, role).await);
-        found.add(key, reader.permissions(key).await);
+        match reader.permissions(key).await {
+            Err(jira::Error::NotFound { .. }) => {
+                let listed = reader.projects().await;
+                found.of_rules.push(project.describe_missing(listed));
+            }
+            compared => found.add(key, compared),
+        }
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         // Jira compares status names case-insensitively.
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
         // An unreadable project has its finding from the permission check above.
         if !statuses.is_empty() && !is_known {
-            let known: Vec<&str> = statuses.iter().map(String::as_str).collect();
-            found.of_rules.push(format!(
-                "{key} has no status {status:?} (agent.status in the rules); it has {}",
-                known.join(", ")
-            ));
+            let statuses: Vec<String> = statuses.into_iter().collect();
+            found.of_rules.push(project.describe_missing_status(&statuses));
         }
     }
     Ok(summarize_jira_account(account, projects, &found))
@@ -373,12 +438,19 @@ async fn find_role_problem(reader: &jira::JiraReader, project: &str, role: &str)
 async fn check_jira_writer(
     settings: &jira::Settings,
     projects: &[ProjectRequirements],
-) -> Result<AccountAnswer, String> {
-    let writer = jira::JiraWriter::new(settings).map_err(|error| format_error_chain(&error))?;
+) -> Result<AccountAnswer, AccountFailure> {
+    let writer =
+        jira::JiraWriter::new(settings).map_err(|error| AccountFailure::of_jira(settings, &error))?;
     let account = detect_jira_account(settings, writer.myself().await).await?;
     let mut found = ProjectFindings::default();
-    for ProjectRequirements { key, .. } in projects {
-        found.add(key, writer.permissions(key).await);
+    for project in projects {
+        match writer.permissions(&project.key).await {
+            Err(jira::Error::NotFound { .. }) => {
+                let listed = writer.projects().await;
+                found.of_rules.push(project.describe_missing(listed));
+            }
+            compared => found.add(&project.key, compared),
+        }
     }
     Ok(summarize_jira_account(account, projects, &found))
 }
@@ -400,9 +472,6 @@ impl ProjectFindings {
                     self.excess.push(format!("{excess} in {project}"));
                 }
             }
-            Err(jira::Error::NotFound { .. }) => self.of_rules.push(format!(
-                "Jira has no project {project} (jira.project_key in the rules), or this account cannot see it"
-            )),
             Err(error) => self
                 .problems
                 .push(format!("{project}: {}", format_error_chain(&error))),

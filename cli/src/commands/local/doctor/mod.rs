@@ -4,6 +4,7 @@ mod accounts;
 mod certificates;
 mod clock;
 mod instances;
+mod projects;
 mod remedy;
 mod repositories;
 mod requesters;
@@ -25,7 +26,7 @@ use clap::Args;
 use domain::{InstanceName, NewerRecord, RepositoryRules, Timestamp, cause::format_error_chain};
 use serde::{Deserialize, de::IgnoredAny};
 
-use accounts::ProjectRequirements;
+use projects::ProjectRequirements;
 use remedy::Remedy;
 pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
 
@@ -382,15 +383,24 @@ fn check_rules(
         );
     }
     let with_project = |rules: &&RepositoryRules| !rules.jira.project_key.is_empty();
-    let named = book.repositories().filter(with_project).map(|rules| {
+    let mut named: Vec<(Option<InstanceName>, ProjectRequirements)> = Vec::new();
+    for rules in book.repositories().filter(with_project) {
         let project = ProjectRequirements {
             key: rules.jira.project_key.clone(),
             status: rules.agent.status.clone(),
             role: sections.ingest.jira_trigger_role.trim().to_owned(),
+            rules: settings.dir.clone(),
+            repository: rules.repository().ok(),
         };
-        (rules.jira.instance.clone(), project)
-    });
-    RulesProjects(named.collect())
+        // Repositories may share a project, which is checked once for each status.
+        let is_known = |(instance, known): &(Option<InstanceName>, ProjectRequirements)| {
+            *instance == rules.jira.instance && known.key == project.key && known.status == project.status
+        };
+        if !named.iter().any(is_known) {
+            named.push((rules.jira.instance.clone(), project));
+        }
+    }
+    RulesProjects(named)
 }
 
 /// Sends one short question to the model.
@@ -406,10 +416,16 @@ async fn check_model(findings: &mut DoctorReport, file: Option<&Path>, environme
                 "{} at {} answers to {}",
                 tried.model, tried.host, tried.credential
             )),
-            Ok(Err(problem)) => DoctorFinding::Failed(problem, Remedy::SetUpModel),
+            Ok(Err(failure)) => {
+                let remedy = match failure.is_unavailable {
+                    true => Remedy::Network,
+                    false => Remedy::SetUpModel,
+                };
+                DoctorFinding::Failed(failure.to_string(), remedy)
+            }
             Err(_) => DoctorFinding::Failed(
                 format!("{} gave no answer within {} s", model.name, MODEL_LIMIT.as_secs()),
-                Remedy::SetUpModel,
+                Remedy::Network,
             ),
         },
     };

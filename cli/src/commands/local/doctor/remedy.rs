@@ -25,6 +25,7 @@ pub(super) enum Remedy {
     Rules,
     Nats,
     Redis,
+    Network,
     Clock,
     OtherRelease,
     Pools,
@@ -61,6 +62,7 @@ impl Remedy {
             Self::Rules => Read("docs/rules.md#when-a-file-is-wrong"),
             Self::Nats => Read("docs/runbook.md#nats-does-not-answer"),
             Self::Redis => Read("docs/runbook.md#redis-does-not-answer"),
+            Self::Network => Read("docs/runbook.md#a-server-does-not-answer"),
             Self::Clock => Read("docs/runbook.md#the-clocks-differ"),
             Self::OtherRelease => Read("docs/reliability.md#records-of-another-release"),
             Self::Pools => Read("docs/runbook.md#an-executor-does-not-become-ready"),
@@ -121,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Remedy; 24] = [
+    const ALL: [Remedy; 25] = [
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
@@ -140,6 +142,7 @@ mod tests {
         Remedy::Rules,
         Remedy::Nats,
         Remedy::Redis,
+        Remedy::Network,
         Remedy::Clock,
         Remedy::OtherRelease,
         Remedy::Pools,

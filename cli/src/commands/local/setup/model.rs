@@ -218,9 +218,7 @@ async fn try_model(store: &SetupStore, chosen: &ModelChoice) -> anyhow::Result<T
     }
     let complete: CompleteModelSection = settings::load_settings(store.existing(), environment)?;
     let tried = planner::try_configured_model(&complete.model).await;
-    tried
-        .map_err(anyhow::Error::msg)
-        .with_context(|| format!("{} does not answer", complete.model.name))
+    tried.with_context(|| format!("{} does not answer", complete.model.name))
 }
 
 /// Key to store; `None` when the settings have one, or the model needs none. `place`: the dialect, and whether the server is
