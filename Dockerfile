@@ -18,6 +18,8 @@ COPY crates crates
 COPY services services
 COPY cli cli
 COPY e2e e2e
+# The command contains the manifests that `journeyman setup kubernetes` writes.
+COPY k8s k8s
 COPY scripts/sbom.py scripts/sbom.py
 # The folder has no history, so the caller names the commit. stand-ins-builder inherits it.
 ARG COMMIT=unknown
@@ -34,7 +36,6 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM ${PROGRAMS} AS programs
 
 FROM builder AS stand-ins-builder
-COPY k8s/base/settings k8s/base/settings
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     cargo build --release --locked -p e2e --bin scenarios && install -D -t /out target/release/scenarios

@@ -21,6 +21,7 @@ mod replay;
 mod services;
 mod setup;
 mod setup_data_center;
+mod setup_kubernetes;
 mod setup_repo;
 mod stage;
 mod telemetry;

@@ -22,7 +22,7 @@ pub(crate) fn build_setup_environment(stage: &Stage, forgotten: &[&str]) -> Envi
     environment
 }
 
-const OF_GITHUB: [&str; 6] = [
+pub(crate) const OF_GITHUB: [&str; 6] = [
     "GITHUB_READER__APP_ID",
     "GITHUB_READER__PRIVATE_KEY",
     "GITHUB_WRITER__APP_ID",

@@ -54,6 +54,7 @@ struct KnownSettings {
     jira_writer: ::jira::Settings,
     rules: bootstrap::rules::Settings,
     ingest: KnownIngest,
+    reporter: KnownReporter,
 }
 
 #[derive(Default, Deserialize)]
@@ -63,6 +64,14 @@ struct KnownIngest {
     jira_webhook_secrets: settings::TextList,
     jira_trigger_group: String,
     jira_trigger_role: String,
+    own_accounts: settings::TextList,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KnownReporter {
+    run_url: Option<String>,
+    guide_url: Option<String>,
 }
 
 impl KnownSettings {
@@ -94,8 +103,8 @@ async fn run_steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     let store = SetupStore::new(file, &asked.settings.data);
     let done = match asked.step {
         Some(SetupStep::Kubernetes(step)) => {
-            // The Secrets are for another machine than the one that doctor would check.
-            Box::pin(kubernetes::write_secrets(step, &store)).await?;
+            // The files are for another machine than the one that doctor would check.
+            Box::pin(kubernetes::set_up_kubernetes(step, &store)).await?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(SetupStep::Github(step)) => Box::pin(github::set_up_github(step, &store)).await,

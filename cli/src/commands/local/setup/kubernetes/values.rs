@@ -1,0 +1,106 @@
+//! Values of the Helm chart.
+
+use serde_json::Value;
+
+use super::{overlay::ClusterImages, rules::ClusterRules, settings::ClusterSettings};
+
+/// Renders the values of `charts/journeyman`. The chart makes no Secret.
+pub(super) fn render_values(
+    images: ClusterImages<'_>,
+    nats_users: &[String],
+    settings: &ClusterSettings,
+    rules: &ClusterRules,
+) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let mut text = format!(
+        "# Values of the chart journeyman, version {}. Its Secrets are in a file of their own.\nimage:\n  registry: {}\n  tag: \
+         {}\n",
+        env!("CARGO_PKG_VERSION"),
+        quoted(images.registry.unwrap_or_default().trim_end_matches('/')),
+        quoted(images.tag)
+    );
+    text += &format!("settings: {}\n", render_text(&settings.services, 2));
+    text += &format!("executorSettings: {}\n", render_text(&settings.executor, 2));
+    text.push_str("rules:\n");
+    for (name, rules) in &rules.files {
+        text += &format!("  {}: {}\n", quoted(name), render_text(rules, 4));
+    }
+    text.push_str("natsUsers:\n");
+    for user in nats_users {
+        if let Some((name, key)) = user.strip_prefix("NATS_").and_then(|user| user.split_once('=')) {
+            text += &format!("  {}: {key}\n", name.to_lowercase());
+        }
+    }
+    text
+}
+
+/// Value of a key as a block of lines, or as a JSON string where YAML accepts no block.
+fn render_text(text: &str, indent: usize) -> String {
+    let is_plain =
+        |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}'));
+    if text.trim().is_empty() || !text.chars().all(is_plain) {
+        return Value::from(text).to_string();
+    }
+    // The number says where the text begins, so that a first line may begin with spaces.
+    let mut block = "|2".to_owned();
+    for line in text.trim_end().lines() {
+        block.push('\n');
+        if !line.is_empty() {
+            block += &" ".repeat(indent);
+            block += line;
+        }
+    }
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, path::Path};
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[test]
+    fn blocks_read_back_as_their_texts() {
+        #[derive(Debug, Deserialize)]
+        struct Texts {
+            texts: BTreeMap<String, String>,
+        }
+        let texts = [
+            "repo: {owner: acme, name: shop}\n",
+            "  begins: with spaces\n\nends: after a blank line\n",
+            "tab:\tin it\n",
+            "\n",
+        ];
+        let mut yaml = "texts:\n".to_owned();
+        for (number, text) in texts.iter().enumerate() {
+            yaml += &format!("  t{number}: {}\n", render_text(text, 4));
+        }
+        let read: Texts = serde_saphyr::from_str(&yaml).unwrap();
+        let read: Vec<&str> = read.texts.values().map(String::as_str).collect();
+        assert_eq!(read, texts, "{yaml}");
+    }
+
+    #[test]
+    fn values_have_images_settings_and_users() {
+        let settings = ClusterSettings {
+            services: "# services\n\n[nats]\n".to_owned(),
+            executor: "# executor\n".to_owned(),
+        };
+        let rules = ClusterRules::read(Path::new("/no/such/folder")).unwrap();
+        let images = ClusterImages {
+            registry: None,
+            tag: "1.2",
+        };
+        let users = ["NATS_INGEST=U1", "NATS_BACKUP=U2"].map(str::to_owned);
+        let text = render_values(images, &users, &settings, &rules);
+        let start = "image:\n  registry: \"\"\n  tag: \"1.2\"\nsettings: |2\n  # services\n\n  [nats]\nexecutorSettings: \
+                     |2\n  # executor\nrules:\n  \"defaults.yaml\": |2\n    # A file without `repo:`";
+        assert!(text.contains(start), "{text}");
+        assert!(
+            text.ends_with("natsUsers:\n  ingest: U1\n  backup: U2\n"),
+            "{text}"
+        );
+    }
+}
