@@ -209,6 +209,16 @@ impl JiraReader {
         fetch_outlines(self, &wire::list_jql(project, status), &fields, MAX_SIMILAR).await
     }
 
+    /// Lists issues of a project in any status that changed within the last days, latest change first; the first
+    /// 100, without their descriptions. Jira's index is some seconds late.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the project does not exist.
+    pub async fn list_changed(&self, project: &str, days: u32) -> Result<Vec<IssueOutline>, Error> {
+        let fields = ["summary", "status"];
+        fetch_outlines(self, &wire::recent_jql(project, days), &fields, PAGE).await
+    }
+
     /// Reads these issues with their descriptions, in no order. Issues that our account cannot see are
     /// missing, or cause a refusal.
     ///

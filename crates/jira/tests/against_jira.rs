@@ -189,6 +189,23 @@ async fn issue_list_filters_by_status() {
 }
 
 #[tokio::test]
+async fn changed_issues_are_listed_in_any_status() {
+    for site in start_sites().await {
+        let [open, over] = [site.ticket(), site.ticket()];
+        site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
+        let mut listed = site.reader.list_changed("ENG", 7).await.unwrap();
+        listed.sort_by_key(|issue| issue.key.clone());
+        let listed: Vec<_> = listed
+            .into_iter()
+            .map(|issue| (issue.key, issue.status))
+            .collect();
+        assert_eq!(listed, [(open, "To Do".to_owned()), (over, "Done".to_owned())]);
+        assert!(site.reader.list_changed("OPS", 7).await.unwrap().is_empty());
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn ready_search_reads_every_page() {
     for site in start_sites().await {
         for _ in 0..103 {

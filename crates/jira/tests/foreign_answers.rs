@@ -74,6 +74,7 @@ calls! {
     "writer's account": |site| site.writer.myself();
     "sorted": |site| site.writer.sorted(&site.ticket);
     "link type": |site| site.writer.link_type(&site.ticket, "Duplicate");
+    "list of changed": |site| site.reader.list_changed("ENG", 7);
     "reader's projects": |site| site.reader.projects();
     "writer's projects": |site| site.writer.projects();
 }

@@ -58,6 +58,15 @@ pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
     )
 }
 
+/// Search for the issues of a project that changed within the last days, latest change first.
+pub(crate) fn recent_jql(project: &str, days: u32) -> String {
+    let period = quote_text(&format!("-{days}d"));
+    format!(
+        "project = {} AND updated >= {period} ORDER BY updated DESC",
+        quote_text(project)
+    )
+}
+
 /// Search for unfinished issues of a project that match a condition, latest change first.
 pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
     format!(

@@ -19,7 +19,9 @@ pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::percent_encode;
 pub(crate) use history::{IssueHistory, WireHistory, WireWithHistory};
 pub(crate) use issue::{WireIssue, WireProjectOnly};
-pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};
+pub(crate) use jql::{
+    changed_jql, list_jql, match_jql, matching_jql, ready_jql, recent_jql, similar_jql, these_jql,
+};
 pub(crate) use search::{WireOutlined, WireSearch, WireStub};
 pub(crate) use status::{MAX_PROJECTS, WireProjectKey, WireStatusOnly, WireTypeStatuses, collect_projects};
 pub(crate) use transition::WireTransitions;
