@@ -1,6 +1,6 @@
 //! Issues: reading, listing, closing, assigning, labels and types.
 
-use domain::RepositoryName;
+use domain::{RepositoryName, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,6 +34,8 @@ pub enum IssueListState {
     Open,
     /// Issues that are closed, for any reason.
     Closed,
+    /// Issues in both states that changed at or after an instant.
+    ChangedSince(Timestamp),
 }
 
 #[derive(Deserialize)]
@@ -105,8 +107,12 @@ impl GitHubReader {
         state: IssueListState,
     ) -> Result<Vec<ListedIssue>, Error> {
         let state = match state {
-            IssueListState::Open => "open",
-            IssueListState::Closed => "closed",
+            IssueListState::Open => "open".to_owned(),
+            IssueListState::Closed => "closed".to_owned(),
+            IssueListState::ChangedSince(since) => {
+                // GitHub's parameter `since` has a resolution of one second.
+                format!("all&since={}", Timestamp::from_unix_ms(since.unix_s() * 1000))
+            }
         };
         let path = format!("/issues?state={state}&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;

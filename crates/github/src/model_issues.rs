@@ -42,6 +42,8 @@ pub struct PolledIssue {
 pub struct ListedIssue {
     /// Title in one line.
     pub title: String,
+    /// False when it is closed.
+    pub is_open: bool,
     /// Number, time of change, assignees and labels.
     pub stub: PolledIssue,
 }

@@ -1026,6 +1026,16 @@ async fn issue_poll_excludes_pull_requests() {
         [(number, "A title".to_owned())]
     );
     assert_eq!(listed(IssueListState::Closed).await, [(closed, "Old".to_owned())]);
+    let since = IssueListState::ChangedSince(Timestamp::from_unix_ms(0));
+    let both = reader.list_issues(&build_shop_name(), since).await.unwrap();
+    let mut both: Vec<_> = both
+        .into_iter()
+        .map(|issue| (issue.stub.number, issue.is_open))
+        .collect();
+    both.sort_unstable();
+    assert_eq!(both, [(number, true), (closed, false)]);
+    let later = Timestamp::parse("2999-01-01T00:00:00Z").unwrap();
+    assert_eq!(listed(IssueListState::ChangedSince(later)).await, []);
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ pub(crate) struct WireIssueStub {
     number: u64,
     #[serde(default)]
     title: String,
+    #[serde(default)]
+    state: String,
     updated_at: Option<String>,
     #[serde(default)]
     assignees: Vec<WireUser>,
@@ -30,9 +32,11 @@ pub(crate) struct WireLabel {
 impl WireIssueStub {
     /// Converts to an entry for users; `None` for a pull request.
     pub(crate) fn into_listed(self) -> Option<ListedIssue> {
+        let is_open = self.state != "closed";
         let stub = self.into_stub()?;
         Some(ListedIssue {
             title: stub.title.clone(),
+            is_open,
             stub,
         })
     }
