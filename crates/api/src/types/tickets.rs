@@ -14,12 +14,15 @@ pub struct TicketsQuery {
     pub status: Option<String>,
     /// Only tickets of this repository's project and issues.
     pub repository: Option<String>,
+    /// Tickets in any status that changed within so many days, 1 to 31; not together with `status`.
+    #[serde(default)]
+    pub days: Option<u32>,
 }
 
 /// Tickets of the projects and repositories in the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketsView {
-    /// At most 50 tickets per project and repository, the latest change first.
+    /// At most 50 tickets per project and repository, with `days` at most 100; the latest change first.
     pub tickets: Vec<TicketLine>,
     /// Projects and repositories that could not be listed.
     pub problems: Vec<ListProblem>,

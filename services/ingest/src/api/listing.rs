@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 // Trackers that are asked concurrently.
 const AT_ONCE: usize = 8;
 const LISTED: usize = 50;
+const LISTED_CHANGED: usize = 100;
+const MOST_DAYS: u32 = 31;
 
 /// Lists tickets of the projects and repositories that the rules name, in any status.
 #[utoipa::path(get, path = "/v1/tickets", params(TicketsQuery), security(("bearer" = [])),
@@ -38,12 +40,12 @@ pub(super) async fn list_tickets(
     query: Result<Query<TicketsQuery>, QueryRejection>,
 ) -> Result<Json<TicketsView>, ApiProblem> {
     let Query(query) = query?;
+    let filter = TicketFilter::of(&query)?;
     let router = state.router()?;
     let repository = query.repository.as_deref().map(str::parse).transpose()?;
     let sources = list_sources(router, &caller.scope, repository.as_ref())?;
     // `buffered` keeps the order of the sources.
-    let read =
-        stream::iter(sources).map(|source| read_source_tickets(router, source, query.status.as_deref()));
+    let read = stream::iter(sources).map(|source| read_source_tickets(router, source, filter));
     let read: Vec<_> = read.buffered(AT_ONCE).collect().await;
     let mut view = TicketsView::default();
     let mut knows_status = false;
@@ -70,13 +72,45 @@ pub(super) async fn list_tickets(
     Ok(Json(view))
 }
 
+/// Tickets to list.
+#[derive(Clone, Copy)]
+enum TicketFilter<'a> {
+    Unfinished,
+    Status(&'a str),
+    /// Tickets in any status that changed within so many days.
+    ChangedWithin(u32),
+}
+
+impl<'a> TicketFilter<'a> {
+    fn of(query: &'a TicketsQuery) -> Result<Self, ApiProblem> {
+        match (query.status.as_deref(), query.days) {
+            (None, None) => Ok(Self::Unfinished),
+            (Some(status), None) => Ok(Self::Status(status)),
+            (None, Some(days)) if (1..=MOST_DAYS).contains(&days) => Ok(Self::ChangedWithin(days)),
+            (None, Some(_)) => Err(ApiProblem::Unprocessable(format!(
+                "days must be 1 to {MOST_DAYS}"
+            ))),
+            (Some(_), Some(_)) => Err(ApiProblem::Unprocessable(
+                "give status or days, and not both".to_owned(),
+            )),
+        }
+    }
+
+    const fn limit(self) -> usize {
+        match self {
+            Self::Unfinished | Self::Status(_) => LISTED,
+            Self::ChangedWithin(_) => LISTED_CHANGED,
+        }
+    }
+}
+
 /// Tickets of one tracker, `None` when it does not know the status, or the reason why they are unknown.
 async fn read_source_tickets(
     router: &EventRouter,
     source: TicketListSource,
-    status: Option<&str>,
+    filter: TicketFilter<'_>,
 ) -> Result<TrackerTickets, ListProblem> {
-    let read = tokio::time::timeout(PATIENCE, source.read(router, status)).await;
+    let read = tokio::time::timeout(PATIENCE, source.read(router, filter)).await;
     let problem = match read {
         Ok(Ok(tickets)) => return Ok(tickets),
         Ok(Err(error)) => error.to_string(),
@@ -138,16 +172,31 @@ impl TicketListSource {
         }
     }
 
-    async fn read(&self, router: &EventRouter, status: Option<&str>) -> Result<TrackerTickets, ReadError> {
+    async fn read(
+        &self,
+        router: &EventRouter,
+        filter: TicketFilter<'_>,
+    ) -> Result<TrackerTickets, ReadError> {
         match self {
-            Self::Jira(rules) => read_jira_tickets(router, rules, status).await,
+            Self::Jira(rules) => read_jira_tickets(router, rules, filter).await,
             Self::GitHub(rules, repository) => {
-                let state = match status.map(str::to_ascii_lowercase).as_deref() {
-                    None | Some("open") => IssueListState::Open,
-                    Some("closed") => IssueListState::Closed,
-                    Some(_) => return Ok(None),
+                let state = match filter {
+                    TicketFilter::Unfinished => IssueListState::Open,
+                    TicketFilter::Status(status) if status.eq_ignore_ascii_case("open") => {
+                        IssueListState::Open
+                    }
+                    TicketFilter::Status(status) if status.eq_ignore_ascii_case("closed") => {
+                        IssueListState::Closed
+                    }
+                    TicketFilter::Status(_) => return Ok(None),
+                    TicketFilter::ChangedWithin(days) => {
+                        let ago = Duration::from_secs(u64::from(days) * 86_400);
+                        let now = bootstrap::read_wall_clock().unix_ms();
+                        let ago = i64::try_from(ago.as_millis()).unwrap_or_default();
+                        IssueListState::ChangedSince(Timestamp::from_unix_ms(now - ago))
+                    }
                 };
-                read_github_tickets(router, rules, repository, state)
+                read_github_tickets(router, rules, repository, state, filter.limit())
                     .await
                     .map(Some)
             }
@@ -158,16 +207,20 @@ impl TicketListSource {
 async fn read_jira_tickets(
     router: &EventRouter,
     rules: &RepositoryRules,
-    status: Option<&str>,
+    filter: TicketFilter<'_>,
 ) -> Result<TrackerTickets, ReadError> {
-    if let Some(status) = status {
-        let known = router.outside.statuses(&rules.jira).await?;
-        let status = status.to_lowercase();
-        if !known.iter().any(|known| known.to_lowercase() == status) {
-            return Ok(None);
+    let found = match filter {
+        TicketFilter::Unfinished => router.outside.list(&rules.jira, None).await?,
+        TicketFilter::Status(status) => {
+            let known = router.outside.statuses(&rules.jira).await?;
+            let wanted = status.to_lowercase();
+            if !known.iter().any(|known| known.to_lowercase() == wanted) {
+                return Ok(None);
+            }
+            router.outside.list(&rules.jira, Some(status)).await?
         }
-    }
-    let found = router.outside.list(&rules.jira, status).await?;
+        TicketFilter::ChangedWithin(days) => router.outside.list_changed(&rules.jira, days).await?,
+    };
     let repository = rules
         .repository()
         .map_or_else(|_| String::new(), |name| name.to_string());
@@ -179,7 +232,7 @@ async fn read_jira_tickets(
         summary: clean_view_line(&found.summary),
         run: None,
     };
-    Ok(Some(found.into_iter().take(LISTED).map(line).collect()))
+    Ok(Some(found.into_iter().take(filter.limit()).map(line).collect()))
 }
 
 async fn read_github_tickets(
@@ -187,6 +240,7 @@ async fn read_github_tickets(
     rules: &RepositoryRules,
     repository: &RepositoryName,
     state: IssueListState,
+    limit: usize,
 ) -> Result<Vec<TicketLine>, ReadError> {
     let found = router.outside.list_issues(repository, state).await?;
     let line = |found: github::ListedIssue| {
@@ -203,17 +257,13 @@ async fn read_github_tickets(
         TicketLine {
             ticket: ticket.to_string(),
             repository: repository.to_string(),
-            asks: state == IssueListState::Open && (is_ours || is_labeled),
-            status: match state {
-                IssueListState::Open => "open",
-                IssueListState::Closed => "closed",
-            }
-            .to_owned(),
+            asks: found.is_open && (is_ours || is_labeled),
+            status: if found.is_open { "open" } else { "closed" }.to_owned(),
             summary: clean_view_line(&found.title),
             run: None,
         }
     };
-    Ok(found.into_iter().take(LISTED).map(line).collect())
+    Ok(found.into_iter().take(limit).map(line).collect())
 }
 
 fn clean_view_line(text: &str) -> String {

@@ -638,7 +638,18 @@ async fn ticket_list_shows_runs_and_problems() {
         .await;
     assert_eq!(of(&listed), [line(&done, "Done", "Old", false, "")]);
     assert_eq!(listed["problems"], json!([]));
-    for query in ["repository=acme/other", "status=Dnoe&repository=acme/shop"] {
+    let (_, changed) = h.get("/v1/tickets?days=7&repository=acme/shop", VIEWER).await;
+    let keys: Vec<String> = of(&changed).into_iter().map(|line| line.0).collect();
+    let mut all = [&waiting, &ready, &done].map(|key| format!("jira:{key}"));
+    all.sort();
+    assert_eq!(keys, all, "finished ones too");
+    for query in [
+        "repository=acme/other",
+        "status=Dnoe&repository=acme/shop",
+        "days=0",
+        "days=32",
+        "days=7&status=Done",
+    ] {
         let (status, refused) = h.get(&format!("/v1/tickets?{query}"), VIEWER).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     }

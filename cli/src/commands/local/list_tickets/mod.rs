@@ -108,6 +108,7 @@ async fn list_or_choose(
     let query = TicketsQuery {
         status: asked.status.clone(),
         repository: asked.repository.as_ref().map(ToString::to_string),
+        days: None,
     };
     let listed = client.tickets(&query).await?;
     for problem in &listed.problems {

@@ -40,7 +40,18 @@ impl TrackerReader {
     ) -> Result<Vec<jira::IssueOutline>, ReadError> {
         let jira = self.jira.on(project.instance.as_ref());
         let search = jira.list(&project.project_key, status);
-        Ok(failpoint::around("ingest.jira.list", search).await?)
+        await_list(search).await
+    }
+
+    /// Lists the tickets of a project in any status that changed within the last days, latest change first.
+    pub(crate) async fn list_changed(
+        &self,
+        project: &JiraRules,
+        days: u32,
+    ) -> Result<Vec<jira::IssueOutline>, ReadError> {
+        let jira = self.jira.on(project.instance.as_ref());
+        let search = jira.list_changed(&project.project_key, days);
+        await_list(search).await
     }
 
     /// Lists the unfinished tickets of a project that match the JQL condition of its rules. The inner error is Jira's
@@ -191,6 +202,13 @@ impl TrackerReader {
             jira::RoleMembers::default()
         }))
     }
+}
+
+/// Awaits a list of tickets, at the one failpoint of such lists.
+async fn await_list(
+    search: impl Future<Output = Result<Vec<jira::IssueOutline>, jira::Error>>,
+) -> Result<Vec<jira::IssueOutline>, ReadError> {
+    Ok(failpoint::around("ingest.jira.list", search).await?)
 }
 
 /// Turns Jira's rejection of a condition into a result: it is permanent and concerns the rules.
