@@ -78,6 +78,18 @@ struct AppInstallation {
     permissions: BTreeMap<String, String>,
 }
 
+/// Installation of the App on an account.
+#[derive(Deserialize)]
+struct AccountInstallation {
+    id: u64,
+    account: Option<InstallationAccount>,
+}
+
+#[derive(Deserialize)]
+struct InstallationAccount {
+    login: String,
+}
+
 #[derive(Deserialize)]
 struct MintedToken {
     token: SecretString,
@@ -246,6 +258,33 @@ impl InstallationRouter {
                 connection,
                 limits: self.limits.of_installation(installation.id),
             },
+        })
+    }
+
+    /// Caller for lists of all repositories of an owner. Its token may read their metadata and nothing else.
+    pub(crate) async fn owner_caller(&self, owner: &str) -> Result<ApiCaller, Error> {
+        let path = "/app/installations?per_page=100";
+        let found: Vec<AccountInstallation> = transport::send_read(&self.own, GitHubCall::Get(path))
+            .await?
+            .parse()?;
+        let is_theirs = |installation: &&AccountInstallation| {
+            let account = installation.account.as_ref();
+            account.is_some_and(|account| account.login.eq_ignore_ascii_case(owner))
+        };
+        let installation = found.iter().find(is_theirs).ok_or_else(|| Error::NotFound {
+            what: format!("an installation of the App on {owner}"),
+        })?;
+        let path = format!("/app/installations/{}/access_tokens", installation.id);
+        let body = json!({ "permissions": { "metadata": "read" } });
+        let answered = transport::send_request(&self.own, GitHubCall::Post(&path, &body)).await;
+        let minted: MintedToken = match answered.and_then(|answer| answer.parse()) {
+            // A lost token harms no one and expires, so that the request may be sent again.
+            Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
+            answered => answered?,
+        };
+        Ok(ApiCaller {
+            connection: self.own.connection.with_token(&minted.token)?,
+            limits: self.limits.of_installation(installation.id),
         })
     }
 

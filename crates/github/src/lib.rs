@@ -16,6 +16,7 @@ mod limits;
 mod model;
 mod model_issues;
 mod new_issues;
+mod owner_repositories;
 pub mod permissions;
 mod projects;
 mod pull_requests;
@@ -47,6 +48,7 @@ pub use model_issues::{
     ReviewRequest,
 };
 pub use new_issues::{NewIssue, OpenedIssue};
+pub use owner_repositories::OwnerRepository;
 pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue, ProjectWriter};
 pub use pull_requests::PullRequestWriter;
 pub use reader::GitHubReader;

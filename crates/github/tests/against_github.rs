@@ -104,6 +104,45 @@ async fn app_reads_repository_with_one_token() {
 }
 
 #[tokio::test]
+async fn repositories_of_owner_are_listed() {
+    let hub = start_hub().await;
+    for name in ["acme/old", "other/shop"] {
+        hub.hub.create_repository(name, &[("README.md", "x\n")]).unwrap();
+    }
+    hub.hub.archive_repository("acme/old").unwrap();
+    let with_token = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
+    for reader in [&hub.reader, &with_token] {
+        let listed = reader.repositories_of("Acme").await.unwrap();
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|found| {
+                (
+                    found.name.path(),
+                    found.default_branch.as_str(),
+                    found.is_archived,
+                )
+            })
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("acme/old".to_owned(), "main", true),
+                ("acme/shop".to_owned(), "main", false)
+            ]
+        );
+    }
+    let nowhere = hub.reader.repositories_of("nobody").await.unwrap_err();
+    assert!(matches!(nowhere, Error::NotFound { .. }), "{nowhere}");
+    for number in 0..101 {
+        hub.hub
+            .create_repository(&format!("acme/n{number}"), &[("a", "b")])
+            .unwrap();
+    }
+    assert_eq!(hub.reader.repositories_of("acme").await.unwrap().len(), 103);
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn draft_is_opened_found_and_marked_ready() {
     let hub = start_hub().await;
     let made = hub.draft("feat/ENG-1-login").await;

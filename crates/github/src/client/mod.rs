@@ -128,6 +128,11 @@ impl GitHubClient {
         })
     }
 
+    /// Addresses and tokens of the account.
+    pub(crate) fn routes(&self) -> &InstallationRouter {
+        &self.0.places
+    }
+
     pub(crate) fn app_id(&self) -> Option<u64> {
         match self.0.places.credentials() {
             AccountCredentials::App(id) => Some(*id),

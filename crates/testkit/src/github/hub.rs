@@ -118,6 +118,7 @@ impl GitHubState {
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
             rulesets: Vec::new(),
+            is_archived: false,
             held_runs: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);

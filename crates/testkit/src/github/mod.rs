@@ -169,6 +169,15 @@ impl FakeGitHub {
         self.hub.create_repository(repository, files)
     }
 
+    /// Archives a repository.
+    ///
+    /// # Errors
+    /// When the repository does not exist.
+    pub fn archive_repository(&self, repository: &str) -> anyhow::Result<()> {
+        self.hub.world().repo(repository)?.is_archived = true;
+        Ok(())
+    }
+
     /// Commits to a branch as a user and returns the commit's id. A new branch starts at the default branch.
     /// Sends `push`.
     ///

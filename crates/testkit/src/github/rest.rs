@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Path, Query, Request, State};
+use axum::extract::{FromRequest, OriginalUri, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -208,8 +208,11 @@ pub(super) async fn access_token(
     };
     let repositories = find_covered_repositories(&hub, &wanted)?;
     let is_every = wanted.permissions.as_ref().is_none_or(TokenPermissions::is_empty);
-    // The project's capability table allows tokens for one repository and named permissions alone.
-    if repositories.as_ref().is_none_or(|covered| covered.len() != 1) || is_every {
+    // The list of an owner's repositories needs the metadata of all of them, and nothing else.
+    let metadata = TokenPermissions::from([("metadata".to_owned(), "read".to_owned())]);
+    let is_list = wanted.permissions.as_ref() == Some(&metadata);
+    // The project's capability table allows other tokens for one repository and named permissions alone.
+    if !is_list && (repositories.as_ref().is_none_or(|covered| covered.len() != 1) || is_every) {
         hub.log
             .violation("a token was made for more than one repository or for every permission");
     }
@@ -267,6 +270,46 @@ pub(super) async fn get_repo(
             repo.full_json(&hub.url, caller.writes),
         ))
     })
+}
+
+/// Repositories that the caller's token covers, in the order of their names.
+fn list_covered_repositories(hub: &GitHubState, caller: &GitHubCaller) -> Vec<Value> {
+    let world = hub.world();
+    let covered = world.repos.values().filter(|repo| {
+        let metadata = [("metadata", "read")];
+        caller.token.may(Some(repo.name.as_str()), &metadata).is_ok()
+    });
+    covered.map(|repo| repo.json(&hub.url)).collect()
+}
+
+/// Lists the repositories of an installation, for its tokens alone.
+pub(super) async fn list_installation_repositories(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
+    uri: OriginalUri,
+    Query(page): Query<GitHubPageQuery>,
+) -> RestAnswer {
+    if caller.token.is_personal() {
+        return Err(refuse_request(
+            StatusCode::FORBIDDEN,
+            "You must authenticate with an installation access token in order to list repositories for an installation.",
+        ));
+    }
+    let all = list_covered_repositories(&hub, &caller);
+    let total = all.len();
+    let (page, links) = page.slice(&hub, &uri.0, all);
+    let body = json!({"total_count": total, "repositories": page});
+    Ok(with_links(render_json_answer(StatusCode::OK, body), links))
+}
+
+/// Lists the repositories of the token's user.
+pub(super) async fn list_user_repositories(
+    State(hub): State<Arc<GitHubState>>,
+    caller: GitHubCaller,
+    uri: OriginalUri,
+    Query(page): Query<GitHubPageQuery>,
+) -> Response {
+    page.answer(&hub, &uri.0, list_covered_repositories(&hub, &caller))
 }
 
 pub(super) async fn combined_status(

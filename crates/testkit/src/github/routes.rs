@@ -43,6 +43,11 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         .route("/meta", get(rest::get_meta))
         .route("/app", get(rest::get_app))
         .route("/user", get(rest::get_current_user))
+        .route("/user/repos", get(rest::list_user_repositories))
+        .route(
+            "/installation/repositories",
+            get(rest::list_installation_repositories),
+        )
         .route("/app/installations/{id}/access_tokens", post(rest::access_token))
         .route("/app/hook/deliveries", get(rest::list_deliveries))
         .route("/app/hook/deliveries/{id}", get(rest::get_delivery))

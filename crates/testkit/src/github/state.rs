@@ -180,6 +180,7 @@ pub(super) struct RepositoryRecord {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) default_branch: String,
+    pub(super) is_archived: bool,
     pub(super) created: String,
     /// Time of the last push.
     pub(super) pushed: String,

@@ -309,8 +309,16 @@ impl Caller {
         let installation = self.ask_repo("GET", "/installation", "/installation", None).await;
         let path = format!("/app/installations/{}/access_tokens", installation["id"]);
         let wanted = json!({"repositories": ["shop"], "permissions": {"metadata": "read"}});
-        self.ask("POST /app/installations/{id}/access_tokens", &path, Some(wanted))
+        let minted = self
+            .ask("POST /app/installations/{id}/access_tokens", &path, Some(wanted))
             .await;
+        let token = minted["token"].as_str().unwrap();
+        let all = "/installation/repositories";
+        let (_, listed) = call_github(&self.github, token, Method::GET, all, None).await;
+        self.rest.compare(&format!("GET {all}"), &listed);
+        let (status, _) = call_github(&self.github, READER_TOKEN, Method::GET, all, None).await;
+        assert_eq!(status, 403, "a person's token has no installation");
+        self.ask("GET /user/repos", "/user/repos", None).await;
         let deliveries = self
             .ask("GET /app/hook/deliveries", "/app/hook/deliveries", None)
             .await;

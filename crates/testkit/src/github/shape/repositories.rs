@@ -67,7 +67,7 @@ impl RepositoryRecord {
             "private": true, "owner": render_user(self.owner()), "html_url": format!("{url}/{}", self.name),
             "description": null, "fork": false, "clone_url": clone_url, "git_url": clone_url, "ssh_url": clone_url,
             "svn_url": format!("{url}/{}", self.name), "mirror_url": null, "homepage": null, "language": null,
-            "license": null, "default_branch": self.default_branch, "archived": false, "disabled": false,
+            "license": null, "default_branch": self.default_branch, "archived": self.is_archived, "disabled": false,
             "visibility": "private", "is_template": false, "web_commit_signoff_required": false, "topics": [],
             "custom_properties": {}, "created_at": self.created, "updated_at": self.created, "pushed_at": self.pushed,
         });
