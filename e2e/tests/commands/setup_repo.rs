@@ -92,6 +92,113 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn repo_add_org_previews_last_week() {
+    let stage = Stage::start("").await;
+    for name in ["acme/docs", "acme/old", "acme/other"] {
+        stage
+            .github
+            .create_repository(name, &[("README.md", "x\n")])
+            .unwrap();
+    }
+    stage.github.archive_repository("acme/old").unwrap();
+    let of_docs = stage
+        .jira
+        .create_issue("ENG", "Explain the tax", "", "Bug", &["docs"]);
+    stage.jira.move_issue(&of_docs, "Done", "Rita").unwrap();
+    let of_shop = stage.file_ticket();
+    let skipped = stage
+        .jira
+        .create_issue("ENG", "Leave me", "", "Bug", &["docs", "skip-dispatch"]);
+    let add = async |more: &[&str]| {
+        let select = ["repo", "add", "--org", "acme", "--filter", "!other"];
+        let rules = ["--project", "ENG", "--assign-by", "label"];
+        let command = [&select[..], &rules, more].concat();
+        run_program("journeyman", &command, &stage.environment(), stage.path()).await
+    };
+    let configs = stage.path().join("configs");
+    let count = || fs::read_dir(&configs).unwrap().count();
+    let ran = add(&["--preview"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "found    2 repositories of acme; left out: 1 do not match, 1 archived".to_owned(),
+        "kept     the rules of 1 repository".to_owned(),
+        "week     3 tickets changed in the last 7 days; 2 would have started work if a user had asked"
+            .to_owned(),
+        "work     acme/docs: 1 ticket".to_owned(),
+        format!("         jira:{of_docs} (Done): Explain the tax"),
+        "work     acme/shop: 1 ticket".to_owned(),
+        "left     1 ticket".to_owned(),
+    ] {
+        assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
+    }
+    for part in [
+        format!("         jira:{of_shop} ("),
+        format!("         jira:{skipped} (To Do): "),
+        "would write ".to_owned(),
+    ] {
+        assert!(ran.out.contains(&part), "{part}: {}", ran.out);
+    }
+    assert_eq!(count(), 1, "a preview writes nothing");
+
+    let ran = add(&[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rules = fs::read_to_string(configs.join("acme-docs.yaml")).unwrap();
+    let expected = "repo:\n  owner: \"acme\"\n  name: \"docs\"\n  default_branch: \"main\"\njira:\n  project_key: \"ENG\"\n  \
+                    labels: [\"docs\"]\n";
+    assert!(rules.ends_with(expected), "{rules}");
+    let doctor = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let again = add(&[]).await;
+    assert!(
+        again.code == Some(0) && again.out.contains("kept     the rules of 2 repositories\n"),
+        "{again:?}"
+    );
+    assert_eq!(count(), 2);
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repo_add_org_requires_selection_and_trigger() {
+    let stage = Stage::start("").await;
+    let add = async |arguments: &[&str]| {
+        let command = [&["repo", "add"], arguments].concat();
+        run_program("journeyman", &command, &stage.environment(), stage.path()).await
+    };
+    for (arguments, code, part) in [
+        (&["--org", "acme"][..], 2, "--project KEY or --issue-label LABEL"),
+        (&["--filter", "x", "--project", "ENG"][..], 2, "--org"),
+        (&["--org", "acme", "acme/shop"][..], 2, "cannot be used with"),
+        (
+            &["--org", "acme", "--filter", "none-*", "--project", "ENG"][..],
+            1,
+            "no repository of acme is selected",
+        ),
+        (
+            &["--org", "nobody", "--project", "ENG"][..],
+            1,
+            "the repositories of nobody cannot be listed",
+        ),
+    ] {
+        let ran = add(arguments).await;
+        assert!(
+            ran.code == Some(code) && ran.err.contains(part),
+            "{part}: {ran:?}"
+        );
+    }
+    let template = stage.path().join("template.yaml");
+    fs::write(&template, "repo: {owner: acme, name: '{{nmae}}'}\n").unwrap();
+    let template = template.display().to_string();
+    fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
+    let ran = add(&["--org", "acme", "--template", &template]).await;
+    assert!(
+        ran.code == Some(1) && ran.err.contains("unknown placeholder {{nmae}}"),
+        "{ran:?}"
+    );
+    let configs = fs::read_dir(stage.path().join("configs")).unwrap();
+    assert_eq!(configs.count(), 0, "nothing was written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn repo_add_warns_of_conflicting_branches() {
     let stage = Stage::start("").await;
     fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();

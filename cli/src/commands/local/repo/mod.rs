@@ -1,6 +1,9 @@
-//! `journeyman repo add`: rules file of a repository from its checkout, with a preview of its tickets.
+//! `journeyman repo add`: rules file of a repository from its checkout, or of many from a template, with a preview of tickets.
 
 mod checkout;
+mod organization;
+mod template;
+mod week;
 
 use std::{
     fs::OpenOptions,
@@ -21,7 +24,7 @@ use ingest::IngestMode;
 use reqwest::StatusCode;
 use serde::Deserialize;
 
-use self::checkout::CheckoutFindings;
+use self::{checkout::CheckoutFindings, template::TicketMark};
 use super::{
     EXIT_ARGUMENTS, EXIT_INTERRUPTED,
     dispatch::render_planned_job,
@@ -46,15 +49,34 @@ enum RepoAction {
     Add(AddArguments),
 }
 
-/// Write the rules file of a repository, and preview the work on its last 10 tickets, open ones first; nothing is started
+/// Write the rules file of a repository, and preview the work on its last 10 tickets, open ones first; with --org those of
+/// many repositories and of the last week. Nothing is started
 #[derive(Debug, Args)]
 struct AddArguments {
     /// The repository, e.g. acme/shop
-    #[arg(value_name = "OWNER/NAME")]
-    repository: RepositoryName,
+    #[arg(value_name = "OWNER/NAME", required_unless_present = "org")]
+    repository: Option<RepositoryName>,
     /// A checkout of it
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "org")]
     from: PathBuf,
+    /// Organization or user whose repositories to add: those that the reader App sees, without archived ones
+    #[arg(long, value_name = "ORG", conflicts_with = "repository")]
+    org: Option<String>,
+    /// Only repositories with names of this form, e.g. 'shop-*'; '!NAME' excludes; can be repeated
+    #[arg(long, value_name = "GLOB", requires = "org")]
+    filter: Vec<String>,
+    /// Forks too
+    #[arg(long, requires = "org")]
+    forks: bool,
+    /// Rules file with `{{owner}}`, `{{name}}` and `{{default_branch}}` for the values of each repository
+    #[arg(long, value_name = "FILE", requires = "org", conflicts_with_all = ["project", "issue_label"])]
+    template: Option<PathBuf>,
+    /// Mark on a ticket of the Jira project that assigns it to a repository: its component or label of that name
+    #[arg(long, value_enum, default_value_t = TicketMark::default(), requires = "org")]
+    assign_by: TicketMark,
+    /// Write no file, only show the names and the preview
+    #[arg(long, requires = "org")]
+    preview: bool,
     /// Jira project with its tickets
     #[arg(long, value_name = "KEY")]
     project: Option<String>,
@@ -75,27 +97,72 @@ struct RulesSection {
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let RepoAction::Add(asked) = asked.what;
     let file = find_settings_file(asked.settings.settings.clone());
+    let needs_trigger = asked.project.is_none() && asked.issue_label.is_none() && asked.template.is_none();
+    let (repository, org) = (asked.repository.clone(), asked.org.clone());
+    match (repository, org) {
+        (Some(repository), _) => Box::pin(add_repository(&asked, &repository, needs_trigger, file)).await,
+        (None, Some(_)) if needs_trigger => Ok(report_missing_trigger()),
+        (None, Some(org)) => {
+            let folder = Box::pin(organization::add_repositories(&asked, &org, file.as_deref())).await?;
+            Box::pin(preview_rules(&asked, folder.path(), file)).await
+        }
+        // The arguments require one of the two.
+        (None, None) => Ok(ExitCode::from(EXIT_ARGUMENTS)),
+    }
+}
+
+fn report_missing_trigger() -> ExitCode {
+    let problem = "give --project KEY or --issue-label LABEL: what asks for work on this repository";
+    print_error(&format!("journeyman: {problem}"));
+    ExitCode::from(EXIT_ARGUMENTS)
+}
+
+/// Prints the preview of a week with the rules of a folder.
+async fn preview_rules(
+    asked: &AddArguments,
+    folder: &Path,
+    file: Option<PathBuf>,
+) -> anyhow::Result<ExitCode> {
+    let rules = ("JOURNEYMAN__RULES__DIR".to_owned(), folder.display().to_string());
+    let alone = OneShotServices {
+        rules: None,
+        file,
+        data: asked.settings.data.clone(),
+        more: vec![rules],
+        extent: IngestMode::Answers,
+    };
+    let previewed = Box::pin(alone.run(async |client, _| week::preview_week(&client).await)).await?;
+    Ok(previewed.unwrap_or(EXIT_INTERRUPTED.into()))
+}
+
+/// Writes the rules file of a repository from its checkout, and previews its tickets.
+async fn add_repository(
+    asked: &AddArguments,
+    repository: &RepositoryName,
+    needs_trigger: bool,
+    file: Option<PathBuf>,
+) -> anyhow::Result<ExitCode> {
     let RulesSection { rules } = settings::load_process_settings(file.as_deref())?;
-    let known = find_rules_file(&rules.dir, file.as_deref(), &asked.repository)?;
+    let known = find_rules_file(&rules.dir, file.as_deref(), repository)?;
     let path = match known {
         Some(path) => {
             print_result(&format!(
-                "{} has rules in {} already: they stay",
-                asked.repository,
+                "{repository} has rules in {} already: they stay",
                 path.display()
             ));
             path
         }
         None => {
-            if asked.project.is_none() && asked.issue_label.is_none() {
-                let problem =
-                    "give --project KEY or --issue-label LABEL: what asks for work on this repository";
-                print_error(&format!("journeyman: {problem}"));
-                return Ok(ExitCode::from(EXIT_ARGUMENTS));
+            if needs_trigger {
+                return Ok(report_missing_trigger());
             }
             let found = CheckoutFindings::in_checkout(&asked.from).await?;
             found.lines().iter().for_each(|line| print_result(line));
-            write_rules_file(&rules.dir, &asked, &found)?
+            let path = build_rules_path(&rules.dir, repository);
+            let (project, label) = (asked.project.as_deref(), asked.issue_label.as_deref());
+            create_rules_file(&path, &found.rules(repository, project, label)?)?;
+            print_result(&format!("rules    {}", path.display()));
+            path
         }
     };
     let alone = OneShotServices {
@@ -144,31 +211,24 @@ fn find_rules_file(
     Ok(None)
 }
 
-/// Writes the rules file, and never replaces an existing one.
-fn write_rules_file(
-    folder: &Path,
-    asked: &AddArguments,
-    found: &CheckoutFindings,
-) -> anyhow::Result<PathBuf> {
-    let name = format!("{}.yaml", asked.repository.path().replace('/', "-"));
-    let path = folder.join(name);
+/// Path of the rules file of a repository.
+fn build_rules_path(folder: &Path, repository: &RepositoryName) -> PathBuf {
+    folder.join(format!("{}.yaml", repository.path().replace('/', "-")))
+}
+
+/// Writes a rules file in a folder that is created if missing, and never replaces an existing one.
+fn create_rules_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let text = found.rules(
-        &asked.repository,
-        asked.project.as_deref(),
-        asked.issue_label.as_deref(),
-    )?;
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
         .create_new(true)
-        .open(&path)
+        .open(path)
         .with_context(|| format!("cannot write {}", path.display()))?;
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_all())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    print_result(&format!("rules    {}", path.display()));
-    Ok(path)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Prints the dry run of each ticket. Only the API runs, so that nothing can start work.

@@ -1,0 +1,158 @@
+//! Preview of the work on the tickets of the last week. It starts nothing.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use api::{
+    Client, Error, build_implement_job,
+    types::{TicketLine, TicketsQuery},
+};
+use domain::TicketKey;
+use futures::{StreamExt as _, stream};
+
+use super::super::{print_error, print_result};
+
+const DAYS: u32 = 7;
+// Tickets that are tried, each with several requests to its tracker.
+const MOST_TRIED: usize = 100;
+const AT_ONCE: usize = 4;
+// Examples for each repository, and of tickets that are left alone.
+const EXAMPLES: usize = 3;
+
+/// Result of a ticket's dry run.
+enum TicketForecast {
+    /// Work in this repository.
+    Work { repository: String, line: String },
+    /// No work, for this reason.
+    Left { line: String },
+}
+
+/// Prints the work that a request on each ticket of the last week would have started.
+pub(super) async fn preview_week(client: &Client) -> anyhow::Result<ExitCode> {
+    let query = TicketsQuery {
+        days: Some(DAYS),
+        ..TicketsQuery::default()
+    };
+    let listed = client.tickets(&query).await?;
+    for problem in &listed.problems {
+        print_error(&format!(
+            "journeyman: {}: {}",
+            problem.repository, problem.problem
+        ));
+    }
+    let tried = listed.tickets.iter().take(MOST_TRIED);
+    let forecasts: Vec<anyhow::Result<TicketForecast>> = stream::iter(tried)
+        .map(|ticket| forecast_ticket(client, ticket))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let forecasts = forecasts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    for line in render_week(&forecasts, listed.tickets.len()) {
+        print_result(&line);
+    }
+    Ok(match listed.problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+async fn forecast_ticket(client: &Client, ticket: &TicketLine) -> anyhow::Result<TicketForecast> {
+    let key: TicketKey = ticket.ticket.parse()?;
+    let (name, status) = (&ticket.ticket, &ticket.status);
+    match client.plan(&build_implement_job(&key)).await {
+        Ok(planned) => Ok(TicketForecast::Work {
+            repository: planned.repository,
+            line: format!("{name} ({status}): {}", ticket.summary),
+        }),
+        Err(refused @ (Error::Refused { .. } | Error::Needless(_))) => Ok(TicketForecast::Left {
+            line: format!("{name} ({status}): {refused}"),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lines with the work of each repository, then the tickets that are left alone. `listed`: number of tickets that changed.
+fn render_week(forecasts: &[TicketForecast], listed: usize) -> Vec<String> {
+    let mut work: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut left: Vec<&str> = Vec::new();
+    for forecast in forecasts {
+        match forecast {
+            TicketForecast::Work { repository, line } => work.entry(repository).or_default().push(line),
+            TicketForecast::Left { line } => left.push(line),
+        }
+    }
+    let started: usize = work.values().map(Vec::len).sum();
+    let mut lines = vec![format!(
+        "week     {} changed in the last {DAYS} days; {started} would have started work if a user had asked",
+        count_tickets(listed)
+    )];
+    if forecasts.len() < listed {
+        lines.push(format!("         the latest {} were tried", forecasts.len()));
+    }
+    for (repository, tickets) in &work {
+        lines.push(format!("work     {repository}: {}", count_tickets(tickets.len())));
+        add_examples(&mut lines, tickets);
+    }
+    if !left.is_empty() {
+        lines.push(format!("left     {}", count_tickets(left.len())));
+        add_examples(&mut lines, &left);
+    }
+    lines
+}
+
+fn add_examples(lines: &mut Vec<String>, tickets: &[&str]) {
+    let shown = tickets.iter().take(EXAMPLES);
+    lines.extend(shown.map(|ticket| format!("         {ticket}")));
+    if tickets.len() > EXAMPLES {
+        lines.push(format!("         and {} more", tickets.len() - EXAMPLES));
+    }
+}
+
+fn count_tickets(count: usize) -> String {
+    match count {
+        1 => "1 ticket".to_owned(),
+        count => format!("{count} tickets"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build_work(repository: &str, line: &str) -> TicketForecast {
+        TicketForecast::Work {
+            repository: repository.to_owned(),
+            line: line.to_owned(),
+        }
+    }
+
+    #[test]
+    fn week_is_summarized_by_repository() {
+        let mut forecasts: Vec<TicketForecast> = (1..=5)
+            .map(|number| build_work("acme/shop", &format!("jira:ENG-{number} (Done): Fix")))
+            .collect();
+        forecasts.push(build_work("acme/docs", "jira:ENG-6 (To Do): Explain"));
+        forecasts.push(TicketForecast::Left {
+            line: "jira:ENG-7 (To Do): its label skip-dispatch".to_owned(),
+        });
+        assert_eq!(
+            render_week(&forecasts, 9),
+            [
+                "week     9 tickets changed in the last 7 days; 6 would have started work if a user had asked",
+                "         the latest 7 were tried",
+                "work     acme/docs: 1 ticket",
+                "         jira:ENG-6 (To Do): Explain",
+                "work     acme/shop: 5 tickets",
+                "         jira:ENG-1 (Done): Fix",
+                "         jira:ENG-2 (Done): Fix",
+                "         jira:ENG-3 (Done): Fix",
+                "         and 2 more",
+                "left     1 ticket",
+                "         jira:ENG-7 (To Do): its label skip-dispatch",
+            ]
+        );
+        assert_eq!(
+            render_week(&[], 0),
+            ["week     0 tickets changed in the last 7 days; 0 would have started work if a user had asked"]
+        );
+    }
+}
