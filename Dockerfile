@@ -18,7 +18,8 @@ COPY crates crates
 COPY services services
 COPY cli cli
 COPY e2e e2e
-# The command contains the manifests that `journeyman setup kubernetes` writes.
+# The command contains the documentation, and the manifests that `journeyman setup kubernetes` writes.
+COPY docs docs
 COPY k8s k8s
 COPY scripts/sbom.py scripts/sbom.py
 # The folder has no history, so the caller names the commit. stand-ins-builder inherits it.

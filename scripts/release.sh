@@ -30,5 +30,6 @@ tar --create --sort=name --mtime="@$stamp" --owner=0 --group=0 --numeric-owner -
 mkdir "$work/prefix"
 tar --extract --gzip --file "dist/$name.tar.gz" --strip-components=1 --directory "$work/prefix"
 (cd "$work" && [ "$(env -i prefix/bin/journeyman --version)" = "journeyman $version" ])
+[ -s "$work/prefix/share/doc/journeyman/html/setup.html" ]
 (cd "$work" && env -i PATH=/usr/bin:/bin prefix/bin/journeyman doctor >doctor || true; grep -q '^ok    own programs ' doctor)
 echo "release ok dist/$name.tar.gz $(($(stat -c %s "dist/$name.tar.gz") / 1000000)) MB"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the command with what belongs to it, and lays it out below a folder as it is installed:
-#   bin/journeyman, libexec/journeyman/{launcher,parser,inspector}, share/man/man1, and completions for bash, fish and zsh.
+#   bin/journeyman, libexec/journeyman/{launcher,parser,inspector}, share/man/man1, completions for bash, fish and zsh, and the
+#   documentation of this version as HTML in share/doc/journeyman/html, to which `journeyman doctor` links.
 # Usage: scripts/tree.sh FOLDER [PROFILE]; PROFILE is release unless given.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,3 +24,9 @@ if [ "$profile" = dev ]; then strip --strip-debug "$folder"/bin/* "$folder"/libe
 "$folder/bin/journeyman" completions bash >"$folder/share/bash-completion/completions/journeyman"
 "$folder/bin/journeyman" completions fish >"$folder/share/fish/vendor_completions.d/journeyman.fish"
 "$folder/bin/journeyman" completions zsh >"$folder/share/zsh/site-functions/_journeyman"
+html=$folder/share/doc/journeyman/html
+"$folder/bin/journeyman" docs --html "$html" >/dev/null
+install -d "$html/console" "$html/schemas"
+install -m 0644 docs/console/*.png "$html/console/"
+install -m 0644 docs/schemas/*.json "$html/schemas/"
+install -m 0644 docs/openapi.json "$html/"

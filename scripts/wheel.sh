@@ -38,6 +38,7 @@ cd "$work"
 [ "$(env -i venv/bin/journeyman --version)" = "journeyman $version" ]
 for helper in launcher parser inspector; do [ -x "venv/libexec/journeyman/$helper" ]; done
 [ -s venv/share/man/man1/journeyman-up.1 ]
+[ -s venv/share/doc/journeyman/html/setup.html ]
 env -i PATH=/usr/bin:/bin venv/bin/journeyman doctor >doctor || true
 grep -q '^ok    nats-server ' doctor || { cat doctor >&2; exit 1; }
 grep -q '^ok    own programs ' doctor || { cat doctor >&2; exit 1; }

@@ -89,7 +89,7 @@ impl BackingServers {
 /// Adds the place of the installation instructions to the error of a missing program.
 fn add_install_remedy(error: servers::Error) -> anyhow::Error {
     if let servers::Error::NotFound { .. } = error {
-        return anyhow::anyhow!("{error}; docs/install.md says where it comes from");
+        return anyhow::anyhow!("{error}; `journeyman docs install` says where it comes from");
     }
     error.into()
 }

@@ -3,6 +3,7 @@
 mod branch_folders;
 mod console;
 mod doctor;
+mod documentation;
 mod eval;
 mod folder;
 mod list_tickets;
@@ -42,5 +43,6 @@ commands! {
         ListTickets: list_tickets::Arguments => run_command,
         Pr: pr::Arguments => run_command,
         Doctor: doctor::Arguments => run_command,
+        Docs: documentation::Arguments => run_command,
     }
 }

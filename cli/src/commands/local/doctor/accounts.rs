@@ -352,7 +352,7 @@ fn judge_app_events(subscribed: &[String]) -> DoctorFinding {
     }
     match problems.is_empty() {
         true => DoctorFinding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
-        false => DoctorFinding::Warn(format!("{}; see docs/permissions.md", problems.join("; "))),
+        false => DoctorFinding::Warn(format!("{} {}", problems.join("; "), Remedy::ReaderApp)),
     }
 }
 

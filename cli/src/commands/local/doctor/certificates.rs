@@ -44,7 +44,7 @@ const RENEW: ExpiryRemedy = ExpiryRemedy(
     Remedy::RenewCertificates,
 );
 const REPLACE: ExpiryRemedy = ExpiryRemedy(
-    "a new authority is made by `journeyman certs init` in a new folder; docs/tls.md has the order of the steps",
+    "a new authority is made by `journeyman certs init` in a new folder; `journeyman docs tls` has the order of the steps",
     Remedy::NewAuthority,
 );
 

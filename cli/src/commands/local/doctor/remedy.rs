@@ -1,8 +1,10 @@
-//! Remedies of failed checks: a command, or a page of the documentation.
+//! Remedies of failed checks: a command, or a page of the documentation of this version.
 
 use std::fmt::{Display, Formatter, Result};
 
 use domain::InstanceName;
+
+use super::super::documentation::describe_page;
 
 /// Remedy of a failed check. A failure cannot be constructed without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,24 +53,24 @@ impl Remedy {
             Self::Requesters => Run("journeyman setup jira --requesters GROUP"),
             Self::SetUpModel => Run("journeyman setup model"),
             Self::AddRules => Run("journeyman repo add OWNER/NAME"),
-            Self::GithubApps => Read("docs/setup.md#github"),
-            Self::ReaderApp => Read("docs/permissions.md#reader-github-app"),
-            Self::WriterApp => Read("docs/permissions.md#writer-github-app"),
-            Self::GithubProjects => Read("docs/permissions.md#projects-of-github"),
-            Self::JiraAccounts => Read("docs/permissions.md#jira"),
-            Self::Instances => Read("docs/instances.md"),
-            Self::Install => Read("docs/install.md"),
-            Self::Settings => Read("docs/settings.md#what-must-be-set"),
-            Self::Rules => Read("docs/rules.md#when-a-file-is-wrong"),
-            Self::Nats => Read("docs/runbook.md#nats-does-not-answer"),
-            Self::Redis => Read("docs/runbook.md#redis-does-not-answer"),
-            Self::Network => Read("docs/runbook.md#a-server-does-not-answer"),
-            Self::Clock => Read("docs/runbook.md#the-clocks-differ"),
-            Self::OtherRelease => Read("docs/reliability.md#records-of-another-release"),
-            Self::Pools => Read("docs/runbook.md#an-executor-does-not-become-ready"),
+            Self::GithubApps => Read("setup#github"),
+            Self::ReaderApp => Read("permissions#reader-github-app"),
+            Self::WriterApp => Read("permissions#writer-github-app"),
+            Self::GithubProjects => Read("permissions#projects-of-github"),
+            Self::JiraAccounts => Read("permissions#jira"),
+            Self::Instances => Read("instances"),
+            Self::Install => Read("install"),
+            Self::Settings => Read("settings#what-must-be-set"),
+            Self::Rules => Read("rules#when-a-file-is-wrong"),
+            Self::Nats => Read("runbook#nats-does-not-answer"),
+            Self::Redis => Read("runbook#redis-does-not-answer"),
+            Self::Network => Read("runbook#a-server-does-not-answer"),
+            Self::Clock => Read("runbook#the-clocks-differ"),
+            Self::OtherRelease => Read("reliability#records-of-another-release"),
+            Self::Pools => Read("runbook#an-executor-does-not-become-ready"),
             Self::RenewCertificates => Run("journeyman certs renew DIR"),
-            Self::NewAuthority => Read("docs/tls.md#take-up-new-ones"),
-            Self::Certificates => Read("docs/tls.md#when-it-does-not-work"),
+            Self::NewAuthority => Read("tls#take-up-new-ones"),
+            Self::Certificates => Read("tls#when-it-does-not-work"),
         }
     }
 
@@ -110,18 +112,17 @@ impl Display for Remedy {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         match self.leads() {
             RemedyTarget::Run(command) => write!(out, "-> `{command}`"),
-            RemedyTarget::Read(page) => write!(out, "-> {page}"),
+            RemedyTarget::Read(page) => write!(out, "-> {}", describe_page(page)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use clap::CommandFactory;
 
     use super::*;
+    use crate::commands::local::documentation::has_page;
 
     const ALL: [Remedy; 25] = [
         Remedy::SetUpGithub,
@@ -151,29 +152,12 @@ mod tests {
         Remedy::Certificates,
     ];
 
-    fn assert_is_a_heading(page: &str) {
-        let (file, anchor) = page.split_once('#').unwrap_or((page, ""));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
-        let headings = text.lines().filter(|line| line.starts_with('#'));
-        let mut anchors = headings.map(|line| {
-            line.trim_start_matches('#')
-                .trim()
-                .to_lowercase()
-                .replace(' ', "-")
-        });
-        assert!(
-            anchor.is_empty() || anchors.any(|found| found == anchor),
-            "{page}"
-        );
-    }
-
     #[test]
     fn remedies_name_existing_commands_or_headings() {
         for (place, remedy) in ALL.into_iter().enumerate() {
             assert_eq!(remedy as usize, place, "all of them are here, in their order");
             match remedy.leads() {
-                RemedyTarget::Read(page) => assert_is_a_heading(page),
+                RemedyTarget::Read(page) => assert!(has_page(page), "{page}"),
                 RemedyTarget::Run(command) => {
                     let command = command.replace("OWNER/NAME", "acme/shop");
                     let line = crate::Arguments::command().try_get_matches_from(command.split(' '));

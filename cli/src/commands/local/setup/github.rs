@@ -412,7 +412,7 @@ async fn set_hook_address(known: &KnownSettings, url: &str, store: &SetupStore) 
     };
     if reader.app_id.is_none() {
         print_result(
-            "webhook  a token has none: make one for each repository or organization, as docs/permissions.md says",
+            "webhook  a token has none: make one for each repository or organization, as `journeyman docs permissions` says",
         );
         return Ok(());
     }

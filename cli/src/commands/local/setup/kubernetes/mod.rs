@@ -269,7 +269,7 @@ impl ClusterDeployment {
             ));
         }
         if model.dialect.as_deref() == Some("bedrock") && model.api_key.is_none() {
-            notes.push("model    the planner needs AWS credentials: see docs/models.md".to_owned());
+            notes.push("model    the planner needs AWS credentials: see `journeyman docs models`".to_owned());
         }
         Ok(Self { files, notes })
     }
