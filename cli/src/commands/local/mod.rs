@@ -12,6 +12,7 @@ mod pr;
 mod process_ticket;
 mod progress;
 mod repo;
+mod rules_files;
 mod setup;
 mod up;
 mod watch;

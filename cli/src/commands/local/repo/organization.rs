@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::{
-    super::{one_shot::read_connections, print_result},
+    super::{one_shot::read_connections, print_result, rules_files::read_rules_files},
     AddArguments, build_rules_path, create_rules_file,
     template::RulesTemplate,
 };
@@ -181,34 +181,6 @@ fn select_repositories(
         }
     }
     selected
-}
-
-/// Texts of the rules files of a folder by name; empty for a missing folder.
-fn read_rules_files(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let place = || format!("cannot read {}", folder.display());
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(place),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.with_context(place)?.path();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if matches!(ending, Some("yaml" | "yml")) && path.is_file() {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            files.push((name, text));
-        }
-    }
-    // The loader reads files in the order of names.
-    files.sort();
-    Ok(files)
 }
 
 /// Paths and texts of the rules of repositories that have none.

@@ -1,9 +1,11 @@
-//! Rules files for the ConfigMap of a cluster.
+//! Rules files for the `ConfigMap` of a cluster.
 
-use std::{io::ErrorKind, path::Path};
+use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use bootstrap::rules::{ConfiguredInstances, RulesBook};
+
+use crate::commands::local::rules_files::read_rules_files;
 
 // File of the base with defaults for every repository.
 const DEFAULTS: (&str, &str) = (
@@ -26,33 +28,17 @@ pub(super) struct ClusterRules {
 impl ClusterRules {
     /// Reads the files of a folder. A missing folder has the defaults of the base alone.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
-        let place = || format!("cannot read {}", folder.display());
-        let mut files = Vec::new();
-        let entries = match std::fs::read_dir(folder) {
-            Ok(entries) => Some(entries),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(place),
-        };
-        for entry in entries.into_iter().flatten() {
-            let path = entry.with_context(place)?.path();
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            if !matches!(ending, Some("yaml" | "yml")) || !path.is_file() {
-                continue;
-            }
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut files = read_rules_files(folder)?;
+        for (name, _) in &files {
             ensure!(
-                is_map_key(&name),
+                is_map_key(name),
                 "{}: Kubernetes accepts letters, digits, dashes, dots and underscores in the names of files: rename it",
-                path.display()
+                folder.join(name).display()
             );
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            files.push((name.into_owned(), text));
         }
         if files.is_empty() {
             files.push((DEFAULTS.0.to_owned(), DEFAULTS.1.to_owned()));
         }
-        files.sort();
         let size: usize = files.iter().map(|(name, text)| name.len() + text.len()).sum();
         ensure!(
             size <= MOST_BYTES,
@@ -83,7 +69,7 @@ impl ClusterRules {
     }
 }
 
-/// True for a name that is valid as a key of a ConfigMap.
+/// True for a name that is valid as a key of a `ConfigMap`.
 fn is_map_key(name: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     name.len() <= 253 && name.bytes().all(is_legal)
