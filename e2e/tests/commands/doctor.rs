@@ -363,6 +363,19 @@ async fn doctor_reports_repository_without_access() {
         list_failure_lines(&run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
     let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "acme/nowhere: no account of GitHub sees it";
+    assert!(
+        told.is_some_and(|line| line.contains(part) && !line.contains("did you mean")),
+        "{failed:#?}"
+    );
+    std::fs::write(
+        stage.path().join("configs/shop.yaml"),
+        "repo: {owner: acme, name: shpo}\n",
+    )
+    .unwrap();
+    let failed =
+        list_failure_lines(&run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
+    let part = "; did you mean acme/shop? -> ";
     assert!(told.is_some_and(|line| line.contains(part)), "{failed:#?}");
 }
 

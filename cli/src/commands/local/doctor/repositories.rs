@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bootstrap::rules::RulesBook;
+use bootstrap::{rules::RulesBook, suggestion::find_nearest};
 use domain::{RepositoryName, RepositoryRules, cause::format_error_chain};
 use github::{Error, GitHubProject, GitHubReader, GitHubWriter};
 
@@ -34,7 +34,11 @@ pub(super) async fn check_repositories(
             // The check has a client per account, in which the account is the default instance.
             let name = repository.clone().on(None);
             let seen = (can_read(reader, &name).await, can_write(writer, &name).await);
-            Ok(judge_visibility(&repository, seen.0, seen.1))
+            let meant = match seen {
+                (Ok(false), Ok(false)) => suggest_repository(reader, &name).await,
+                (Ok(_) | Err(_), Ok(_) | Err(_)) => None,
+            };
+            Ok(judge_visibility(&repository, seen.0, seen.1, meant))
         });
         let finding = finding.await;
         let is_seen = matches!(finding, DoctorFinding::Ok(_));
@@ -68,6 +72,16 @@ async fn list_blocking_branches(
     found
 }
 
+/// Repository of the same owner with a similar name; `None` when the list is unreadable.
+async fn suggest_repository(settings: &github::Settings, name: &RepositoryName) -> Option<RepositoryName> {
+    let reader = GitHubReader::new(settings).ok()?;
+    let listed = reader.repositories_of(name.owner()).await.ok()?;
+    let known = listed.iter().map(|found| found.name.name());
+    let nearest = find_nearest(name.name(), known)?;
+    let found = listed.iter().find(|found| found.name.name() == nearest)?;
+    Some(found.name.clone())
+}
+
 async fn can_read(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
     let reader = GitHubReader::new(settings).map_err(|error| format_error_chain(&error))?;
     is_seen(reader.repository(name).await)
@@ -92,6 +106,7 @@ fn judge_visibility(
     repository: &RepositoryName,
     reader: Result<bool, String>,
     writer: Result<bool, String>,
+    meant: Option<RepositoryName>,
 ) -> DoctorFinding {
     let problem = match (reader, writer) {
         (Ok(true), Ok(true)) => {
@@ -108,7 +123,9 @@ fn judge_visibility(
             "no account of GitHub sees it: it does not exist, or no App is installed there"
         }
     };
-    DoctorFinding::Failed(format!("{repository}: {problem}"), Remedy::GithubApps)
+    let meant = meant.map(|meant| format!("; did you mean {meant}?"));
+    let problem = format!("{repository}: {problem}{}", meant.unwrap_or_default());
+    DoctorFinding::Failed(problem, Remedy::GithubApps)
 }
 
 /// Checks the GitHub projects that triages fill: visibility to the token, fields and values of the rules.
@@ -190,7 +207,7 @@ mod tests {
     #[test]
     fn repository_needs_visibility_to_both_accounts() {
         let name: RepositoryName = "acme/shop".parse().unwrap();
-        let find_problem = |reader, writer| match judge_visibility(&name, reader, writer) {
+        let find_problem = |reader, writer| match judge_visibility(&name, reader, writer, None) {
             DoctorFinding::Failed(problem, Remedy::GithubApps) => Some(problem),
             DoctorFinding::Ok(_) => None,
             _ => Some("not checked".to_owned()),
