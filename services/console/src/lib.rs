@@ -13,6 +13,7 @@ mod guard;
 mod id_token;
 mod layout;
 mod login_seal;
+mod markdown;
 mod oidc;
 mod pages;
 mod person;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::{
     layout::{ConsolePage, NavigationEntry},
+    markdown::render_markdown,
     person::SignedInPerson,
     problem::PageProblem,
     timeline,
@@ -242,7 +243,7 @@ pub(super) fn render_handover(handover: &WorkHandover) -> Markup {
     html! {
         h2 { "Changes" }
         p { strong { (make_visible(&handover.title)) } }
-        pre { (make_visible(&handover.summary)) }
+        (render_markdown(&handover.summary))
         @if !handover.files.is_empty() {
             ul { @for file in &handover.files { li { code { (make_visible(&file.path)) } ": " (make_visible(&file.change)) } } }
         }
