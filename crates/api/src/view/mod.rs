@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 pub use evidence::describe_evidence;
 use line::TimelineLine;
 pub use line::format_dollars;
+pub use work::describe_tree;
 
 /// A part of a run's journal as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

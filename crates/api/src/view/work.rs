@@ -89,14 +89,19 @@ pub(super) fn render_check(check: &CheckSpec) -> TimelineLine {
     TimelineLine::new(Who::Planner, format!("checks {}", check.command)).tone(Tone::Soft)
 }
 
-pub(super) fn render_check_result(run: &CompletedCheck) -> TimelineLine {
-    let tree = match &run.tree_kind {
+/// Describes the files that a check saw.
+pub const fn describe_tree(tree: &TreeKind) -> &'static str {
+    match tree {
         TreeKind::Base => "base",
         TreeKind::Head => "change",
         TreeKind::BaseWith { .. } => "base with the change's tests",
         TreeKind::HeadWithout { .. } => "change without a part",
         TreeKind::HeadWithBase { .. } => "change with files of the base",
-    };
+    }
+}
+
+pub(super) fn render_check_result(run: &CompletedCheck) -> TimelineLine {
+    let tree = describe_tree(&run.tree_kind);
     let tests = run.tests.as_ref().map_or_else(String::new, |tests| {
         format!(", {} passed, {} failed", tests.passed, tests.failed)
     });
