@@ -19,8 +19,11 @@ mod pages;
 mod person;
 mod person_role;
 mod problem;
+#[cfg(test)]
+mod sample_journal;
 mod serve;
 mod session;
+mod stages;
 mod timeline;
 mod words;
 

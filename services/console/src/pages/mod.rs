@@ -13,6 +13,9 @@ mod reviewers;
 mod rules;
 mod run;
 mod run_events;
+mod run_follow;
+#[cfg(test)]
+mod run_tests;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -37,7 +40,7 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
         .route("/runs/{id}", get(run::show_run))
         .route("/runs/{id}/summary", get(run_events::serve_summary))
         .route("/runs/{id}/changes", get(run_events::serve_changes))
-        .route("/runs/{id}/events", get(run_events::serve_events))
+        .route("/runs/{id}/events", get(run_follow::serve_events))
         .route("/runs/{id}/journal.json", get(run_events::serve_journal))
         .route("/runs/{id}/entries/{position}", get(run_events::show_entry))
         .route("/runs/{id}/stop", post(orders::stop_run))

@@ -16,7 +16,8 @@ use crate::{
     markdown::render_markdown,
     person::SignedInPerson,
     problem::PageProblem,
-    timeline,
+    stages::list_stages,
+    timeline::RunTimeline,
     words::{
         describe_run_state, format_count, format_duration, format_elapsed, format_money, make_visible,
         run_path, stop_detail, ticket_path, web_address,
@@ -115,22 +116,24 @@ fn render_timeline(known: &RunWithJournal, all: bool, nonce: Option<&str>, path:
         true => 0,
         false => known.journal.len().saturating_sub(SHOWN),
     };
-    let start = known.start();
+    let timeline = RunTimeline {
+        run: &known.view.id,
+        start: known.start(),
+        is_live: nonce.is_some(),
+    };
     // The stream continues after the last entry of this page, so no entry is lost between page and
     // stream.
-    let after = known.journal.last();
-    let after = after.map_or_else(String::new, |entry| format!("&after={}", entry.position));
+    let (stages, cursor) = list_stages(&known.journal, left_out);
     html! {
         @if left_out > 0 {
             p { (left_out) " earlier entries are left out. " a href={ (path) "?all=true" } { "Show all" } }
         }
-        ol.timeline id="timeline" aria-labelledby="timeline-name" {
-            @for entry in known.journal.iter().skip(left_out) { (timeline::render_entry_item(&known.view.id, entry, start)) }
-        }
+        (timeline.render_stages(&stages))
         @if let Some(nonce) = nonce {
-            div id="follow" hx-sse:connect={ (path) "/events?start=" (start.unix_ms()) (after) }
-                hx-sse:close="over" hx-target="#timeline" hx-swap="beforeend" hx-nonce=(nonce) {}
+            div id="follow" hx-sse:connect={ (path) "/events?start=" (known.start().unix_ms()) "&at=" (cursor) }
+                hx-sse:close="over" hx-target="#end" hx-swap="innerHTML" hx-nonce=(nonce) {}
         }
+        p id="end" {}
     }
 }
 

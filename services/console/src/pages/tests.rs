@@ -11,15 +11,15 @@ use super::{approval, costs, dead_letters, health, needs_you, pools, rules, run,
 use crate::layout::{ConsolePage, NavigationEntry};
 
 /// Closes open markup, contains a script and an htmx attribute, and reverses the order of letters.
-const HOSTILE: &str =
+pub(super) const HOSTILE: &str =
     "\"'></pre></textarea><script>alert(1)</script><a hx-get=/x href=javascript:alert(1)>\u{202e}x";
 
-fn build_hostile_text() -> String {
+pub(super) fn build_hostile_text() -> String {
     HOSTILE.to_owned()
 }
 
 /// Renders the page and asserts that the hostile text is not markup.
-fn render_safe_page(body: Markup) -> String {
+pub(super) fn render_safe_page(body: Markup) -> String {
     let page = ConsolePage::new(NavigationEntry::Runs, "Title", body)
         .markup(None)
         .into_string();
@@ -36,7 +36,7 @@ fn render_safe_page(body: Markup) -> String {
     main.replace("><", ">\n<")
 }
 
-fn build_run_view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
+pub(super) fn build_run_view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
     RunView {
         id: "jira:ENG-12@57".to_owned(),
         ticket: "jira:ENG-12".to_owned(),
@@ -52,7 +52,7 @@ fn build_run_view(status: RunState, waits_for: Option<&str>, stop: Option<StopRe
     }
 }
 
-fn gave_up() -> StopReason {
+pub(super) fn gave_up() -> StopReason {
     StopReason::GivenUp {
         kind: domain::GiveUp::Blocked,
         evidence: build_hostile_text(),
@@ -105,7 +105,7 @@ fn build_credential_view(is_due: bool) -> CredentialView {
     }
 }
 
-fn build_journal_entries(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
+pub(super) fn build_journal_entries(facts: impl IntoIterator<Item = Fact>) -> Vec<JournalEntry> {
     let entry = |(position, fact)| JournalEntry {
         position,
         nonce: build_hostile_text(),
@@ -120,7 +120,7 @@ fn build_head_commit() -> CommitId {
     "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d".parse().unwrap()
 }
 
-fn build_decided_fact() -> Fact {
+pub(super) fn build_decided_fact() -> Fact {
     Fact::Decided {
         decision: GateDecision {
             run: "jira:ENG-12@57".parse().unwrap(),
@@ -178,29 +178,6 @@ fn runs_are_listed_with_their_filter() {
         build_run_view(RunState::Active, None, None),
     ];
     insta::assert_snapshot!(render_safe_page(runs::render_runs(&filter, &listed, true)));
-}
-
-#[test]
-fn a_run_tells_what_happened() {
-    let known = run::RunWithJournal {
-        id: "jira:ENG-12@57".parse().unwrap(),
-        view: build_run_view(RunState::Finished, None, Some(gave_up())),
-        journal: build_journal_entries([
-            build_decided_fact(),
-            Fact::WorkspaceFailed {
-                id: "jira:ENG-12@57".parse::<domain::RunId>().unwrap().call(2),
-                detail: build_hostile_text(),
-                setup: true,
-                permanent: false,
-                repository: None,
-            },
-            Fact::RunFinished { reason: gave_up() },
-        ]),
-    };
-    insta::assert_snapshot!(render_safe_page(run::render_run(&known, false, None)));
-    let page = run::render_run(&known, false, Some("n0nce")).into_string();
-    let stamped = page.matches("hx-nonce=\"n0nce\"").count();
-    assert_eq!(stamped, 3, "what follows the run is stamped: {page}");
 }
 
 #[test]

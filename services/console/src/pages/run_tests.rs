@@ -1,0 +1,68 @@
+//! Tests of the page of a run.
+
+use domain::{Fact, StopReason};
+
+use super::{
+    run,
+    tests::{
+        build_decided_fact, build_hostile_text, build_journal_entries, build_run_view, gave_up,
+        render_safe_page,
+    },
+};
+use crate::sample_journal::build_run_journal;
+use api::types::RunState;
+
+/// Builds a finished run with this journal.
+fn build_finished_run(journal: Vec<domain::JournalEntry>, stop: StopReason) -> run::RunWithJournal {
+    run::RunWithJournal {
+        id: "jira:ENG-12@57".parse().unwrap(),
+        view: build_run_view(RunState::Finished, None, Some(stop)),
+        journal,
+    }
+}
+
+#[test]
+fn hostile_texts_of_journal_stay_texts() {
+    let journal = build_journal_entries([
+        build_decided_fact(),
+        Fact::WorkspaceFailed {
+            id: "jira:ENG-12@57".parse::<domain::RunId>().unwrap().call(2),
+            detail: build_hostile_text(),
+            setup: true,
+            permanent: false,
+            repository: None,
+        },
+        Fact::RunFinished { reason: gave_up() },
+    ]);
+    let known = build_finished_run(journal, gave_up());
+    let page = render_safe_page(run::render_run(&known, false, None));
+    for part in [
+        "gave up",
+        "no workspace: ",
+        "run finished: given up",
+        "<li id=\"entry-2\">",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let page = run::render_run(&known, false, Some("n0nce")).into_string();
+    for part in page.split('<').filter(|part| part.contains(" hx-")) {
+        assert!(
+            part.contains("hx-nonce=\"n0nce\""),
+            "what follows the run is stamped: {part}"
+        );
+    }
+}
+
+#[test]
+fn live_page_continues_after_its_last_entry() {
+    let mut journal = build_run_journal();
+    journal.truncate(8);
+    let mut known = build_finished_run(journal, StopReason::Completed);
+    known.view = build_run_view(RunState::Active, None, None);
+    let page = run::render_run(&known, false, Some("n0nce")).into_string();
+    assert!(page.contains("/events?start=0&amp;at=7-2-work-5-7\""), "{page}");
+    assert!(
+        page.contains("id=\"turn-5\"><details open>"),
+        "the current turn is open: {page}"
+    );
+}
