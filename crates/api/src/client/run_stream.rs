@@ -101,8 +101,21 @@ impl Client {
         &self,
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<RunEvent, Error>> + use<>, Error> {
+        self.follow_with_output_after(run, None).await
+    }
+
+    /// Streams a run's journal live with the output of tools, without the entries up to the position `last`.
+    ///
+    /// # Errors
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost
+    /// permanently.
+    pub async fn follow_with_output_after(
+        &self,
+        run: &RunId,
+        last: Option<u64>,
+    ) -> Result<impl Stream<Item = Result<RunEvent, Error>> + use<>, Error> {
         let path = format!("/v1/runs/{}/events?output=true", percent_encode(&run.to_string()));
-        self.followed(path, None).await
+        self.followed(path, last).await
     }
 
     async fn followed(
