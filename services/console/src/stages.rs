@@ -358,11 +358,17 @@ fn begun_step(entry: &JournalEntry) -> Option<CurrentStep> {
         None if matches!(entry.fact, Fact::Parked { .. }) => "",
         None => return None,
     };
+    let head = EntryView::from(entry).head;
+    let is_model = matches!(entry.fact, Fact::ModelRequested { .. });
     Some(CurrentStep {
         position: entry.position,
         since: entry.at,
         call: call.to_owned(),
-        words: EntryView::from(entry).head,
+        words: if is_model {
+            format!("the model, {head}")
+        } else {
+            head
+        },
     })
 }
 

@@ -14,6 +14,7 @@ mod rules;
 mod run;
 mod run_events;
 mod run_follow;
+mod run_now;
 #[cfg(test)]
 mod run_tests;
 mod runs;

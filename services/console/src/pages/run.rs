@@ -11,12 +11,13 @@ use domain::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::run_now::render_step;
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     markdown::render_markdown,
     person::SignedInPerson,
     problem::PageProblem,
-    stages::list_stages,
+    stages::{CurrentSteps, TimelineCursor, list_stages},
     timeline::RunTimeline,
     words::{
         describe_run_state, format_count, format_duration, format_elapsed, format_money, make_visible,
@@ -27,11 +28,27 @@ use crate::{
 // Number of the newest entries that a page shows by default.
 const SHOWN: usize = 500;
 
-/// Query of the page: all entries, or the newest.
-#[derive(Default, Deserialize)]
+/// Query of the page.
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunPageQuery {
+    /// Show all entries instead of the newest.
     all: bool,
+    /// Scroll to the end with every new entry.
+    follow: bool,
+}
+
+impl RunPageQuery {
+    /// Returns the address of the page with these options.
+    fn path(self, path: &str) -> String {
+        let options = [("all", self.all), ("follow", self.follow)];
+        let options = options.into_iter().filter(|(_, is_set)| *is_set);
+        let options: Vec<String> = options.map(|(name, _)| format!("{name}=true")).collect();
+        match options.is_empty() {
+            true => path.to_owned(),
+            false => format!("{path}?{}", options.join("&")),
+        }
+    }
 }
 
 /// Run and journal, as the API returned them.
@@ -67,11 +84,11 @@ pub(super) async fn show_run(
     let known = RunWithJournal::of(&client, id.parse()?).await?;
     let title = format!("Run {}", make_visible(&id));
     if known.view.finished_at.is_some() {
-        let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked.all, None));
+        let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked, None));
         return Ok(page.into_response());
     }
     Ok(ConsolePage::live(title, NavigationEntry::Runs, |nonce| {
-        render_run(&known, asked.all, Some(nonce))
+        render_run(&known, asked, Some(nonce))
     }))
 }
 
@@ -80,7 +97,7 @@ pub(super) async fn show_run(
 const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
 
 /// Renders the page. With a nonce it follows the run.
-pub(super) fn render_run(known: &RunWithJournal, all: bool, nonce: Option<&str>) -> Markup {
+pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&str>) -> Markup {
     let path = run_path(&known.view.id);
     html! {
         @match nonce {
@@ -95,7 +112,7 @@ pub(super) fn render_run(known: &RunWithJournal, all: bool, nonce: Option<&str>)
         }
         (render_actions(known, &path))
         h2 id="timeline-name" { "What happened" }
-        (render_timeline(known, all, nonce, &path))
+        (render_timeline(known, asked, nonce, &path))
     }
 }
 
@@ -111,8 +128,8 @@ fn render_actions(known: &RunWithJournal, path: &str) -> Markup {
     }
 }
 
-fn render_timeline(known: &RunWithJournal, all: bool, nonce: Option<&str>, path: &str) -> Markup {
-    let left_out = match all {
+fn render_timeline(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&str>, path: &str) -> Markup {
+    let left_out = match asked.all {
         true => 0,
         false => known.journal.len().saturating_sub(SHOWN),
     };
@@ -126,14 +143,46 @@ fn render_timeline(known: &RunWithJournal, all: bool, nonce: Option<&str>, path:
     let (stages, cursor) = list_stages(&known.journal, left_out);
     html! {
         @if left_out > 0 {
-            p { (left_out) " earlier entries are left out. " a href={ (path) "?all=true" } { "Show all" } }
+            p { (left_out) " earlier entries are left out. " a href=(RunPageQuery { all: true, ..asked }.path(path)) { "Show all" } }
         }
         (timeline.render_stages(&stages))
-        @if let Some(nonce) = nonce {
-            div id="follow" hx-sse:connect={ (path) "/events?start=" (known.start().unix_ms()) "&at=" (cursor) }
-                hx-sse:close="over" hx-target="#end" hx-swap="innerHTML" hx-nonce=(nonce) {}
-        }
+        @if let Some(nonce) = nonce { (render_follower(known, asked, path, (cursor, nonce))) }
+    }
+}
+
+/// Renders the end of a live run's page: the current step, its output, and the element that receives the news.
+fn render_follower(
+    known: &RunWithJournal,
+    asked: RunPageQuery,
+    path: &str,
+    (cursor, nonce): (TimelineCursor, &str),
+) -> Markup {
+    let mut steps = CurrentSteps::default();
+    known.journal.iter().for_each(|entry| steps.apply(entry));
+    let swap = if asked.follow {
+        "innerHTML show:bottom"
+    } else {
+        "innerHTML"
+    };
+    let other = RunPageQuery {
+        follow: !asked.follow,
+        ..asked
+    }
+    .path(path);
+    html! {
+        div id="follow" hx-sse:connect={ (path) "/events?start=" (known.start().unix_ms()) "&at=" (cursor) }
+            hx-sse:close="over" hx-target="#end" hx-swap=(swap) hx-nonce=(nonce) {}
         p id="end" {}
+        div.now {
+            div id="now" { (render_step(steps.current(), bootstrap::read_wall_clock())) }
+            pre id="output" tabindex="0" role="region" aria-label="Output of the running command" {}
+            p {
+                @match asked.follow {
+                    true => a href=(other) { "Stop following" },
+                    false => a href={ (other) "#end" } { "Follow to the end" },
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,9 @@
-//! New entries of a run over server-sent events, each for its place on the page.
+//! News of a run over server-sent events: new entries for their places on the page, the output of the running command,
+//! and the time of the current step.
 
 use std::{convert::Infallible, time::Duration};
 
+use api::RunEvent;
 use axum::{
     extract::{Path, Query, State as Shared},
     http::HeaderMap,
@@ -11,20 +13,26 @@ use axum::{
     },
 };
 use domain::{Fact, JournalEntry, RunId, Timestamp};
-use futures::{StreamExt, TryStreamExt, stream};
-use maud::html;
+use futures::{StreamExt, stream};
+use maud::{Markup, html};
 use serde::Deserialize;
+use tokio::time::interval;
 
+use super::run_now::{OutputTail, render_step};
 use crate::{
     person::{ConsoleState, SignedInPerson},
     problem::PageProblem,
-    stages::TimelineCursor,
+    stages::{CurrentSteps, TimelineCursor},
     timeline::RunTimeline,
     words::format_elapsed,
 };
 
 // nginx closes a connection without data after 60 s by default (proxy_read_timeout).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+// Period of the shown time of the current step.
+const TICK: Duration = Duration::from_secs(1);
+// Most pieces of output that become one change of the page, for a command that prints faster than a browser draws.
+const PIECES: usize = 64;
 
 /// State of the page that follows.
 #[derive(Default, Deserialize)]
@@ -36,7 +44,14 @@ pub(super) struct FollowQuery {
     start: Option<i64>,
 }
 
-/// Streams new entries as markup. A `changed` event follows each entry, and an `over` event the last one.
+/// Signal of a followed run.
+enum FollowSignal {
+    News(Vec<RunEvent>),
+    Tick,
+    Over,
+}
+
+/// Streams changes as markup. A `changed` event follows each entry, and an `over` event the last one.
 pub(super) async fn serve_events(
     SignedInPerson(client): SignedInPerson,
     Shared(state): Shared<ConsoleState>,
@@ -51,17 +66,34 @@ pub(super) async fn serve_events(
         run: id,
         start: asked.start.map(Timestamp::from_unix_ms),
         cursor: cursor.unwrap_or_default(),
+        steps: CurrentSteps::default(),
+        output: OutputTail::default(),
     };
-    let entries = client
-        .follow_after(&run, followed.cursor.last)
-        .await?
-        .into_stream();
-    let events = entries
+    if let Some(position) = followed.cursor.step
+        && let Some(entry) = client.entry(&run, position).await?
+    {
+        followed.steps.apply(&entry);
+    }
+    let news = client
+        .follow_with_output_after(&run, followed.cursor.last)
+        .await?;
+    let news = news
         // An error ends the stream. The browser connects again and continues after the last event.
-        .take_while(|entry| std::future::ready(entry.is_ok()))
-        .filter_map(|entry| std::future::ready(entry.ok()))
-        .flat_map(move |entry| {
-            stream::iter(followed.render_entry(&entry).into_iter().map(Ok::<_, Infallible>))
+        .take_while(|event| std::future::ready(event.is_ok()))
+        .filter_map(|event| std::future::ready(event.ok()))
+        .ready_chunks(PIECES)
+        .map(FollowSignal::News)
+        .chain(stream::iter([FollowSignal::Over]));
+    let ticks = stream::unfold(interval(TICK), |mut clock| async move {
+        clock.tick().await;
+        Some((FollowSignal::Tick, clock))
+    });
+    let events = stream::select(news, ticks)
+        // The ticks have no end.
+        .take_while(|signal| std::future::ready(!matches!(signal, FollowSignal::Over)))
+        .flat_map(move |signal| {
+            let events = followed.render_signal(signal, bootstrap::read_wall_clock());
+            stream::iter(events.into_iter().map(Ok::<_, Infallible>))
         })
         // Otherwise each open page would hold the shutdown until the drain limit of the listener.
         .take_until(state.shutdown.clone().cancelled_owned());
@@ -80,26 +112,62 @@ struct FollowedRun {
     run: String,
     start: Option<Timestamp>,
     cursor: TimelineCursor,
+    steps: CurrentSteps,
+    output: OutputTail,
 }
 
 impl FollowedRun {
-    fn render_entry(&mut self, entry: &JournalEntry) -> Vec<Event> {
+    fn render_signal(&mut self, signal: FollowSignal, now: Timestamp) -> Vec<Event> {
+        match signal {
+            FollowSignal::News(news) => self.render_news(&news, now),
+            FollowSignal::Tick => self
+                .steps
+                .current()
+                .map(|_| self.build_step_event(now))
+                .into_iter()
+                .collect(),
+            FollowSignal::Over => Vec::new(),
+        }
+    }
+
+    fn render_news(&mut self, news: &[RunEvent], now: Timestamp) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut has_output = false;
+        for event in news {
+            match event {
+                RunEvent::Entry(entry) => events.extend(self.render_entry(entry, now)),
+                RunEvent::Output(output) => {
+                    self.output.push(output);
+                    has_output = true;
+                }
+            }
+        }
+        if self.output.clear_unless(self.steps.current()) || has_output {
+            events.push(build_swap_event("output", self.output.render()));
+        }
+        events
+    }
+
+    fn render_entry(&mut self, entry: &JournalEntry, now: Timestamp) -> Vec<Event> {
         let start = *self.start.get_or_insert(entry.at);
         let timeline = RunTimeline {
             run: &self.run,
             start,
             is_live: true,
         };
-        let item = timeline.render_new_entry(entry, self.cursor.place(entry));
-        let markup = html! {
-            (item)
-            "Last entry: " a href={ "#entry-" (entry.position) } { "#" (entry.position) } ", after "
+        let place = self.cursor.place(entry);
+        self.steps.apply(entry);
+        self.cursor.step = self.steps.current().map(|step| step.position);
+        let item = timeline.render_new_entry(entry, place).into_string();
+        let last = html! {
+            "Last event: " a href={ "#entry-" (entry.position) } { "#" (entry.position) } ", after "
             (format_elapsed(start, entry.at))
         };
         let mut events = vec![
-            Event::default()
-                .id(self.cursor.to_string())
-                .data(markup.into_string()),
+            Event::default().id(self.cursor.to_string()).data(item),
+            self.build_step_event(now),
+            // The page scrolls to the target of this one, so the entry must be there before.
+            Event::default().data(last.into_string()),
             Event::default().event("changed").data("."),
         ];
         if matches!(entry.fact, Fact::PhaseFinished { .. }) {
@@ -110,4 +178,14 @@ impl FollowedRun {
         }
         events
     }
+
+    fn build_step_event(&self, now: Timestamp) -> Event {
+        build_swap_event("now", render_step(self.steps.current(), now))
+    }
+}
+
+/// Builds the message that replaces the content of one element of the page.
+fn build_swap_event(id: &str, content: Markup) -> Event {
+    let message = html! { div id=(id) hx-swap-oob="innerHTML" { (content) } };
+    Event::default().data(message.into_string())
 }

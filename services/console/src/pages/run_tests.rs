@@ -35,7 +35,7 @@ fn hostile_texts_of_journal_stay_texts() {
         Fact::RunFinished { reason: gave_up() },
     ]);
     let known = build_finished_run(journal, gave_up());
-    let page = render_safe_page(run::render_run(&known, false, None));
+    let page = render_safe_page(run::render_run(&known, run::RunPageQuery::default(), None));
     for part in [
         "gave up",
         "no workspace: ",
@@ -44,7 +44,7 @@ fn hostile_texts_of_journal_stay_texts() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let page = run::render_run(&known, false, Some("n0nce")).into_string();
+    let page = run::render_run(&known, run::RunPageQuery::default(), Some("n0nce")).into_string();
     for part in page.split('<').filter(|part| part.contains(" hx-")) {
         assert!(
             part.contains("hx-nonce=\"n0nce\""),
@@ -59,8 +59,13 @@ fn live_page_continues_after_its_last_entry() {
     journal.truncate(8);
     let mut known = build_finished_run(journal, StopReason::Completed);
     known.view = build_run_view(RunState::Active, None, None);
-    let page = run::render_run(&known, false, Some("n0nce")).into_string();
+    let page = run::render_run(&known, run::RunPageQuery::default(), Some("n0nce")).into_string();
     assert!(page.contains("/events?start=0&amp;at=7-2-work-5-7\""), "{page}");
+    assert!(page.contains("now: </strong>run_command cart.py … "), "{page}");
+    assert!(
+        page.contains("?follow=true#end\">Follow to the end</a>"),
+        "{page}"
+    );
     assert!(
         page.contains("id=\"turn-5\"><details open>"),
         "the current turn is open: {page}"

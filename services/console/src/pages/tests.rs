@@ -195,7 +195,7 @@ fn every_page_counts_cached_tokens_as_read() {
         view,
         journal: Vec::new(),
     };
-    let page = render_safe_page(run::render_run(&known, false, None));
+    let page = render_safe_page(run::render_run(&known, run::RunPageQuery::default(), None));
     assert!(
         page.contains("1,000 tokens in, 600 of them cached, 50 out"),
         "{page}"
