@@ -12,9 +12,12 @@ mod provider;
 mod reviewers;
 mod rules;
 mod run;
+mod run_changes;
 mod run_events;
 mod run_follow;
 mod run_now;
+mod run_picture;
+mod run_summary;
 #[cfg(test)]
 mod run_tests;
 mod runs;

@@ -4,7 +4,7 @@ use axum::{Json, extract::Path};
 use domain::JournalEntry;
 use maud::{Markup, html};
 
-use super::run;
+use super::{run_changes::render_changes, run_summary::render_summary};
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
@@ -18,7 +18,8 @@ pub(super) async fn serve_summary(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
 ) -> Result<Markup, PageProblem> {
-    Ok(run::render_summary(&client.run(&id.parse()?).await?))
+    let view = client.run(&id.parse()?).await?;
+    Ok(render_summary(&view, bootstrap::read_wall_clock()))
 }
 
 /// Renders the part that changes when a phase ends.
@@ -26,7 +27,8 @@ pub(super) async fn serve_changes(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
 ) -> Result<Markup, PageProblem> {
-    Ok(run::render_changes(&client.journal(&id.parse()?).await?))
+    let journal = client.journal(&id.parse()?).await?;
+    Ok(render_changes(&journal, bootstrap::read_wall_clock()))
 }
 
 pub(super) async fn serve_journal(
