@@ -45,7 +45,11 @@ pub(super) async fn show_run(
     // Reads of journals are limited, because they share the memory with webhooks.
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
-    view.overview = read_overview(&journal, &run).await?.as_ref().map(Into::into);
+    if let Some(overview) = read_overview(&journal, &run).await? {
+        // The row has the turns of the last park, so the journal is ahead of it while the run is active.
+        view.turns = view.turns.max(overview.turns);
+        view.overview = Some((&overview).into());
+    }
     if view.job == Job::FixCi && view.status == RunState::Finished {
         let entries = journal.read_kept(&run, is_of_repair).await?;
         view.repair = RepairResult::of(&entries);
