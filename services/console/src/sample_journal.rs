@@ -68,6 +68,7 @@ pub(crate) fn build_run_journal() -> Vec<JournalEntry> {
     let receipt = OutboundReceipt::Pushed {
         branch: "fix/ENG-1".to_owned(),
         head: HEAD.parse().unwrap(),
+        diff: None,
     };
     let outcome = OutboundOutcome::Done(receipt);
     push_fact(

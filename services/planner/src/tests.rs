@@ -240,6 +240,7 @@ fn build_settlement(report: &OutboundRequest) -> Option<Trigger> {
         OutboundAction::PushBranch(push) => OutboundReceipt::Pushed {
             branch: push.branch.clone(),
             head: push.head.clone(),
+            diff: None,
         },
         OutboundAction::OpenPullRequest(report::PullRequestOpening {
             repository, branch, ..

@@ -146,6 +146,8 @@ receipts! {
     single {
         /// The branch was pushed.
         PushBranch(PushedHead) = "pushed",
+        /// The difference of the pushed branch is stored.
+        KeepDiff(PushedDiff) = "pushed_diff",
         /// Work that a comment requested begins.
         BeginWork(BegunWork) = "begun",
         /// The pull request is open.
@@ -207,6 +209,25 @@ impl<'de> Visitor<'de> for RowVisitor {
 /// Head of the remote branch after the push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PushedHead(pub(crate) CommitId);
+
+/// Difference of a pushed branch to its base, in git's format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PushedDiff(pub(crate) ObjectRef);
+
+/// Pushed branch with its difference, if that is not too long.
+#[derive(Debug)]
+pub(crate) struct PushedBranch {
+    pub(crate) head: PushedHead,
+    pub(crate) diff: Option<PushedDiff>,
+}
+
+impl From<PushedBranch> for EffectReceipts {
+    fn from(pushed: PushedBranch) -> Self {
+        let mut receipts = Self::from(pushed.head);
+        receipts.extend(pushed.diff.into());
+        receipts
+    }
+}
 
 /// Work that begins, by its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

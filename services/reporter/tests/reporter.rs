@@ -75,11 +75,17 @@ async fn ticket_is_carried_to_done_only_once() {
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
     assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("In Progress"));
-    let receipt = OutboundReceipt::Pushed {
-        branch: branch.clone(),
-        head: head.clone(),
+    let OutboundOutcome::Done(receipt) = rig.settled(&pushed).await else {
+        panic!("not pushed")
     };
-    assert_eq!(rig.settled(&pushed).await, OutboundOutcome::Done(receipt));
+    let (there, diff) = receipt.pushed_change().expect("the difference is stored");
+    assert_eq!(there, head);
+    let diff = rig.queue.objects().get(&diff).await.unwrap();
+    let diff = String::from_utf8_lossy(&diff).into_owned();
+    assert!(
+        diff.starts_with("diff --git a/cart.py b/cart.py\n") && diff.contains("\n+total = 2\n"),
+        "{diff}"
+    );
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = rig.settled(&opened).await
     else {
         panic!("not opened")

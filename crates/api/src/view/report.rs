@@ -21,7 +21,7 @@ pub(super) fn render_outcome(outcome: &OutboundOutcome) -> TimelineLine {
 
 fn render_receipt(receipt: &OutboundReceipt) -> TimelineLine {
     let words = match receipt {
-        OutboundReceipt::Pushed { branch, head } => format!("pushed {branch} at {}", head.short()),
+        OutboundReceipt::Pushed { branch, head, .. } => format!("pushed {branch} at {}", head.short()),
         OutboundReceipt::PullRequestOpened(opened) => format!("opened {}", opened.url),
         OutboundReceipt::DecisionAsked { head, .. } => format!("asked a person about {}", head.short()),
         OutboundReceipt::Told => return TimelineLine::new(Who::Reporter, "told").tone(Tone::Soft),

@@ -109,7 +109,7 @@ impl ObservedPullRequest {
     fn apply(&mut self, ours: &PullRequestRef, trigger: &Trigger) {
         // A push names a branch instead of a pull request, so it is matched before the comparison of numbers.
         if let TriggerReason::ReportSettled(settled) = &trigger.reason {
-            if let OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) = &settled.outcome
+            if let OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. }) = &settled.outcome
                 && *branch == ours.branch
             {
                 self.head = Some(head.clone());
@@ -248,6 +248,7 @@ mod tests {
         let outcome = OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: branch.to_owned(),
             head: build_commit_id(head),
+            diff: None,
         });
         build_trigger(
             at,

@@ -299,7 +299,7 @@ fn render_outcome(fact: &Fact) -> Markup {
     };
     html! {
         @match outcome {
-            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) => { "pushed " code { (make_visible(branch)) } " at " code { (head.short()) } }
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. }) => { "pushed " code { (make_visible(branch)) } " at " code { (head.short()) } }
             OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => { "opened " (render_link(&opened.url)) }
             OutboundOutcome::Done(OutboundReceipt::DecisionAsked { .. }) => "asked for a decision",
             OutboundOutcome::Done(OutboundReceipt::Told) => "notified people",

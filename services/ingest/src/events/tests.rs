@@ -1286,6 +1286,7 @@ fn pushed_by_us() -> Trigger {
     let receipt = OutboundReceipt::Pushed {
         branch: build_pull_reference().branch,
         head: "8".repeat(40).parse().expect("commit"),
+        diff: None,
     };
     let settled = OutboundSettled {
         report: run.call(9).into(),

@@ -4,17 +4,18 @@ use async_trait::async_trait;
 use domain::{
     ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
     OutboundAction, OutboundRefusal, PolicyViolation, RepositoryRules, RunId, TriggerReason,
+    cause::format_error_chain,
 };
 use queue::TableRevision;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
     effect_error::EffectError,
-    inspect::{InspectionTask, InspectionVerdict, RenderedDiff},
+    inspect::{DiffDisplay, InspectionTask, InspectionVerdict, RenderedDiff},
     message,
     mirror::explain_stale_push,
     policy,
-    receipt::PushedHead,
+    receipt::{PushedBranch, PushedDiff, PushedHead},
 };
 
 /// Imports, checks and pushes a branch.
@@ -23,7 +24,7 @@ pub(crate) struct PushBranch(pub(crate) Push);
 
 #[async_trait]
 impl OutboundEffect for PushBranch {
-    type Output = PushedHead;
+    type Output = PushedBranch;
 
     fn name(&self) -> &'static str {
         "push_branch"
@@ -38,7 +39,8 @@ impl OutboundEffect for PushBranch {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        find_pushed_head(outside, &self.0).await
+        let head = find_pushed_head(outside, &self.0).await?;
+        Ok(head.map(|head| PushedBranch { head, diff: None }))
     }
 
     async fn create(
@@ -64,7 +66,7 @@ async fn check_then_push(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     push: &Push,
-) -> Result<PushedHead, EffectError> {
+) -> Result<PushedBranch, EffectError> {
     let rules = usable_rules(asked, push)?;
     if rules.agent.approval == ApprovalRule::BeforePush && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::NotApproved {
@@ -76,19 +78,23 @@ async fn check_then_push(
     is_where_expected(outside, push).await?;
     // The hold keeps the mirror on disk: the imported objects must exist until the push.
     let _mirror = outside.mirrors.hold(&push.repository);
-    let (_, strayed) = inspect_change(outside, asked, push, false).await?;
+    let (rendered, strayed) = inspect_change(outside, asked, push, DiffDisplay::ForRecord).await?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::OutOfScope {
             files: strayed,
         }));
     }
+    let diff = keep_diff(outside, push, rendered).await;
     let recorded = record_push(outside, asked, push).await?;
     if let Err(trouble) = outside.mirrors.push(push).await {
         let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
         let trouble = match (there, trouble) {
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
-            (Ok(Some(head)), _) if head == push.head => return Ok(PushedHead(head)),
+            (Ok(Some(head)), _) if head == push.head => {
+                let head = PushedHead(head);
+                return Ok(PushedBranch { head, diff });
+            }
             (there, EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
                 explain_stale_push(branch, push.expected.as_ref(), there)
             }
@@ -101,7 +107,24 @@ async fn check_then_push(
         return Err(trouble);
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
-    Ok(PushedHead(push.head.clone()))
+    let head = PushedHead(push.head.clone());
+    Ok(PushedBranch { head, diff })
+}
+
+/// Stores the difference for pages. The push does not depend on it.
+async fn keep_diff(
+    outside: &OutboundClients,
+    push: &Push,
+    rendered: Option<RenderedDiff>,
+) -> Option<PushedDiff> {
+    match outside.objects.put(rendered?.text.into()).await {
+        Ok(object) => Some(PushedDiff(object)),
+        Err(error) => {
+            let problem = format_error_chain(&error);
+            tracing::warn!(repository = %push.repository, head = %push.head, problem, "difference of a push is not stored");
+            None
+        }
+    }
 }
 
 /// Returns the repository's rules if they cover this ticket. A planner names both, so they are compared here.
@@ -199,7 +222,7 @@ async fn is_where_expected(outside: &OutboundClients, push: &Push) -> Result<(),
     }))
 }
 
-/// Inspects the change. Returns its text if `show` is set, and the files out of its scope.
+/// Inspects the change. Returns its text, as far as `show` limits it, and the files out of its scope.
 ///
 /// # Errors
 /// The reason why the change must not be pushed.
@@ -207,7 +230,7 @@ pub(super) async fn inspect_change(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     push: &Push,
-    show: bool,
+    show: DiffDisplay,
 ) -> Result<(Option<RenderedDiff>, Vec<domain::OutOfScopeFile>), EffectError> {
     let rules = usable_rules(asked, push)?;
     let ticket = &asked.report.ticket;

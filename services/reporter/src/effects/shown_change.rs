@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, push_branch::inspect_change};
 use crate::{
     effect_error::EffectError,
+    inspect::DiffDisplay,
     message,
     receipt::{ChangedFiles, ShownChange},
 };
@@ -32,7 +33,7 @@ impl OutboundEffect for ShowChange {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         let push = &self.0;
-        let (rendered, _) = inspect_change(outside, asked, push, true).await?;
+        let (rendered, _) = inspect_change(outside, asked, push, DiffDisplay::ForDecision).await?;
         let rendered = rendered.ok_or_else(|| EffectError::Failed(message::no_difference()))?;
         let excerpt = message::excerpt_diff(&rendered.text);
         let shown = ShownChange {

@@ -5,13 +5,15 @@ use std::{collections::BTreeSet, path::Path};
 use domain::{ChangeScope, CommitId, OutOfScopeFile, PolicyViolation, cause::format_error_chain};
 use git::{BareRepository, InspectionBudget};
 
-use super::{InspectionTask, InspectionVerdict, RenderedDiff};
+use super::{DiffDisplay, InspectionTask, InspectionVerdict, RenderedDiff};
 use crate::policy::{self, ChangeLimits, MAX_COMMITS};
 
 const MAX_OBJECTS: u32 = 200_000;
 // Largest difference as text, in bytes. A person decides about the whole difference, so a longer one is refused, not
 // truncated.
 const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
+// Largest difference that is stored with a push, in bytes.
+const MAX_RECORDED_BYTES: usize = 1024 * 1024;
 
 /// Inspects a push for the mirror at `mirror`. The checked pack remains in `quarantine/objects/pack`.
 pub(super) fn examine_push(
@@ -73,26 +75,43 @@ fn try_examine(
         let violations = violations.into_iter().collect();
         return Ok(InspectionVerdict::Breach { violations });
     }
-    if !task.show {
-        return Ok(InspectionVerdict::Clean {
-            shown: None,
+    match task.show {
+        DiffDisplay::ForDecision => show_for_decision(&repository, base, head),
+        DiffDisplay::ForRecord => Ok(InspectionVerdict::Clean {
             outside: find_out_of_scope(&repository, task)?,
-        });
+            // The push must not depend on its record.
+            shown: repository
+                .unified_diff(base, head, MAX_RECORDED_BYTES)
+                .ok()
+                .filter(|diff| !diff.truncated)
+                .map(render_diff),
+        }),
     }
-    // The text is made only after the checks, so that no person is asked about a change that the policy
-    // refuses.
+}
+
+/// Renders the difference for a person's decision. It is made only after the checks, so that no person is asked about a
+/// change that the policy refuses.
+fn show_for_decision(
+    repository: &BareRepository,
+    base: &CommitId,
+    head: &CommitId,
+) -> Result<InspectionVerdict, git::Error> {
     let diff = repository.unified_diff(base, head, MAX_SHOWN_BYTES)?;
     if diff.truncated {
         let path = "the change as a whole".to_owned();
         return Ok(breach_verdict(PolicyViolation::TooMuch { path }));
     }
     Ok(InspectionVerdict::Clean {
-        shown: Some(RenderedDiff {
-            text: domain::text::escape_hidden(&diff.text),
-            files: diff.files_changed as usize,
-        }),
+        shown: Some(render_diff(diff)),
         outside: Vec::new(),
     })
+}
+
+fn render_diff(diff: git::UnifiedDiff) -> RenderedDiff {
+    RenderedDiff {
+        text: domain::text::escape_hidden(&diff.text),
+        files: diff.files_changed as usize,
+    }
 }
 
 fn breach_verdict(violation: PolicyViolation) -> InspectionVerdict {

@@ -31,8 +31,18 @@ pub(crate) struct InspectionTask {
     pub(crate) limits: LimitSettings,
     /// Modules of the rules. They apply only if the push names a scope.
     pub(crate) modules: Vec<ModuleRules>,
-    /// If true, the verdict contains the difference as text.
-    pub(crate) show: bool,
+    /// Use of the difference as text.
+    pub(crate) show: DiffDisplay,
+}
+
+/// Use of a difference as text in the verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DiffDisplay {
+    /// A person decides about the change, so a change that cannot be shown is refused.
+    ForDecision,
+    /// Pages show it later. A difference that is too long is omitted.
+    ForRecord,
 }
 
 /// Result of an inspection.
@@ -41,7 +51,7 @@ pub(crate) struct InspectionTask {
 pub(crate) enum InspectionVerdict {
     /// The change may be pushed. Its checked pack is in the quarantine.
     Clean {
-        /// Difference as text, if the task requests it.
+        /// Difference as text; absent: it is too long for a record.
         shown: Option<RenderedDiff>,
         /// Files that this kind of ticket may not change.
         outside: Vec<OutOfScopeFile>,

@@ -10,7 +10,7 @@ use crate::{
     board::{FinishedWork, WorkEnd},
     effects::{self, LabelPullRequest, LinkPullRequest, ShowChange, ShowFiles},
     message::{self, PullRequestDraft},
-    receipt::{EffectReceipts, PushedHead, RefusedLink},
+    receipt::{EffectReceipts, PushedDiff, PushedHead, RefusedLink, ShownChange},
     rounds::RoundEvent,
 };
 
@@ -41,6 +41,7 @@ impl ReportKind for BranchPush {
             Some(PushedHead(head)) => OutboundReceipt::Pushed {
                 branch: self.branch.clone(),
                 head: head.clone(),
+                diff: receipts.last::<PushedDiff>().map(|stored| stored.0.clone()),
             },
             None => OutboundReceipt::Told,
         }
@@ -131,6 +132,7 @@ impl ReportKind for WorkDelivered {
             Some(PushedHead(head)) => OutboundReceipt::Pushed {
                 branch: self.push.branch.clone(),
                 head: head.clone(),
+                diff: receipts.last::<ShownChange>().map(|shown| shown.diff.clone()),
             },
             None => OutboundReceipt::Told,
         }

@@ -264,11 +264,11 @@ async fn same_head_is_pushed_only_once() {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     for position in [2, 4] {
         let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
-        let head = push.head.clone();
-        let branch = BRANCH.to_owned();
-        assert_eq!(
-            rig.settled(&report).await,
-            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head })
+        let outcome = rig.settled(&report).await;
+        assert!(
+            matches!(&outcome, OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. })
+                if branch == BRANCH && *head == push.head),
+            "{outcome:?}"
         );
     }
     assert_eq!(rig.count_pushes(), 1);

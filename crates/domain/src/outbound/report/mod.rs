@@ -192,6 +192,10 @@ pub enum OutboundReceipt {
         branch: String,
         /// Its head on the remote.
         head: CommitId,
+        /// The whole difference to the base as text in git's format; absent: it is too long, the branch was at the
+        /// head already, or the record is older than the field.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<ObjectRef>,
     },
     /// The pull request is open.
     PullRequestOpened(PullRequestRef),
@@ -216,6 +220,15 @@ impl OutboundReceipt {
     pub fn shown_change(&self) -> Option<(CommitId, ObjectRef)> {
         if let Self::DecisionAsked { head, diff } = self {
             Some((head.clone(), diff.clone()))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the pushed commit and its difference, if the reporter stored it.
+    pub fn pushed_change(&self) -> Option<(CommitId, ObjectRef)> {
+        if let Self::Pushed { head, diff, .. } = self {
+            Some((head.clone(), diff.clone()?))
         } else {
             None
         }

@@ -674,6 +674,7 @@ fn conflicting_branch_gets_free_name() {
         play.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: third.clone(),
             head: play.committed.map(build_commit_id).unwrap(),
+            diff: None,
         }));
         assert_eq!(play.drive(), RunAction::Wait);
         assert!(

@@ -537,6 +537,7 @@ impl Play {
         self.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
             branch: pull_request().branch,
             head,
+            diff: None,
         }));
     }
 
@@ -563,6 +564,20 @@ impl Play {
     pub(crate) fn last_result(&self) -> &ToolResult {
         let results = self.entries.iter().rev().find_map(|entry| match &entry.fact {
             Fact::ToolFinished { result, .. } => Some(result),
+            _ => None,
+        });
+        results.unwrap()
+    }
+
+    /// Returns the last result of a tool.
+    pub(crate) fn result_of(&self, name: &str) -> &ToolResult {
+        let mut calls = self.entries.iter().rev().filter_map(|entry| match &entry.fact {
+            Fact::ToolRequested { id, call, .. } if call.name == name => Some(id),
+            _ => None,
+        });
+        let call = calls.next().unwrap();
+        let results = self.entries.iter().find_map(|entry| match &entry.fact {
+            Fact::ToolFinished { id, result } if id == call => Some(result),
             _ => None,
         });
         results.unwrap()

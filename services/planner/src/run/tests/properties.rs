@@ -176,6 +176,7 @@ fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
             OutboundAction::PushBranch(push) => OutboundReceipt::Pushed {
                 branch: push.branch.clone(),
                 head: push.head.clone(),
+                diff: None,
             },
             OutboundAction::OpenPullRequest(_) => OutboundReceipt::PullRequestOpened(pull_request()),
             _ => OutboundReceipt::Told,

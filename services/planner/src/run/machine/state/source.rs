@@ -151,7 +151,7 @@ impl SourceState {
         outcome: &OutboundOutcome,
     ) -> ApplyResult {
         match outcome {
-            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head }) => {
+            OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. }) => {
                 self.work_in(pushed_to)?.pushed = Some((branch.clone(), head.clone()));
             }
             OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => {
