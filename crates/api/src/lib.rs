@@ -22,3 +22,5 @@ pub const PERSON_HEADER: &str = "journeyman-person";
 pub const SUBJECT_HEADER: &str = "journeyman-subject";
 /// Header with the role of that person, in the spelling of the API.
 pub const ROLE_HEADER: &str = "journeyman-role";
+/// Header of the answer with a difference: its origin, in the spelling of the API.
+pub const DIFF_SOURCE_HEADER: &str = "journeyman-diff";

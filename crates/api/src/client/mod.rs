@@ -16,10 +16,11 @@ pub use self::{
     run_stream::{RunEvent, RunJournalEntry},
 };
 use crate::{
-    Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
+    DIFF_SOURCE_HEADER, Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
     types::{
-        CredentialView, DeadDetail, DeadView, JournalQuery, PoolsView, Role, RulesView, RunView, RunsQuery,
-        SpendQuery, SpendView, StopAllView, TicketTextView, TicketView, TicketsQuery, TicketsView,
+        CredentialView, DeadDetail, DeadView, DiffSource, JournalQuery, PoolsView, Role, RulesView, RunDiff,
+        RunView, RunsQuery, SpendQuery, SpendView, StopAllView, TicketTextView, TicketView, TicketsQuery,
+        TicketsView,
     },
 };
 
@@ -189,16 +190,31 @@ impl Client {
         self.call(Method::GET, "/v1/stop-all", None).await
     }
 
-    /// Reads the change of the run's last question at the gate, as text in git's format.
+    /// Reads the change of the run as text in git's format: the one of its last question at the gate, else the last one
+    /// that it pushed or that its workspace showed.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn run_diff(&self, run: &RunId) -> Result<RunDiff, Error> {
+        let path = format!("/v1/runs/{}/diff", percent_encode(&run.to_string()));
+        // The answer is text, so it cannot go through `answered`, which parses JSON.
+        let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
+        let answer = refuse_problem(self.send(request).await?).await?;
+        let source = answer.headers().get(DIFF_SOURCE_HEADER);
+        let source = source.and_then(|name| DiffSource::parse(name.to_str().ok()?));
+        Ok(RunDiff {
+            // An API of an earlier release keeps only changes that people decide about, and sends no header.
+            source: source.unwrap_or(DiffSource::Decision),
+            text: answer.text().await.map_err(Error::Lost)?,
+        })
+    }
+
+    /// Reads the text of [`Client::run_diff`].
     ///
     /// # Errors
     /// Those of the API with their texts.
     pub async fn diff(&self, run: &RunId) -> Result<String, Error> {
-        let path = format!("/v1/runs/{}/diff", percent_encode(&run.to_string()));
-        // The answer is text, so it cannot go through `answered`, which parses JSON.
-        let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
-        let answer = self.send(request).await?;
-        refuse_problem(answer).await?.text().await.map_err(Error::Lost)
+        Ok(self.run_diff(run).await?.text)
     }
 
     /// Lists the runs of a ticket, or the last hundred of all, newest last.

@@ -21,7 +21,7 @@ pub use self::{
         CallState, ChecksView, FailedCheckView, PullRequestBody, PullRequestCallView, PullRequestView,
         ReviewView,
     },
-    runs::{OverviewView, RunState, RunView, RunsQuery},
+    runs::{DiffSource, OverviewView, RunDiff, RunState, RunView, RunsQuery},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 

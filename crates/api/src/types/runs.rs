@@ -219,3 +219,42 @@ impl RunsQuery {
     /// Value of [`RunsQuery::waits_for`] for every wait that only a person can end.
     pub const PERSON: &'static str = "person";
 }
+
+/// Origin of the difference that a run shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiffSource {
+    /// A person was asked to decide about it.
+    Decision,
+    /// The run pushed it.
+    Pushed,
+    /// The workspace of the run showed it, perhaps truncated.
+    Workspace,
+}
+
+impl DiffSource {
+    /// All origins.
+    pub const ALL: [Self; 3] = [Self::Decision, Self::Pushed, Self::Workspace];
+
+    /// The spelling in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Pushed => "pushed",
+            Self::Workspace => "workspace",
+        }
+    }
+
+    /// Returns the origin with this spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.as_str() == text)
+    }
+}
+
+/// Difference of a run's change as text in git's format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDiff {
+    /// Text of the difference.
+    pub text: String,
+    /// Origin of the text.
+    pub source: DiffSource,
+}

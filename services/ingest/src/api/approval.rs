@@ -1,33 +1,25 @@
-//! Approval gate: the change that a run would push, and a user's decision about that commit.
-
-use std::convert::Infallible;
+//! Approval gate: a user's decision about the commit that a run would push.
 
 use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
-    body::Body,
     extract::{
         Query, State,
         rejection::{JsonRejection, QueryRejection},
     },
-    http::header,
     response::{IntoResponse, Response},
 };
-use domain::{
-    CommitId, DecisionVerdict, JournalEntry, ObjectRef, OutboundReceipt, RunId, TriggerChannel, TriggerKey,
-};
-use futures::stream;
+use domain::{DecisionVerdict, RunId, TriggerChannel, TriggerKey};
 use queue::AppendOutcome;
 
 use super::{
-    ApiProblem, ApiState, OperatorProof, ViewerProof,
+    ApiProblem, ApiState, OperatorProof,
     auth::InScope,
     decisions::{respond_accepted, respond_to_dry_run},
     runs::find_run,
 };
 use crate::{
     events::decision::DecisionEvent,
-    facts::gates::{find_last_shown, find_open_gate, is_about_gate},
     router::{EventDecision, outcome::EventOutcome},
     text::command::SHORTEST,
 };
@@ -100,41 +92,6 @@ fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     }
 }
 
-/// Returns the whole change that a user was last asked about, as text in git's format.
-#[utoipa::path(get, path = "/v1/runs/{id}/diff",
-    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
-    responses((status = 200, body = String, content_type = "text/x-diff"),
-        (status = 404, body = ProblemView, description = "No change of this run was shown to a person."),
-        (status = 429, body = ProblemView)))]
-pub(super) async fn get_run_diff(
-    InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
-    State(state): State<ApiState>,
-) -> Result<impl IntoResponse, ApiProblem> {
-    let router = state.router()?;
-    find_run(&state, &caller, &run).await?;
-    let permit = state.reads.begin(&caller.name).await?;
-    let read = router.queue.triggers().read_each_after(run.ticket(), 0).await?;
-    let shown = match find_last_shown(&run, read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok())) {
-        Some(shown) => Some(shown),
-        None => find_decided_change(&router.queue.journal().read_kept(&run, is_about_gate).await?),
-    };
-    let (head, object) = shown
-        .ok_or_else(|| ApiProblem::NotFound(format!("no change of run {run} was shown for a decision")))?;
-    let text = router.queue.objects().get(&object).await?;
-    let headers = [
-        (header::CONTENT_TYPE, "text/x-diff; charset=utf-8".to_owned()),
-        (header::ETAG, format!("\"{head}\"")),
-        // A diff contains text of other people, which a browser must not render as a page.
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-    ];
-    // A diff may be long. The permit lasts until the last byte is sent.
-    let text = stream::once(async move {
-        let _permit = permit;
-        Ok::<_, Infallible>(text)
-    });
-    Ok((headers, Body::from_stream(text)))
-}
-
 /// Requires the commit for an approval, so that no user approves an unseen change.
 fn require_head(body: &DecisionBody, run: &RunId) -> Result<(), ApiProblem> {
     let named = body.head.trim();
@@ -146,14 +103,4 @@ fn require_head(body: &DecisionBody, run: &RunId) -> Result<(), ApiProblem> {
         "name the commit that you decide about with at least {SHORTEST} characters in `head`; read it first (`journeyman \
          diff {run}`)"
     )))
-}
-
-/// Last decided change in the journal. It outlives the triggers, which are kept for 30 days. `None`
-/// while a decision is open: only the reporter's triggers prove what users were shown.
-fn find_decided_change(journal: &[JournalEntry]) -> Option<(CommitId, ObjectRef)> {
-    if find_open_gate(journal.iter()).is_some() {
-        return None;
-    }
-    let mut receipts = journal.iter().rev().filter_map(|entry| entry.fact.receipt());
-    receipts.find_map(OutboundReceipt::shown_change)
 }

@@ -3,6 +3,7 @@
 mod approval;
 mod auth;
 mod caller;
+mod change_diff;
 mod context;
 mod control;
 mod credentials;
@@ -106,7 +107,7 @@ fn build_documented_router() -> OpenApiRouter<ApiState> {
         .routes(routes!(events::stream_run_events))
         .routes(routes!(events::stream_all_events))
         .routes(routes!(approval::decide_at_gate))
-        .routes(routes!(approval::get_run_diff))
+        .routes(routes!(change_diff::get_run_diff))
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
         .routes(routes!(listing::list_tickets))
