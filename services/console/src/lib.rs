@@ -9,7 +9,9 @@
 
 mod assets;
 mod config;
+mod difference;
 mod guard;
+mod highlight;
 mod id_token;
 mod layout;
 mod login_seal;

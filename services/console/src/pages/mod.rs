@@ -13,6 +13,7 @@ mod reviewers;
 mod rules;
 mod run;
 mod run_changes;
+mod run_diff;
 mod run_events;
 mod run_follow;
 mod run_now;
@@ -44,6 +45,7 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
         .route("/runs/{id}", get(run::show_run))
         .route("/runs/{id}/summary", get(run_events::serve_summary))
         .route("/runs/{id}/changes", get(run_events::serve_changes))
+        .route("/runs/{id}/diff", get(run_diff::show_diff))
         .route("/runs/{id}/events", get(run_follow::serve_events))
         .route("/runs/{id}/journal.json", get(run_events::serve_journal))
         .route("/runs/{id}/entries/{position}", get(run_events::show_entry))

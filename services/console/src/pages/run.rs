@@ -103,8 +103,8 @@ pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Opt
         }
         @match nonce {
             Some(nonce) => div id="changes" hx-get={ (path) "/changes" } hx-trigger="phase from:#follow"
-                hx-swap="innerMorph" hx-nonce=(nonce) { (render_changes(&known.journal, now)) },
-            None => (render_changes(&known.journal, now)),
+                hx-swap="innerMorph" hx-nonce=(nonce) { (render_changes(&known.view.id, &known.journal, now)) },
+            None => (render_changes(&known.view.id, &known.journal, now)),
         }
         (render_actions(known, &path))
         h2 id="timeline-name" { "What happened" }

@@ -1,33 +1,58 @@
 //! Result of a run: its stages over time, its last reported change, and the evidence for the change.
 
 use api::view::describe_evidence;
-use domain::{ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover};
+use domain::{
+    ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover, check::ChangeReport,
+};
 use maud::{Markup, html};
 
-use super::run_picture::render_picture;
-use crate::{markdown::render_markdown, words::make_visible};
+use super::{run_diff::diff_path, run_picture::render_picture};
+use crate::{
+    markdown::render_markdown,
+    words::{make_visible, run_path},
+};
 
 /// Renders the stages of the run until `now`, its last reported change, and its last evidence.
-pub(super) fn render_changes(journal: &[JournalEntry], now: Timestamp) -> Markup {
-    let mut handover = None;
-    let mut proof = None;
-    for entry in journal.iter().rev() {
-        let Fact::PhaseFinished { output } = &entry.fact else {
-            continue;
-        };
+pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp) -> Markup {
+    let result = RunResult::of(journal);
+    html! {
+        (render_picture(journal, now))
+        @if let Some(handover) = result.handover { (render_handover(handover)) }
+        @if result.handover.is_some() || result.size.is_some() { (render_files(run, &result)) }
+        @if let Some(proof) = result.proof { (render_evidence(proof)) }
+    }
+}
+
+/// Last results of a run, as its journal has them.
+#[derive(Default)]
+struct RunResult<'a> {
+    handover: Option<&'a WorkHandover>,
+    size: Option<&'a ChangeReport>,
+    proof: Option<&'a ChangeProof>,
+}
+
+impl<'a> RunResult<'a> {
+    fn of(journal: &'a [JournalEntry]) -> Self {
+        let mut result = Self::default();
+        for entry in journal {
+            if let Fact::ChangeInspected { report: Some(report) } = &entry.fact {
+                result.size = Some(report);
+            } else if let Fact::PhaseFinished { output } = &entry.fact {
+                result.apply(output);
+            }
+        }
+        result
+    }
+
+    fn apply(&mut self, output: &'a PhaseOutput) {
         if let PhaseOutput::Work {
             exit: WorkExit::Finished(work) | WorkExit::CutShort { handover: work, .. },
         } = output
         {
-            handover = handover.or(Some(work));
-        } else if let PhaseOutput::Prove { proof: shown } = output {
-            proof = proof.or(Some(shown));
+            self.handover = Some(work);
+        } else if let PhaseOutput::Prove { proof } = output {
+            self.proof = Some(proof);
         }
-    }
-    html! {
-        (render_picture(journal, now))
-        @if let Some(handover) = handover { (render_handover(handover)) }
-        @if let Some(proof) = proof { (render_evidence(proof)) }
     }
 }
 
@@ -36,13 +61,40 @@ fn render_handover(handover: &WorkHandover) -> Markup {
         h2 { "Changes" }
         p { strong { (make_visible(&handover.title)) } }
         (render_markdown(&handover.summary))
-        @if !handover.files.is_empty() {
-            ul { @for file in &handover.files { li { code { (make_visible(&file.path)) } ": " (make_visible(&file.change)) } } }
-        }
         @if !handover.not_done.is_empty() {
             p { "Not done:" }
             ul { @for what in &handover.not_done { li { (make_visible(what)) } } }
         }
+    }
+}
+
+/// Renders the changed files with their sizes, and the remarks of the model about them.
+fn render_files(run: &str, result: &RunResult<'_>) -> Markup {
+    let notes = result
+        .handover
+        .map_or(&[][..], |handover| handover.files.as_slice());
+    let sizes = result.size.map_or(&[][..], |report| report.changed.as_slice());
+    let note_of = |path: &str| {
+        notes
+            .iter()
+            .find(|note| note.path == path)
+            .map(|note| note.change.as_str())
+    };
+    let rest = notes
+        .iter()
+        .filter(|note| sizes.iter().all(|size| size.path != note.path));
+    html! {
+        ul.files {
+            @for size in sizes {
+                li {
+                    a href=(diff_path(run, &size.path)) { (make_visible(&size.path)) }
+                    " " span.good { "+" (size.added) } " " span.removed { "−" (size.removed) }
+                    @if let Some(note) = note_of(&size.path) { ": " (make_visible(note)) }
+                }
+            }
+            @for note in rest { li { code { (make_visible(&note.path)) } ": " (make_visible(&note.change)) } }
+        }
+        p { a href={ (run_path(run)) "/diff" } { "Show the difference" } }
     }
 }
 
@@ -77,5 +129,60 @@ fn render_check_table(proof: &ChangeProof) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{ChangedFileSize, FileRole};
+
+    use super::*;
+    use crate::sample_journal::{RUN, build_run_journal, push_fact};
+
+    fn build_report(path: &str) -> ChangeReport {
+        ChangeReport {
+            tree: "0".repeat(40).parse().unwrap(),
+            files: 1,
+            product_lines: 3,
+            test_lines: 0,
+            modules: Vec::new(),
+            test_files: Vec::new(),
+            findings: Vec::new(),
+            hunks: Vec::new(),
+            changed: vec![ChangedFileSize {
+                path: path.to_owned(),
+                added: 2,
+                removed: 1,
+                role: FileRole::default(),
+            }],
+            support_files: Vec::new(),
+            removed_test_files: Vec::new(),
+            removed_tests: Vec::new(),
+            code_lines: None,
+            truncated: false,
+        }
+    }
+
+    #[test]
+    fn change_has_files_with_links_and_evidence() {
+        let mut journal = build_run_journal();
+        let report = Some(Box::new(build_report("shop/cart.py")));
+        push_fact(&mut journal, Fact::ChangeInspected { report });
+        let page = render_changes(RUN, &journal, Timestamp::default()).into_string();
+        for part in [
+            "<strong>Count every item</strong>",
+            "<p>The loop <strong>skipped</strong> the last item.</p>",
+            "<a href=\"/runs/jira%3AENG-1%403/diff#file-shop%2Fcart.py\">shop/cart.py</a> <span class=\"good\">+2</span> <span \
+             class=\"removed\">−1</span>",
+            "<h2>Evidence</h2><p>The existing checks pass; no test shows the change.</p>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn run_without_change_has_no_files() {
+        let page = render_changes(RUN, &build_run_journal()[..5], Timestamp::default()).into_string();
+        assert!(!page.contains("difference") && !page.contains("<h2>"), "{page}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) async fn serve_changes(
     Path(id): Path<String>,
 ) -> Result<Markup, PageProblem> {
     let journal = client.journal(&id.parse()?).await?;
-    Ok(render_changes(&journal, bootstrap::read_wall_clock()))
+    Ok(render_changes(&id, &journal, bootstrap::read_wall_clock()))
 }
 
 pub(super) async fn serve_journal(
