@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::amounts::ModelSpend,
     evidence::check::EvidenceLevel,
-    identity::{commit::CommitId, ids::RunId, repository::RepositoryName, time::Timestamp},
+    identity::{
+        commit::CommitId, ids::RunId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp,
+    },
     journal::{
         approval_gate::GateStep,
         fact::{Fact, JournalEntry},
@@ -17,7 +19,7 @@ use crate::{
         record_format::StoredRecord,
         row::{RunStatus, RunSummary},
     },
-    outbound::report::OutboundReceipt,
+    outbound::report::{OutboundAction, OutboundReceipt},
     trigger::{
         job::Job,
         pull_request::PullRequestRef,
@@ -30,6 +32,10 @@ use crate::{
 const TITLE_CHARS: usize = 200;
 // Maximum number of listed pull requests.
 const PULL_REQUESTS: usize = 10;
+// Maximum characters of a question and of a suggested answer, and maximum number of suggested answers.
+const QUESTION_CHARS: usize = 1_000;
+const OPTION_CHARS: usize = 200;
+const OPTIONS: usize = 10;
 
 /// Overview of a run for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +63,9 @@ pub struct RunOverview {
     /// The gate at which it waits for a person's decision; absent: it does not wait for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<PendingDecision>,
+    /// Its last questions to people: those on the ticket, or the goal of a plan. Empty for a question about a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<TicketQuestion>,
     /// Time of its first entry.
     pub started_at: Timestamp,
     /// Time of its last entry.
@@ -162,6 +171,7 @@ impl RunOverview {
             status: RunStatus::Active,
             phase: None,
             gate: None,
+            questions: Vec::new(),
             started_at: first.at,
             updated_at: first.at,
             finished_at: None,
@@ -194,6 +204,7 @@ impl RunOverview {
         self.clock.count(entry.at, &mut self.time);
         self.fold(entry);
         self.step_gate(entry);
+        self.keep_questions(&entry.fact);
         self.count(&entry.fact);
     }
 
@@ -306,6 +317,23 @@ impl RunOverview {
         }
     }
 
+    // Requests that ask people nothing leave the questions, because a run may send one before it waits.
+    fn keep_questions(&mut self, fact: &Fact) {
+        let Fact::ReportRequested { request, .. } = fact else {
+            return;
+        };
+        if let OutboundAction::QuestionAsked(asked) = request {
+            self.questions = asked.questions.iter().map(shorten_question).collect();
+        } else if let OutboundAction::PlanProposed(proposed) = request {
+            self.questions = vec![shorten_question(&TicketQuestion {
+                text: proposed.plan.goal.clone(),
+                options: Vec::new(),
+            })];
+        } else if request.asks_about().is_some() {
+            self.questions.clear();
+        }
+    }
+
     fn count(&mut self, fact: &Fact) {
         if let Some(charge) = fact.charge() {
             self.spend.add(charge.reply);
@@ -335,6 +363,16 @@ fn summarize_title(trigger: &Trigger) -> String {
         return String::new();
     };
     request.text.summary.chars().take(TITLE_CHARS).collect()
+}
+
+/// Returns the question with a limited length, because lists contain the overviews of many runs.
+fn shorten_question(question: &TicketQuestion) -> TicketQuestion {
+    let shorten = |text: &str, limit: usize| -> String { text.chars().take(limit).collect() };
+    let options = question.options.iter().take(OPTIONS);
+    TicketQuestion {
+        text: shorten(&question.text, QUESTION_CHARS),
+        options: options.map(|option| shorten(option, OPTION_CHARS)).collect(),
+    }
 }
 
 /// Activity of the run at its last entry.

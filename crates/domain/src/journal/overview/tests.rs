@@ -176,6 +176,26 @@ fn gate_is_open_until_the_decision() {
 }
 
 #[test]
+fn questions_stay_until_run_asks_again() {
+    let ask = |id: u64, request: Value| json!({"type": "report_requested", "id": format!("jira:ENG-1@7:{id}"), "request": request, "answers": null});
+    let long = "x".repeat(QUESTION_CHARS + 1);
+    let questions = json!({"type": "question_asked", "questions": [{"text": "Which rounding?", "options": ["half up", "half even"]},
+        {"text": long}]});
+    let mut entries = vec![
+        build_entry(0, 0, &build_start_fact()),
+        build_entry(1, 1_000, &ask(1, questions)),
+        build_entry(2, 2_000, &json!({"type": "parked", "waits_for": "answer"})),
+    ];
+    let waiting = RunOverview::of(&build_run_id(), &entries).unwrap();
+    assert_eq!(waiting.questions.len(), 2);
+    assert_eq!(waiting.questions[0].options, ["half up", "half even"]);
+    assert_eq!(waiting.questions[1].text.chars().count(), QUESTION_CHARS);
+    entries.push(build_entry(3, 3_000, &build_push_fact(5)));
+    let decided = RunOverview::of(&build_run_id(), &entries).unwrap();
+    assert!(decided.questions.is_empty(), "a change asks without words");
+}
+
+#[test]
 fn overview_requires_first_journal_entry() {
     assert_eq!(
         RunOverview::of(&build_run_id(), build_story().iter().skip(1)),
