@@ -55,7 +55,8 @@ impl RecordKey {
             .and(&ticket.to_string())
     }
 
-    pub(crate) fn pull_request(repository: &RepositoryName, number: u64, ticket: &TicketKey) -> Self {
+    /// Key of the record of a pull request.
+    pub fn pull_request(repository: &RepositoryName, number: u64, ticket: &TicketKey) -> Self {
         Self::from(repository.to_string().as_str())
             .and(&number.to_string())
             .and(&ticket.to_string())
