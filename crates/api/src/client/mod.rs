@@ -18,8 +18,9 @@ pub use self::{
 use crate::{
     DIFF_SOURCE_HEADER, Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
     types::{
-        CredentialView, DeadDetail, DeadView, DiffSource, JournalQuery, PoolsView, Role, RulesView, RunDiff,
-        RunView, RunsQuery, SpendQuery, SpendView, StopAllView, TicketTextView, TicketView, TicketsQuery,
+        ActivityQuery, ActivityView, CallerView, CredentialView, DeadDetail, DeadView, DiffSource,
+        JournalQuery, PoolsView, Role, RulesView, RunDiff, RunView, RunsQuery, SpendQuery, SpendView,
+        StopAllView, TicketSummariesQuery, TicketSummary, TicketTextView, TicketView, TicketsQuery,
         TicketsView,
     },
 };
@@ -101,6 +102,40 @@ impl Client {
         &self.token
     }
 
+    /// The person on whose behalf the calls are made; `None` for a client that acts for itself.
+    pub const fn person(&self) -> Option<&ActingPerson> {
+        self.person.as_ref()
+    }
+
+    /// Reads the name and the role of the caller. `None` for an API of an earlier release without this path,
+    /// which has then not checked the token.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn caller(&self) -> Result<Option<CallerView>, Error> {
+        unless_unknown_path(self.call(Method::GET, "/v1/me", None).await)
+    }
+
+    /// Reads the results of the last days. `None` for an API of an earlier release without this path.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn activity(&self, query: &ActivityQuery) -> Result<Option<ActivityView>, Error> {
+        let request = self.request(Method::GET, "/v1/activity").query(query);
+        unless_unknown_path(self.answered(request).await)
+    }
+
+    /// Lists the tickets with runs that match a query, the most recently requested first. Empty for an API of
+    /// an earlier release without this path.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn ticket_summaries(&self, query: &TicketSummariesQuery) -> Result<Vec<TicketSummary>, Error> {
+        let request = self.request(Method::GET, "/v1/ticket-summaries").query(query);
+        let found = unless_unknown_path(self.answered(request).await)?;
+        Ok(found.unwrap_or_default())
+    }
+
     /// Sends a comment to the active runs of a ticket.
     ///
     /// # Errors
@@ -176,10 +211,8 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn credentials(&self) -> Result<Vec<CredentialView>, Error> {
-        match self.call(Method::GET, "/v1/credentials", None).await {
-            Err(Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(Vec::new()),
-            answered => answered,
-        }
+        let found = unless_unknown_path(self.call(Method::GET, "/v1/credentials", None).await)?;
+        Ok(found.unwrap_or_default())
     }
 
     /// Reads the state of the switch that stops every planner.
@@ -377,6 +410,14 @@ impl Client {
                 .header(ROLE_HEADER, person.role.as_str()),
             None => request,
         }
+    }
+}
+
+/// Returns `None` for the answer of an API that does not have the path.
+fn unless_unknown_path<T>(answered: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answered {
+        Err(Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(None),
+        answered => answered.map(Some),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Types of requests and answers of the API, as JSON. Times are RFC 3339 in UTC.
 
+mod activity;
+mod caller;
 mod credentials;
 mod jobs;
 mod pools;
@@ -14,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
+    activity::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView},
+    caller::CallerView,
     credentials::CredentialView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
@@ -21,8 +25,11 @@ pub use self::{
         CallState, ChecksView, FailedCheckView, PullRequestBody, PullRequestCallView, PullRequestView,
         ReviewView,
     },
-    runs::{DiffSource, OverviewView, RunDiff, RunState, RunView, RunsQuery},
-    tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
+    runs::{DiffSource, OverviewView, PullRequestLine, QuestionView, RunDiff, RunState, RunView, RunsQuery},
+    tickets::{
+        CommentView, ListProblem, TicketLine, TicketStanding, TicketSummariesQuery, TicketSummary,
+        TicketTextView, TicketsQuery, TicketsView,
+    },
 };
 
 /// Permissions of a token; each role includes the previous ones.

@@ -1,6 +1,9 @@
 //! Answers about runs, and the query for lists.
 
-use domain::{Dollars, Job, PullRequestRef, RepairResult, RunOverview, RunStatus, RunSummary, StopReason};
+use domain::{
+    Dollars, Job, PullRequestRef, PullRequestStatus, RepairResult, RunOverview, RunStatus, RunSummary,
+    StopReason, TicketQuestion,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -90,6 +93,9 @@ pub struct OverviewView {
     pub phase: Option<String>,
     /// The commit or plan of the decision that it waits for.
     pub decides_about: Option<String>,
+    /// Questions for which a parked run waits for a person. Text of the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionView>,
     /// Time of its last entry.
     pub updated_at: String,
     /// Number of finished tools and checks.
@@ -127,21 +133,73 @@ pub struct OverviewView {
     /// Pull requests that it opened, at most ten.
     #[schema(value_type = Vec<Object>)]
     pub pull_requests: Vec<PullRequestRef>,
+    /// In lists, the pull requests of the run, or of its ticket where it opened none, with their status.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pull_request_lines: Vec<PullRequestLine>,
     /// The name of the last fact.
     pub last: String,
     /// Number of entries in its journal.
     pub entries: u64,
 }
 
+/// A question to a person, with suggested answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QuestionView {
+    /// Text of the question.
+    pub text: String,
+    /// Suggested answers; may be empty.
+    pub options: Vec<String>,
+}
+
+impl From<&TicketQuestion> for QuestionView {
+    fn from(question: &TicketQuestion) -> Self {
+        Self {
+            text: question.text.clone(),
+            options: question.options.clone(),
+        }
+    }
+}
+
+/// A pull request in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PullRequestLine {
+    /// Repository that contains it, e.g. `acme/shop`.
+    pub repository: String,
+    /// Its number.
+    pub number: u64,
+    /// URL of its page.
+    pub url: String,
+    /// Status: `open`, `merged` or `closed`; absent: unknown.
+    #[schema(value_type = Option<String>)]
+    pub status: Option<PullRequestStatus>,
+}
+
+impl PullRequestLine {
+    /// Creates the line of a pull request with its status in the index.
+    pub fn new(pull_request: &PullRequestRef, status: Option<PullRequestStatus>) -> Self {
+        Self {
+            repository: pull_request.repository.to_string(),
+            number: pull_request.number,
+            url: pull_request.url.clone(),
+            status,
+        }
+    }
+}
+
 impl From<&RunOverview> for OverviewView {
     fn from(overview: &RunOverview) -> Self {
         let RunOverview { spend, time, .. } = overview;
+        // An answered question is history, which the journal has.
+        let is_asking =
+            matches!(overview.status, RunStatus::Parked { waits_for } if waits_for.is_for_person());
+        let questions = overview.questions.iter().filter(|_| is_asking);
         Self {
             repository: overview.repository.as_ref().map(ToString::to_string),
             title: overview.title.clone(),
             actor: overview.actor.clone(),
             phase: overview.phase.map(|phase| phase.as_str().to_owned()),
             decides_about: overview.gate.as_ref().map(|gate| gate.head.to_string()),
+            questions: questions.map(Into::into).collect(),
             updated_at: overview.updated_at.to_string(),
             tool_calls: overview.tool_calls,
             retries: overview.retries,
@@ -158,6 +216,8 @@ impl From<&RunOverview> for OverviewView {
             evidence: overview.evidence.map(|level| level.to_string()),
             branch: overview.branch.clone(),
             pull_requests: overview.pull_requests.clone(),
+            // Only a list knows the index of pull requests.
+            pull_request_lines: Vec::new(),
             last: overview.last.clone(),
             entries: overview.entries,
         }
@@ -207,6 +267,8 @@ pub struct RunsQuery {
     pub waits_for: Option<String>,
     /// Only runs that ended for this reason, e.g. `completed`; `failed` means every reason but `completed`.
     pub stop: Option<String>,
+    /// Only runs with all of these words in their id, title, repository, branch, person or pull request.
+    pub search: Option<String>,
     /// Only runs requested before this run, which may no longer exist: the last one of the previous page.
     pub before: Option<String>,
     /// Maximum number of runs, newest first; 100 by default, at most 1,000.

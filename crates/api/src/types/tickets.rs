@@ -1,9 +1,10 @@
 //! Answers about tickets of trackers, and the query for lists.
 
+use domain::Dollars;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::RunView;
+use super::{PullRequestLine, RunView};
 
 /// Filter for a list of tickets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
@@ -43,6 +44,106 @@ pub struct TicketLine {
     pub asks: bool,
     /// Its last known run.
     pub run: Option<RunView>,
+}
+
+/// Filter for the tickets with runs. All given conditions must hold.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TicketSummariesQuery {
+    /// Only tickets of work in this repository, e.g. `acme/shop`.
+    pub repository: Option<String>,
+    /// Only tickets in this state.
+    #[param(value_type = Option<String>)]
+    pub standing: Option<TicketStanding>,
+    /// Only tickets with all of these words in their key, title, repository, person or pull request.
+    pub search: Option<String>,
+    /// Only tickets whose last run was requested before this run: `last_run` of the previous page's last
+    /// ticket.
+    pub before: Option<String>,
+    /// Maximum number of tickets, most recently requested first; 100 by default, at most 1,000.
+    pub limit: Option<usize>,
+}
+
+/// State of the work on a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketStanding {
+    /// A run waits for a person, or the ticket is quarantined.
+    NeedsPerson,
+    /// A run works or waits for something else.
+    Working,
+    /// The last run failed.
+    Failed,
+    /// A pull request is open.
+    Open,
+    /// A pull request was merged, and none is open.
+    Merged,
+    /// Its pull requests were closed without a merge.
+    Closed,
+    /// The work ended without a pull request.
+    Done,
+}
+
+impl TicketStanding {
+    /// All states, those first that need attention.
+    pub const ALL: [Self; 7] = [
+        Self::NeedsPerson,
+        Self::Failed,
+        Self::Working,
+        Self::Open,
+        Self::Merged,
+        Self::Closed,
+        Self::Done,
+    ];
+
+    /// The spelling in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NeedsPerson => "needs_person",
+            Self::Working => "working",
+            Self::Failed => "failed",
+            Self::Open => "open",
+            Self::Merged => "merged",
+            Self::Closed => "closed",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A ticket with the sums of its runs, without a request to its tracker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TicketSummary {
+    /// Its key, e.g. `jira:ENG-12`.
+    pub ticket: String,
+    /// Its title at the time of the last request with one; may be empty. Text by others.
+    pub title: String,
+    /// Repository of the work; absent: none is needed, or it is unknown.
+    pub repository: Option<String>,
+    /// State of the work.
+    pub standing: TicketStanding,
+    /// Its last run.
+    pub last_run: RunView,
+    /// Number of its known runs.
+    pub runs: u64,
+    /// Its pull requests.
+    pub pull_requests: Vec<PullRequestLine>,
+    /// Cost of the models of its runs, in dollars; replies without a known price count as 0.
+    #[schema(value_type = f64)]
+    pub cost_usd: Dollars,
+    /// Number of replies without a known price.
+    pub unpriced: u64,
+    /// Last known strength of the evidence for its change, `E0` to `E3`.
+    pub evidence: Option<String>,
+    /// The user who requested the work first.
+    pub actor: Option<String>,
+    /// Time of the first known request.
+    pub started_at: String,
+    /// Time at which its last run ended; absent: a run is live.
+    pub finished_at: Option<String>,
+    /// Reason for its quarantine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantined: Option<String>,
 }
 
 /// A project or repository whose tickets could not be listed.
