@@ -1,16 +1,26 @@
 //! Runs for lists.
 
-use api::types::{RunState, RunView, RunsQuery};
+use std::{borrow::Cow, collections::BTreeMap};
+
+use api::types::{OverviewView, PullRequestLine, RunState, RunView, RunsQuery};
 use domain::{
-    Job, RepositoryName, RunId, RunOverview, RunStatus, RunSummary, StopReason, TicketKey, TicketRow,
-    WaitCondition,
+    Job, PullRequestRecord, PullRequestRef, RepositoryName, RunId, RunOverview, RunStatus, RunSummary,
+    StopReason, TicketKey, TicketRow, WaitCondition,
 };
 use queue::{KeyValueBucket, Queue, RecordKey, TableMirror};
 use tokio::sync::Mutex;
 
-use super::{ApiProblem, scope::TokenScope, ticket_key::parse_ticket_key};
+use super::{
+    ApiProblem,
+    scope::TokenScope,
+    search_words::{SearchWords, build_search_text},
+    ticket_key::parse_ticket_key,
+    ticket_records::{KnownRun, TicketRecords},
+};
 
 const LISTED: usize = 100;
+// Largest number of pull requests with a run.
+const LINES: usize = 10;
 // Value of the filter `stop` for every reason other than completion.
 const FAILED: &str = "failed";
 
@@ -18,11 +28,13 @@ const FAILED: &str = "failed";
 /// everything.
 pub(crate) struct KnownRuns(Mutex<RunMirrors>);
 
-struct RunMirrors {
+/// Copies of the stored runs and of the index of pull requests at one moment.
+pub(super) struct RunMirrors {
     /// Rows of tickets. Runs that have not started exist only here.
     rows: TableMirror<TicketRow>,
-    /// Overviews, derived from journals.
+    /// Overviews, derived from journals. Runs that left the row of their ticket exist only here.
     overviews: TableMirror<RunOverview>,
+    pull_requests: TableMirror<PullRequestRecord>,
 }
 
 impl KnownRuns {
@@ -30,35 +42,129 @@ impl KnownRuns {
         Self(Mutex::new(RunMirrors {
             rows: TableMirror::new(queue.table(KeyValueBucket::Tickets)),
             overviews: TableMirror::new(queue.runs().table()),
+            pull_requests: TableMirror::new(queue.table(KeyValueBucket::PullRequests)),
         }))
+    }
+
+    /// Updates the copies and reads them.
+    pub(super) async fn read<T>(&self, read: impl FnOnce(&RunMirrors) -> T) -> Result<T, queue::Error> {
+        // One list at a time updates the copies.
+        let mut copies = self.0.lock().await;
+        copies.rows.catch_up().await?;
+        copies.overviews.catch_up().await?;
+        copies.pull_requests.catch_up().await?;
+        Ok(read(&copies))
     }
 
     /// Lists the runs that match a filter, newest first.
     pub(super) async fn list(&self, wanted: &RunListFilter) -> Result<Vec<RunView>, queue::Error> {
-        // One list at a time updates the copies.
-        let mut copies = self.0.lock().await;
-        let RunMirrors { rows, overviews } = &mut *copies;
-        rows.catch_up().await?;
-        overviews.catch_up().await?;
-        let rows: Vec<&TicketRow> = match &wanted.ticket {
-            Some(ticket) => rows.get(ticket).into_iter().collect(),
-            None => rows.values().collect(),
-        };
-        let overview = |run: &RunSummary| overviews.get(RecordKey::run(&run.id));
-        let is_wanted = |run: &&RunSummary| wanted.holds(run, || overview(run)?.repository.as_ref());
-        let runs = rows.into_iter().flat_map(|row| &row.runs);
-        let mut runs: Vec<_> = runs.filter(is_wanted).collect();
-        runs.sort_unstable_by(|a, b| build_sort_key(&b.id).cmp(&build_sort_key(&a.id)));
-        let views = runs.into_iter().take(wanted.limit).map(|run| RunView {
-            overview: overview(run).map(Into::into),
-            ..run.into()
+        self.read(|copies| copies.list(wanted)).await
+    }
+}
+
+impl RunMirrors {
+    fn list(&self, wanted: &RunListFilter) -> Vec<RunView> {
+        let mut runs = self.list_known(wanted.ticket.as_ref());
+        runs.retain(|run| {
+            wanted.holds(run, || self.overview(&run.id)?.repository.as_ref())
+                && wanted
+                    .search
+                    .are_in(|| build_search_text(&run.id, self.overview(&run.id)))
         });
-        Ok(views.collect())
+        runs.sort_unstable_by(|a, b| build_sort_key(&b.id).cmp(&build_sort_key(&a.id)));
+        runs.truncate(wanted.limit);
+        runs.iter().map(|run| self.build_view(run)).collect()
+    }
+
+    /// Runs of all rows, or every known run of one ticket. A row keeps the last runs only.
+    fn list_known(&self, ticket: Option<&TicketKey>) -> Vec<Cow<'_, RunSummary>> {
+        let Some(ticket) = ticket else {
+            let of_rows = self.rows.values().flat_map(|row| &row.runs);
+            return of_rows.map(Cow::Borrowed).collect();
+        };
+        let row = self.rows.get(ticket);
+        let of_row = row.into_iter().flat_map(|row| &row.runs).map(Cow::Borrowed);
+        let of_ticket = self
+            .overviews
+            .values()
+            .filter(|overview| overview.run.ticket() == ticket);
+        let older = of_ticket.filter(|overview| row.is_none_or(|row| row.run(&overview.run).is_none()));
+        let older = older.map(|overview| Cow::Owned(overview.summary()));
+        of_row.chain(older).collect()
+    }
+
+    fn overview(&self, run: &RunId) -> Option<&RunOverview> {
+        self.overviews.get(RecordKey::run(run))
+    }
+
+    fn build_view(&self, run: &RunSummary) -> RunView {
+        let overview = self.overview(&run.id).map(|overview| OverviewView {
+            pull_request_lines: self.build_run_lines(overview),
+            ..overview.into()
+        });
+        RunView {
+            overview,
+            ..run.into()
+        }
+    }
+
+    /// Pull requests that the run opened, else those of its ticket.
+    fn build_run_lines(&self, overview: &RunOverview) -> Vec<PullRequestLine> {
+        let ticket = overview.run.ticket();
+        let of_ticket = self.rows.get(ticket).map(|row| row.pull_requests.as_slice());
+        match overview.pull_requests.as_slice() {
+            [] => self.build_lines(ticket, of_ticket.unwrap_or_default()),
+            opened => self.build_lines(ticket, opened),
+        }
+    }
+
+    fn build_lines(&self, ticket: &TicketKey, pull_requests: &[PullRequestRef]) -> Vec<PullRequestLine> {
+        let line = |one: &PullRequestRef| {
+            let key = RecordKey::pull_request(&one.repository, one.number, ticket);
+            PullRequestLine::new(one, self.pull_requests.get(key).map(|record| record.status))
+        };
+        pull_requests.iter().take(LINES).map(line).collect()
+    }
+
+    /// Records of all tickets that have a run.
+    pub(super) fn tickets(&self) -> Vec<TicketRecords<'_>> {
+        let mut by_ticket: BTreeMap<&TicketKey, BTreeMap<&RunId, KnownRun<'_>>> = BTreeMap::new();
+        for overview in self.overviews.values() {
+            let known = KnownRun {
+                summary: Cow::Owned(overview.summary()),
+                overview: Some(overview),
+            };
+            let runs = by_ticket.entry(overview.run.ticket()).or_default();
+            runs.insert(&overview.run, known);
+        }
+        // The row is newer than the overview, which follows the journal.
+        for run in self.rows.values().flat_map(|row| &row.runs) {
+            let known = KnownRun {
+                summary: Cow::Borrowed(run),
+                overview: self.overview(&run.id),
+            };
+            by_ticket
+                .entry(run.id.ticket())
+                .or_default()
+                .insert(&run.id, known);
+        }
+        let records = by_ticket.into_iter().map(|(ticket, runs)| {
+            let row = self.rows.get(ticket);
+            let mut runs: Vec<_> = runs.into_values().collect();
+            runs.sort_unstable_by_key(|run| run.summary.id.sequence());
+            TicketRecords {
+                ticket,
+                runs,
+                pull_requests: row.map_or_else(Vec::new, |row| self.build_lines(ticket, &row.pull_requests)),
+                quarantined: row.and_then(|row| row.quarantined.as_deref()),
+            }
+        });
+        records.collect()
     }
 }
 
 /// Sort key of a run: the sequence of its trigger.
-fn build_sort_key(run: &RunId) -> (u64, &TicketKey) {
+pub(super) fn build_sort_key(run: &RunId) -> (u64, &TicketKey) {
     (run.sequence(), run.ticket())
 }
 
@@ -72,6 +178,7 @@ pub(super) struct RunListFilter {
     status: Option<RunState>,
     waits_for: Option<String>,
     stop: Option<String>,
+    search: SearchWords,
     before: Option<RunId>,
     limit: usize,
 }
@@ -90,6 +197,7 @@ impl RunListFilter {
             status: query.status,
             waits_for: query.waits_for,
             stop: query.stop,
+            search: SearchWords::parse(query.search.as_deref()),
             before: query.before.map(|run| run.parse()).transpose()?,
             limit: query.limit.unwrap_or(LISTED).min(RunsQuery::MOST),
         })

@@ -1,8 +1,10 @@
 //! `/v1`: API of the command line and the console. Each handler has its documentation.
 
+mod activity;
 mod approval;
 mod auth;
 mod caller;
+mod caller_identity;
 mod change_diff;
 mod context;
 mod control;
@@ -23,9 +25,12 @@ mod pull_requests;
 mod rules;
 mod runs;
 mod scope;
+mod search_words;
 mod spend;
 mod stream_slots;
 mod ticket_key;
+mod ticket_records;
+mod ticket_summaries;
 mod tickets;
 
 use std::sync::{Arc, OnceLock};
@@ -99,6 +104,8 @@ impl Modify for BearerScheme {
 
 fn build_documented_router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(ApiDocument::openapi())
+        .routes(routes!(caller_identity::show_caller))
+        .routes(routes!(activity::show_activity))
         .routes(routes!(runs::list_runs))
         .routes(routes!(runs::show_run))
         .routes(routes!(runs::get_run_journal))
@@ -111,6 +118,7 @@ fn build_documented_router() -> OpenApiRouter<ApiState> {
         .routes(routes!(decisions::stop_run))
         .routes(routes!(decisions::stop_ticket))
         .routes(routes!(listing::list_tickets))
+        .routes(routes!(ticket_summaries::list_ticket_summaries))
         .routes(routes!(tickets::show_ticket, tickets::purge_ticket))
         .routes(routes!(listing::show_ticket_text))
         .routes(routes!(tickets::comment_ticket))

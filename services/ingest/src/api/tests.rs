@@ -13,7 +13,10 @@ use super::*;
 use crate::hex;
 
 /// Method, path and least role of every route.
-const ROUTES: [(&str, &str, Role); 30] = [
+const ROUTES: [(&str, &str, Role); 33] = [
+    ("GET", "/v1/me", Role::Viewer),
+    ("GET", "/v1/activity", Role::Viewer),
+    ("GET", "/v1/ticket-summaries", Role::Viewer),
     ("POST", "/v1/pull-requests", Role::Operator),
     ("GET", "/v1/pull-requests/{id}", Role::Viewer),
     ("GET", "/v1/runs", Role::Viewer),

@@ -1021,6 +1021,28 @@ async fn run_list_pages_with_journal_data() {
     let [run] = list("job=implement").await.try_into().expect("one run");
     assert_eq!(run.overview.map(|overview| overview.entries), Some(1));
     assert!(list("status=finished").await.is_empty());
+    assert_eq!(ids(&list("search=ENG-2").await), [asked[1].clone()]);
+    assert!(list("search=eng-2+elsewhere").await.is_empty());
+    let (status, tickets) = h.get("/v1/ticket-summaries?standing=working", VIEWER).await;
+    assert_eq!(
+        (status, tickets.as_array().map(Vec::len)),
+        (StatusCode::OK, Some(1))
+    );
+    assert_eq!(
+        (&tickets[0]["ticket"], &tickets[0]["last_run"]["id"]),
+        (&json!(work.ticket().to_string()), &json!(asked[1]))
+    );
+    let (status, results) = h.get("/v1/activity?days=2", VIEWER).await;
+    assert_eq!(
+        (status, results["days"].as_array().map(Vec::len)),
+        (StatusCode::OK, Some(2))
+    );
+    assert_eq!(
+        h.get("/v1/activity?days=0", VIEWER).await.0,
+        StatusCode::BAD_REQUEST
+    );
+    let (_, caller) = h.get("/v1/me", VIEWER).await;
+    assert_eq!(caller["role"], "viewer");
     assert!(
         list(&format!("before={}", asked[1].replace('@', "%40")))
             .await
