@@ -10,6 +10,8 @@ use axum::{
 pub(crate) const STYLE: &str = concat!("/assets/console-", env!("CARGO_PKG_VERSION"), ".css");
 /// Path of the icon in a browser's tab.
 pub(crate) const ICON: &str = "/assets/icon.svg";
+/// Path of the script for keys. Like that of the style sheet, it contains the version.
+pub(crate) const KEYS: &str = concat!("/assets/console-", env!("CARGO_PKG_VERSION"), ".js");
 /// Scripts of a live page, in load order.
 pub(crate) const SCRIPTS: [&str; 3] = [
     "/assets/htmx-4.0.1.min.js",
@@ -20,12 +22,12 @@ pub(crate) const SCRIPTS: [&str; 3] = [
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const FOR_A_YEAR: &str = "public, max-age=31536000, immutable";
-// The style sheet keeps its path during the development of a release, so browsers must ask again.
+// Style sheet and script keep their paths during the development of a release, so browsers must ask again.
 const FOR_A_MINUTE: &str = "public, max-age=60";
 
 type PageAsset = (&'static str, &'static str, &'static str, &'static [u8]);
 
-const ASSETS: [PageAsset; 5] = [
+const ASSETS: [PageAsset; 6] = [
     (
         ICON,
         "image/svg+xml",
@@ -33,6 +35,7 @@ const ASSETS: [PageAsset; 5] = [
         include_bytes!("../assets/icon.svg"),
     ),
     (STYLE, CSS, FOR_A_MINUTE, include_bytes!("../assets/console.css")),
+    (KEYS, JS, FOR_A_MINUTE, include_bytes!("../assets/console.js")),
     (
         SCRIPTS[0],
         JS,

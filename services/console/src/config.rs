@@ -14,6 +14,9 @@ use url::Url;
 // Default address of the listener.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7405);
 
+// Longest name of an installation, which the header of a phone shows on one line.
+const ENVIRONMENT_CHARS: usize = 40;
+
 /// Settings of the console: its own section and telemetry.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -35,6 +38,8 @@ pub struct Settings {
     /// Address for browsers, e.g. `https://console.example.com`. With `https://`, the console's cookies are for TLS
     /// alone. Absent: `oidc.public_url`, or plain HTTP.
     pub public_url: String,
+    /// Name of this installation in the header of every page, e.g. `production`; empty: none.
+    pub environment: String,
     /// If true, `journeyman up` starts the console, too.
     pub in_up: bool,
     /// Login at an `OpenID` provider; absent: login with a token of the API.
@@ -48,6 +53,7 @@ impl Default for Settings {
             in_up: true,
             api: String::new(),
             public_url: String::new(),
+            environment: String::new(),
             oidc: None,
         }
     }
@@ -153,6 +159,10 @@ impl ServiceConfig for Config {
                 "must begin with https:// or http://",
             ));
         }
+        if self.console.environment.chars().count() > ENVIRONMENT_CHARS {
+            let problem = format!("must have at most {ENVIRONMENT_CHARS} characters");
+            return Err(Error::new("console.environment", problem));
+        }
         self.console.oidc.as_ref().map_or(Ok(()), OidcSettings::check)
     }
 }
@@ -241,6 +251,18 @@ mod tests {
             let refused = Config::of_api(wrong).check().expect_err(wrong);
             assert!(refused.to_string().contains("console.api"), "{refused}");
         }
+    }
+
+    #[test]
+    fn long_environment_name_is_refused() {
+        let named = |length: usize| {
+            let mut config = Config::of_api("http://127.0.0.1:7401");
+            config.console.environment = "x".repeat(length);
+            config.check()
+        };
+        assert!(named(ENVIRONMENT_CHARS).is_ok());
+        let refused = named(ENVIRONMENT_CHARS + 1).expect_err("too long");
+        assert!(refused.to_string().contains("console.environment"), "{refused}");
     }
 
     #[test]

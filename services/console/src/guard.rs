@@ -14,9 +14,11 @@ use axum::{
 
 use crate::problem::PageProblem;
 
-// Content security policy of pages without scripts.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
-                      frame-ancestors 'none'; base-uri 'none'";
+// Content security policy of pages that follow no run. Their one script is a file of the console, and can write no
+// markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
+                      trusted-types 'none'";
 
 /// Refuses form submissions from other sites, and sets the security headers.
 pub(crate) async fn guard_request(request: Request, next: Next) -> Response {

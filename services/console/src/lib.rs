@@ -8,14 +8,18 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod assets;
+mod charts;
+mod chips;
 mod config;
 mod difference;
+mod frame;
 mod guard;
 mod highlight;
 mod id_token;
 mod layout;
 mod login_seal;
 mod markdown;
+mod moments;
 mod oidc;
 mod pages;
 mod person;

@@ -10,6 +10,7 @@ use axum::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    layout::PageVisitor,
     login_seal::LoginSeal,
     oidc::OidcProvider,
     problem::PageProblem,
@@ -29,6 +30,8 @@ pub(crate) struct ConsoleState {
     pub(crate) seal: Arc<LoginSeal>,
     /// True if browsers reach the console over TLS.
     pub(crate) over_tls: bool,
+    /// Name of the installation; may be empty.
+    pub(crate) environment: String,
     /// Ends the event streams of live pages.
     pub(crate) shutdown: CancellationToken,
 }
@@ -58,7 +61,7 @@ impl FromRequestParts<ConsoleState> for SignedInPerson {
 /// Returns the client of a session. A session whose person has no role ends.
 async fn client_of(state: &ConsoleState, id: &str) -> Option<Client> {
     let standing = match state.sessions.get(id)? {
-        SessionLogin::Token(client) => return Some(client),
+        SessionLogin::Token(login) => return Some(login.client),
         SessionLogin::Provider(standing) => standing,
     };
     let provider = state.provider.as_ref()?;
@@ -67,6 +70,14 @@ async fn client_of(state: &ConsoleState, id: &str) -> Option<Client> {
         state.sessions.end(id);
     }
     client
+}
+
+/// Returns the user of a session for the header of pages.
+pub(crate) async fn find_visitor(state: &ConsoleState, id: &str) -> Option<PageVisitor> {
+    match state.sessions.get(id)? {
+        SessionLogin::Token(login) => login.visitor,
+        SessionLogin::Provider(standing) => standing.visitor().await,
+    }
 }
 
 /// Returns the session id from the browser's cookie.

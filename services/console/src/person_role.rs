@@ -9,7 +9,10 @@ use api::Client;
 use secrecy::SecretString;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::oidc::{LoginRefusal, OidcProvider, ProviderIdentity};
+use crate::{
+    layout::PageVisitor,
+    oidc::{LoginRefusal, OidcProvider, ProviderIdentity},
+};
 
 /// Largest age of the provider's answer.
 pub(crate) const COUNTS: Duration = Duration::from_secs(60 * 60);
@@ -44,6 +47,16 @@ impl PersonStanding {
             identity,
             known: Mutex::new(known),
         }
+    }
+
+    /// Returns the name and the last known role of the person for the header of pages.
+    pub(crate) async fn visitor(&self) -> Option<PageVisitor> {
+        let known = self.known.lock().await;
+        let person = known.client.person()?;
+        Some(PageVisitor {
+            name: person.name.clone(),
+            role: person.role,
+        })
     }
 
     /// Returns the client of the person with their current role.

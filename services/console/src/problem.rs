@@ -91,9 +91,9 @@ impl IntoResponse for PageProblem {
             }
         };
         let body = html! {
-            div.box.problem { p { (words) } }
-            p { a href="/" { "To what needs you" } }
+            div.box.problem role="alert" { p { (words) } }
+            p { a href="/" { "To the overview" } }
         };
-        ConsolePage::new(NavigationEntry::NeedsYou, "That did not work", body).with(status)
+        ConsolePage::new(NavigationEntry::Overview, "Nothing to show", body).with(status)
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     assets,
     config::Config,
+    frame::render_response,
     guard::guard_request,
     login_seal::LoginSeal,
     oidc::OidcProvider,
@@ -37,6 +38,7 @@ pub async fn serve_console(
         provider: provider.map(Arc::new),
         seal: Arc::new(LoginSeal::new()?),
         over_tls,
+        environment: config.console.environment,
         shutdown: shutdown.clone(),
     };
     // Ready without a check of the API, because the pages show that the API is unreachable.
@@ -56,7 +58,8 @@ fn build_router(state: ConsoleState) -> Router {
     pages::build_page_routes()
         .merge(assets::build_asset_routes())
         .fallback(async || PageProblem::NotFound)
-        // The guard is the outermost layer, so it also covers the fallback.
+        // The guard also covers the fallback, and the outermost layer renders the guard's page.
         .layer(middleware::from_fn(guard_request))
+        .layer(middleware::from_fn_with_state(state.clone(), render_response))
         .with_state(state)
 }

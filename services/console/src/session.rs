@@ -6,7 +6,7 @@ use api::Client;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::person_role::PersonStanding;
+use crate::{layout::PageVisitor, person_role::PersonStanding};
 
 // Name of the session's cookie over plain HTTP.
 const COOKIE: &str = "journeyman";
@@ -25,9 +25,17 @@ pub(crate) type SessionTable = ExpiringTable<SessionLogin>;
 #[derive(Clone)]
 pub(crate) enum SessionLogin {
     /// A token of the API, which has a role at the API.
-    Token(Client),
+    Token(Box<TokenLogin>),
     /// A login at the provider, whose role is requested again each hour.
     Provider(Arc<PersonStanding>),
+}
+
+/// A login with a token of the API.
+#[derive(Clone)]
+pub(crate) struct TokenLogin {
+    pub(crate) client: Client,
+    /// Name and role of the token; absent: the API is of an earlier release, which does not name them.
+    pub(crate) visitor: Option<PageVisitor>,
 }
 
 /// Table of values with a lifetime, by random id. Clones share the table.

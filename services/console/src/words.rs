@@ -68,10 +68,18 @@ pub(crate) fn format_count(number: u64) -> String {
     grouped
 }
 
+/// Formats a number of things: `1 run`, `2 runs`.
+pub(crate) fn format_quantity(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    let number = format_count(u64::try_from(number).unwrap_or(u64::MAX));
+    format!("{number} {noun}{plural}")
+}
+
 /// Formats an amount, and the number of replies whose price is unknown.
 pub(crate) fn format_money(cost: Dollars, unpriced: u64) -> String {
     match unpriced {
         0 => cost.to_string(),
+        1 => format!("{cost} and 1 reply without a known price"),
         unpriced => format!("{cost} and {unpriced} replies without a known price"),
     }
 }
@@ -166,6 +174,8 @@ mod tests {
         assert_eq!(format_instant("soon"), "soon");
         assert_eq!(format_count(1_234_567), "1,234,567");
         assert_eq!(format_count(999), "999");
+        assert_eq!(format_quantity(1, "run"), "1 run");
+        assert_eq!(format_quantity(1_200, "run"), "1,200 runs");
     }
 
     #[test]

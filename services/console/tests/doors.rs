@@ -68,6 +68,13 @@ fn build_fake_api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
     let conflict = json!({"error": "conflict", "detail": "somebody has decided already"});
     let forbidden = json!({"error": "forbidden", "detail": "needs the role operator"});
     Router::new()
+        .route(
+            "/v1/me",
+            get(answer(
+                StatusCode::OK,
+                json!({"name": "ada", "role": "operator", "is_limited": false, "version": "0.1.0"}),
+            )),
+        )
         .route("/v1/stop-all", get(answer(StatusCode::OK, json!({"on": false}))))
         .route("/v1/runs", get(answer(StatusCode::OK, json!([]))))
         .route(
@@ -158,6 +165,7 @@ async fn pages_require_a_token_the_api_knows() {
     let console = Console::start().await;
     let pages = [
         "/",
+        "/tickets",
         "/runs",
         RUN,
         "/dead",
@@ -202,6 +210,16 @@ async fn session_acts_with_its_token_until_logout() {
         "{policy}"
     );
     assert_eq!(*console.tokens.lock().unwrap(), ["Bearer good", "Bearer good"]);
+    assert_eq!(read.headers()["content-type"], "text/html; charset=utf-8");
+    let page = read.text().await.unwrap();
+    for part in [
+        "class=\"user\">ada<",
+        ">operator<",
+        "<h1>Runs</h1>",
+        "No run yet.",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     let out = console
         .post("/logout", &[])
         .header("cookie", &cookie)
@@ -219,6 +237,42 @@ async fn session_acts_with_its_token_until_logout() {
         read.status(),
         StatusCode::SEE_OTHER,
         "the id is worth nothing any more"
+    );
+}
+
+#[tokio::test]
+async fn pages_load_their_files_from_console() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let page = console
+        .get("/runs")
+        .header("cookie", &cookie)
+        .send()
+        .await
+        .unwrap();
+    let page = page.text().await.unwrap();
+    for kind in [".css", ".js", ".svg"] {
+        let end = page.find(kind).unwrap() + kind.len();
+        let start = page[..end].rfind('"').unwrap() + 1;
+        let file = console.get(&page[start..end]).send().await.unwrap();
+        assert_eq!(file.status(), StatusCode::OK, "{}", &page[start..end]);
+    }
+}
+
+#[tokio::test]
+async fn refusal_of_foreign_order_is_whole_page() {
+    let console = Console::start().await;
+    let foreign = console.browser.post(format!("{}/logout", console.url));
+    let foreign = foreign
+        .header("sec-fetch-site", "cross-site")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(foreign.status(), StatusCode::FORBIDDEN);
+    let page = foreign.text().await.unwrap();
+    assert!(
+        page.contains("nothing was done") && page.ends_with("</html>"),
+        "{page}"
     );
 }
 

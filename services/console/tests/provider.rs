@@ -153,6 +153,11 @@ async fn provider_login_acts_as_named_person() {
         assert_eq!(runs.status(), StatusCode::OK);
         let call = console.calls.lock().unwrap().pop().unwrap();
         assert_eq!(call, ["Bearer of-the-console", "ada%40acme.example", role]);
+        let page = runs.text().await.unwrap();
+        assert!(
+            page.contains(">ada@acme.example<") && page.contains(&format!(">{role}<")),
+            "{page}"
+        );
     }
     assert_eq!(console.provider.violations(), Vec::<String>::new());
 }

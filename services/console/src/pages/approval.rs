@@ -13,9 +13,10 @@ use serde::Deserialize;
 use super::run::RunWithJournal;
 use crate::{
     layout::{ConsolePage, NavigationEntry},
+    markdown::render_markdown,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{describe_verdict, make_visible, run_path},
+    words::{describe_verdict, format_count, make_visible, run_path},
 };
 
 // Number of lines of a change that the page shows.
@@ -57,7 +58,7 @@ pub(super) async fn show_approval(
             render_question(&id, &head, &about)
         }
     };
-    Ok(ConsolePage::new(NavigationEntry::NeedsYou, title, body))
+    Ok(ConsolePage::new(NavigationEntry::Overview, title, body))
 }
 
 /// Sends a decision to the API. On a conflict, the page shows the earlier decision.
@@ -69,7 +70,7 @@ pub(super) async fn submit_decision(
     let run = id.parse()?;
     let feedback = decided.feedback.trim();
     if decided.verdict == DecisionVerdict::Revise && feedback.is_empty() {
-        return Err(PageProblem::Form("Say what to change."));
+        return Err(PageProblem::Form("Write down the requested changes first."));
     }
     let taken = client
         .decide(&run, decided.verdict, &decided.head, feedback)
@@ -79,7 +80,7 @@ pub(super) async fn submit_decision(
         Err(api::Error::Refused { status, detail, .. }) if status == StatusCode::CONFLICT => {
             let journal = client.journal(&run).await?;
             let body = render_past_decision(&id, &journal, Some(&detail));
-            let page = ConsolePage::new(NavigationEntry::NeedsYou, "Your decision was not taken", body);
+            let page = ConsolePage::new(NavigationEntry::Overview, "Your decision was not taken", body);
             Ok(page.with(StatusCode::CONFLICT))
         }
         Err(refused) => Err(refused.into()),
@@ -108,8 +109,8 @@ pub(super) fn render_question(run: &str, head: &CommitId, about: &DecisionSubjec
             code { (head.short()) } "."
         }
         @match about {
-            DecisionSubject::Plan(plan) => (of_plan(plan)),
-            DecisionSubject::Change(text) => (of_change(text)),
+            DecisionSubject::Plan(plan) => (render_plan(plan)),
+            DecisionSubject::Change(text) => (render_change(run, text)),
         }
         (render_decision_forms(run, head, about))
     }
@@ -122,20 +123,22 @@ fn render_decision_forms(run: &str, head: &CommitId, about: &DecisionSubject) ->
         DecisionSubject::Change(_) => "Approve the change",
     };
     html! {
-        h2 { "Decide" }
-        form method="post" action=(action) {
-            input type="hidden" name="head" value=(head.as_str());
-            div.actions { button.main name="verdict" value="approve" { (yes) } }
-        }
-        form method="post" action=(action) {
-            input type="hidden" name="head" value=(head.as_str());
-            label for="feedback" { "What to change" }
-            textarea id="feedback" name="feedback" required maxlength=(FEEDBACK) {}
-            div.actions { button name="verdict" value="revise" { "Send it back with this" } }
-        }
-        form method="post" action=(action) {
-            input type="hidden" name="head" value=(head.as_str());
-            div.actions { button name="verdict" value="reject" { "Reject it and end the run" } }
+        section.card aria-label="Decision" {
+            h2 { "Decide" }
+            form method="post" action=(action) {
+                input type="hidden" name="head" value=(head.as_str());
+                div.actions { button.main name="verdict" value="approve" { (yes) } }
+            }
+            form method="post" action=(action) {
+                input type="hidden" name="head" value=(head.as_str());
+                label for="feedback" { "What to change" }
+                textarea id="feedback" name="feedback" required maxlength=(FEEDBACK) {}
+                div.actions { button name="verdict" value="revise" { "Send it back with this" } }
+            }
+            form method="post" action=(action) {
+                input type="hidden" name="head" value=(head.as_str());
+                div.actions { button name="verdict" value="reject" { "Reject it and end the run" } }
+            }
         }
     }
 }
@@ -158,24 +161,26 @@ pub(super) fn render_past_decision(run: &str, journal: &[JournalEntry], refused:
     }
 }
 
-fn of_plan(plan: &ChangePlan) -> Markup {
+fn render_plan(plan: &ChangePlan) -> Markup {
     let list = |name: &str, items: &[String]| {
         html! {
             @if !items.is_empty() { h3 { (name) } ul { @for item in items { li { (make_visible(item)) } } } }
         }
     };
     html! {
-        h2 { "The plan" }
-        p { strong { (make_visible(&plan.goal)) } }
-        pre { (make_visible(&plan.approach)) }
-        ol { @for step in &plan.steps { li { (make_visible(&step.what)) @for file in &step.files { " " code { (make_visible(file)) } } } } }
-        (list("Tests", &plan.tests))
-        (list("Risks", &plan.risks))
-        (list("Not part of it", &plan.not_doing))
+        section.card aria-label="Plan" {
+            h2 { "The plan" }
+            p { strong { (make_visible(&plan.goal)) } }
+            (render_markdown(&plan.approach))
+            ol { @for step in &plan.steps { li { (make_visible(&step.what)) @for file in &step.files { " " code { (make_visible(file)) } } } } }
+            (list("Tests", &plan.tests))
+            (list("Risks", &plan.risks))
+            (list("Not part of it", &plan.not_doing))
+        }
     }
 }
 
-fn of_change(text: &str) -> Markup {
+fn render_change(run: &str, text: &str) -> Markup {
     let lines: Vec<&str> = text.lines().collect();
     let left_out = lines.len().saturating_sub(LINES);
     html! {
@@ -183,7 +188,7 @@ fn of_change(text: &str) -> Markup {
         pre.diff tabindex="0" aria-label="Difference" {
             @for line in lines.iter().take(LINES) { span class=(class_of(line)) { (make_visible(line)) "\n" } }
         }
-        @if left_out > 0 { p { (left_out) " more lines are left out: read them with journeyman diff." } }
+        @if left_out > 0 { p { (format_count(u64::try_from(left_out).unwrap_or(u64::MAX))) " more lines are left out: read them with " code { "journeyman diff " (make_visible(run)) } "." } }
     }
 }
 

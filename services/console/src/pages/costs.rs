@@ -1,11 +1,12 @@
 //! Costs: tokens and money of models, by repository, model, job, ticket and day.
 
-use api::types::{SpendLine, SpendQuery, SpendView};
+use api::types::{SpendLine, SpendQuery, SpendTotal, SpendView};
 use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
+    charts::{BarPart, BarTone, DayBar, render_day_chart},
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
@@ -45,8 +46,14 @@ pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
             div { label for="until" { "Before the day" } input id="until" name="until" type="date" value=(make_visible(&asked.until)); }
             button { "Show" }
         }
-        p { "From " (format_instant(&spent.since)) " to " (format_instant(&spent.until)) ", counted from the journals that are kept." }
-        @if spent.lines.is_empty() { p { "No model was asked." } } @else {
+        p.soft { "From " (format_instant(&spent.since)) " to " (format_instant(&spent.until)) ", counted from the journals that are kept." }
+        @if spent.lines.is_empty() {
+            div.empty {
+                strong { "No model was called in this period." }
+                "The cost of each reply of a model appears here, summed by repository, model, job, ticket and day."
+            }
+        } @else {
+            (render_daily_cost(spent))
             (render_sums_by("Repository", spent, |line| line.repository.as_str()))
             (render_sums_by("Model", spent, |line| line.model.as_str()))
             (render_sums_by("Job", spent, |line| line.job.as_str()))
@@ -56,26 +63,52 @@ pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
     }
 }
 
+fn render_daily_cost(spent: &SpendView) -> Markup {
+    let total = spent.sum_by(|_| "").into_values().next().unwrap_or_default();
+    let bar = |(day, sum): (&str, SpendTotal)| DayBar {
+        day: make_visible(day),
+        words: format_money(sum.cost_usd, sum.unpriced),
+        parts: vec![BarPart {
+            tone: BarTone::Plain,
+            value: sum.cost_usd.micros(),
+        }],
+    };
+    let days = spent.sum_by(|line| line.day.as_str());
+    let bars: Vec<_> = days.into_iter().map(bar).collect();
+    html! {
+        section.card aria-label="Total" {
+            dl.figures {
+                div { dt { "Cost" } dd { (format_money(total.cost_usd, total.unpriced)) } }
+                div { dt { "Replies" } dd { (format_count(total.calls)) } }
+                div { dt { "Tokens in and out" } dd { (format_count(total.tokens)) } }
+            }
+            (render_day_chart("Cost by day with a reply", &bars))
+        }
+    }
+}
+
 fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
     html! {
-        h2 { "By " (name.to_lowercase()) }
-        table.stack {
-            caption { (name) ", replies, tokens (cached ones included) and money" }
-            thead {
-                tr {
-                    th scope="col" { (name) }
-                    th.number scope="col" { "Replies" }
-                    th.number scope="col" { "Tokens in and out" }
-                    th.number scope="col" { "Cost" }
-                }
-            }
-            tbody {
-                @for (key, sum) in spent.sum_by(of) {
+        section.card aria-label={ "Cost by " (name.to_lowercase()) } {
+            h2 { "By " (name.to_lowercase()) }
+            table.stack {
+                caption { (name) ", replies, tokens (cached ones included) and money" }
+                thead {
                     tr {
-                        th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
-                        td.number data-name="Replies" { (format_count(sum.calls)) }
-                        td.number data-name="Tokens in and out" { (format_count(sum.tokens)) }
-                        td.number data-name="Cost" { (format_money(sum.cost_usd, sum.unpriced)) }
+                        th scope="col" { (name) }
+                        th.number scope="col" { "Replies" }
+                        th.number scope="col" { "Tokens in and out" }
+                        th.number scope="col" { "Cost" }
+                    }
+                }
+                tbody {
+                    @for (key, sum) in spent.sum_by(of) {
+                        tr {
+                            th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
+                            td.number data-name="Replies" { (format_count(sum.calls)) }
+                            td.number data-name="Tokens in and out" { (format_count(sum.tokens)) }
+                            td.number data-name="Cost" { (format_money(sum.cost_usd, sum.unpriced)) }
+                        }
                     }
                 }
             }

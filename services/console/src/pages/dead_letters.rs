@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use api::types::{DeadDetail, DeadView};
 use axum::{Form, extract::Path, response::Redirect};
+use domain::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
     layout::{ConsolePage, NavigationEntry},
+    moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_instant, make_visible, shorten_text, ticket_path},
+    words::{make_visible, shorten_text, ticket_path},
 };
 
 /// Action for a dead letter.
@@ -34,7 +36,7 @@ pub(super) async fn list_dead_letters(
     Ok(ConsolePage::new(
         NavigationEntry::Dead,
         "Dead letters",
-        render_letters(&letters),
+        render_letters(&letters, bootstrap::read_wall_clock()),
     ))
 }
 
@@ -46,7 +48,7 @@ pub(super) async fn show_dead_letter(
     Ok(ConsolePage::new(
         NavigationEntry::Dead,
         format!("Dead letter {sequence}"),
-        render_letter_detail(&letter),
+        render_letter_detail(&letter, bootstrap::read_wall_clock()),
     ))
 }
 
@@ -62,42 +64,51 @@ pub(super) async fn apply_letter_order(
     Ok(Redirect::to("/dead"))
 }
 
-pub(super) fn render_letters(letters: &[DeadView]) -> Markup {
+pub(super) fn render_letters(letters: &[DeadView], now: Timestamp) -> Markup {
     let mut by_reason: BTreeMap<&str, Vec<&DeadView>> = BTreeMap::new();
     for letter in letters {
         by_reason.entry(&letter.reason).or_default().push(letter);
     }
     html! {
-        @if letters.is_empty() { p { "There is none." } }
+        @if letters.is_empty() {
+            div.empty {
+                strong { "No dead letter." }
+                "Events that no service could handle appear here with the reason, and can be retried."
+            }
+        }
         @for (reason, letters) in by_reason {
-            h2 { (shorten_text(reason, 300)) " (" (letters.len()) ")" }
-            ul { @for letter in letters { li { (render_letter_line(letter)) } } }
+            section.card {
+                h2 { (shorten_text(reason, 300)) " (" (letters.len()) ")" }
+                ul.rows { @for letter in letters { li { (render_letter_line(letter, now)) } } }
+            }
         }
     }
 }
 
-fn render_letter_line(letter: &DeadView) -> Markup {
+fn render_letter_line(letter: &DeadView, now: Timestamp) -> Markup {
     html! {
-        a href={ "/dead/" (letter.sequence) } { (make_visible(&letter.what)) " " (letter.sequence) }
-        ", " (format_instant(&letter.at))
+        a.item href={ "/dead/" (letter.sequence) } { (make_visible(&letter.what)) " " (letter.sequence) }
+        ", " (render_moment(&letter.at, now))
         @if let Some(ticket) = &letter.ticket { ", " a href=(ticket_path(ticket)) { (make_visible(ticket)) } }
     }
 }
 
-pub(super) fn render_letter_detail(found: &DeadDetail) -> Markup {
+pub(super) fn render_letter_detail(found: &DeadDetail, now: Timestamp) -> Markup {
     let letter = &found.letter;
     html! {
-        dl.facts {
-            dt { "What" } dd { (make_visible(&letter.what)) " " (make_visible(&letter.id)) }
-            dt { "Why" } dd { (make_visible(&letter.reason)) }
-            dt { "When" } dd { (format_instant(&letter.at)) }
-            @if let Some(ticket) = &letter.ticket { dt { "Ticket" } dd { a href=(ticket_path(ticket)) { (make_visible(ticket)) } } }
+        section.card aria-label="Summary" {
+            dl.facts {
+                dt { "What" } dd { (make_visible(&letter.what)) " " (make_visible(&letter.id)) }
+                dt { "Why" } dd { (make_visible(&letter.reason)) }
+                dt { "When" } dd { (render_moment(&letter.at, now)) }
+                @if let Some(ticket) = &letter.ticket { dt { "Ticket" } dd { a href=(ticket_path(ticket)) { (make_visible(ticket)) } } }
+            }
         }
         form.row method="post" action={ "/dead/" (letter.sequence) } {
-            button name="order" value="retry" { "Try it once more" }
-            button name="order" value="drop" { "Forget it" }
+            button name="order" value="retry" { "Retry it" }
+            button name="order" value="drop" { "Delete it" }
         }
-        h2 { "What it is about" }
+        h2 { "Content" }
         pre tabindex="0" { (make_visible(&found.body)) }
     }
 }

@@ -2,14 +2,17 @@
 
 use api::types::{DeadView, RulesView, RunState, RunView, StopAllView};
 use axum::{Form, response::Redirect};
+use domain::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::{
+    chips::{ChipTone, render_chip},
     layout::{ConsolePage, NavigationEntry},
+    moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_instant, make_visible},
+    words::{format_quantity, make_visible},
 };
 
 /// Form field with the wanted position of the switch.
@@ -43,7 +46,7 @@ pub(super) async fn show_health(SignedInPerson(client): SignedInPerson) -> Resul
     Ok(ConsolePage::new(
         NavigationEntry::Health,
         "Health",
-        render_health(&seen),
+        render_health(&seen, bootstrap::read_wall_clock()),
     ))
 }
 
@@ -55,43 +58,54 @@ pub(super) async fn switch_planners(
     Ok(Redirect::to("/health"))
 }
 
-pub(super) fn render_health(seen: &HealthReadings) -> Markup {
+pub(super) fn render_health(seen: &HealthReadings, now: Timestamp) -> Markup {
     let (works, problems) = seen
         .rules
         .as_ref()
         .map_or((0, 0), |rules| (rules.repositories.len(), rules.problems.len()));
     let in_state = |wanted| seen.runs.iter().filter(|run| run.status == wanted).count();
     html! {
-        dl.facts {
-            dt { "API" } dd { span.good { "answers" } }
-            dt { "Planners" }
-            dd { @if seen.stop_all.on { span.bad { "stopped" } } @else { span.good { "may work" } } }
-            @for one in [RunState::Queued, RunState::Active, RunState::Parked] {
-                dt { "Runs " (one.as_str()) } dd { (in_state(one)) " of the last " (seen.runs.len()) }
+        section.card aria-label="State" {
+            dl.facts {
+                dt { "API" } dd { (render_chip(ChipTone::Good, "answers")) }
+                dt { "Planners" }
+                dd { @if seen.stop_all.on { (render_chip(ChipTone::Bad, "stopped")) } @else { (render_chip(ChipTone::Good, "may work")) } }
+                @for one in [RunState::Queued, RunState::Active, RunState::Parked] {
+                    dt { "Runs " (one.as_str()) } dd { (in_state(one)) " of the last " (seen.runs.len()) }
+                }
+                dt { "Dead letters" } dd { a href="/dead" { (seen.letters.len()) } }
+                dt { "Rules" } dd { (format_repositories(works)) ", " a href="/rules" { (format_quantity(problems, "problem")) } }
             }
-            dt { "Dead letters" } dd { a href="/dead" { (seen.letters.len()) } }
-            dt { "Rules" } dd { (works) " repositories, " a href="/rules" { (problems) " problems" } }
         }
-        h2 { "Stop everything" }
-        (stop_all(&seen.stop_all))
+        section.card aria-labelledby="stop-all" {
+            h2 id="stop-all" { "Stop everything" }
+            (render_switch(&seen.stop_all, now))
+        }
     }
 }
 
-fn stop_all(switch: &StopAllView) -> Markup {
+fn format_repositories(count: usize) -> String {
+    match count {
+        1 => "1 repository".to_owned(),
+        count => format!("{count} repositories"),
+    }
+}
+
+fn render_switch(switch: &StopAllView, now: Timestamp) -> Markup {
     html! {
         @if switch.on {
             p {
                 "No ticket is worked on"
                 @if let Some(by) = &switch.by { ", because " (make_visible(by)) " stopped every planner" }
-                @if let Some(at) = &switch.at { " at " (format_instant(at)) }
+                @if let Some(at) = &switch.at { " " (render_moment(at, now)) }
                 "."
             }
         } @else {
-            p { "Stops every planner after the step that it is at, until somebody lets them go on. An admin may do this." }
+            p { "Stops every planner after its current step, until an admin lets them continue. Only an admin may do this." }
         }
         form method="post" action="/health" {
             input type="hidden" name="stop_all" value=(!switch.on);
-            button { @if switch.on { "Let the planners go on" } @else { "Stop every planner" } }
+            button { @if switch.on { "Let the planners continue" } @else { "Stop every planner" } }
         }
     }
 }

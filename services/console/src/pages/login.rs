@@ -12,10 +12,10 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::{
-    layout::ConsolePage,
+    layout::{ConsolePage, PageVisitor},
     person::{ConsoleState, session_id},
     problem::{PageProblem, describe_api_error},
-    session::{self, SessionLogin},
+    session::{self, SessionLogin, TokenLogin},
 };
 
 /// Query of the login page: the path to show after the login.
@@ -52,29 +52,44 @@ pub(super) async fn begin_token_login(
     }
     let token = SecretString::from(brought.token.expose_secret().trim().to_owned());
     let client = api::Client::new(&state.api, token).map_err(PageProblem::Api)?;
-    // The smallest request that every role may make.
-    if let Err(refused) = client.is_stopped().await {
-        let (status, words) = if let api::Error::UnknownToken = refused {
-            (
-                StatusCode::UNAUTHORIZED,
-                "The API does not know this token.".to_owned(),
-            )
-        } else {
-            describe_api_error(&refused)
-        };
-        return Ok(build_login_page(&state, &brought.next, Some(&words)).with(status));
-    }
+    let visitor = match check_token(&client).await {
+        Ok(visitor) => visitor,
+        Err(refused) => {
+            let (status, words) = if let api::Error::UnknownToken = refused {
+                (
+                    StatusCode::UNAUTHORIZED,
+                    "The API does not know this token.".to_owned(),
+                )
+            } else {
+                describe_api_error(&refused)
+            };
+            return Ok(build_login_page(&state, &brought.next, Some(&words)).with(status));
+        }
+    };
     // A new login ends the former session, so its token does not stay in memory.
     if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
-    let cookie =
-        session::build_session_cookie(&state.sessions.begin(SessionLogin::Token(client)), state.over_tls);
+    let login = SessionLogin::Token(Box::new(TokenLogin { client, visitor }));
+    let cookie = session::build_session_cookie(&state.sessions.begin(login), state.over_tls);
     Ok((
         [(SET_COOKIE, cookie)],
         Redirect::to(&safe_next_path(&brought.next)),
     )
         .into_response())
+}
+
+/// Returns the name and the role of a token that the API accepts.
+async fn check_token(client: &api::Client) -> Result<Option<PageVisitor>, api::Error> {
+    let Some(caller) = client.caller().await? else {
+        // An API of an earlier release: the smallest request that every role may make.
+        client.is_stopped().await?;
+        return Ok(None);
+    };
+    Ok(Some(PageVisitor {
+        name: caller.name,
+        role: caller.role,
+    }))
 }
 
 pub(super) async fn end_session(Shared(state): Shared<ConsoleState>, headers: HeaderMap) -> Response {
@@ -119,25 +134,27 @@ impl LoginMethods {
 
 /// Builds the login page, with the problem of the last attempt.
 pub(super) fn build_login_page(state: &ConsoleState, next: &str, problem: Option<&str>) -> ConsolePage {
-    ConsolePage {
-        title: "Log in".to_owned(),
-        place: None,
-        body: render_login(LoginMethods::of(state), next, problem),
-    }
+    ConsolePage::public("Log in", render_login(LoginMethods::of(state), next, problem))
 }
 
 fn render_login(methods: LoginMethods, next: &str, problem: Option<&str>) -> Markup {
     html! {
-        @if let Some(problem) = problem {
-            div.box.problem role="alert" { p { (problem) } }
+        div.card.narrow {
+            p {
+                "Journeyman takes a ticket, opens a pull request and stays with it until people have merged it. "
+                "Here you see and steer its work."
+            }
+            @if let Some(problem) = problem {
+                div.box.problem role="alert" { p { (problem) } }
+            }
+            // A link, because the content security policy forbids forms that lead to another site.
+            @if methods.provider {
+                p { a.button href={ "/login/oidc?next=" (percent_encode(&safe_next_path(next))) } { "Log in with your account" } }
+            }
+            @if methods.token { (with_token(next)) }
+            // The cookie is SameSite=Strict: a link from another site does not send it, a link of this page does.
+            @if !next.is_empty() { p { a href=(safe_next_path(next)) { "Continue if you are logged in already" } } }
         }
-        // A link, because the content security policy forbids forms that lead to another site.
-        @if methods.provider {
-            p { a.button href={ "/login/oidc?next=" (percent_encode(&safe_next_path(next))) } { "Log in with your account" } }
-        }
-        @if methods.token { (with_token(next)) }
-        // The cookie is SameSite=Strict: a link from another site does not send it, a link of this page does.
-        @if !next.is_empty() { p { a href=(safe_next_path(next)) { "You are logged in already? Go on" } } }
     }
 }
 

@@ -4,9 +4,11 @@ mod approval;
 mod costs;
 mod dead_letters;
 mod health;
+mod list_filter;
 mod login;
-mod needs_you;
 mod orders;
+mod overview;
+mod overview_results;
 mod pools;
 mod provider;
 mod reviewers;
@@ -25,6 +27,7 @@ mod runs;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod tickets;
 
 use axum::{
     Router,
@@ -40,7 +43,7 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
         .route("/login/oidc", get(provider::begin_provider_login))
         .route(oidc::BACK, get(provider::finish_provider_login))
         .route("/logout", post(login::end_session))
-        .route("/", get(needs_you::show_needs_you))
+        .route("/", get(overview::show_overview))
         .route("/runs", get(runs::show_runs).post(orders::of_many))
         .route("/runs/{id}", get(run::show_run))
         .route("/runs/{id}/summary", get(run_events::serve_summary))
@@ -54,6 +57,7 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
             "/runs/{id}/approval",
             get(approval::show_approval).post(approval::submit_decision),
         )
+        .route("/tickets", get(tickets::show_tickets))
         .route("/tickets/{key}", get(ticket::show_ticket))
         .route("/tickets/{key}/stop", post(orders::stop_ticket))
         .route("/tickets/{key}/retry", post(orders::retry_ticket))

@@ -12,6 +12,7 @@ use domain::{RunId, TicketKey};
 use maud::{Markup, html};
 
 use crate::{
+    chips::{ChipTone, render_chip},
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::{PageProblem, describe_api_error},
@@ -62,7 +63,7 @@ pub(super) async fn of_many(
     let chosen = chosen.map(|(_, id)| id.parse::<RunId>());
     let chosen: Vec<RunId> = chosen
         .collect::<Result<_, _>>()
-        .map_err(|_| PageProblem::Form("One of the chosen runs is none."))?;
+        .map_err(|_| PageProblem::Form("One of the chosen runs has an invalid id."))?;
     if chosen.is_empty() {
         return Err(PageProblem::Form("Choose at least one run."));
     }
@@ -72,7 +73,12 @@ pub(super) async fn of_many(
         Some("retry") => retry_tickets(&client, &chosen).await?,
         Some(_) | None => return Err(PageProblem::Form("There is no such order.")),
     };
-    Ok(ConsolePage::new(NavigationEntry::Runs, "What came of it", render_outcomes(&done)).into_response())
+    Ok(ConsolePage::new(
+        NavigationEntry::Runs,
+        "Result of your order",
+        render_outcomes(&done),
+    )
+    .into_response())
 }
 
 async fn stop_runs(client: &Client, chosen: &[RunId]) -> Result<Vec<OrderOutcome>, PageProblem> {
@@ -116,13 +122,13 @@ fn convert_outcome(outcome: Result<(), api::Error>) -> Result<Result<(), String>
 
 pub(super) fn render_outcomes(done: &[OrderOutcome]) -> Markup {
     html! {
-        ul {
+        ul.rows.card {
             @for one in done {
                 li {
-                    a href=(one.path) { (make_visible(&one.what)) } ": "
+                    a.item href=(one.path) { (make_visible(&one.what)) } ": "
                     @match &one.outcome {
-                        Ok(()) => span.good { "done" },
-                        Err(why) => span.bad { (why) },
+                        Ok(()) => (render_chip(ChipTone::Good, "done")),
+                        Err(why) => (render_chip(ChipTone::Bad, why)),
                     }
                 }
             }

@@ -1,14 +1,16 @@
 //! Pools: executors, their builds, and the reasons why some accept no work.
 
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
-use domain::{ExecutorState, PoolFreshness, address::percent_encode};
+use domain::{ExecutorState, PoolFreshness, Timestamp, address::percent_encode};
 use maud::{Markup, html};
 
 use crate::{
+    chips::{ChipTone, render_chip},
     layout::{ConsolePage, NavigationEntry},
+    moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_instant, make_visible},
+    words::{format_quantity, make_visible},
 };
 
 pub(super) async fn show_pools(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
@@ -16,26 +18,27 @@ pub(super) async fn show_pools(SignedInPerson(client): SignedInPerson) -> Result
     Ok(ConsolePage::new(
         NavigationEntry::Pools,
         "Pools",
-        render_pools(&pools),
+        render_pools(&pools, bootstrap::read_wall_clock()),
     ))
 }
 
-pub(super) fn render_pools(pools: &PoolsView) -> Markup {
+pub(super) fn render_pools(pools: &PoolsView, now: Timestamp) -> Markup {
     html! {
         @if pools.pools.is_empty() {
-            p {
-                "No pool is known: no planner has reported one within a day, and no rules name one. Start a planner that has "
+            div.empty {
+                strong { "No pool is known." }
+                "No planner has reported one within a day, and no rules name one. Start a planner that has "
                 code { "planner.pools" }
                 " in its settings, and an executor at one of the addresses there; "
                 code { "journeyman up" }
                 " starts both."
             }
-        } @else { (render_pool_table(&pools.pools)) }
-        @for pool in &pools.pools { (render_pool(pool)) }
+        } @else { div.card { (render_pool_table(&pools.pools, now)) } }
+        @for pool in &pools.pools { (render_pool(pool, now)) }
     }
 }
 
-fn render_pool_table(pools: &[PoolView]) -> Markup {
+fn render_pool_table(pools: &[PoolView], now: Timestamp) -> Markup {
     html! {
         table.stack {
             caption { "Pools of executors" }
@@ -59,7 +62,7 @@ fn render_pool_table(pools: &[PoolView]) -> Markup {
                         td.number data-name="Slots free" { (pool.free) " of " (pool.total) }
                         td.number data-name="Held" { (pool.held) }
                         td.number data-name="Waiting" { (pool.waiting) }
-                        td data-name="Last heard of" { (render_moment(pool.seen_at.as_deref())) }
+                        td data-name="Last heard of" { (render_report_time(pool.seen_at.as_deref(), now)) }
                     }
                 }
             }
@@ -72,34 +75,36 @@ fn render_pool_state(pool: &PoolView) -> Markup {
     let is_full = pool.free == 0 && pool.waiting > 0;
     html! {
         @match pool.news {
-            PoolFreshness::Unknown => span.bad { "not known" },
-            PoolFreshness::Old => span.bad { "not heard of" },
-            PoolFreshness::Current if pool.ready == 0 => span.bad { "takes no work" },
-            PoolFreshness::Current if is_full => span.warm { "full" },
-            PoolFreshness::Current if pool.is_mixed() => span.warm { "mixed" },
-            PoolFreshness::Current => span.good { "takes work" },
+            PoolFreshness::Unknown => (render_chip(ChipTone::Bad, "not known")),
+            PoolFreshness::Old => (render_chip(ChipTone::Bad, "not heard of")),
+            PoolFreshness::Current if pool.ready == 0 => (render_chip(ChipTone::Bad, "takes no work")),
+            PoolFreshness::Current if is_full => (render_chip(ChipTone::Warm, "full")),
+            PoolFreshness::Current if pool.is_mixed() => (render_chip(ChipTone::Warm, "mixed")),
+            PoolFreshness::Current => (render_chip(ChipTone::Good, "takes work")),
         }
     }
 }
 
-fn render_moment(at: Option<&str>) -> Markup {
-    html! { @match at { Some(at) => (format_instant(at)), None => "never" } }
+fn render_report_time(at: Option<&str>, now: Timestamp) -> Markup {
+    html! { @match at { Some(at) => (render_moment(at, now)), None => "never" } }
 }
 
-fn render_pool(pool: &PoolView) -> Markup {
+fn render_pool(pool: &PoolView, now: Timestamp) -> Markup {
     html! {
-        h2 id={ "pool-" (percent_encode(&pool.name)) } { (make_visible(&pool.name)) }
-        @if pool.news == PoolFreshness::Old {
-            p { "Nothing is known of it now. What the last planner saw:" }
+        section.card id={ "pool-" (percent_encode(&pool.name)) } aria-label={ "Pool " (make_visible(&pool.name)) } {
+            h2 { (make_visible(&pool.name)) }
+            @if pool.news == PoolFreshness::Old {
+                p { "Nothing is known of it now. What the last planner saw:" }
+            }
+            @if !pool.problems.is_empty() {
+                ul { @for problem in &pool.problems { li { span.bad { (make_visible(problem)) } } } }
+            }
+            @if let Some(since) = &pool.waiting_since {
+                p { (format_quantity(usize::try_from(pool.waiting).unwrap_or(usize::MAX), "run")) " in the queue for a slot, the first since " (render_moment(since, now)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
+            }
+            @if !pool.makes.is_empty() { (render_makes(pool)) }
+            @if !pool.members.is_empty() { (render_members(pool, now)) }
         }
-        @if !pool.problems.is_empty() {
-            ul { @for problem in &pool.problems { li { span.bad { (make_visible(problem)) } } } }
-        }
-        @if let Some(since) = &pool.waiting_since {
-            p { (pool.waiting) " runs wait for a slot, the first since " (format_instant(since)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
-        }
-        @if !pool.makes.is_empty() { (render_makes(pool)) }
-        @if !pool.members.is_empty() { (render_members(pool)) }
     }
 }
 
@@ -125,7 +130,7 @@ fn made_of(make: &MakeView) -> Markup {
     }
 }
 
-fn render_members(pool: &PoolView) -> Markup {
+fn render_members(pool: &PoolView, now: Timestamp) -> Markup {
     html! {
         table.stack {
             caption { "Executors of " (make_visible(&pool.name)) }
@@ -150,8 +155,8 @@ fn render_members(pool: &PoolView) -> Markup {
                         }
                         td.number data-name="Slots free" { (member.free) " of " (member.total) }
                         td.number data-name="Held" { (member.held) }
-                        td data-name="Last heard of" { (render_moment(member.heard_at.as_deref())) }
-                        td data-name="Started" { @match &member.started_at { Some(at) => (format_instant(at)), None => "not known" } }
+                        td data-name="Last heard of" { (render_report_time(member.heard_at.as_deref(), now)) }
+                        td data-name="Started" { @match &member.started_at { Some(at) => (render_moment(at, now)), None => "not known" } }
                     }
                 }
             }
@@ -163,9 +168,9 @@ fn render_executor_state(member: &ExecutorView) -> Markup {
     let word = member.state.as_str();
     html! {
         @match member.state {
-            ExecutorState::Ready => span.good { (word) },
-            ExecutorState::Draining => span.soft { (word) },
-            ExecutorState::Unready | ExecutorState::Silent => span.bad { (word) },
+            ExecutorState::Ready => (render_chip(ChipTone::Good, word)),
+            ExecutorState::Draining => (render_chip(ChipTone::Plain, word)),
+            ExecutorState::Unready | ExecutorState::Silent => (render_chip(ChipTone::Bad, word)),
         }
         @if !member.why.is_empty() { ": " (make_visible(&member.why)) }
     }

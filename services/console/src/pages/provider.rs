@@ -138,11 +138,7 @@ async fn let_in(
 /// Page that continues after the login. A redirect would still belong to the other site's navigation, and the browser
 /// would not send the session's cookie.
 fn build_welcome_page(next: &str) -> ConsolePage {
-    ConsolePage {
-        title: "You are logged in".to_owned(),
-        place: None,
-        body: html! { p { a href=(next) { "Go on" } } },
-    }
+    ConsolePage::public("You are logged in", html! { p { a href=(next) { "Continue" } } })
 }
 
 /// Returns the name of the cookie. `__Secure-` limits it to TLS; `__Host-` would need the path `/`.

@@ -6,11 +6,7 @@ use maud::{Markup, html};
 use crate::layout::ConsolePage;
 
 pub(super) async fn show_reviewers() -> ConsolePage {
-    ConsolePage {
-        title: "For reviewers".to_owned(),
-        place: None,
-        body: render_reviewers(),
-    }
+    ConsolePage::public("For reviewers", render_reviewers())
 }
 
 fn render_reviewers() -> Markup {

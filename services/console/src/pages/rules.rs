@@ -4,10 +4,11 @@ use api::types::RulesView;
 use maud::{Markup, html};
 
 use crate::{
+    chips::{ChipTone, render_chip},
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::make_visible,
+    words::{format_quantity, make_visible},
 };
 
 pub(super) async fn show_rules(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
@@ -21,10 +22,18 @@ pub(super) async fn show_rules(SignedInPerson(client): SignedInPerson) -> Result
 
 pub(super) fn render_rules(rules: &RulesView) -> Markup {
     html! {
-        h2 { "Problems" }
-        @if rules.problems.is_empty() { p { "There is none." } } @else { (render_problems(rules)) }
-        h2 { "Repositories" }
-        @if rules.repositories.is_empty() { p { "No repository has working rules." } } @else { (render_repositories(rules)) }
+        @if !rules.problems.is_empty() {
+            section.box.problem aria-labelledby="rule-problems" {
+                h2 id="rule-problems" { (format_quantity(rules.problems.len(), "problem")) }
+                (render_problems(rules))
+            }
+        }
+        @if rules.repositories.is_empty() {
+            div.empty {
+                strong { "No repository has working rules." }
+                "Write a rules file with " code { "journeyman repo add OWNER/NAME" } ": its repository appears here."
+            }
+        } @else { div.card { (render_repositories(rules)) } }
     }
 }
 
@@ -63,7 +72,7 @@ fn render_repositories(rules: &RulesView) -> Markup {
                         th scope="row" { (make_visible(&one.repository)) }
                         td data-name="Jira project" { (make_visible(&one.project)) }
                         td data-name="Status" { (make_visible(&one.status)) }
-                        td data-name="Problem" { @if let Some(problem) = &one.problem { span.bad { (make_visible(problem)) } } @else { "none" } }
+                        td data-name="Problem" { @if let Some(problem) = &one.problem { (render_chip(ChipTone::Bad, &make_visible(problem))) } @else { (render_chip(ChipTone::Good, "none")) } }
                     }
                 }
             }

@@ -2,15 +2,21 @@
 
 use api::types::{RunState, RunView, RunsQuery};
 use axum::extract::Query;
-use domain::{TicketKey, address::percent_encode};
+use domain::{TicketKey, Timestamp};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::{
+    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters},
+    overview::name_run,
+};
 use crate::{
-    layout::{ConsolePage, NavigationEntry},
+    chips::{describe_evidence_level, render_pull_request_lines, render_run_chip},
+    layout::{ConsolePage, NavigationEntry, SearchField},
+    moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{describe_run_state, format_instant, make_visible, run_path, ticket_path},
+    words::{format_elapsed, format_money, format_quantity, make_visible, run_path, ticket_path},
 };
 
 // Number of runs on one page.
@@ -24,12 +30,36 @@ const STANDS: [(&str, &str); 6] = [
     ("stop=completed", "completed"),
     ("stop=failed", "ended otherwise"),
 ];
+const SAVED: [SavedFilter; 5] = [
+    SavedFilter {
+        name: "All",
+        fields: &[],
+    },
+    SavedFilter {
+        name: "Waits for a person",
+        fields: &[("waits_for", "person")],
+    },
+    SavedFilter {
+        name: "Works",
+        fields: &[("status", "active")],
+    },
+    SavedFilter {
+        name: "Completed",
+        fields: &[("stop", "completed")],
+    },
+    SavedFilter {
+        name: "Ended otherwise",
+        fields: &[("stop", "failed")],
+    },
+];
 
 /// Filter of the list; empty fields do not count. The fields have the API's names, so a page's address is its
 /// request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RunFilter {
+    /// Text of the search field.
+    pub(super) q: String,
     pub(super) ticket: String,
     pub(super) repository: String,
     pub(super) status: String,
@@ -52,11 +82,8 @@ pub(super) async fn show_runs(
     // The limit is one run more than the page shows: an extra run means that another page follows.
     let is_more = runs.len() > PAGE;
     runs.truncate(PAGE);
-    Ok(ConsolePage::new(
-        NavigationEntry::Runs,
-        "Runs",
-        render_runs(&filter, &runs, is_more),
-    ))
+    let body = render_runs(&filter, &runs, is_more, bootstrap::read_wall_clock());
+    Ok(ConsolePage::new(NavigationEntry::Runs, "Runs", body).with_search(filter.search()))
 }
 
 /// Parses a ticket key. `ENG-12` means `jira:ENG-12`.
@@ -65,26 +92,38 @@ pub(super) fn parse_ticket_key(text: &str) -> Result<TicketKey, PageProblem> {
         .map_err(|_| PageProblem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
 }
 
-pub(super) fn render_runs(filter: &RunFilter, runs: &[RunView], is_more: bool) -> Markup {
-    let wanted: Vec<_> = runs.iter().collect();
-    let last = runs.last().filter(|_| is_more);
+pub(super) fn render_runs(filter: &RunFilter, runs: &[RunView], is_more: bool, now: Timestamp) -> Markup {
+    let newest = (!filter.before.is_empty()).then(|| filter.path(""));
+    let older = runs.last().filter(|_| is_more).map(|last| filter.path(&last.id));
+    let is_filtered = filter.path("") != "/runs";
     html! {
+        (render_saved_filters("/runs", &SAVED, &filter.fields(), &filter.q))
         (filter.form())
-        @if wanted.is_empty() {
-            p { "No run fits." }
+        @if runs.is_empty() {
+            (render_no_run(is_filtered))
         } @else {
-            form method="post" action="/runs" {
-                (render_run_table(&wanted, true))
+            form.card method="post" action="/runs" {
+                (render_run_table(runs, now))
                 div.actions {
                     button name="order" value="stop" { "Stop the chosen runs" }
-                    button name="order" value="retry" { "Try the tickets of the chosen runs again" }
+                    button name="order" value="retry" { "Retry the tickets of the chosen runs" }
                 }
             }
         }
-        @if last.is_some() || !filter.before.is_empty() {
-            nav.actions aria-label="More runs" {
-                @if !filter.before.is_empty() { a href=(filter.path("")) { "The newest" } }
-                @if let Some(last) = last { a href=(filter.path(&last.id)) rel="next" { "Older ones" } }
+        (render_page_links("More runs", newest.as_deref(), older.as_deref()))
+    }
+}
+
+fn render_no_run(is_filtered: bool) -> Markup {
+    html! {
+        div.empty {
+            @if is_filtered {
+                strong { "No run fits." }
+                a href="/runs" { "Show all runs" }
+            } @else {
+                strong { "No run yet." }
+                "Each piece of work on a ticket is a run: its implementation, a repair, an answer. Start one with "
+                code { "journeyman process-ticket KEY" } "."
             }
         }
     }
@@ -120,30 +159,43 @@ impl RunFilter {
             job: job.flatten(),
             waits_for: given(&self.waits_for),
             stop: given(&self.stop),
+            search: given(&self.q),
             before: given(&self.before),
             limit: Some(PAGE + 1),
         })
     }
 
-    /// Returns the address of another page of the same list.
-    fn path(&self, before: &str) -> String {
-        let fields = [
-            ("ticket", self.ticket.as_str()),
+    /// Fields of the filter except for the search and the page.
+    fn fields(&self) -> [(&'static str, &str); 6] {
+        [
+            ("ticket", &self.ticket),
             ("repository", &self.repository),
             ("status", &self.status),
             ("job", &self.job),
             ("waits_for", &self.waits_for),
             ("stop", &self.stop),
-            ("before", before),
-        ];
-        let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-        let pairs: Vec<_> = given
-            .map(|(name, value)| format!("{name}={}", percent_encode(value)))
-            .collect();
-        match pairs.is_empty() {
-            true => "/runs".to_owned(),
-            false => format!("/runs?{}", pairs.join("&")),
+        ]
+    }
+
+    fn search(&self) -> SearchField {
+        let kept = self.fields().map(|(name, value)| (name, value.to_owned()));
+        SearchField {
+            action: "/runs",
+            label: "Search runs",
+            text: self.q.clone(),
+            kept: kept.to_vec(),
         }
+    }
+
+    /// Returns the address of another page of the same list.
+    fn path(&self, before: &str) -> String {
+        let fields = [
+            &[("q", self.q.as_str())][..],
+            &self.fields()[..],
+            &[("before", before)][..],
+        ]
+        .concat();
+        build_list_path("/runs", &fields)
     }
 
     fn form(&self) -> Markup {
@@ -155,18 +207,28 @@ impl RunFilter {
             (waits_for, _) => format!("waits_for={waits_for}"),
         };
         html! {
-            form.row method="get" action="/runs" role="search" aria-label="Filter" {
-                div { label for="ticket" { "Ticket" } input id="ticket" name="ticket" value=(make_visible(&self.ticket)); }
-                div {
-                    label for="repository" { "Repository" }
-                    input id="repository" name="repository" value=(make_visible(&self.repository));
+            details.card open[self.has_more()] {
+                summary { "More filters" }
+                form.row method="get" action="/runs" aria-label="Filter" {
+                    @if !self.q.is_empty() { input type="hidden" name="q" value=(self.q); }
+                    div { label for="ticket" { "Ticket" } input id="ticket" name="ticket" value=(make_visible(&self.ticket)); }
+                    div {
+                        label for="repository" { "Repository" }
+                        input id="repository" name="repository" value=(make_visible(&self.repository));
+                    }
+                    (render_choice("status", "State", &states, &self.status))
+                    (render_choice("stands", "Waits or end", &STANDS, &stands))
+                    (render_choice("job", "Job", &jobs, &self.job))
+                    button { "Filter" }
                 }
-                (render_choice("status", "State", &states, &self.status))
-                (render_choice("stands", "Stands", &STANDS, &stands))
-                (render_choice("job", "Job", &jobs, &self.job))
-                button { "Filter" }
             }
         }
+    }
+
+    /// Returns true if a field is set that no saved filter sets.
+    fn has_more(&self) -> bool {
+        let fields = [&self.ticket, &self.repository, &self.job];
+        fields.iter().any(|field| !field.is_empty())
     }
 }
 
@@ -183,44 +245,70 @@ fn render_choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str)
     }
 }
 
-/// Renders a table of runs.
-pub(super) fn render_run_table(runs: &[&RunView], choose: bool) -> Markup {
+fn render_run_table(runs: &[RunView], now: Timestamp) -> Markup {
     html! {
         table.stack {
-            caption { (runs.len()) " runs, the newest first" }
+            caption { (format_quantity(runs.len(), "run")) ", the newest first" }
             thead {
                 tr {
-                    @if choose { th scope="col" { "Choose" } }
+                    th scope="col" { span.hidden-text { "Choose" } }
                     th scope="col" { "Run" }
-                    th scope="col" { "Job" }
-                    th scope="col" { "Stands" }
+                    th scope="col" { "State" }
+                    th scope="col" { "Repository" }
+                    th scope="col" { "Pull request" }
+                    th scope="col" { "Evidence" }
+                    th scope="col" { "Person" }
+                    th.number scope="col" { "Cost" }
+                    th.number scope="col" { "Duration" }
                     th scope="col" { "Began" }
-                    th.number scope="col" { "Turns" }
                 }
             }
-            tbody { @for run in runs { (render_run_row(run, choose)) } }
+            tbody { @for run in runs { (render_run_row(run, now)) } }
         }
     }
 }
 
-fn render_run_row(run: &RunView, choose: bool) -> Markup {
-    let (state, tone) = describe_run_state(run);
+fn render_run_row(run: &RunView, now: Timestamp) -> Markup {
+    let overview = run.overview.as_ref();
+    let repository = overview.and_then(|overview| overview.repository.as_deref());
+    let lines = overview.map_or(&[][..], |overview| overview.pull_request_lines.as_slice());
+    let evidence = overview.and_then(|overview| overview.evidence.as_deref());
+    let actor = overview.and_then(|overview| overview.actor.as_deref());
     html! {
         tr {
-            @if choose {
-                td data-name="Choose" {
-                    input type="checkbox" name="run" value=(run.id) aria-label={ "Choose " (make_visible(&run.id)) };
+            td { input type="checkbox" name="run" value=(run.id) aria-label={ "Choose " (make_visible(&run.id)) }; }
+            th scope="row" {
+                a.item href=(run_path(&run.id)) { (name_run(run)) }
+                div.meta {
+                    span { (run.job) }
+                    span { a href=(ticket_path(&run.ticket)) { (make_visible(&run.ticket)) } }
                 }
             }
-            th scope="row" {
-                a href=(run_path(&run.id)) { (make_visible(&run.id)) }
-                @if choose { " " a.soft href=(ticket_path(&run.ticket)) aria-label={ "Ticket " (make_visible(&run.ticket)) } { "ticket" } }
-            }
-            td data-name="Job" { (run.job) }
-            td data-name="Stands" { span class=(tone) { (state) } }
-            td data-name="Began" { (format_instant(&run.started_at)) }
-            td.number data-name="Turns" { (run.turns) }
+            td data-name="State" { (render_run_chip(run)) }
+            td.none[repository.is_none()] data-name="Repository" { @if let Some(repository) = repository { (make_visible(repository)) } }
+            td.none[lines.is_empty()] data-name="Pull request" { (render_pull_request_lines(lines)) }
+            td.none[evidence.is_none()] data-name="Evidence" { @if let Some(level) = evidence { (describe_evidence_level(level)) } }
+            td.none[actor.is_none()] data-name="Person" { @if let Some(actor) = actor { (make_visible(actor)) } }
+            td.number data-name="Cost" { (format_run_cost(run)) }
+            td.number data-name="Duration" { (format_run_duration(run, now)) }
+            td data-name="Began" { (render_moment(&run.started_at, now)) }
         }
+    }
+}
+
+/// Cost of a run; a run that has not begun has none.
+pub(super) fn format_run_cost(run: &RunView) -> String {
+    let cost =
+        |overview: &api::types::OverviewView| format_money(overview.cost_usd, u64::from(overview.unpriced));
+    run.overview.as_ref().map_or_else(|| "none yet".to_owned(), cost)
+}
+
+/// Time from the request of a run to its end, or to now.
+pub(super) fn format_run_duration(run: &RunView, now: Timestamp) -> String {
+    let end = run.finished_at.as_deref().map_or(Some(now), Timestamp::parse);
+    match (Timestamp::parse(&run.started_at), end) {
+        (Some(start), Some(end)) => format_elapsed(start, end),
+        (Some(_) | None, _) => "unknown".to_owned(),
     }
 }
 
@@ -237,7 +325,7 @@ mod tests {
     fn run_filter_becomes_api_query_plus_one() {
         let query = parse_run_filter(
             r#"{"ticket": "ENG-12", "repository": " acme/shop ", "status": "parked", "job": "implement",
-            "stands": "waits_for=person", "before": "jira:ENG-12@57"}"#,
+            "stands": "waits_for=person", "before": "jira:ENG-12@57", "q": "cart"}"#,
         )
         .unwrap();
         assert_eq!(query.ticket.as_deref(), Some("jira:ENG-12"));
@@ -250,7 +338,10 @@ mod tests {
             (query.waits_for.as_deref(), query.stop, query.before.as_deref()),
             (Some("person"), None, Some("jira:ENG-12@57"))
         );
-        assert_eq!(query.limit, Some(PAGE + 1));
+        assert_eq!(
+            (query.limit, query.search.as_deref()),
+            (Some(PAGE + 1), Some("cart"))
+        );
         assert_eq!(
             parse_run_filter(r#"{"stands": "stop=failed"}"#)
                 .unwrap()
@@ -276,13 +367,14 @@ mod tests {
             repository: "acme/shop".to_owned(),
             stop: "failed".to_owned(),
             before: "old".to_owned(),
+            q: "cart".to_owned(),
             ..RunFilter::default()
         };
         assert_eq!(
             filter.path("jira:ENG-1@3"),
-            "/runs?repository=acme%2Fshop&stop=failed&before=jira%3AENG-1%403"
+            "/runs?q=cart&repository=acme%2Fshop&stop=failed&before=jira%3AENG-1%403"
         );
-        assert_eq!(filter.path(""), "/runs?repository=acme%2Fshop&stop=failed");
+        assert_eq!(filter.path(""), "/runs?q=cart&repository=acme%2Fshop&stop=failed");
         assert_eq!(RunFilter::default().path(""), "/runs");
     }
 }

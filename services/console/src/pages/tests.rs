@@ -7,8 +7,10 @@ use domain::{
 };
 use maud::Markup;
 
-use super::{approval, costs, dead_letters, health, needs_you, pools, rules, run, run_events, runs, ticket};
-use crate::layout::{ConsolePage, NavigationEntry};
+use super::{
+    approval, costs, dead_letters, health, overview, pools, rules, run, run_events, runs, ticket, tickets,
+};
+use crate::layout::{ConsolePage, NavigationEntry, PageFrame};
 
 /// Closes open markup, contains a script and an htmx attribute, and reverses the order of letters.
 pub(super) const HOSTILE: &str =
@@ -21,8 +23,9 @@ pub(super) fn build_hostile_text() -> String {
 /// Renders the page and asserts that the hostile text is not markup.
 pub(super) fn render_safe_page(body: Markup) -> String {
     let page = ConsolePage::new(NavigationEntry::Runs, "Title", body)
-        .markup(None)
+        .markup(&PageFrame::default())
         .into_string();
+    let main = page.split("<main id=\"main\">").nth(1).unwrap();
     for wrong in [
         "<script",
         "<a hx-get",
@@ -30,10 +33,64 @@ pub(super) fn render_safe_page(body: Markup) -> String {
         "</pre></textarea",
         "\u{202e}",
     ] {
-        assert!(!page.contains(wrong), "{wrong} in {page}");
+        assert!(!main.contains(wrong), "{wrong} in {main}");
     }
-    let main = page.split("<main id=\"main\">").nth(1).unwrap();
     main.replace("><", ">\n<")
+}
+
+/// Time of every page of these tests, some minutes after the start of the runs.
+fn now() -> Timestamp {
+    Timestamp::parse("2026-11-25T09:45:00Z").unwrap()
+}
+
+/// Overview with hostile text in every field that people or models write.
+fn build_overview_view() -> OverviewView {
+    OverviewView {
+        repository: Some(build_hostile_text()),
+        title: build_hostile_text(),
+        actor: Some(build_hostile_text()),
+        phase: Some(build_hostile_text()),
+        questions: vec![QuestionView {
+            text: build_hostile_text(),
+            options: vec![build_hostile_text()],
+        }],
+        updated_at: "2026-11-25T09:40:00Z".to_owned(),
+        cost_usd: Dollars::from_micros(120_000),
+        tokens: 1_500,
+        evidence: Some("E3".to_owned()),
+        pull_request_lines: vec![build_pull_request_line(domain::PullRequestStatus::Merged)],
+        ..OverviewView::default()
+    }
+}
+
+fn build_pull_request_line(status: domain::PullRequestStatus) -> PullRequestLine {
+    PullRequestLine {
+        repository: build_hostile_text(),
+        number: 7,
+        url: "javascript:alert(1)".to_owned(),
+        status: Some(status),
+    }
+}
+
+fn build_ticket_summary(standing: TicketStanding) -> TicketSummary {
+    let mut run = build_run_view(RunState::Finished, None, Some(gave_up()));
+    run.overview = Some(build_overview_view());
+    TicketSummary {
+        ticket: build_hostile_text(),
+        title: build_hostile_text(),
+        repository: Some(build_hostile_text()),
+        standing,
+        last_run: run,
+        runs: 2,
+        pull_requests: vec![build_pull_request_line(domain::PullRequestStatus::Open)],
+        cost_usd: Dollars::from_micros(240_000),
+        unpriced: 1,
+        evidence: Some("E1".to_owned()),
+        actor: Some(build_hostile_text()),
+        started_at: "2026-11-25T09:30:12.345Z".to_owned(),
+        finished_at: Some("2026-11-25T09:32:12.345Z".to_owned()),
+        quarantined: None,
+    }
 }
 
 pub(super) fn build_run_view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
@@ -132,36 +189,132 @@ pub(super) fn build_decided_fact() -> Fact {
     }
 }
 
-#[test]
-fn what_needs_somebody_is_one_list() {
-    let mut open = needs_you::AttentionItems {
-        runs: vec![
-            build_run_view(RunState::Parked, Some("decision"), None),
-            build_run_view(RunState::Parked, Some("answer"), None),
-        ],
-        letters: vec![build_dead_letter("ticket"), build_dead_letter("delivery")],
-        rules: Some(some_rules()),
-        stop_all: build_stop_view(),
-        credentials: vec![build_credential_view(true), build_credential_view(false)],
+fn build_activity_view() -> ActivityView {
+    let total = ActivityTotal {
+        merged: 3,
+        closed: 1,
+        failed: 1,
+        runs: 9,
+        cost_usd: Dollars::from_micros(1_250_000),
+        unpriced: 0,
+        lead_ms: Some(7_500_000),
     };
-    let mut failed = build_run_view(RunState::Finished, None, Some(gave_up()));
-    failed.ticket = "jira:ENG-13".to_owned();
-    open.runs.push(failed);
-    insta::assert_snapshot!(render_safe_page(needs_you::render_needs_you(&open)));
-    let nothing = render_safe_page(needs_you::render_needs_you(&needs_you::AttentionItems::default()));
-    assert!(nothing.contains("Nothing waits for you."), "{nothing}");
+    ActivityView {
+        days: vec![
+            ActivityDay {
+                day: "2026-11-24".to_owned(),
+                total: ActivityTotal::default(),
+            },
+            ActivityDay {
+                day: "2026-11-25".to_owned(),
+                total,
+            },
+        ],
+        total,
+    }
+}
+
+fn build_full_overview() -> overview::OverviewReadings {
+    let with_overview = |mut run: RunView| {
+        run.overview = Some(build_overview_view());
+        run
+    };
+    overview::OverviewReadings {
+        waiting: vec![
+            build_run_view(RunState::Parked, Some("decision"), None),
+            with_overview(build_run_view(RunState::Parked, Some("answer"), None)),
+        ],
+        live: vec![with_overview(build_run_view(RunState::Active, None, None))],
+        failed: vec![build_ticket_summary(TicketStanding::Failed)],
+        activity: Some(build_activity_view()),
+        health: overview::HealthSigns {
+            stop_all: build_stop_view(),
+            letters: vec![build_dead_letter("ticket"), build_dead_letter("delivery")],
+            rules: Some(some_rules()),
+            credentials: vec![build_credential_view(true), build_credential_view(false)],
+            pools: vec![a_pool(PoolFreshness::Old)],
+            unknown: vec!["rules: the API answered 503".to_owned()],
+        },
+    }
 }
 
 #[test]
-fn failed_run_is_listed_until_newer_run() {
-    let open = needs_you::AttentionItems {
-        runs: vec![
-            build_run_view(RunState::Active, None, None),
-            build_run_view(RunState::Finished, None, Some(gave_up())),
-        ],
-        ..needs_you::AttentionItems::default()
+fn overview_names_questions_results_and_problems() {
+    let page = render_safe_page(overview::render_overview(&build_full_overview(), now()));
+    for part in [
+        "Needs you (3)",
+        ">Decision<",
+        ">Question<",
+        ">Failed<",
+        ">Quarantined<",
+        "Running now (1)",
+        "Approve its change?",
+        "waits since <time datetime=\"2026-11-25T09:40:00Z\" title=\"2026-11-25 09:40:00 UTC\">5 min ago</time>",
+        "for 14 min",
+        ">60 %<",
+        "$1.25",
+        "2 h 5 min",
+        "Something is wrong",
+        "2 dead letters",
+        "1 problem<",
+        "takes no work",
+        "Not known: rules: the API answered 503",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert_eq!(
+        page.matches("in 10 days").count(),
+        1,
+        "only a due credential is named: {page}"
+    );
+}
+
+#[test]
+fn quiet_overview_shows_no_health_and_next_steps() {
+    let page = render_safe_page(overview::render_overview(
+        &overview::OverviewReadings::default(),
+        now(),
+    ));
+    assert!(!page.contains("Something is wrong"), "{page}");
+    for part in ["Nothing needs you.", "No run works now.", "process-ticket"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let unused = overview::OverviewReadings {
+        activity: Some(ActivityView::default()),
+        ..overview::OverviewReadings::default()
     };
-    assert!(render_safe_page(needs_you::render_needs_you(&open)).contains("Nothing waits for you."));
+    let page = render_safe_page(overview::render_overview(&unused, now()));
+    assert!(
+        page.contains("No run in these days.") && !page.contains("role=\"img\""),
+        "{page}"
+    );
+}
+
+#[test]
+fn ticket_list_has_every_column() {
+    let filter = tickets::TicketFilter {
+        q: build_hostile_text(),
+        ..tickets::TicketFilter::default()
+    };
+    let listed = [
+        build_ticket_summary(TicketStanding::Failed),
+        build_ticket_summary(TicketStanding::NeedsPerson),
+    ];
+    let page = render_safe_page(tickets::render_tickets(&filter, &listed, true, now()));
+    for part in [
+        "2 tickets, the newest request first",
+        ">failed<",
+        ">needs a person<",
+        "#7",
+        ">open<",
+        "checked, no test shows it",
+        "$0.24 and 1 reply without a known price",
+        "2 min 0 s",
+        "14 min ago",
+        "rel=\"next\"",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
 }
 
 #[test]
@@ -173,11 +326,24 @@ fn runs_are_listed_with_their_filter() {
         stop: "failed".to_owned(),
         ..runs::RunFilter::default()
     };
-    let listed = [
-        build_run_view(RunState::Finished, None, Some(gave_up())),
-        build_run_view(RunState::Active, None, None),
-    ];
-    insta::assert_snapshot!(render_safe_page(runs::render_runs(&filter, &listed, true)));
+    let mut failed = build_run_view(RunState::Finished, None, Some(gave_up()));
+    failed.finished_at = Some("2026-11-25T09:31:12.345Z".to_owned());
+    failed.overview = Some(build_overview_view());
+    let listed = [failed, build_run_view(RunState::Active, None, None)];
+    let page = render_safe_page(runs::render_runs(&filter, &listed, true, now()));
+    for part in [
+        "2 runs, the newest first",
+        ">gave up<",
+        ">merged<",
+        "tests show it",
+        "$0.12",
+        "1 min 0 s",
+        "14 min ago",
+        "value=\"stop=failed\" selected",
+        "rel=\"next\"",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
 }
 
 #[test]
@@ -281,10 +447,13 @@ fn ticket_page_shows_text_runs_and_cost() {
             text: build_hostile_text(),
         }],
     };
+    let mut earlier = build_run_view(RunState::Finished, None, Some(gave_up()));
+    earlier.overview = Some(build_overview_view());
     let known = ticket::TicketReadings {
         standing: Ok(vec![failed_checks()]),
         text: Some(Ok(text)),
-        runs: vec![build_run_view(RunState::Active, None, None)],
+        quarantined: Some(build_hostile_text()),
+        runs: vec![earlier, build_run_view(RunState::Active, None, None)],
         effects: build_journal_entries([Fact::ReportSettled {
             id: domain::OutboundId::seen(&"jira:ENG-12".parse().unwrap(), 1),
             outcome: domain::OutboundOutcome::Failed {
@@ -299,20 +468,37 @@ fn ticket_page_shows_text_runs_and_cost() {
         .collect(),
         ..ticket::TicketReadings::default()
     };
-    insta::assert_snapshot!(render_safe_page(ticket::render_ticket("folder:shop#1", &known)));
+    let page = render_safe_page(ticket::render_ticket("folder:shop#1", &known, now()));
+    for part in [
+        "$0.12, 1,500 tokens in and out, 2 runs",
+        "In quarantine",
+        "Comment or answer",
+        "2 failed",
+        "acme/shop#7",
+        "2 threads",
+        "tests show it",
+        "asked for by",
+        "none yet",
+        "failed: ",
+        "Cost of models by kind of work",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let (first, last) = (page.find(">gave up<").unwrap(), page.rfind(">works<").unwrap());
+    assert!(first < last, "the story begins with the oldest run: {page}");
     let unknown = ticket::TicketReadings {
         text: Some(Err(build_hostile_text())),
         ..ticket::TicketReadings::default()
     };
-    assert!(render_safe_page(ticket::render_ticket("jira:ENG-12", &unknown)).contains("is not known"));
+    assert!(render_safe_page(ticket::render_ticket("jira:ENG-12", &unknown, now())).contains("is not known"));
 }
 
 #[test]
 fn dead_letters_are_grouped_by_their_reason() {
-    let page = render_safe_page(dead_letters::render_letters(&[
-        build_dead_letter("trigger"),
-        build_dead_letter("report"),
-    ]));
+    let page = render_safe_page(dead_letters::render_letters(
+        &[build_dead_letter("trigger"), build_dead_letter("report")],
+        now(),
+    ));
     assert_eq!(page.matches("<h2>").count(), 1, "{page}");
     insta::assert_snapshot!(page);
     let found = DeadDetail {
@@ -321,7 +507,7 @@ fn dead_letters_are_grouped_by_their_reason() {
     };
     insta::assert_snapshot!(
         "a_dead_letter",
-        render_safe_page(dead_letters::render_letter_detail(&found))
+        render_safe_page(dead_letters::render_letter_detail(&found, now()))
     );
 }
 
@@ -362,10 +548,7 @@ fn costs_are_added_up_by_name() {
         until: build_hostile_text(),
     };
     let page = render_safe_page(costs::render_costs(&asked, &spent));
-    assert!(
-        page.contains("$3.00 and 1 replies without a known price"),
-        "{page}"
-    );
+    assert!(page.contains("$3.00 and 1 reply without a known price"), "{page}");
     insta::assert_snapshot!(page);
 }
 
@@ -377,7 +560,7 @@ fn health_page_contains_the_planner_switch() {
         letters: vec![build_dead_letter("trigger")],
         rules: Some(some_rules()),
     };
-    insta::assert_snapshot!(render_safe_page(health::render_health(&seen)));
+    insta::assert_snapshot!(render_safe_page(health::render_health(&seen, now())));
 }
 
 #[test]
@@ -471,7 +654,7 @@ fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {
         pools: vec![a_pool(PoolFreshness::Current)],
     };
-    insta::assert_snapshot!(render_safe_page(pools::render_pools(&listed)));
+    insta::assert_snapshot!(render_safe_page(pools::render_pools(&listed, now())));
 }
 
 #[test]
@@ -483,9 +666,9 @@ fn outdated_pool_is_not_shown_as_ready() {
         let listed = PoolsView {
             pools: vec![a_pool(news)],
         };
-        let page = render_safe_page(pools::render_pools(&listed));
+        let page = render_safe_page(pools::render_pools(&listed, now()));
         assert!(page.contains(words) && !page.contains("takes work"), "{page}");
     }
-    let nothing = render_safe_page(pools::render_pools(&PoolsView::default()));
+    let nothing = render_safe_page(pools::render_pools(&PoolsView::default(), now()));
     assert!(nothing.contains("Start a planner"), "{nothing}");
 }
