@@ -129,24 +129,21 @@ impl RunMirrors {
     /// Records of all tickets that have a run.
     pub(super) fn tickets(&self) -> Vec<TicketRecords<'_>> {
         let mut by_ticket: BTreeMap<&TicketKey, BTreeMap<&RunId, KnownRun<'_>>> = BTreeMap::new();
-        for overview in self.overviews.values() {
-            let known = KnownRun {
-                summary: Cow::Owned(overview.summary()),
-                overview: Some(overview),
-            };
-            let runs = by_ticket.entry(overview.run.ticket()).or_default();
-            runs.insert(&overview.run, known);
-        }
-        // The row is newer than the overview, which follows the journal.
         for run in self.rows.values().flat_map(|row| &row.runs) {
             let known = KnownRun {
                 summary: Cow::Borrowed(run),
                 overview: self.overview(&run.id),
             };
-            by_ticket
-                .entry(run.id.ticket())
-                .or_default()
-                .insert(&run.id, known);
+            let runs = by_ticket.entry(run.id.ticket()).or_default();
+            runs.insert(&run.id, known);
+        }
+        // The row is newer than the overview, which follows the journal, so it counts where both have the run.
+        for overview in self.overviews.values() {
+            let runs = by_ticket.entry(overview.run.ticket()).or_default();
+            runs.entry(&overview.run).or_insert_with(|| KnownRun {
+                summary: Cow::Owned(overview.summary()),
+                overview: Some(overview),
+            });
         }
         let records = by_ticket.into_iter().map(|(ticket, runs)| {
             let row = self.rows.get(ticket);
