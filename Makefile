@@ -94,7 +94,7 @@ scale-sim: ## Simulate 500 repositories, 2,000 open pull requests and 50 executo
 sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
 
-console-check: setup ## Look at every page of the console in a real Chromium; prints page, look, outcome
+console-check: setup ## Check every page of the console in a real Chromium; prints page, state, look, outcome
 	@scripts/console-check.sh
 
 images: ## Build the seven images

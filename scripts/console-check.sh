@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks at every page of the console in a real Chromium, light, dark and at 390 pixels: axe-core finds nothing, no policy is
-# broken, a live run is watched to its end, an approval is clicked. Writes one screenshot of each page to docs/console/.
+# Checks every page of the console in a real Chromium: in five states (empty, one of each, many, failing, hostile text), at 1280
+# and 390 pixels, light and dark. axe-core finds nothing, no policy is broken, no page is wider than its window; a live run is
+# watched to its end, an approval is clicked, the keyboard works. Writes screenshots for the docs to docs/console/.
 # Needs cargo and npm; installs Chromium with its driver from the distribution, and axe-core into .tools/axe.
 set -euo pipefail
 cd "$(dirname "$0")/.."

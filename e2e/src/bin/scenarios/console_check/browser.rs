@@ -19,19 +19,39 @@ pub(crate) enum PageLook {
     Light,
     /// Window with the dark color scheme.
     Dark,
-    /// Phone with a width of 390 pixels.
-    Narrow,
+    /// Phone with a width of 390 pixels and the light color scheme.
+    NarrowLight,
+    /// Phone with a width of 390 pixels and the dark color scheme.
+    NarrowDark,
     /// Window with JavaScript disabled.
     Plain,
 }
 
 impl PageLook {
+    /// Two widths in both color schemes.
+    pub(crate) const ALL: [Self; 4] = [Self::Light, Self::Dark, Self::NarrowLight, Self::NarrowDark];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
             Self::Dark => "dark",
-            Self::Narrow => "390px",
+            Self::NarrowLight => "390px-light",
+            Self::NarrowDark => "390px-dark",
             Self::Plain => "no-script",
+        }
+    }
+
+    pub(crate) const fn is_dark(self) -> bool {
+        match self {
+            Self::Dark | Self::NarrowDark => true,
+            Self::Light | Self::NarrowLight | Self::Plain => false,
+        }
+    }
+
+    const fn is_narrow(self) -> bool {
+        match self {
+            Self::NarrowLight | Self::NarrowDark => true,
+            Self::Light | Self::Dark | Self::Plain => false,
         }
     }
 }
@@ -73,7 +93,7 @@ impl ChromiumDriver {
     pub(crate) async fn browser(&self, look: PageLook) -> anyhow::Result<(BrowserSession, TempDir)> {
         let profile = tempfile::tempdir()?;
         let mut options = json!({"args": list_browser_arguments(look, &profile)});
-        if look == PageLook::Narrow {
+        if look.is_narrow() {
             let metrics = json!({"width": 390, "height": 844, "pixelRatio": 1});
             options["mobileEmulation"] = json!({"deviceMetrics": metrics});
         }
@@ -105,7 +125,7 @@ fn list_browser_arguments(look: PageLook, profile: &TempDir) -> Vec<String> {
     .to_vec();
     arguments.push(format!("--user-data-dir={}", profile.path().display()));
     // Values of Blink's enumeration: 0 is dark, 1 is light.
-    let scheme = if look == PageLook::Dark { 0 } else { 1 };
+    let scheme = if look.is_dark() { 0 } else { 1 };
     arguments.push(format!("--blink-settings=preferredColorScheme={scheme}"));
     arguments
 }

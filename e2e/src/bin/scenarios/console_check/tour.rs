@@ -1,113 +1,97 @@
-//! Actions of a user, and checks of every page.
-
-use std::path::Path;
+//! Actions of a user with a real run, and checks of its pages.
 
 use anyhow::ensure;
 use domain::{RunId, StopReason, address::percent_encode};
-use e2e::{ConsoleProcess, TestWorld};
-use secrecy::ExposeSecret;
+use e2e::TestWorld;
 use serde_json::Value;
 
 use crate::{
     console_check::{
         browser::{ChromiumDriver, PageLook},
+        page_check::{CheckedPage, PageChecker},
         session::{BrowserSession, Locator},
     },
     output::print_line,
 };
 
-/// Script that runs axe with the rules of WCAG 2.2 A and AA and its best practices.
-const AXE: &str = "const done = arguments[arguments.length - 1];
-    axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})
-       .then(found => done(found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' | '))),
-             error => done([String(error)]));";
-/// Script that returns true if the page is wider than the window.
-const TOO_WIDE: &str = "return document.documentElement.scrollWidth > window.innerWidth;";
-
 pub(crate) struct ConsoleTour<'a> {
     pub(crate) world: &'a TestWorld,
-    pub(crate) console: &'a ConsoleProcess,
     pub(crate) driver: &'a ChromiumDriver,
-    pub(crate) axe: &'a str,
-    pub(crate) screenshots: &'a Path,
+    pub(crate) checker: PageChecker<'a>,
 }
 
-/// Name and path of a page.
-type PagePlace = (&'static str, String);
-
 impl ConsoleTour<'_> {
-    /// Visits all pages and returns the number of problems.
+    /// Follows a run to its end, checks its pages and returns the number of problems.
     pub(crate) async fn take(&self) -> anyhow::Result<usize> {
         let key = self.world.ask()?;
         let run = self.world.run(&key, 0).await?;
         let (client, _profile) = self.driver.browser(PageLook::Light).await?;
-        let mut problems = self
-            .look(&client, PageLook::Light, &("login", "/login".to_owned()))
-            .await?;
         self.log_in(&client).await?;
         // A live run is followed: its question appears on the page without a reload.
-        self.go(&client, &path_of(&run)).await?;
+        self.checker.load(&client, &path_of(&run)).await?;
         self.mark(&client).await?;
         self.shown(&client, Locator::LinkText("Decide about what it asks"))
             .await?;
         ensure!(self.is_marked(&client).await?, "the page was loaded again");
         print_line("console live light asks");
-        problems += self
-            .look(
-                &client,
-                PageLook::Light,
-                &("approval", format!("{}/approval", path_of(&run))),
-            )
+        let approval = CheckedPage::new("approval", format!("{}/approval", path_of(&run)));
+        let mut problems = self
+            .checker
+            .check(&client, PageLook::Light, &approval.with_picture("approval"))
             .await?;
-        problems += self
-            .look(&client, PageLook::Light, &("needs-you", "/".to_owned()))
-            .await?;
-        problems += self
-            .other_looks(&[("approval", format!("{}/approval", path_of(&run)))])
-            .await?;
+        problems += self.overview_names_question(&client).await?;
         self.approve(&client, &run).await?;
         problems += client.read_complaints().await?.len();
         self.too_late(&run).await?;
-        for place in self.places(&run) {
-            problems += self.look(&client, PageLook::Light, &place).await?;
+        for place in list_run_pages(&run) {
+            problems += self.checker.check(&client, PageLook::Light, &place).await?;
         }
+        self.use_keys(&client).await?;
         client.close().await?;
-        problems += self.other_looks(&self.places(&run)).await?;
         self.without_scripts(&run).await?;
         Ok(problems)
     }
 
-    fn places(&self, run: &RunId) -> Vec<PagePlace> {
-        let ticket = format!("/tickets/{}", percent_encode(&run.ticket().to_string()));
-        vec![
-            ("runs", "/runs".to_owned()),
-            ("run", path_of(run)),
-            ("entry", format!("{}/entries/0", path_of(run))),
-            ("ticket", ticket),
-            ("dead", "/dead".to_owned()),
-            ("pools", "/pools".to_owned()),
-            ("rules", "/rules".to_owned()),
-            ("costs", "/costs".to_owned()),
-            ("health", "/health".to_owned()),
-        ]
+    /// Checks that the overview of a real API shows the run that waits.
+    async fn overview_names_question(&self, client: &BrowserSession) -> anyhow::Result<usize> {
+        let overview = CheckedPage::new("overview", "/");
+        let problems = self.checker.check(client, PageLook::Light, &overview).await?;
+        let text = self.text(client).await?;
+        ensure!(
+            text.contains("Decision") && text.contains("Approve its change?"),
+            "{text}"
+        );
+        Ok(problems)
     }
 
-    async fn other_looks(&self, places: &[PagePlace]) -> anyhow::Result<usize> {
-        let mut problems = 0;
-        for look in [PageLook::Dark, PageLook::Narrow] {
-            let (client, _profile) = self.driver.browser(look).await?;
-            self.log_in(&client).await?;
-            for place in places {
-                problems += self.look(&client, look, place).await?;
-            }
-            client.close().await?;
-        }
-        Ok(problems)
+    /// Searches and steps through a list with the keyboard alone.
+    async fn use_keys(&self, client: &BrowserSession) -> anyhow::Result<()> {
+        self.checker.load(client, "/runs").await?;
+        self.shown(client, Locator::Css("main a.item")).await?;
+        client.type_text(Locator::Css("body"), "j").await?;
+        let item = client.execute("return document.activeElement.matches('main a.item');");
+        ensure!(item.await? == Value::Bool(true), "j focuses no item");
+        client.type_text(Locator::Css("main a.item"), "?").await?;
+        let keys = client.execute("return document.getElementById('keys').matches(':popover-open');");
+        ensure!(keys.await? == Value::Bool(true), "? does not show the keys");
+        client.type_text(Locator::Css("body"), "?/").await?;
+        let search = client.execute("return document.activeElement.id === 'search';");
+        ensure!(search.await? == Value::Bool(true), "/ does not focus the search");
+        client.type_text(Locator::Css("#search"), "no-such-run\n").await?;
+        self.shown(
+            client,
+            Locator::XPath("//main//strong[contains(., 'No run fits.')]"),
+        )
+        .await?;
+        print_line("console keys light ok");
+        Ok(())
     }
 
     /// Clicks the approval and follows the run to its end on the next page.
     async fn approve(&self, client: &BrowserSession, run: &RunId) -> anyhow::Result<()> {
-        self.go(client, &format!("{}/approval", path_of(run))).await?;
+        self.checker
+            .load(client, &format!("{}/approval", path_of(run)))
+            .await?;
         client.click(Locator::Css("button[value=approve]")).await?;
         self.mark(client).await?;
         let status = Locator::XPath("//p[@role='status'][contains(., 'completed')]");
@@ -125,7 +109,9 @@ impl ConsoleTour<'_> {
     async fn too_late(&self, run: &RunId) -> anyhow::Result<()> {
         let (client, _profile) = self.driver.browser(PageLook::Light).await?;
         self.log_in(&client).await?;
-        self.go(&client, &format!("{}/approval", path_of(run))).await?;
+        self.checker
+            .load(&client, &format!("{}/approval", path_of(run)))
+            .await?;
         let text = self.text(&client).await?;
         ensure!(text.contains("local approved it"), "{text}");
         client.close().await?;
@@ -136,27 +122,25 @@ impl ConsoleTour<'_> {
     async fn without_scripts(&self, run: &RunId) -> anyhow::Result<()> {
         let (client, _profile) = self.driver.browser(PageLook::Plain).await?;
         self.log_in(&client).await?;
-        self.go(&client, &path_of(run)).await?;
+        self.checker.load(&client, &path_of(run)).await?;
         let text = self.text(&client).await?;
         ensure!(text.contains("completed after"), "{text}");
+        for (path, part) in [
+            ("/", "Needs you"),
+            ("/tickets", "newest request first"),
+            ("/runs", "newest first"),
+        ] {
+            self.checker.load(&client, path).await?;
+            let text = self.text(&client).await?;
+            ensure!(text.contains(part), "{path}: {text}");
+        }
         client.close().await?;
         print_line("console run no-script ok");
         Ok(())
     }
 
     async fn log_in(&self, client: &BrowserSession) -> anyhow::Result<()> {
-        self.go(client, "/login").await?;
-        let token = self.world.client.token();
-        client
-            .type_text(Locator::Css("#token"), token.expose_secret())
-            .await?;
-        client.click(Locator::Css("main button")).await?;
-        self.shown(client, Locator::Css("header.site")).await?;
-        Ok(())
-    }
-
-    async fn go(&self, client: &BrowserSession, path: &str) -> anyhow::Result<()> {
-        client.load(&format!("{}{path}", self.console.url)).await
+        self.checker.log_in(client, self.world.client.token()).await
     }
 
     /// Waits for an element. The error contains the page's text and the console entries.
@@ -184,42 +168,18 @@ impl ConsoleTour<'_> {
         let marked = client.execute("return window.marked === true;").await?;
         Ok(marked == Value::Bool(true))
     }
+}
 
-    /// Loads a page, runs axe, and saves a screenshot in the light window.
-    async fn look(
-        &self,
-        client: &BrowserSession,
-        look: PageLook,
-        (name, path): &PagePlace,
-    ) -> anyhow::Result<usize> {
-        self.go(client, path).await?;
-        client.wait_for(Locator::Css("main h1")).await?;
-        if look == PageLook::Dark {
-            let dark = client.execute("return matchMedia('(prefers-color-scheme: dark)').matches;");
-            ensure!(dark.await? == Value::Bool(true), "the browser is not dark");
-        }
-        let mut problems = client.read_complaints().await?;
-        if client.execute(TOO_WIDE).await? == Value::Bool(true) {
-            problems.push("it is wider than the window".to_owned());
-        }
-        client.execute(self.axe).await?;
-        let found = client.execute_async(AXE).await?;
-        problems.extend(found.as_array().into_iter().flatten().map(Value::to_string));
-        // Entries that axe itself caused are discarded.
-        client.read_complaints().await?;
-        if look == PageLook::Light {
-            std::fs::write(
-                self.screenshots.join(format!("{name}.png")),
-                client.screenshot().await?,
-            )?;
-        }
-        let outcome = if problems.is_empty() { "ok" } else { "wrong" };
-        print_line(&format!("console {name} {} {outcome}", look.name()));
-        for problem in &problems {
-            print_line(&format!("  {problem}"));
-        }
-        Ok(problems.len())
-    }
+/// Pages of a real run, and of the ticket that it finished.
+fn list_run_pages(run: &RunId) -> Vec<CheckedPage> {
+    let ticket = format!("/tickets/{}", percent_encode(&run.ticket().to_string()));
+    vec![
+        CheckedPage::new("runs", "/runs"),
+        CheckedPage::new("run", path_of(run)).with_picture("run"),
+        CheckedPage::new("entry", format!("{}/entries/0", path_of(run))).with_picture("entry"),
+        CheckedPage::new("ticket", ticket),
+        CheckedPage::new("tickets", "/tickets"),
+    ]
 }
 
 fn path_of(run: &RunId) -> String {

@@ -1,0 +1,103 @@
+//! Every page in five states of the installation, at two widths and in both color schemes.
+
+use std::path::Path;
+
+use domain::address::percent_encode;
+use e2e::ConsoleProcess;
+use secrecy::SecretString;
+
+use super::{
+    browser::{ChromiumDriver, PageLook},
+    page_check::{CheckedPage, PageChecker},
+    stand_in_api::StandInApi,
+    state_records::{FINISHED_RUN, InstallationState, LIVE_RUN, TICKET, WAITING_RUN},
+};
+
+/// Checks all pages of all states. Returns the number of problems.
+pub(crate) async fn check_states(
+    driver: &ChromiumDriver,
+    axe: &str,
+    screenshots: &Path,
+) -> anyhow::Result<usize> {
+    let mut problems = 0;
+    for state in InstallationState::ALL {
+        let api = StandInApi::start(state).await?;
+        let console = ConsoleProcess::start(&api.url).await?;
+        let checker = PageChecker {
+            console_url: &console.url,
+            axe,
+            screenshots,
+        };
+        for look in PageLook::ALL {
+            problems += Box::pin(check_look(driver, &checker, state, look)).await?;
+        }
+    }
+    Ok(problems)
+}
+
+async fn check_look(
+    driver: &ChromiumDriver,
+    checker: &PageChecker<'_>,
+    state: InstallationState,
+    look: PageLook,
+) -> anyhow::Result<usize> {
+    let (client, _profile) = driver.browser(look).await?;
+    let has_pictures = state == InstallationState::Many && look == PageLook::Light;
+    let (public, pages) = (list_public_pages(), list_pages());
+    let mut problems = 0;
+    for page in &public {
+        problems += checker
+            .check(&client, look, &name_page(page, state, has_pictures))
+            .await?;
+    }
+    // The stand-in accepts every token.
+    checker.log_in(&client, &SecretString::from("stand-in")).await?;
+    for page in &pages {
+        problems += checker
+            .check(&client, look, &name_page(page, state, has_pictures))
+            .await?;
+    }
+    client.close().await?;
+    Ok(problems)
+}
+
+/// Returns the page of a state: its name has the state, and only one state and look gives the pictures.
+fn name_page(page: &CheckedPage, state: InstallationState, has_pictures: bool) -> CheckedPage {
+    CheckedPage {
+        name: format!("{} {}", page.name, state.name()),
+        path: page.path.clone(),
+        picture: page.picture.filter(|_| has_pictures),
+        // A state without the object shows the page of a missing one.
+        may_fail: true,
+    }
+}
+
+fn list_public_pages() -> [CheckedPage; 2] {
+    [
+        CheckedPage::new("login", "/login").with_picture("login"),
+        CheckedPage::new("reviewers", "/reviewers"),
+    ]
+}
+
+fn list_pages() -> Vec<CheckedPage> {
+    let run = |id: &str| format!("/runs/{}", percent_encode(id));
+    vec![
+        CheckedPage::new("overview", "/").with_picture("needs-you"),
+        CheckedPage::new("tickets", "/tickets").with_picture("tickets"),
+        CheckedPage::new("tickets-search", "/tickets?q=cart&standing=failed"),
+        CheckedPage::new("ticket", format!("/tickets/{}", percent_encode(TICKET))).with_picture("ticket"),
+        CheckedPage::new("runs", "/runs").with_picture("runs"),
+        CheckedPage::new("runs-filter", "/runs?job=implement&stop=failed"),
+        CheckedPage::new("run", run(FINISHED_RUN)),
+        CheckedPage::new("run-live", run(LIVE_RUN)),
+        CheckedPage::new("entry", format!("{}/entries/0", run(FINISHED_RUN))),
+        CheckedPage::new("approval", format!("{}/approval", run(WAITING_RUN))),
+        CheckedPage::new("costs", "/costs").with_picture("costs"),
+        CheckedPage::new("pools", "/pools").with_picture("pools"),
+        CheckedPage::new("rules", "/rules").with_picture("rules"),
+        CheckedPage::new("dead", "/dead").with_picture("dead"),
+        CheckedPage::new("letter", "/dead/1"),
+        CheckedPage::new("health", "/health").with_picture("health"),
+        CheckedPage::new("missing", "/no-such-page"),
+    ]
+}
