@@ -19,6 +19,7 @@ mod run_diff;
 mod run_events;
 mod run_follow;
 mod run_now;
+mod run_outside;
 mod run_picture;
 mod run_summary;
 #[cfg(test)]

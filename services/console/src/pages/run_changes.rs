@@ -1,4 +1,4 @@
-//! Result of a run: its stages over time, its last reported change, and the evidence for the change.
+//! Result of a run: its stages over time, its last reported change, the evidence for the change, and its writes.
 
 use api::view::describe_evidence;
 use domain::{
@@ -6,13 +6,13 @@ use domain::{
 };
 use maud::{Markup, html};
 
-use super::{run_diff::diff_path, run_picture::render_picture};
+use super::{run_diff::diff_path, run_outside::render_outside, run_picture::render_picture};
 use crate::{
     markdown::render_markdown,
     words::{make_visible, run_path},
 };
 
-/// Renders the stages of the run until `now`, its last reported change, and its last evidence.
+/// Renders the stages of the run until `now`, its last reported change, its last evidence, and what it wrote outside.
 pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp) -> Markup {
     let result = RunResult::of(journal);
     html! {
@@ -20,6 +20,7 @@ pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp
         @if let Some(handover) = result.handover { (render_handover(handover)) }
         @if result.handover.is_some() || result.size.is_some() { (render_files(run, &result)) }
         @if let Some(proof) = result.proof { (render_evidence(proof)) }
+        (render_outside(run, journal))
     }
 }
 

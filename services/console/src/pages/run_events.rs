@@ -22,7 +22,7 @@ pub(super) async fn serve_summary(
     Ok(render_summary(&view, bootstrap::read_wall_clock()))
 }
 
-/// Renders the part that changes when a phase ends.
+/// Renders the part that changes when a phase ends or a write outside is settled.
 pub(super) async fn serve_changes(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,

@@ -170,7 +170,10 @@ impl FollowedRun {
             Event::default().data(last.into_string()),
             Event::default().event("changed").data("."),
         ];
-        if matches!(entry.fact, Fact::PhaseFinished { .. }) {
+        if matches!(
+            entry.fact,
+            Fact::PhaseFinished { .. } | Fact::ReportSettled { .. }
+        ) {
             events.push(Event::default().event("phase").data("."));
         }
         if matches!(entry.fact, Fact::RunFinished { .. }) {
