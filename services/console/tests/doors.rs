@@ -284,7 +284,7 @@ async fn a_page_of_somebody_else_orders_nothing() {
     for site in [Some("cross-site"), Some("same-site"), None] {
         let order = console
             .browser
-            .post(format!("{}{RUN}/stop", console.url))
+            .post(format!("{}{RUN}/order", console.url))
             .header("cookie", &cookie);
         let order = match site {
             Some(site) => order.header("sec-fetch-site", site),
@@ -321,7 +321,7 @@ async fn missing_permission_is_shown_on_page() {
     let console = Console::start().await;
     let cookie = console.log_in().await;
     let refused = console
-        .post(&format!("{RUN}/stop"), &[])
+        .post(&format!("{RUN}/order"), &[("order", "stop")])
         .header("cookie", &cookie);
     let refused = refused.send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
@@ -332,4 +332,35 @@ async fn missing_permission_is_shown_on_page() {
             .unwrap()
             .contains("Your token may not do this")
     );
+}
+
+#[tokio::test]
+async fn order_is_confirmed_before_it_is_given() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let before = console.calls();
+    let form = [("order", "say"), ("text", "Round *half* up.")];
+    let asked = console
+        .post(&format!("{RUN}/confirm"), &form)
+        .header("cookie", &cookie);
+    let asked = asked.send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::OK);
+    let page = asked.text().await.unwrap();
+    assert!(
+        page.contains("Round <em>half</em> up.") && page.contains(">Say it</button>"),
+        "{page}"
+    );
+    assert!(page.contains(&format!("action=\"{RUN}/order\"")), "{page}");
+    let refused = console
+        .post(&format!("{RUN}/confirm"), &[("order", "say"), ("text", " ")])
+        .header("cookie", &cookie);
+    assert_eq!(
+        refused.send().await.unwrap().status(),
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    let unknown = console
+        .post(&format!("{RUN}/confirm"), &[("order", "merge")])
+        .header("cookie", &cookie);
+    assert!(unknown.send().await.unwrap().status().is_client_error());
+    assert_eq!(console.calls(), before, "nothing is asked of the API");
 }

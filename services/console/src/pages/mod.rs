@@ -19,6 +19,7 @@ mod run_diff;
 mod run_events;
 mod run_follow;
 mod run_now;
+mod run_orders;
 mod run_outside;
 mod run_picture;
 mod run_summary;
@@ -53,7 +54,8 @@ pub(crate) fn build_page_routes() -> Router<ConsoleState> {
         .route("/runs/{id}/events", get(run_follow::serve_events))
         .route("/runs/{id}/journal.json", get(run_events::serve_journal))
         .route("/runs/{id}/entries/{position}", get(run_events::show_entry))
-        .route("/runs/{id}/stop", post(orders::stop_run))
+        .route("/runs/{id}/confirm", post(run_orders::confirm_order))
+        .route("/runs/{id}/order", post(run_orders::give_order))
         .route(
             "/runs/{id}/approval",
             get(approval::show_approval).post(approval::submit_decision),

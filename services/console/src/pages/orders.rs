@@ -26,14 +26,6 @@ pub(super) struct OrderOutcome {
     pub(super) outcome: Result<(), String>,
 }
 
-pub(super) async fn stop_run(
-    SignedInPerson(client): SignedInPerson,
-    Path(id): Path<String>,
-) -> Result<Redirect, PageProblem> {
-    client.stop_run(&id.parse()?).await?;
-    Ok(Redirect::to(&run_path(&id)))
-}
-
 pub(super) async fn stop_ticket(
     SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,

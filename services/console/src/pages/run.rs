@@ -10,14 +10,16 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 pub(super) use super::run_summary::render_link;
-use super::{run_changes::render_changes, run_now::render_step, run_summary::render_summary};
+use super::{
+    run_changes::render_changes, run_now::render_step, run_orders::render_orders, run_summary::render_summary,
+};
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
     stages::{CurrentSteps, TimelineCursor, list_stages},
     timeline::RunTimeline,
-    words::{make_visible, run_path, ticket_path},
+    words::{make_visible, run_path},
 };
 
 // Number of the newest entries that a page shows by default.
@@ -106,21 +108,9 @@ pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Opt
                 hx-swap="innerMorph" hx-nonce=(nonce) { (render_changes(&known.view.id, &known.journal, now)) },
             None => (render_changes(&known.view.id, &known.journal, now)),
         }
-        (render_actions(known, &path))
+        (render_orders(&known.view))
         h2 id="timeline-name" { "What happened" }
         (render_timeline(known, asked, nonce, &path))
-    }
-}
-
-fn render_actions(known: &RunWithJournal, path: &str) -> Markup {
-    html! {
-        div.actions {
-            @if known.view.finished_at.is_none() {
-                form.inline method="post" action={ (path) "/stop" } { button { "Stop the run" } }
-            }
-            a href={ (path) "/journal.json" } { "Journal as JSON" }
-            a href=(ticket_path(&known.view.ticket)) { "Ticket " (make_visible(&known.view.ticket)) }
-        }
     }
 }
 
