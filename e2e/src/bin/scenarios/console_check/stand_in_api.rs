@@ -53,7 +53,7 @@ const FREE_FIELDS: [&str; 21] = [
     "priority",
     "model",
 ];
-const DIFF: &str = "diff --git a/shop/cart.py b/shop/cart.py\n--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1,3 +1,3 @@\n \
+const DIFF: &str = "diff --git a/shop/cart.py b/shop/cart.py\n--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1,2 +1,2 @@\n \
      def total(items):\n-    return round(sum(items))\n+    return round(sum(items), 2)\n";
 
 /// Running API of one state. Dropping it ends the API.
@@ -166,7 +166,7 @@ fn build_routes(answers: Arc<StateAnswers>) -> Router {
         .route("/v1/runs", get(list_runs))
         .route("/v1/runs/{id}", get(show_run))
         .route("/v1/runs/{id}/journal", get(show_journal))
-        .route("/v1/runs/{id}/diff", get(async || DIFF))
+        .route("/v1/runs/{id}/diff", get(show_diff))
         .route("/v1/runs/{id}/events", get(follow_run))
         .route("/v1/ticket-summaries", get(list_tickets))
         .route("/v1/tickets/{key}", get(show_ticket))
@@ -245,6 +245,19 @@ async fn show_journal(
     let entries = known.journal().into_iter().skip(from);
     let entries: Vec<_> = entries.take(query.limit.unwrap_or(usize::MAX)).collect();
     Json(entries).into_response()
+}
+
+async fn show_diff(State(known): Answers, Path(id): Path<String>) -> Response {
+    if !known.records.runs.iter().any(|run| run.id == id) {
+        return refuse_unknown();
+    }
+    match known.is_hostile {
+        true => DIFF
+            .replace("shop", HOSTILE)
+            .replace("total", HOSTILE)
+            .into_response(),
+        false => DIFF.into_response(),
+    }
 }
 
 /// Streams nothing: the run of the page stays live.

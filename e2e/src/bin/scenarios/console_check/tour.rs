@@ -125,6 +125,11 @@ impl ConsoleTour<'_> {
         self.checker.load(&client, &path_of(run)).await?;
         let text = self.text(&client).await?;
         ensure!(text.contains("completed after"), "{text}");
+        self.checker
+            .load(&client, &format!("{}/diff", path_of(run)))
+            .await?;
+        let text = self.text(&client).await?;
+        ensure!(text.contains("Unified") && text.contains("+"), "{text}");
         for (path, part) in [
             ("/", "Needs you"),
             ("/tickets", "newest request first"),
@@ -177,6 +182,7 @@ fn list_run_pages(run: &RunId) -> Vec<CheckedPage> {
         CheckedPage::new("runs", "/runs"),
         CheckedPage::new("run", path_of(run)).with_picture("run"),
         CheckedPage::new("entry", format!("{}/entries/0", path_of(run))).with_picture("entry"),
+        CheckedPage::new("diff", format!("{}/diff", path_of(run))),
         CheckedPage::new("ticket", ticket),
         CheckedPage::new("tickets", "/tickets"),
     ]
