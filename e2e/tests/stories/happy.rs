@@ -12,6 +12,7 @@ async fn play_whole_story(options: Options) {
     let key = world.ask().unwrap();
     to_the_merge(&world, &key).await;
     assert_final_state(&world, &key);
+    assert_difference_is_kept(&world, &key).await;
     world.stop().await.unwrap();
 }
 
@@ -35,6 +36,18 @@ pub(crate) async fn to_the_merge(world: &TestWorld, key: &str) {
     let done = async || (world.jira.status(key).as_deref() == Some("Done")).then_some(());
     world.until("the ticket Done", done).await.unwrap();
     assert_eq!(end_of(world, key, 2).await, StopReason::Completed);
+}
+
+/// Checks that the run shows the change that it pushed, although no person was asked about it.
+async fn assert_difference_is_kept(world: &TestWorld, key: &str) {
+    let run = world.run(key, 0).await.unwrap();
+    let diff = world.client.run_diff(&run).await.unwrap();
+    assert_eq!(diff.source, api::types::DiffSource::Pushed);
+    assert!(
+        diff.text.starts_with("diff --git ") && diff.text.contains("line.price * line.quantity"),
+        "{}",
+        diff.text
+    );
 }
 
 fn assert_final_state(world: &TestWorld, key: &str) {
