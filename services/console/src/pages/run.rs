@@ -9,7 +9,6 @@ use domain::{JournalEntry, RunId, Timestamp};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-pub(super) use super::run_summary::render_link;
 use super::{
     run_changes::render_changes, run_now::render_step, run_orders::render_orders, run_summary::render_summary,
 };
