@@ -7,7 +7,7 @@ use axum::{
 };
 use domain::{Job, Timestamp};
 
-use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope, ticket_records::TicketRecords};
+use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope, ticket_history::TicketHistory};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -57,7 +57,7 @@ impl ActivityCount {
         }
     }
 
-    fn of_tickets(mut self, tickets: &[TicketRecords<'_>], scope: &TokenScope) -> ActivityView {
+    fn of_tickets(mut self, tickets: &[TicketHistory<'_>], scope: &TokenScope) -> ActivityView {
         for records in tickets.iter().filter(|records| scope.has_ticket(records.ticket)) {
             self.add_runs(records);
             self.add_end(records);
@@ -72,7 +72,7 @@ impl ActivityCount {
     }
 
     /// Adds the runs to the days of their start, with their whole cost: a run seldom lasts longer than a day.
-    fn add_runs(&mut self, records: &TicketRecords<'_>) {
+    fn add_runs(&mut self, records: &TicketHistory<'_>) {
         for run in &records.runs {
             let Some(DayCount { total, .. }) = self.day(run.summary.started_at) else {
                 continue;
@@ -86,7 +86,7 @@ impl ActivityCount {
     }
 
     /// Adds the ticket to the day of its end.
-    fn add_end(&mut self, records: &TicketRecords<'_>) {
+    fn add_end(&mut self, records: &TicketHistory<'_>) {
         let ended = find_end(records);
         let started = records.started_at();
         let (Some(ended), Some(started)) = (ended, started) else {
@@ -150,7 +150,7 @@ fn add_total(sum: &mut ActivityTotal, day: &ActivityTotal) {
 }
 
 /// Time of the ticket's end: the event that started its last `finish` run, else the end of its last run.
-fn find_end(records: &TicketRecords<'_>) -> Option<Timestamp> {
+fn find_end(records: &TicketHistory<'_>) -> Option<Timestamp> {
     let mut newest_first = records.runs.iter().rev();
     // A merge starts the run, so its start is the time of the merge, however long the run takes.
     let finish = newest_first.find(|run| run.summary.job == Job::Finish);
@@ -175,11 +175,11 @@ mod tests {
     use domain::{PullRequestStatus, StopReason, TicketKey};
 
     use super::{
-        super::ticket_records::tests::{build_records, finished},
+        super::ticket_history::tests::{build_history, finished},
         *,
     };
 
-    fn count_three_days(tickets: &[TicketRecords<'_>], scope: &TokenScope) -> ActivityView {
+    fn count_three_days(tickets: &[TicketHistory<'_>], scope: &TokenScope) -> ActivityView {
         let now = Timestamp::from_unix_ms(3 * DAY_MS + 5);
         ActivityCount::new(now, 3).of_tickets(tickets, scope)
     }
@@ -190,7 +190,7 @@ mod tests {
             .map(|key| key.parse().unwrap())
             .to_vec();
         let completed = || finished(StopReason::Completed);
-        let mut merged = build_records(
+        let mut merged = build_history(
             &keys[0],
             &[completed(), completed()],
             Some(PullRequestStatus::Merged),
@@ -199,9 +199,9 @@ mod tests {
         let view = count_three_days(
             &[
                 merged,
-                build_records(&keys[1], &[completed()], Some(PullRequestStatus::Closed)),
-                build_records(&keys[2], &[finished(StopReason::NoPlan)], None),
-                build_records(&keys[3], &[completed()], Some(PullRequestStatus::Open)),
+                build_history(&keys[1], &[completed()], Some(PullRequestStatus::Closed)),
+                build_history(&keys[2], &[finished(StopReason::NoPlan)], None),
+                build_history(&keys[3], &[completed()], Some(PullRequestStatus::Open)),
             ],
             &TokenScope::default(),
         );
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn results_outside_of_scope_are_left_out() {
         let ticket: TicketKey = "jira:ENG-1".parse().unwrap();
-        let records = build_records(&ticket, &[finished(StopReason::NoPlan)], None);
+        let records = build_history(&ticket, &[finished(StopReason::NoPlan)], None);
         let projects = bootstrap::settings::TextList(vec!["OPS".to_owned()]);
         let scope = TokenScope::new(None, Some(&projects)).unwrap();
         assert_eq!(

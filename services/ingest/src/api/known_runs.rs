@@ -14,8 +14,8 @@ use super::{
     ApiProblem,
     scope::TokenScope,
     search_words::{SearchWords, build_search_text},
+    ticket_history::{KnownRun, TicketHistory},
     ticket_key::parse_ticket_key,
-    ticket_records::{KnownRun, TicketRecords},
 };
 
 const LISTED: usize = 100;
@@ -127,7 +127,7 @@ impl RunMirrors {
     }
 
     /// Records of all tickets that have a run.
-    pub(super) fn tickets(&self) -> Vec<TicketRecords<'_>> {
+    pub(super) fn tickets(&self) -> Vec<TicketHistory<'_>> {
         let mut by_ticket: BTreeMap<&TicketKey, BTreeMap<&RunId, KnownRun<'_>>> = BTreeMap::new();
         for run in self.rows.values().flat_map(|row| &row.runs) {
             let known = KnownRun {
@@ -149,7 +149,7 @@ impl RunMirrors {
             let row = self.rows.get(ticket);
             let mut runs: Vec<_> = runs.into_values().collect();
             runs.sort_unstable_by_key(|run| run.summary.id.sequence());
-            TicketRecords {
+            TicketHistory {
                 ticket,
                 runs,
                 pull_requests: row.map_or_else(Vec::new, |row| self.build_lines(ticket, &row.pull_requests)),

@@ -28,8 +28,8 @@ mod scope;
 mod search_words;
 mod spend;
 mod stream_slots;
+mod ticket_history;
 mod ticket_key;
-mod ticket_records;
 mod ticket_summaries;
 mod tickets;
 

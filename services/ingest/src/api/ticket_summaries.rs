@@ -12,7 +12,7 @@ use super::{
     known_runs::build_sort_key,
     scope::TokenScope,
     search_words::{SearchWords, build_search_text},
-    ticket_records::{KnownRun, TicketRecords},
+    ticket_history::{KnownRun, TicketHistory},
 };
 
 const LISTED: usize = 100;
@@ -59,7 +59,7 @@ impl TicketListFilter {
         })
     }
 
-    fn holds(&self, records: &TicketRecords<'_>, last: &RunId) -> bool {
+    fn holds(&self, records: &TicketHistory<'_>, last: &RunId) -> bool {
         let is_older = |before: &RunId| build_sort_key(last) < build_sort_key(before);
         let is_in = |wanted: &String| find_repository(records).as_ref() == Some(wanted);
         self.scope.has_ticket(records.ticket)
@@ -70,7 +70,7 @@ impl TicketListFilter {
     }
 }
 
-fn list_summaries(tickets: Vec<TicketRecords<'_>>, wanted: &TicketListFilter) -> Vec<TicketSummary> {
+fn list_summaries(tickets: Vec<TicketHistory<'_>>, wanted: &TicketListFilter) -> Vec<TicketSummary> {
     // A ticket without a run has a row because of a skipped request. Nothing of it belongs into the list.
     let mut listed: Vec<_> = tickets
         .iter()
@@ -85,7 +85,7 @@ fn list_summaries(tickets: Vec<TicketRecords<'_>>, wanted: &TicketListFilter) ->
         .collect()
 }
 
-fn build_ticket_search_text(records: &TicketRecords<'_>) -> String {
+fn build_ticket_search_text(records: &TicketHistory<'_>) -> String {
     let of_runs = records
         .runs
         .iter()
@@ -98,17 +98,17 @@ fn build_ticket_search_text(records: &TicketRecords<'_>) -> String {
 }
 
 /// Last known repository of the work.
-fn find_repository(records: &TicketRecords<'_>) -> Option<String> {
+fn find_repository(records: &TicketHistory<'_>) -> Option<String> {
     let mut newest_first = list_overviews(records).rev();
     let repository = newest_first.find_map(|overview| overview.repository.as_ref());
     repository.map(ToString::to_string)
 }
 
-fn list_overviews<'a>(records: &TicketRecords<'a>) -> impl DoubleEndedIterator<Item = &'a RunOverview> {
+fn list_overviews<'a>(records: &TicketHistory<'a>) -> impl DoubleEndedIterator<Item = &'a RunOverview> {
     records.runs.iter().filter_map(|run| run.overview)
 }
 
-fn summarize_ticket(records: &TicketRecords<'_>, last: &KnownRun<'_>) -> TicketSummary {
+fn summarize_ticket(records: &TicketHistory<'_>, last: &KnownRun<'_>) -> TicketSummary {
     let overviews = || list_overviews(records);
     let title = overviews()
         .rev()
@@ -145,7 +145,7 @@ mod tests {
     use domain::{PullRequestStatus, StopReason, TicketKey};
 
     use super::{
-        super::ticket_records::tests::{build_records, finished},
+        super::ticket_history::tests::{build_history, finished},
         *,
     };
 
@@ -154,8 +154,12 @@ mod tests {
         let completed = finished(StopReason::Completed);
         let failed = finished(StopReason::NoPlan);
         let tickets = vec![
-            build_records(&keys[0], &[completed.clone()], Some(PullRequestStatus::Merged)),
-            build_records(&keys[1], &[completed, failed], None),
+            build_history(
+                &keys[0],
+                std::slice::from_ref(&completed),
+                Some(PullRequestStatus::Merged),
+            ),
+            build_history(&keys[1], &[completed, failed], None),
         ];
         let wanted = TicketListFilter::new(query, TokenScope::default()).ok().unwrap();
         let listed = list_summaries(tickets, &wanted);
@@ -205,7 +209,7 @@ mod tests {
     #[test]
     fn limited_token_lists_own_tickets_only() {
         let ticket: TicketKey = "jira:ENG-1".parse().unwrap();
-        let records = build_records(&ticket, &[finished(StopReason::Completed)], None);
+        let records = build_history(&ticket, &[finished(StopReason::Completed)], None);
         let projects = bootstrap::settings::TextList(vec!["OPS".to_owned()]);
         let scope = TokenScope::new(None, Some(&projects)).unwrap();
         let wanted = TicketListFilter::new(TicketSummariesQuery::default(), scope)

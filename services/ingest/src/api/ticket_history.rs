@@ -12,7 +12,7 @@ pub(super) struct KnownRun<'a> {
 }
 
 /// Known runs and pull requests of one ticket.
-pub(super) struct TicketRecords<'a> {
+pub(super) struct TicketHistory<'a> {
     pub(super) ticket: &'a TicketKey,
     /// The oldest run is first.
     pub(super) runs: Vec<KnownRun<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct TicketRecords<'a> {
     pub(super) quarantined: Option<&'a str>,
 }
 
-impl TicketRecords<'_> {
+impl TicketHistory<'_> {
     /// State of the work.
     pub(super) fn standing(&self) -> TicketStanding {
         let statuses = || self.runs.iter().map(|run| &run.summary.status);
@@ -95,13 +95,13 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn build_records<'a>(
+    pub(in super::super) fn build_history<'a>(
         ticket: &'a TicketKey,
         statuses: &[RunStatus],
         pull_request: Option<PullRequestStatus>,
-    ) -> TicketRecords<'a> {
+    ) -> TicketHistory<'a> {
         let runs = (1..).zip(statuses);
-        TicketRecords {
+        TicketHistory {
             ticket,
             runs: runs
                 .map(|(sequence, status)| build_known_run(ticket, sequence, status.clone()))
@@ -148,12 +148,12 @@ pub(super) mod tests {
             ),
             (vec![done()], None, TicketStanding::Done),
         ] {
-            let records = build_records(&ticket, &statuses, pull_request);
+            let records = build_history(&ticket, &statuses, pull_request);
             assert_eq!(records.standing(), expected, "{statuses:?} {pull_request:?}");
         }
-        let quarantined = TicketRecords {
+        let quarantined = TicketHistory {
             quarantined: Some("taken over too often"),
-            ..build_records(&ticket, &[done()], None)
+            ..build_history(&ticket, &[done()], None)
         };
         assert_eq!(quarantined.standing(), TicketStanding::NeedsPerson);
     }
@@ -162,13 +162,13 @@ pub(super) mod tests {
     fn ticket_ends_with_its_last_run() {
         let ticket: TicketKey = "jira:ENG-1".parse().unwrap();
         let done = || finished(StopReason::Completed);
-        let over = build_records(&ticket, &[done(), done()], None);
+        let over = build_history(&ticket, &[done(), done()], None);
         assert_eq!(over.started_at(), Some(Timestamp::from_unix_ms(DAY_MS)));
         assert_eq!(
             over.finished_at(),
             Some(Timestamp::from_unix_ms(2 * DAY_MS + 3_600_000))
         );
-        let live = build_records(&ticket, &[done(), RunStatus::Active], None);
+        let live = build_history(&ticket, &[done(), RunStatus::Active], None);
         assert_eq!(live.finished_at(), None);
     }
 }
