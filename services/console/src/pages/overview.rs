@@ -77,7 +77,8 @@ pub(super) async fn show_overview(
         client.list_runs(&live),
         client.ticket_summaries(&failed),
         client.activity(&period),
-        HealthSigns::read(&client),
+        // Boxed, because five requests at once make a large future.
+        Box::pin(HealthSigns::read(&client)),
     );
     let readings = OverviewReadings {
         waiting: waiting?,
@@ -215,10 +216,11 @@ fn render_needs_you(known: &OverviewReadings, now: Timestamp) -> Markup {
         .letters
         .iter()
         .filter(|letter| letter.what == "ticket");
-    let count = known.waiting.len() + known.failed.len();
+    let count = known.waiting.len() + known.failed.len().min(FAILED);
+    let has_more = known.failed.len() > FAILED;
     html! {
         section.card aria-labelledby="needs-you" {
-            h2 id="needs-you" { "Needs you" @if count > 0 { " (" (count) ")" } }
+            h2 id="needs-you" { "Needs you" @if count > 0 { " (" (count) @if has_more { "+" } ")" } }
             @if count == 0 && quarantined.clone().next().is_none() {
                 div.empty {
                     strong { "Nothing needs you." }
@@ -231,7 +233,7 @@ fn render_needs_you(known: &OverviewReadings, now: Timestamp) -> Markup {
                     @for ticket in failed { li { (render_failed_ticket(ticket, now)) } }
                 }
             }
-            @if known.failed.len() > FAILED { p { a href="/tickets?standing=failed" { "All failed tickets" } } }
+            @if has_more { p { a href="/tickets?standing=failed" { "All failed tickets" } } }
         }
     }
 }
