@@ -1,5 +1,6 @@
 //! The approval gate: the plan or change that a run asks about, and a person's decision.
 
+use api::types::RunDiff;
 use axum::{
     Form,
     extract::Path,
@@ -10,17 +11,18 @@ use domain::{ChangePlan, CommitId, DecisionVerdict, Fact, JournalEntry, Outbound
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::run::RunWithJournal;
+use super::{
+    run::RunWithJournal,
+    run_diff::{DiffView, render_diff},
+};
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     markdown::render_markdown,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{describe_verdict, format_count, make_visible, run_path},
+    words::{describe_verdict, make_visible, run_path},
 };
 
-// Number of lines of a change that the page shows.
-const LINES: usize = 5_000;
 // Longest feedback that the API accepts, in characters.
 const FEEDBACK: usize = api::types::DecisionBody::FEEDBACK_CHARS;
 
@@ -36,8 +38,7 @@ pub(super) struct DecisionForm {
 /// Subject of a decision.
 pub(super) enum DecisionSubject {
     Plan(Box<ChangePlan>),
-    /// A diff in git's format.
-    Change(String),
+    Change(RunDiff),
 }
 
 pub(super) async fn show_approval(
@@ -53,7 +54,7 @@ pub(super) async fn show_approval(
         Some(head) => {
             let about = match find_proposed_plan(&known.journal, &head) {
                 Some(plan) => DecisionSubject::Plan(plan),
-                None => DecisionSubject::Change(client.diff(&known.id).await?),
+                None => DecisionSubject::Change(client.run_diff(&known.id).await?),
             };
             render_question(&id, &head, &about)
         }
@@ -110,7 +111,7 @@ pub(super) fn render_question(run: &str, head: &CommitId, about: &DecisionSubjec
         }
         @match about {
             DecisionSubject::Plan(plan) => (render_plan(plan)),
-            DecisionSubject::Change(text) => (render_change(run, text)),
+            DecisionSubject::Change(diff) => (render_diff(run, diff, DiffView::Unified)),
         }
         (render_decision_forms(run, head, about))
     }
@@ -177,30 +178,5 @@ fn render_plan(plan: &ChangePlan) -> Markup {
             (list("Risks", &plan.risks))
             (list("Not part of it", &plan.not_doing))
         }
-    }
-}
-
-fn render_change(run: &str, text: &str) -> Markup {
-    let lines: Vec<&str> = text.lines().collect();
-    let left_out = lines.len().saturating_sub(LINES);
-    html! {
-        h2 { "The change" }
-        pre.diff tabindex="0" aria-label="Difference" {
-            @for line in lines.iter().take(LINES) { span class=(class_of(line)) { (make_visible(line)) "\n" } }
-        }
-        @if left_out > 0 { p { (format_count(u64::try_from(left_out).unwrap_or(u64::MAX))) " more lines are left out: read them with " code { "journeyman diff " (make_visible(run)) } "." } }
-    }
-}
-
-/// Returns the style class of a diff line. The marks at its start carry the meaning without color.
-fn class_of(line: &str) -> &'static str {
-    let is_header = ["+++", "---", "diff ", "index ", "@@"]
-        .iter()
-        .any(|start| line.starts_with(start));
-    match line.chars().next() {
-        _ if is_header => "hunk",
-        Some('+') => "add",
-        Some('-') => "del",
-        _ => "context",
     }
 }

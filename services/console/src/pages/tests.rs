@@ -405,16 +405,27 @@ fn approval_page_shows_plan_or_diff() {
             &about
         ))
     );
-    let change = format!("diff --git a/x b/x\n@@ -1 +1 @@\n-{HOSTILE}\n+{HOSTILE}\n {HOSTILE}\n");
-    let about = approval::DecisionSubject::Change(change);
-    insta::assert_snapshot!(
-        "a_change_to_decide_about",
-        render_safe_page(approval::render_question(
-            "jira:ENG-12@57",
-            &build_head_commit(),
-            &about
-        ))
+    let text = format!(
+        "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-{HOSTILE}\n+{HOSTILE}\n {HOSTILE}\n"
     );
+    let about = approval::DecisionSubject::Change(RunDiff {
+        text,
+        source: DiffSource::Decision,
+    });
+    let page = render_safe_page(approval::render_question(
+        "jira:ENG-12@57",
+        &build_head_commit(),
+        &about,
+    ));
+    for part in [
+        "waits for your decision about its change",
+        "1 file",
+        "alert(1)",
+        "Approve the change",
+        "value=\"1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d\"",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
 }
 
 #[test]
@@ -466,7 +477,6 @@ fn ticket_page_shows_text_runs_and_cost() {
             entry,
         })
         .collect(),
-        ..ticket::TicketReadings::default()
     };
     let page = render_safe_page(ticket::render_ticket("folder:shop#1", &known, now()));
     for part in [
