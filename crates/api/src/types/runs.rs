@@ -320,3 +320,37 @@ pub struct RunDiff {
     /// Origin of the text.
     pub source: DiffSource,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const STORED: &str = include_str!("../../../domain/tests/stored/v1/overview.jsonl");
+
+    fn view_asking_run(status: Value) -> OverviewView {
+        let stored = STORED.lines().next().unwrap();
+        let mut stored: Value = serde_json::from_str(stored).unwrap();
+        stored["status"] = status;
+        stored["questions"] = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
+        let overview: RunOverview = serde_json::from_value(stored).unwrap();
+        OverviewView::from(&overview)
+    }
+
+    #[test]
+    fn questions_are_shown_while_run_waits() {
+        let asking = view_asking_run(json!({"status": "parked", "waits_for": "answer"}));
+        let question = QuestionView {
+            text: "Gross or net?".to_owned(),
+            options: vec!["gross".to_owned(), "net".to_owned()],
+        };
+        assert_eq!(asking.questions, [question]);
+        for other in [
+            json!({"status": "active"}),
+            json!({"status": "parked", "waits_for": "report"}),
+        ] {
+            assert!(view_asking_run(other.clone()).questions.is_empty(), "{other}");
+        }
+    }
+}
