@@ -5,6 +5,7 @@ use domain::{Fact, JournalEntry, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
+    markdown::render_markdown,
     stages::{CheckAttempts, EntryPlace, RunStage, StageKind, StagePart, TurnEntries},
     words::{format_elapsed, make_visible, run_path, shorten_text},
 };
@@ -109,7 +110,7 @@ impl RunTimeline<'_> {
                 span.who { (view.who.as_str()) }
                 div.what {
                     @match &view.more {
-                        Some(more) => details { summary class=(class) { (head) } pre { (make_visible(more)) } },
+                        Some(more) => details { summary class=(class) { (head) } (render_more(&entry.fact, more)) },
                         None => span class=(class) { (head) },
                     }
                 }
@@ -135,6 +136,23 @@ impl RunTimeline<'_> {
             Some(_) | None => (format!("stage-{}-entries", place.stage), item),
         };
         html! { div hx-swap-oob={ "beforeend:#" (list) } { (item) } }
+    }
+}
+
+/// Renders the folded text of an entry: Markdown of models and people, and other text as it is.
+fn render_more(fact: &Fact, text: &str) -> Markup {
+    let is_prose = matches!(
+        fact,
+        Fact::ModelReplied { .. }
+            | Fact::Summarized { .. }
+            | Fact::PhaseFinished { .. }
+            | Fact::NewsArrived { .. }
+            | Fact::Decided { .. }
+            | Fact::Returned { .. }
+    );
+    match is_prose {
+        true => render_markdown(text),
+        false => html! { pre { (make_visible(text)) } },
     }
 }
 
@@ -255,6 +273,25 @@ mod tests {
             !text.contains("<img") && !text.contains('\r') && !text.contains("\u{202e}"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn words_of_model_are_markdown_and_output_is_not() {
+        let handover = domain::WorkHandover {
+            summary: "It *counts*.\n\nAll of it.".to_owned(),
+            ..domain::WorkHandover::default()
+        };
+        let exit = domain::WorkExit::Finished(Box::new(handover));
+        let output = domain::PhaseOutput::Work { exit };
+        let text = render_listed_fact(Fact::PhaseFinished { output });
+        assert!(
+            text.contains("<p>It <em>counts</em>.</p><p>All of it.</p>"),
+            "{text}"
+        );
+        let id = crate::sample_journal::build_run_id().call(3);
+        let result = domain::ToolResult::ok("*.py\nb.py");
+        let text = render_listed_fact(Fact::ToolFinished { id, result });
+        assert!(text.contains("<pre>*.py\nb.py</pre>"), "{text}");
     }
 
     #[test]

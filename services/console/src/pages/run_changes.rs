@@ -2,11 +2,16 @@
 
 use api::view::describe_evidence;
 use domain::{
-    ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover, check::ChangeReport,
+    ChangePlan, ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover,
+    check::ChangeReport,
 };
 use maud::{Markup, html};
 
-use super::{run_diff::diff_path, run_outside::render_outside, run_picture::render_picture};
+use super::{
+    run_diff::diff_path,
+    run_outside::{describe_plan, render_outside},
+    run_picture::render_picture,
+};
 use crate::{
     markdown::render_markdown,
     words::{make_visible, run_path},
@@ -17,6 +22,8 @@ pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp
     let result = RunResult::of(journal);
     html! {
         (render_picture(journal, now))
+        @if let Some(plan) = result.plan { (render_plan(plan)) }
+        @if let Some(answer) = result.answer { h2 { "Answer" } (render_markdown(answer)) }
         @if let Some(handover) = result.handover { (render_handover(handover)) }
         @if result.handover.is_some() || result.size.is_some() { (render_files(run, &result)) }
         @if let Some(proof) = result.proof { (render_evidence(proof)) }
@@ -28,6 +35,8 @@ pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp
 #[derive(Default)]
 struct RunResult<'a> {
     handover: Option<&'a WorkHandover>,
+    plan: Option<&'a ChangePlan>,
+    answer: Option<&'a str>,
     size: Option<&'a ChangeReport>,
     proof: Option<&'a ChangeProof>,
 }
@@ -51,9 +60,22 @@ impl<'a> RunResult<'a> {
         } = output
         {
             self.handover = Some(work);
+        } else if let PhaseOutput::Plan { plan: Some(plan) } = output {
+            self.plan = Some(plan);
+        } else if let PhaseOutput::Answer { answer: Some(answer) } = output {
+            self.answer = Some(&answer.answer);
+        } else if let PhaseOutput::PullRequest { review: Some(review) } = output {
+            self.answer = Some(&review.summary);
         } else if let PhaseOutput::Prove { proof } = output {
             self.proof = Some(proof);
         }
+    }
+}
+
+fn render_plan(plan: &ChangePlan) -> Markup {
+    html! {
+        h2 { "Plan" }
+        details { summary { (make_visible(&plan.goal)) } (render_markdown(&describe_plan(plan))) }
     }
 }
 
@@ -179,6 +201,30 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    #[test]
+    fn plan_and_answer_are_results() {
+        let plan = ChangePlan {
+            goal: "Count every item".to_owned(),
+            approach: "Fix the *loop*".to_owned(),
+            ..ChangePlan::default()
+        };
+        let mut journal = Vec::new();
+        let plan = Some(Box::new(plan));
+        let output = PhaseOutput::Plan { plan };
+        push_fact(&mut journal, Fact::PhaseFinished { output });
+        let answer = domain::CitedAnswer {
+            answer: "In **cart.py**.".to_owned(),
+            ..domain::CitedAnswer::default()
+        };
+        let answer = Some(Box::new(answer));
+        let output = PhaseOutput::Answer { answer };
+        push_fact(&mut journal, Fact::PhaseFinished { output });
+        let page = render_changes(RUN, &journal, Timestamp::default()).into_string();
+        assert!(page.contains("<summary>Count every item</summary>"), "{page}");
+        assert!(page.contains("<p>Fix the <em>loop</em></p>"), "{page}");
+        assert!(page.contains("<p>In <strong>cart.py</strong>.</p>"), "{page}");
     }
 
     #[test]

@@ -155,7 +155,8 @@ fn describe_review(reviewed: &PullRequestReviewed) -> String {
     format!("{}\n\n{}", review.summary, comments.join("\n"))
 }
 
-fn describe_plan(plan: &ChangePlan) -> String {
+/// Returns the goal, the approach and the steps of a plan as Markdown.
+pub(super) fn describe_plan(plan: &ChangePlan) -> String {
     let steps = plan.steps.iter().map(|step| format!("1. {}", step.what));
     let steps: Vec<String> = steps.collect();
     format!("**{}**\n\n{}\n\n{}", plan.goal, plan.approach, steps.join("\n"))
