@@ -7,8 +7,8 @@ use domain::{
 };
 use maud::{Markup, html};
 
-use super::run_summary::render_link;
 use crate::{
+    chips::render_external_link,
     markdown::render_markdown,
     words::{make_visible, run_path},
 };
@@ -84,7 +84,7 @@ fn render_receipt(receipt: &OutboundReceipt) -> Markup {
     html! {
         @match receipt {
             OutboundReceipt::Pushed { branch, head, .. } => { span.good { "pushed" } " " code { (make_visible(branch)) } " at " code { (head.short()) } }
-            OutboundReceipt::PullRequestOpened(opened) => { span.good { "open" } " " (render_link(&opened.url)) }
+            OutboundReceipt::PullRequestOpened(opened) => { span.good { "open" } " " (render_external_link(&opened.url, &opened.url)) }
             OutboundReceipt::DecisionAsked { head, .. } => { span.good { "asked" } " about " code { (head.short()) } }
             OutboundReceipt::Told => span.good { "done" },
             OutboundReceipt::Rehearsed { would } => {
@@ -120,6 +120,7 @@ fn find_text(request: &OutboundAction) -> Option<String> {
         | OutboundAction::EffortForecast(_)
         | OutboundAction::PushBranch(_)
         | OutboundAction::CostTold(_)
+        | OutboundAction::HelpTold(_)
         | OutboundAction::Unreadable(_)
         | OutboundAction::Triaged(_)
         | OutboundAction::Rehearse(_)

@@ -4,9 +4,12 @@ use api::types::{OverviewView, RunState, RunView};
 use domain::{StopClass, Timestamp, WaitCondition};
 use maud::{Markup, html};
 
-use crate::words::{
-    describe_run_state, format_count, format_duration, format_elapsed, format_money, make_visible, run_path,
-    stop_detail, ticket_path, web_address,
+use crate::{
+    chips::render_external_link,
+    words::{
+        describe_run_state, format_count, format_duration, format_elapsed, format_money, format_quantity,
+        make_visible, run_path, stop_detail, ticket_path,
+    },
 };
 
 /// Renders the part that changes while the run continues.
@@ -98,7 +101,7 @@ fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
             (render_ticket_row(run))
             @for pull in &overview.pull_requests {
                 dt { "Pull request" }
-                dd { (render_link(&pull.url)) }
+                dd { (render_external_link(&pull.url, &pull.url)) }
             }
             @if let Some(level) = &overview.evidence { dt { "Evidence" } dd { (describe_level(level)) } }
             dt { "Cost" }
@@ -113,20 +116,10 @@ fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
             }
             dt { "Model" }
             dd {
-                (run.turns) " turns, " (overview.tool_calls) " tools; "
+                (format_quantity(run.turns as usize, "turn")) ", " (format_quantity(overview.tool_calls as usize, "tool")) "; "
                 (format_count(overview.input_tokens)) " tokens in, " (format_count(overview.cached_tokens))
                 " of them cached, " (format_count(overview.output_tokens)) " out"
             }
-        }
-    }
-}
-
-/// Renders a link if the address is one of the web, else its text.
-pub(super) fn render_link(url: &str) -> Markup {
-    html! {
-        @match web_address(url) {
-            Some(address) => a href=(address) rel="noreferrer" { (make_visible(url)) },
-            None => (make_visible(url)),
         }
     }
 }
