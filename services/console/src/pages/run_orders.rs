@@ -209,10 +209,11 @@ fn render_way_back(run: &str) -> Markup {
 pub(super) fn render_orders(run: &RunView) -> Markup {
     let is_live = run.status != RunState::Finished;
     let action = format!("{}/confirm", run_path(&run.id));
-    let jobs = run
-        .ticket
-        .parse()
-        .map_or_else(|_| Vec::new(), |ticket| list_jobs(&ticket));
+    // A key of a later release has no jobs here.
+    let jobs = match run.ticket.parse::<TicketKey>() {
+        Ok(ticket) => list_jobs(&ticket),
+        Err(_) => Vec::new(),
+    };
     html! {
         h2 { "Steer" }
         @if is_live {
