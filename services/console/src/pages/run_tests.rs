@@ -45,10 +45,13 @@ fn hostile_texts_of_journal_stay_texts() {
         assert!(page.contains(part), "{part}: {page}");
     }
     let page = run::render_run(&known, run::RunPageQuery::default(), Some("n0nce")).into_string();
-    for part in page.split('<').filter(|part| part.contains(" hx-")) {
+    let tags = page.split('<').filter_map(|part| part.split('>').next());
+    let stamped: Vec<&str> = tags.filter(|tag| tag.contains(" hx-")).collect();
+    assert_eq!(stamped.len(), 3, "{stamped:?}");
+    for tag in stamped {
         assert!(
-            part.contains("hx-nonce=\"n0nce\""),
-            "what follows the run is stamped: {part}"
+            tag.contains("hx-nonce=\"n0nce\""),
+            "what follows the run is stamped: {tag}"
         );
     }
 }
