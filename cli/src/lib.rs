@@ -12,6 +12,8 @@ mod backing_servers;
 mod commands;
 #[cfg(feature = "local")]
 pub mod credentials;
+#[cfg(feature = "demo")]
+pub mod demo;
 #[cfg(feature = "local")]
 mod derived_settings;
 #[cfg(feature = "local")]

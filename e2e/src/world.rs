@@ -19,7 +19,7 @@ use testkit::{JiraOptions, ScriptStep, fixture, poll_until};
 
 use crate::{
     PreviousRelease, ProviderDialect, ReplicaProcesses, StandInVendors, internal_tls::InternalTls,
-    private_servers::PrivateServers, sign_webhook,
+    private_servers::PrivateServers, run_ci_tests, sign_webhook,
 };
 
 // Time limit of one step of a story, far above its duration even on loaded machines.
@@ -418,24 +418,4 @@ fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {
     );
     std::fs::write(rules.join("shop.yaml"), text)?;
     Ok(rules)
-}
-
-/// Runs the fixture's tests in a folder and returns success and output.
-///
-/// # Errors
-/// When the tests cannot run or take more than a minute.
-pub async fn run_ci_tests(folder: &Path) -> anyhow::Result<(bool, String)> {
-    let mut command = tokio::process::Command::new("sh");
-    command
-        .args(["-c", fixture::TEST_COMMAND])
-        .current_dir(folder)
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output())
-        .await
-        .context("the tests took too long")??;
-    let text = [output.stdout, output.stderr].concat();
-    Ok((
-        output.status.success(),
-        String::from_utf8_lossy(&text).into_owned(),
-    ))
 }

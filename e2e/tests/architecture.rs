@@ -150,10 +150,30 @@ fn no_service_depends_on_another_service() {
         }
         assert!(!reached.contains("testkit"), "{service} ships test doubles");
     }
-    assert!(
-        !find_reachable_crates(&members, "journeyman").contains("testkit"),
-        "the command ships test doubles"
-    );
+}
+
+/// Archive and wheel have the demo's stand-ins; images and the default build have none.
+#[test]
+fn stand_ins_reach_command_by_demo_feature_alone() {
+    let metadata = load_metadata();
+    let members = index_members(metadata);
+    let command = members["journeyman"];
+    let testkit = command
+        .dependencies
+        .iter()
+        .find(|dependency| dependency.name == "testkit");
+    assert!(testkit.is_some_and(|dependency| dependency.optional));
+    for dependency in list_direct_dependencies(command) {
+        let is_member = dependency != "testkit" && members.contains_key(dependency);
+        assert!(
+            !is_member || !find_reachable_crates(&members, dependency).contains("testkit"),
+            "{dependency} ships test doubles"
+        );
+    }
+    for (feature, enabled) in &command.features {
+        let names_it = enabled.iter().any(|name| name == "dep:testkit" || name == "demo");
+        assert_eq!(names_it, feature == "demo", "{feature}");
+    }
 }
 
 #[test]

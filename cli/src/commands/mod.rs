@@ -3,17 +3,19 @@
 /// Declares the commands. A file contains the arguments of each of its commands, described for `--help`, and the
 /// function that runs it.
 macro_rules! commands {
-    ($visible:vis enum Command { $($name:ident: $file:ident::$arguments:ident => $run:ident,)* }) => {
+    ($visible:vis enum Command {
+        $($(#[$attribute:meta])* $name:ident: $file:ident::$arguments:ident => $run:ident,)*
+    }) => {
         /// The command to run.
         #[derive(Debug, Subcommand)]
         $visible enum Command {
-            $($name($file::$arguments),)*
+            $($(#[$attribute])* $name($file::$arguments),)*
         }
 
         impl Command {
             $visible async fn run(self) -> anyhow::Result<ExitCode> {
                 match self {
-                    $(Self::$name(asked) => Box::pin($file::$run(asked)).await,)*
+                    $($(#[$attribute])* Self::$name(asked) => Box::pin($file::$run(asked)).await,)*
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! `demo`: its last line, its failures, and Ctrl-C.
+//! The demo, as `journeyman demo` in one process and as a scenario with a process for each service: its last line, its
+//! failures, and Ctrl-C.
 
 use std::path::Path;
 
@@ -44,15 +45,69 @@ async fn complaint_about(project: &Path) -> String {
     complaints.concat()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_last_line_tells_the_final_state() {
-    let ran = run_demo_command(&[]).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let last = ran.out.lines().last().unwrap();
-    let rest = last.strip_prefix("demo ok ticket=ENG-1 pr=http://").expect(last);
+/// Fails unless a line is the verdict about the merged ticket.
+fn assert_is_verdict(line: &str) {
+    let rest = line.strip_prefix("demo ok ticket=ENG-1 pr=http://").expect(line);
     assert!(
         rest.ends_with("/acme/shop/pull/1 base=failed head=passed status=Done"),
-        "{last}"
+        "{line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn last_line_is_read_from_final_state() {
+    let ran = run_demo_command(&[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_is_verdict(ran.out.lines().last().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn installed_command_plays_demo_in_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run_program("journeyman", &["demo"], &[], folder.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_is_verdict(ran.out.lines().last().unwrap());
+    assert_eq!(ran.err, "", "no log between the lines of the timeline");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdict_precedes_stay_and_is_printed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Program::start("journeyman", &["demo", "--stay"], &[], folder.path());
+    demo.says("everything keeps running").await;
+    let verdicts: Vec<_> = demo
+        .out()
+        .lines()
+        .filter(|line| line.starts_with("demo ok"))
+        .map(str::to_owned)
+        .collect();
+    let [verdict] = verdicts.as_slice() else {
+        panic!("{verdicts:?}")
+    };
+    assert_is_verdict(verdict);
+    demo.signal(Signal::INT);
+    let ran = demo.ended().await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.out.matches("demo ok").count(), 1, "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_python_is_named_before_any_server_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = folder.path().join("bin");
+    std::fs::create_dir(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path)
+        .map(|folder| folder.join("git"))
+        .find(|git| git.is_file());
+    std::os::unix::fs::symlink(git.unwrap(), programs.join("git")).unwrap();
+    let environment = [("PATH".to_owned(), programs.display().to_string())];
+    let ran = run_program("journeyman", &["demo"], &environment, folder.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.out, "", "nothing was started");
+    assert_eq!(
+        ran.err,
+        "journeyman: the demo needs python3, which is not on PATH: install it and run the demo again\n"
     );
 }
 
@@ -94,10 +149,7 @@ async fn an_interruption_leaves_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut demo = Program::start("scenarios", &["demo"], &[], folder.path());
     demo.says("workspace open").await;
-    assert!(
-        demo.family_size() >= 7,
-        "nats, redis, stand-ins and five services"
-    );
+    assert!(demo.family_size() >= 7, "nats, redis and five services");
     demo.signal(Signal::INT);
     let ran = demo.ended().await;
     assert_eq!(ran.code, Some(130), "{ran:?}");

@@ -2,6 +2,8 @@
 
 mod branch_folders;
 mod console;
+#[cfg(feature = "demo")]
+mod demo;
 mod doctor;
 mod documentation;
 mod eval;
@@ -39,6 +41,8 @@ commands! {
         Console: console::Arguments => run_command,
         Watch: watch::Arguments => run_command,
         Try: folder::TryArguments => run_try,
+        #[cfg(feature = "demo")]
+        Demo: demo::DemoArguments => run_command,
         Eval: eval::Arguments => run_command,
         ProcessTicket: process_ticket::Arguments => run_command,
         ListTickets: list_tickets::Arguments => run_command,

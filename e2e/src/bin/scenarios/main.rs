@@ -30,7 +30,7 @@ enum ScenarioCommand {
     ClusterTest(cluster_test::Arguments),
     ConsoleCheck(console_check::Arguments),
     CrashMatrix(crash_matrix::Arguments),
-    Demo(demo::Arguments),
+    Demo(journeyman::demo::DemoArguments),
     Faults(faults::Arguments),
     Replay(replay::Arguments),
     ScaleSim(scale_sim::ScaleArguments),

@@ -4,49 +4,45 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use e2e::{ProviderDialect, VendorAddresses};
-use journeyman::account_settings::find_default_model;
 use testkit::fixture;
 
-/// Plays one ticket to a merged pull request.
-#[derive(Args)]
-pub(crate) struct Arguments {
+use super::vendor_addresses::{ProviderDialect, VendorAddresses};
+use crate::account_settings::find_default_model;
+
+/// Play one ticket to a merged pull request against stand-ins of Jira, GitHub and the model; needs no account and no key
+#[derive(Debug, Args)]
+pub struct DemoArguments {
     /// Source of model replies: the script, or a real model (key in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`)
     #[arg(long, value_enum, default_value = "scripted")]
-    pub(crate) model: DemoModel,
+    pub(super) model: DemoModel,
     /// Name of the model
     #[arg(long)]
-    pub(crate) model_name: Option<String>,
+    model_name: Option<String>,
     /// Base URL of a compatible model server
     #[arg(long)]
-    pub(crate) model_base_url: Option<String>,
-    /// Play on the files of this folder instead of the built-in project
+    model_base_url: Option<String>,
+    /// Play on the files of this folder instead of the built-in project; its tests run by `python3 -m unittest`
     #[arg(long, value_name = "DIR")]
-    pub(crate) repository: Option<PathBuf>,
-    /// Keep everything running at the end, until Ctrl-C
+    pub(super) repository: Option<PathBuf>,
+    /// Keep everything running after the verdict, until Ctrl-C
     #[arg(long)]
-    pub(crate) stay: bool,
-    #[command(subcommand)]
-    pub(crate) role: Option<DemoRole>,
+    pub(super) stay: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DemoModel {
+/// Source of the model's replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DemoModel {
+    /// Replies of the script.
     Scripted,
+    /// Model of Anthropic, or of a server that speaks its interface.
     Anthropic,
+    /// Model of `OpenAI`, or of a server that speaks its interface.
     Openai,
 }
 
-#[derive(clap::Subcommand)]
-pub(crate) enum DemoRole {
-    /// Run the stand-ins (started by the demo itself)
-    #[command(hide = true)]
-    StandIns { repository: Option<PathBuf> },
-}
-
-impl Arguments {
+impl DemoArguments {
     /// Returns the settings for the stand-ins and writes the repository's rules below `folder`.
-    pub(crate) fn environment(
+    pub(super) fn environment(
         &self,
         outside: &VendorAddresses,
         folder: &Path,
@@ -59,10 +55,9 @@ impl Arguments {
             "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
         );
         std::fs::write(rules.join("shop.yaml"), text)?;
-        let dialect = if self.model == DemoModel::Openai {
-            ProviderDialect::OpenAi
-        } else {
-            ProviderDialect::Anthropic
+        let dialect = match self.model {
+            DemoModel::Openai => ProviderDialect::OpenAi,
+            DemoModel::Scripted | DemoModel::Anthropic => ProviderDialect::Anthropic,
         };
         let mut environment = outside.environment(dialect, &rules);
         if self.model != DemoModel::Scripted {
@@ -71,6 +66,19 @@ impl Arguments {
             environment.extend(self.real_model(dialect)?);
         }
         Ok(environment)
+    }
+
+    /// Files of the folder that replaces the built-in project; absent without one.
+    pub(super) fn project_files(&self) -> anyhow::Result<Option<Vec<(String, String)>>> {
+        let Some(folder) = &self.repository else {
+            return Ok(None);
+        };
+        anyhow::ensure!(
+            folder.is_dir(),
+            "--repository: {} is not a folder",
+            folder.display()
+        );
+        read_folder(folder).map(Some)
     }
 
     fn real_model(&self, dialect: ProviderDialect) -> anyhow::Result<[(String, String); 4]> {
@@ -91,4 +99,24 @@ impl Arguments {
         ];
         Ok(settings.map(|(key, value)| (format!("JOURNEYMAN__MODEL__{key}"), value)))
     }
+}
+
+/// Reads all text files of a folder by relative path, without `.git`.
+fn read_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with(".git") {
+                open.push(path);
+            } else if path.is_file() {
+                let name = path.strip_prefix(folder)?.display().to_string();
+                let text = std::fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                files.push((name, text));
+            }
+        }
+    }
+    Ok(files)
 }

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use crate::account_settings::{AccountSetup, GithubApp, ModelChoice, render_variables};
 use ::github::registration::AppRole;
 use domain::CommitAuthor;
-use journeyman::account_settings::{AccountSetup, GithubApp, ModelChoice, render_variables};
 use reqwest::{Client, StatusCode};
 use ring::hmac;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use testkit::{
     tls::{ServedFront, TestAuthority, TlsFront},
 };
 
-use crate::{VendorAddresses, vendor_addresses::WEBHOOK_SECRET};
+use super::vendor_addresses::{VendorAddresses, WEBHOOK_SECRET};
 
 /// The three stand-ins of one world.
 pub struct StandInVendors {
