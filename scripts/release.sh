@@ -32,4 +32,10 @@ tar --extract --gzip --file "dist/$name.tar.gz" --strip-components=1 --directory
 (cd "$work" && [ "$(env -i prefix/bin/journeyman --version)" = "journeyman $version" ])
 [ -s "$work/prefix/share/doc/journeyman/html/setup.html" ]
 (cd "$work" && env -i PATH=/usr/bin:/bin prefix/bin/journeyman doctor >doctor || true; grep -q '^ok    own programs ' doctor)
+# The demo of the installed command, where the machine has its servers.
+nats=${JOURNEYMAN_NATS_SERVER:-$(command -v nats-server || true)}
+if [ -n "$nats" ] && { command -v redis-server || command -v valkey-server; } >/dev/null; then
+    (cd "$work" && env -i PATH="$PATH" JOURNEYMAN_NATS_SERVER="$nats" prefix/bin/journeyman demo >demo || { cat demo >&2; exit 1; }
+        tail -n 1 demo | grep -q '^demo ok ' || { cat demo >&2; exit 1; })
+fi
 echo "release ok dist/$name.tar.gz $(($(stat -c %s "dist/$name.tar.gz") / 1000000)) MB"

@@ -15,7 +15,7 @@ JOURNEYMAN_COMMIT=${JOURNEYMAN_COMMIT:-$(git describe --always --dirty --abbrev=
 export JOURNEYMAN_COMMIT
 # One call: the programs share nearly all of their crates.
 ${CARGO:-cargo} build --quiet --locked --profile "$profile" -p journeyman -p executor -p reporter \
-    --bin journeyman --bin launcher --bin parser --bin inspector
+    --features journeyman/demo --bin journeyman --bin launcher --bin parser --bin inspector
 install -d "$folder"/bin "$folder"/libexec/journeyman "$folder"/share/{man/man1,bash-completion/completions,fish/vendor_completions.d,zsh/site-functions}
 install -m 0755 "$built/journeyman" "$folder/bin/"
 install -m 0755 "$built/launcher" "$built/parser" "$built/inspector" "$folder/libexec/journeyman/"

@@ -42,6 +42,7 @@ for helper in launcher parser inspector; do [ -x "venv/libexec/journeyman/$helpe
 env -i PATH=/usr/bin:/bin venv/bin/journeyman doctor >doctor || true
 grep -q '^ok    nats-server ' doctor || { cat doctor >&2; exit 1; }
 grep -q '^ok    own programs ' doctor || { cat doctor >&2; exit 1; }
+env -i venv/bin/journeyman demo --help >/dev/null
 cd - >/dev/null
 mkdir -p dist
 cp "$wheel" dist/
