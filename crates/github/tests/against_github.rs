@@ -635,6 +635,16 @@ async fn personal_token_replaces_app() {
 }
 
 #[tokio::test]
+async fn workflow_token_names_its_app() {
+    let hub = start_hub().await;
+    let settings = with_token(&hub.hub, stand_in::WORKFLOW_TOKEN);
+    let own = GitHubWriter::new(&settings).unwrap().whoami().await.unwrap();
+    assert_eq!(own.login, stand_in::WRITER_LOGIN);
+    assert!(own.is_program() && !own.is_app, "{own:?}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn refusals_are_told_apart() {
     let hub = start_hub().await;
     let elsewhere = RepositoryName::new("acme", "nowhere").unwrap();

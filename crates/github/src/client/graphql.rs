@@ -47,6 +47,14 @@ impl GitHubClient {
         self.exchange_graphql(repository, access, call).await
     }
 
+    /// Sends a GraphQL query about the account itself.
+    pub(super) async fn query_own(&self, query: &str) -> Result<Value, Error> {
+        let body = json!({ "query": query });
+        let own = self.with_graphql_base(self.0.places.own().clone());
+        let answer = transport::send_read(&own, GitHubCall::Query("/graphql", &body)).await?;
+        answer.parse_graphql()
+    }
+
     async fn exchange_graphql(
         &self,
         repository: &RepositoryName,
@@ -106,21 +114,25 @@ impl GitHubClient {
         }
     }
 
-    /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but a connection has one base
-    /// URL.
     async fn graphql_caller(
         &self,
         repository: &RepositoryName,
         access: AccessKind,
     ) -> Result<ApiCaller, Error> {
         let caller = self.0.places.caller(repository, access).await?;
+        Ok(self.with_graphql_base(caller))
+    }
+
+    /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but a connection has one base
+    /// URL.
+    fn with_graphql_base(&self, caller: ApiCaller) -> ApiCaller {
         let Some(base) = find_graphql_base(&self.0.api_url) else {
-            return Ok(caller);
+            return caller;
         };
-        Ok(ApiCaller {
+        ApiCaller {
             connection: caller.connection.with_base_url(&base),
             limits: caller.limits,
-        })
+        }
     }
 }
 

@@ -16,8 +16,8 @@ pub struct AccountIdentity {
     pub login: String,
     /// True for an App, false for a token.
     pub is_app: bool,
-    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, whose
-    /// permissions GitHub does not report).
+    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens and those of
+    /// workflows, whose permissions GitHub does not report).
     pub permissions: Vec<String>,
     /// Webhook events that the App is subscribed to, e.g. `check_run`; empty for a token.
     pub events: Vec<String>,
@@ -30,6 +30,13 @@ struct WireAppSelf {
     permissions: BTreeMap<String, String>,
     #[serde(default)]
     events: Vec<String>,
+}
+
+impl AccountIdentity {
+    /// True for an account that no person uses: an App, also by the token of a workflow's job.
+    pub fn is_program(&self) -> bool {
+        self.is_app || self.login.ends_with("[bot]")
+    }
 }
 
 impl GitHubClient {
@@ -58,15 +65,36 @@ impl GitHubClient {
                 })
             }
             AccountCredentials::Token(_) => {
-                let answer = transport::send_read(self.0.places.own(), GitHubCall::Get("/user")).await?;
-                let user: WireUser = answer.parse()?;
-                Ok(AccountIdentity {
-                    login: user.login,
-                    is_app: false,
-                    permissions: answer.scopes(),
-                    events: Vec::new(),
-                })
+                match transport::send_read(self.0.places.own(), GitHubCall::Get("/user")).await {
+                    Ok(answer) => {
+                        let user: WireUser = answer.parse()?;
+                        Ok(AccountIdentity {
+                            login: user.login,
+                            is_app: false,
+                            permissions: answer.scopes(),
+                            events: Vec::new(),
+                        })
+                    }
+                    // The token of a workflow's job belongs to an installation of an App, which has no user.
+                    Err(Error::Forbidden { .. }) => self.ask_viewer().await,
+                    Err(error) => Err(error),
+                }
             }
         }
+    }
+
+    /// Asks GraphQL for the account of a token, because it answers to tokens of installations too.
+    async fn ask_viewer(&self) -> Result<AccountIdentity, Error> {
+        let data = self.query_own("query { viewer { login } }").await?;
+        let login = data["viewer"]["login"].as_str();
+        let login = login.ok_or_else(|| Error::Malformed {
+            detail: "the account of the token has no login".to_owned(),
+        })?;
+        Ok(AccountIdentity {
+            login: login.to_owned(),
+            is_app: false,
+            permissions: Vec::new(),
+            events: Vec::new(),
+        })
     }
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::hub::GitHubState;
 use super::scope::{self, AccessToken, TokenPermissions};
 use super::{
-    FakeGitHub, PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN,
-    WRITER_TOKEN,
+    FakeGitHub, PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WORKFLOW_TOKEN, WRITER_APP_ID,
+    WRITER_LOGIN, WRITER_TOKEN,
 };
 use crate::http::{header_text, render_json_answer};
 
@@ -88,6 +88,7 @@ pub(super) fn token_of(hub: &GitHubState, token: &str) -> Option<AccessToken> {
         READER_TOKEN => Some(AccessToken::personal(false)),
         WRITER_TOKEN => Some(AccessToken::personal(true)),
         PROJECT_TOKEN => Some(AccessToken::for_projects()),
+        WORKFLOW_TOKEN => Some(AccessToken::of_workflow()),
         token => hub.world().tokens.get(token).cloned(),
     }
 }

@@ -53,6 +53,10 @@ pub(super) async fn answer_graphql(
             "Resource not accessible",
         ));
     }
+    if body.query.contains("viewer") {
+        let viewer = json!({"data": {"viewer": {"login": caller.login()}}});
+        return Ok(render_json_answer(StatusCode::OK, viewer));
+    }
     if body.query.contains("resolveReviewThread") {
         return Ok(resolve_review_thread(&hub, &caller, &body.variables));
     }

@@ -68,6 +68,8 @@ pub const READER_TOKEN: &str = "ghp_reader_of_the_stand_in";
 pub const WRITER_TOKEN: &str = "ghp_writer_of_the_stand_in";
 /// Personal access token with the scope `project` alone.
 pub const PROJECT_TOKEN: &str = "ghp_projects_of_the_stand_in";
+/// Token of a workflow's job, with the permissions that docs/action.md lists. It acts as the writer.
+pub const WORKFLOW_TOKEN: &str = "ghs_workflow_of_the_stand_in";
 /// Login of the writer's App and token.
 pub const WRITER_LOGIN: &str = "journeyman[bot]";
 /// Login of the reader's App and token.

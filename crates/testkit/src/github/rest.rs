@@ -162,6 +162,10 @@ pub(super) async fn get_app(State(hub): State<Arc<GitHubState>>, caller: AppCall
 }
 
 pub(super) async fn get_current_user(caller: GitHubCaller) -> Response {
+    // The token of an installation, such as that of a workflow's job, has no user.
+    if !caller.token.is_personal() {
+        return refuse_request(StatusCode::FORBIDDEN, "Resource not accessible by integration");
+    }
     let scopes = [("x-oauth-scopes", if caller.writes { "repo" } else { "" })];
     (
         scopes,

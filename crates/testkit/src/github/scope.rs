@@ -13,6 +13,17 @@ use super::rest::render_validation_failure;
 /// Level (`read` or `write`) by permission name.
 pub(super) type TokenPermissions = BTreeMap<String, String>;
 
+/// Permissions of the workflow in docs/action.md. GitHub adds `metadata` to every token.
+const WORKFLOW_PERMISSIONS: [(&str, &str); 7] = [
+    ("actions", "write"),
+    ("checks", "read"),
+    ("contents", "write"),
+    ("issues", "write"),
+    ("metadata", "read"),
+    ("pull_requests", "write"),
+    ("statuses", "read"),
+];
+
 /// Token with its rights.
 #[derive(Debug, Clone)]
 pub(super) struct AccessToken {
@@ -50,6 +61,19 @@ impl AccessToken {
         Self {
             writes,
             limits: None,
+            projects: false,
+        }
+    }
+
+    /// Creates the token of a workflow's job: an installation token without a request for it.
+    pub(super) fn of_workflow() -> Self {
+        let permissions = WORKFLOW_PERMISSIONS.map(|(name, level)| (name.to_owned(), level.to_owned()));
+        Self {
+            writes: true,
+            limits: Some(TokenLimits {
+                repositories: None,
+                permissions: permissions.into(),
+            }),
             projects: false,
         }
     }

@@ -112,7 +112,7 @@ impl TrackerReader {
         let (mut names, mut failures) = (Vec::new(), Vec::new());
         for instance in self.github.instances() {
             match self.github.identity(instance).await {
-                Ok(us) => names.extend(us.is_app.then_some(us.login)),
+                Ok(us) => names.extend(us.is_program().then_some(us.login)),
                 Err(error) => failures.push(error.into()),
             }
         }
