@@ -130,6 +130,18 @@ impl Queue {
         self.connection.stream_uses(&role.streams()).await
     }
 
+    /// Number of wake-up tokens of planners and reporters that wait or are held.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn count_tokens(&self) -> Result<u64, Error> {
+        let mut tokens = 0;
+        for log in [&names::TRIGGERS, &names::REPORTS] {
+            tokens += self.connection.stream_info(log.wakeups).await?.state.messages;
+        }
+        Ok(tokens)
+    }
+
     /// Verified webhook deliveries.
     pub fn deliveries(&self) -> DeliveryQueue {
         DeliveryQueue::new(self.connection.clone())

@@ -23,6 +23,7 @@ pub use config::{Config, SecretList, Settings};
 pub use loops::IngestMode;
 pub use poll::{
     check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest},
+    command_rounds::CommandRounds,
     context::OVERLAP_MS,
     dry_round::{DryRound, run_dry_round},
 };

@@ -6,7 +6,9 @@ use std::{
 };
 
 use bootstrap::jitter;
-use domain::{OutboundCursor, RunStatus, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
+use domain::{
+    OutboundCursor, RunStatus, TicketKey, TicketRow, Timestamp, WaitCondition, cause::format_error_chain,
+};
 use opentelemetry::metrics::Counter;
 use queue::{FoundValue, KeyValueBucket, KeyedLog, KeyedRecord, Queue, RecordKey};
 use tokio_util::sync::CancellationToken;
@@ -131,6 +133,15 @@ impl WakeupSweeper {
             woken += u64::from(self.wake(suspect, now).await?);
         }
         Ok(woken)
+    }
+
+    /// True when a ticket has work that goes on without an event from outside.
+    pub(crate) async fn has_open_work(&mut self, now: Timestamp) -> Result<bool, queue::Error> {
+        if !self.find_suspects(now).await?.is_empty() {
+            return Ok(true);
+        }
+        let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+        Ok(rows.list().await?.iter().any(|(_, row)| goes_on_alone(row)))
     }
 
     /// Tickets with open work. Most have a token, or are about to get one.
@@ -287,9 +298,29 @@ fn needs_waking(row: &TicketRow, last: Option<u64>, now: Timestamp) -> bool {
     unread || (row.quarantined.is_none() && (due || at_work))
 }
 
+/// True when a run of the ticket goes on without an event from outside: now, or when a timer or a place allows it. A run
+/// that waits for a report is not counted, because the unsettled report is.
+fn goes_on_alone(row: &TicketRow) -> bool {
+    let mut runs = row.runs.iter().map(|run| &run.status);
+    let waits_for_person = runs
+        .clone()
+        .any(|status| matches!(status, RunStatus::Parked { waits_for } if waits_for.is_for_person()));
+    row.quarantined.is_none()
+        && runs.any(|status| match status {
+            RunStatus::Active => true,
+            // An earlier run of the lane that waits for a person holds it back.
+            RunStatus::Queued => !waits_for_person,
+            RunStatus::Parked { waits_for } => match waits_for {
+                WaitCondition::Retry | WaitCondition::Slot => true,
+                WaitCondition::Report | WaitCondition::Decision | WaitCondition::Answer => false,
+            },
+            RunStatus::Finished { .. } => false,
+        })
+}
+
 #[cfg(test)]
 mod tests {
-    use domain::{Job, Lane, PendingRun, RunId, WaitCondition};
+    use domain::{Job, Lane, PendingRun, RunId, StopReason};
 
     use super::*;
 
@@ -307,6 +338,46 @@ mod tests {
             row.run_mut(&run).unwrap().status = status;
         }
         row
+    }
+
+    #[test]
+    fn work_without_outside_event_goes_on_alone() {
+        let parked = |waits_for| RunStatus::Parked { waits_for };
+        for status in [
+            RunStatus::Queued,
+            RunStatus::Active,
+            parked(WaitCondition::Retry),
+            parked(WaitCondition::Slot),
+        ] {
+            assert!(
+                goes_on_alone(&build_ticket_row(Some(status.clone()))),
+                "{status:?}"
+            );
+        }
+        for status in [
+            parked(WaitCondition::Report),
+            parked(WaitCondition::Decision),
+            parked(WaitCondition::Answer),
+            RunStatus::Finished {
+                reason: StopReason::Completed,
+            },
+        ] {
+            assert!(
+                !goes_on_alone(&build_ticket_row(Some(status.clone()))),
+                "{status:?}"
+            );
+        }
+        assert!(!goes_on_alone(&build_ticket_row(None)));
+        let mut held = build_ticket_row(Some(parked(WaitCondition::Answer)));
+        let next = RunId::new("jira:ENG-1".parse().unwrap(), 6);
+        held.open(
+            PendingRun::new(next, Job::Implement, Lane::Talk),
+            Timestamp::default(),
+        );
+        assert!(!goes_on_alone(&held), "the next run waits for the person too");
+        let mut quarantined = build_ticket_row(Some(RunStatus::Active));
+        quarantined.quarantined = Some("three takeovers".to_owned());
+        assert!(!goes_on_alone(&quarantined));
     }
 
     #[test]

@@ -38,18 +38,24 @@ impl OwnAccounts {
         *self.0.write() = names.into();
     }
 
+    /// Identifies the reader accounts once. Returns false when one is not known yet.
+    pub(crate) async fn identify(&self, outside: &TrackerReader) -> bool {
+        let (found, failures) = outside.programs().await;
+        self.add(found);
+        for error in &failures {
+            tracing::warn!(error = %format_error_chain(error), "it is not known yet who an account of ours is");
+        }
+        failures.is_empty()
+    }
+
     /// Identifies the reader accounts, with retries until each is known, then waits for shutdown.
     pub(crate) async fn learn(&self, outside: &TrackerReader, shutdown: CancellationToken) {
         loop {
-            let (found, failures) = outside.programs().await;
-            self.add(found);
-            for error in &failures {
-                tracing::warn!(error = %format_error_chain(error), "it is not known yet who an account of ours is");
-            }
+            let is_known = self.identify(outside).await;
             let pause = async {
                 // The task must not return early: the service treats the end of a task as a
                 // failure.
-                match failures.is_empty() {
+                match is_known {
                     true => std::future::pending().await,
                     false => tokio::time::sleep(PAUSE).await,
                 }

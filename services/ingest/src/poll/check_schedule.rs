@@ -55,6 +55,8 @@ pub struct TrackedPullRequest {
     /// First time that this process saw the current head.
     since: Instant,
     due: Instant,
+    /// Time at which a read decides, although nothing changes outside until then; absent without such a time.
+    settles_at: Option<Instant>,
     first_wait: Duration,
     wait: Duration,
 }
@@ -68,6 +70,7 @@ impl TrackedPullRequest {
             looks: UpdateMarks::default(),
             since: now,
             due: now,
+            settles_at: None,
             first_wait,
             wait: first_wait,
         }
@@ -91,8 +94,25 @@ impl TrackedPullRequest {
         self.due = self.due.min(end);
     }
 
+    /// Time at which a read decides, although nothing changes outside until then.
+    pub(crate) const fn settles_at(&self) -> Option<Instant> {
+        self.settles_at
+    }
+
+    /// Schedules a read that decides, for the end of a settling time at the latest.
+    pub(crate) fn settles_by(&mut self, end: Instant) {
+        self.due_by(end);
+        self.settles_at = Some(end);
+    }
+
+    /// End of the time in which the current head may still get checks.
+    pub(crate) fn silent_from(&self, settle: Duration) -> Instant {
+        self.since + settle
+    }
+
     /// Schedules the next read. The wait doubles each time while the checks are incomplete.
     pub fn looked(&mut self, is_settled: bool, now: Instant) {
+        self.settles_at = None;
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = now + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
@@ -101,7 +121,7 @@ impl TrackedPullRequest {
     /// True when no check has reported for `settle`, so none is expected any more. Before that, the next read is
     /// scheduled for the end of that time at the latest.
     pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
-        let end = self.since + settle;
+        let end = self.silent_from(settle);
         if now < end {
             self.due_by(end);
         }
@@ -178,6 +198,19 @@ mod tests {
         let now = start + settle;
         tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
         assert!(!tracked.is_silent_for(settle, now), "a new head may get checks");
+    }
+
+    #[test]
+    fn settling_time_lasts_until_next_read() {
+        let now = Instant::now();
+        let mut tracked = TrackedPullRequest::new(None, FIRST_WAIT, now);
+        tracked.looked(false, now);
+        assert_eq!(tracked.settles_at(), None);
+        let end = now + Duration::from_secs(30);
+        tracked.settles_by(end);
+        assert_eq!((tracked.settles_at(), tracked.due()), (Some(end), end));
+        tracked.looked(false, end);
+        assert_eq!(tracked.settles_at(), None);
     }
 
     #[test]

@@ -52,18 +52,23 @@ pub async fn run_dry_round(config: &Config) -> anyhow::Result<DryRound> {
     Box::pin(poller.poll().with_subscriber(told.clone())).await;
     Ok(DryRound {
         triggers: seen.take(),
-        problems: take(&mut *told.lines()),
+        problems: told.take(),
     })
 }
 
 /// Log subscriber that collects warnings and errors. Polls continue after a failure, and the user
 /// should see what is missing.
 #[derive(Clone, Default)]
-struct LogCollector(Arc<Mutex<Vec<String>>>);
+pub(crate) struct LogCollector(Arc<Mutex<Vec<String>>>);
 
 impl LogCollector {
     fn lines(&self) -> MutexGuard<'_, Vec<String>> {
         self.0.lock()
+    }
+
+    /// Removes and returns the collected lines.
+    pub(crate) fn take(&self) -> Vec<String> {
+        take(&mut *self.lines())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Polls of Jira and GitHub: the fallback that finds events whose webhook was missed.
 
 pub(crate) mod check_schedule;
+pub(crate) mod command_rounds;
 pub(crate) mod context;
 pub(crate) mod delivery_log;
 pub(crate) mod discussions;

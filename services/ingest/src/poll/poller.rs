@@ -85,6 +85,11 @@ impl TrackerPoller {
         }
     }
 
+    /// Earliest time at which a round decides about checks, although nothing changes outside until then.
+    pub(crate) fn settles_at(&self) -> Option<Instant> {
+        self.pull_requests.settles_at()
+    }
+
     /// Runs one round. A failure of one repository does not block the others.
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;

@@ -78,6 +78,14 @@ impl OpenPullRequests {
             .collect()
     }
 
+    /// Earliest time at which a read of checks decides, although nothing changes outside until then.
+    pub(crate) fn settles_at(&self) -> Option<Instant> {
+        self.open
+            .values()
+            .filter_map(TrackedPullRequest::settles_at)
+            .min()
+    }
+
     /// Runs one round. Returns the number of events whose webhook was missed. A failure of one pull request or
     /// repository does not block the others; a rate limit of GitHub ends the round.
     pub(crate) async fn poll(&mut self, context: &mut PollContext) -> u64 {
@@ -370,7 +378,7 @@ impl OpenPullRequests {
             // The checks ended a moment ago, and others may start. They are read again after the settle time.
             Err(EventFailure::Unsettled { after, .. }) => {
                 if let Some(tracked) = self.open.get_mut(place) {
-                    tracked.due_by(Instant::now() + after);
+                    tracked.settles_by(Instant::now() + after);
                 }
                 return Ok(0);
             }
@@ -379,16 +387,13 @@ impl OpenPullRequests {
         let Some(tracked) = self.open.get_mut(place) else {
             return Ok(0);
         };
-        if matches!(outcome, EventOutcome::NoChecks)
-            && may_lack_checks(router, &place.0)
-            && tracked.is_silent_for(self.settle, Instant::now())
-        {
-            outcome = router
-                .take(
-                    &ChecksAbsent::from_poll(&record, head.clone()),
-                    TriggerChannel::Poll,
-                )
-                .await?;
+        if matches!(outcome, EventOutcome::NoChecks) && may_lack_checks(router, &place.0) {
+            if tracked.is_silent_for(self.settle, Instant::now()) {
+                let absent = ChecksAbsent::from_poll(&record, head.clone());
+                outcome = router.take(&absent, TriggerChannel::Poll).await?;
+            } else {
+                tracked.settles_by(tracked.silent_from(self.settle));
+            }
         }
         let is_open = matches!(outcome, EventOutcome::Nothing(_) | EventOutcome::NoChecks);
         if is_open && tracked.is_silent_for(self.pending, Instant::now()) {
