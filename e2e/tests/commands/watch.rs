@@ -1,7 +1,7 @@
 //! `journeyman watch` and `serve`: all services in one process, with reports on the command line.
 
 use rustix::process::Signal;
-use testkit::{ServiceFault, fixture};
+use testkit::{ServiceFault, fixture, github::RunConclusion};
 
 use crate::{
     program::{Program, run_program},
@@ -77,6 +77,60 @@ async fn watch_dry_run_lists_candidates_once() {
         blind.err.starts_with("journeyman: ") && blind.err.contains("ENG"),
         "{blind:?}"
     );
+}
+
+const ONCE: [&str; 4] = ["watch", "--once", "--config", "configs/shop.yaml"];
+
+/// Runs one watch until nothing is new, and returns its output.
+async fn watch_once(stage: &Stage) -> String {
+    let ran = run_program("journeyman", &ONCE, &stage.environment(), stage.path()).await;
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.out.ends_with("nothing is left to do\n"), "{}", ran.out);
+    ran.out
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_that_end_carry_ticket_to_its_merge() {
+    // Without this rule the watch would wait for the time after which a commit counts as one without checks.
+    let stage = Stage::start("ci: {required: true}\n").await;
+    assert_eq!(watch_once(&stage).await, "nothing is left to do\n");
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let worked = watch_once(&stage).await;
+    assert!(worked.contains("run finished: completed"), "{worked}");
+    let pulls = stage.github.pull_requests(fixture::REPOSITORY);
+    let [pull] = pulls.as_slice() else {
+        panic!("{pulls:#?}")
+    };
+    assert!(pull.draft, "{pull:#?}");
+    let checks = [("test", RunConclusion::Success, "")];
+    stage
+        .github
+        .run_checks(fixture::REPOSITORY, &pull.head_sha, &checks)
+        .unwrap();
+    watch_once(&stage).await;
+    assert!(!stage.github.pull_requests(fixture::REPOSITORY)[0].draft);
+    stage
+        .github
+        .merge(fixture::REPOSITORY, pull.number, "grace")
+        .unwrap();
+    watch_once(&stage).await;
+    assert_eq!(stage.jira.status(&key).as_deref(), Some("Done"));
+    assert_eq!(watch_once(&stage).await, "nothing is left to do\n");
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_that_ends_names_waiting_run() {
+    let stage = Stage::start("agent: {approval: before_push}\n").await;
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let worked = watch_once(&stage).await;
+    assert!(
+        worked.contains("waits for: decision\nnothing is left to do\n"),
+        "{worked}"
+    );
+    assert!(stage.github.pull_requests(fixture::REPOSITORY).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,19 +40,30 @@ impl OneShotServices {
         self,
         work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
+        self.run_with_ingest(async |client, _, shutdown| work(client, shutdown).await)
+            .await
+    }
+
+    /// Variant of [`OneShotServices::run`] for work that also needs the settings of ingest.
+    pub(super) async fn run_with_ingest<T>(
+        self,
+        work: impl AsyncFnOnce(Client, ingest::Config, CancellationToken) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
         // The binding keeps the temporary folder until the services have stopped: a drop removes it.
         let folder = self.only_rules()?;
         let [shutdown, at_once] = bootstrap::listen_for_signals();
         let plan = self.plan(folder.as_ref())?;
-        let Some(local) = shutdown
-            .run_until_cancelled(Box::pin(LocalServices::start(plan)))
-            .await
-        else {
+        let starting = async {
+            let prepared = PreparedServices::new(plan).await?;
+            let config = prepared.ingest()?;
+            anyhow::Ok((Box::pin(prepared.serve()).await?, config))
+        };
+        let Some(started) = shutdown.run_until_cancelled(Box::pin(starting)).await else {
             return Ok(None);
         };
-        let local = local?;
+        let (local, config): (LocalServices, _) = started?;
         let client = Client::new(&local.url, local.token.clone())?;
-        let worked = Box::pin(work(client, shutdown)).await;
+        let worked = Box::pin(work(client, config, shutdown)).await;
         // The second signal drops the future, which still stops NATS and Redis.
         at_once.run_until_cancelled(local.stop()).await.transpose()?;
         worked.map(Some)

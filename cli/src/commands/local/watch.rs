@@ -6,15 +6,19 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use api::{Client, RunJournalEntry};
 use clap::Args;
 use domain::{Fact, RunId, TextMarkup, Timestamp, Trigger, TriggerReason};
 use futures::TryStreamExt;
-use ingest::{DryRound, IngestMode};
+use ingest::{CommandRounds, DryRound, IngestMode};
 use tokio_util::sync::CancellationToken;
 
 use super::{EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_result};
 use crate::{access::ApiAccess, timeline};
+
+// Error of a journal that ends before its watch.
+const JOURNAL_ENDED: &str = "the live journal ended";
 
 /// Work on every ticket that requests it and take care of its pull request, by polls at an interval, without
 /// webhooks
@@ -35,6 +39,10 @@ pub(in crate::commands) struct Arguments {
     /// Poll once, print the work that would start, and start none
     #[arg(long)]
     dry_run: bool,
+    /// Poll, finish the work that is found, repeat until nothing is new, and end; with a NATS and a Redis of its own in the
+    /// folder for data. What waits for checks or people goes on at the next start
+    #[arg(long, conflicts_with = "dry_run")]
+    once: bool,
 }
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
@@ -47,9 +55,11 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
             "JOURNEYMAN__INGEST__POLL_INTERVAL_S".to_owned(),
             interval.to_string(),
         )],
-        extent: match asked.dry_run {
-            true => IngestMode::Answers,
-            false => IngestMode::Whole,
+        extent: match (asked.dry_run, asked.once) {
+            (true, _) => IngestMode::Answers,
+            // The rounds of the command are the only polls, so that their end is known.
+            (false, true) => IngestMode::OnRequest,
+            (false, false) => IngestMode::Whole,
         },
     };
     if asked.dry_run {
@@ -57,6 +67,12 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
             .preview_round()
             .await?
             .map_or(EXIT_INTERRUPTED.into(), |round| print_dry_round(&round)));
+    }
+    if asked.once {
+        let watched = alone.run_with_ingest(async |client, config, shutdown| {
+            watch_rounds(&client, &config, &data, shutdown).await
+        });
+        return Ok(watched.await?.unwrap_or(EXIT_INTERRUPTED.into()));
     }
     let watched = alone.run(async |client, shutdown| watch_events(&client, &data, interval, shutdown).await);
     Ok(watched.await?.unwrap_or(EXIT_INTERRUPTED.into()))
@@ -115,22 +131,70 @@ async fn watch_events(
         print_result(&format!("watching {} every {interval} s", repository.repository));
     }
     let mut events = std::pin::pin!(events);
-    let mut starts: BTreeMap<RunId, Timestamp> = BTreeMap::new();
+    let mut printed = WatchedRuns::default();
     while let Some(event) = shutdown.run_until_cancelled(events.try_next()).await {
-        let Some(RunJournalEntry { run, entry }) = event? else {
-            anyhow::bail!("the live journal ended");
-        };
-        let start = *starts.entry(run.clone()).or_insert(entry.at);
+        printed.print(event?.context(JOURNAL_ENDED)?);
+    }
+    // Only a signal ends a watch.
+    Ok(EXIT_INTERRUPTED.into())
+}
+
+/// Polls in rounds until nothing is new, and prints the events meanwhile.
+async fn watch_rounds(
+    client: &Client,
+    config: &ingest::Config,
+    data: &Path,
+    shutdown: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    // The subscription comes before the first round, so that none of its events is missed.
+    let mut events = std::pin::pin!(client.events().await?);
+    let _access = AccessFileGuard::at(client, data)?;
+    let mut rounds = CommandRounds::connect(config).await?;
+    let mut running = Box::pin(rounds.run());
+    let mut printed = WatchedRuns::default();
+    let problems = loop {
+        tokio::select! {
+            // Events come first, so that those of the last run are printed before the end.
+            biased;
+            event = events.try_next() => printed.print(event?.context(JOURNAL_ENDED)?),
+            ended = &mut running => break ended?,
+            () = shutdown.cancelled() => {
+                print_error("stopped; the work carries on when journeyman starts again");
+                return Ok(EXIT_INTERRUPTED.into());
+            }
+        }
+    };
+    for run in client.runs(None).await? {
+        if let Some(condition) = &run.waits_for {
+            print_result(&format!("{} waits for: {condition}", run.id));
+        }
+    }
+    for problem in &problems {
+        print_error(&format!("journeyman: {problem}"));
+    }
+    if !problems.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    print_result("nothing is left to do");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts of the runs whose events a watch prints.
+#[derive(Default)]
+struct WatchedRuns(BTreeMap<RunId, Timestamp>);
+
+impl WatchedRuns {
+    /// Prints one event, with the time since the start of its run.
+    fn print(&mut self, RunJournalEntry { run, entry }: RunJournalEntry) {
+        let start = *self.0.entry(run.clone()).or_insert(entry.at);
         if let Some(line) = timeline::render_entry_line(&entry, start) {
             print_result(&format!("{run} {line}"));
         }
         // A watch has no end, so finished runs are removed.
         if matches!(entry.fact, Fact::RunFinished { .. }) {
-            starts.remove(&run);
+            self.0.remove(&run);
         }
     }
-    // Only a signal ends a watch.
-    Ok(EXIT_INTERRUPTED.into())
 }
 
 /// Access file for other commands, removed on drop.
