@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the demo and the tests need and the machine lacks: nats-server >= 2.12.5 and redis-server or valkey-server.
 # Idempotent; prints one line for each thing that it installs. Needs git, cargo, a C compiler and python3.
+# `scripts/setup.sh servers` is for machines that build nothing: it needs no cargo and no C compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +15,10 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; 
 nats_version() { "$1" --version 2>/dev/null | sed -n 's/^nats-server: v\([0-9.]*\).*/\1/p'; }
 
 need git "install git"
-need cargo "install Rust from https://rustup.rs"
-need cc "install a C compiler, e.g. apt-get install gcc libc6-dev"
+if [ "${1:-}" != servers ]; then
+    need cargo "install Rust from https://rustup.rs"
+    need cc "install a C compiler, e.g. apt-get install gcc libc6-dev"
+fi
 need python3 "install python3"
 
 venv() {
