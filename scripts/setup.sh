@@ -37,7 +37,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 nats() {
     local found
-    for found in "$(command -v nats-server || true)" .tools/venv/bin/nats-server; do
+    for found in "${JOURNEYMAN_NATS_SERVER:-}" "$(command -v nats-server || true)" .tools/venv/bin/nats-server; do
         if [ -n "$found" ] && [ -x "$found" ] && at_least "$(nats_version "$found")" "$NATS_MINIMUM"; then
             return
         fi

@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod action;
 mod demo;
 mod dispatch;
 mod doctor;
