@@ -6,6 +6,7 @@
 )]
 
 mod action;
+mod compose;
 mod demo;
 mod dispatch;
 mod doctor;

@@ -1,0 +1,223 @@
+//! `compose.yaml`: the services accept its settings and the keys of `prepare.sh`, and each holds no more than its part.
+//! No container engine is needed.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use bootstrap::{ServiceConfig, settings::load_settings};
+use queue::Queue;
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
+use tokio::process::Command;
+
+/// What a service of Journeyman may have.
+struct Part {
+    name: &'static str,
+    networks: &'static [&'static str],
+    volumes: &'static [&'static str],
+    secrets: &'static [&'static str],
+}
+
+const PARTS: [Part; 6] = [
+    Part {
+        name: "ingest",
+        networks: &["state", "front"],
+        volumes: &["keys-ingest"],
+        secrets: &["github-reader-token"],
+    },
+    Part {
+        name: "planner",
+        networks: &["state", "work", "outside"],
+        volumes: &["keys-planner"],
+        secrets: &["model-api-key"],
+    },
+    Part {
+        name: "executor",
+        networks: &["work"],
+        volumes: &["keys-executor", "executor-data"],
+        secrets: &[],
+    },
+    Part {
+        name: "reporter",
+        networks: &["state", "work", "outside"],
+        volumes: &["keys-reporter", "reporter-data"],
+        secrets: &["github-writer-token"],
+    },
+    Part {
+        name: "egress",
+        networks: &["work", "outside"],
+        volumes: &["keys-egress"],
+        secrets: &[],
+    },
+    Part {
+        name: "console",
+        networks: &["front"],
+        volumes: &[],
+        secrets: &[],
+    },
+];
+
+fn find_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read_compose() -> Value {
+    let text = fs::read_to_string(find_root().join("compose.yaml")).unwrap();
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+/// Runs the first service of the compose file.
+async fn prepare_keys(folder: &Path) {
+    let program = e2e::find_binary("journeyman").unwrap();
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var_os("PATH").unwrap().to_string_lossy()
+    );
+    let ran = Command::new("sh")
+        .arg(find_root().join("packaging/compose/prepare.sh"))
+        .arg(folder)
+        .env("PATH", path)
+        .output()
+        .await
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Variables of a service, with the paths of its files in `keys`.
+fn read_environment(compose: &Value, service: &str, keys: &Path) -> Vec<(String, String)> {
+    let variables = compose["services"][service]["environment"].as_object().unwrap();
+    let own = format!("{}/{service}/", keys.display());
+    let secrets = format!("{}/secrets/", keys.display());
+    let variables = variables.iter().filter(|(name, _)| *name != "JOURNEYMAN_CONFIG");
+    variables
+        .map(|(name, value)| {
+            let value = value.as_str().unwrap();
+            let value = match value.starts_with("${JOURNEYMAN_ACCOUNTS:?") {
+                true => "journeyman".to_owned(),
+                false => value.replace("/keys/", &own).replace("/run/secrets/", &secrets),
+            };
+            (name.clone(), value)
+        })
+        .collect()
+}
+
+fn check_settings<C: ServiceConfig>(compose: &Value, service: &str, keys: &Path) {
+    let has_file = !compose["services"][service]["environment"]["JOURNEYMAN_CONFIG"].is_null();
+    let file = find_root().join("packaging/compose/journeyman.toml");
+    let environment = read_environment(compose, service, keys);
+    let config: Result<C, _> = load_settings(has_file.then_some(file.as_path()), environment);
+    let checked = config.and_then(|config| config.check());
+    checked.unwrap_or_else(|error| panic!("{service}: {error}"));
+}
+
+fn write_secrets(compose: &Value, keys: &Path) {
+    fs::create_dir(keys.join("secrets")).unwrap();
+    for name in compose["secrets"].as_object().unwrap().keys() {
+        fs::write(keys.join("secrets").join(name), "ghp_of_the_test").unwrap();
+    }
+}
+
+fn start_folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_accept_settings_of_compose_file() {
+    let (compose, keys) = (read_compose(), start_folder());
+    prepare_keys(keys.path()).await;
+    write_secrets(&compose, keys.path());
+    check_settings::<ingest::Config>(&compose, "ingest", keys.path());
+    check_settings::<planner::Config>(&compose, "planner", keys.path());
+    check_settings::<executor::Config>(&compose, "executor", keys.path());
+    check_settings::<reporter::Config>(&compose, "reporter", keys.path());
+    check_settings::<egress::Config>(&compose, "egress", keys.path());
+    check_settings::<pages::Config>(&compose, "console", keys.path());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_accept_prepared_keys_and_keep_them() {
+    let keys = start_folder();
+    prepare_keys(keys.path()).await;
+    let read = |path: &str| fs::read_to_string(keys.path().join(path)).unwrap();
+    let token = read("operator/token");
+    let nats = NatsServer::start_with(NatsOptions {
+        authorization: Some(read("nats/users.conf")),
+        ..NatsOptions::default()
+    });
+    let nats = nats.await.unwrap();
+    for service in ["ingest", "planner", "reporter"] {
+        let settings = queue::Settings {
+            url: nats.url(),
+            nkey_seed: Some(read(&format!("{service}/nats-nkey-seed")).trim().into()),
+            ..queue::Settings::default()
+        };
+        let connected = Queue::connect(&settings, service).await;
+        connected.unwrap_or_else(|error| panic!("{service}: {error}"));
+    }
+    let redis = RedisServer::start_with(RedisOptions {
+        acl: Some(read("redis/users.acl")),
+        ..RedisOptions::default()
+    });
+    drop(redis.await.unwrap());
+    prepare_keys(keys.path()).await;
+    assert_eq!(read("operator/token"), token, "a second start keeps the keys");
+}
+
+/// Value of a service, also from the keys that it merges.
+fn find_shared<'a>(service: &'a Value, key: &str) -> &'a Value {
+    service.get(key).unwrap_or_else(|| &service["<<"][key])
+}
+
+#[test]
+fn containers_have_their_part_alone() {
+    let compose = read_compose();
+    let list = |value: &Value| -> Vec<String> {
+        let items = value.as_array().into_iter().flatten();
+        items.map(|item| item.as_str().unwrap().to_owned()).collect()
+    };
+    for part in PARTS {
+        let name = part.name;
+        let service = &compose["services"][name];
+        assert_eq!(list(&service["networks"]), part.networks, "{name}");
+        assert_eq!(list(&service["secrets"]), part.secrets, "{name}");
+        let mounted = list(&service["volumes"]);
+        let named = mounted.iter().filter_map(|volume| volume.split(':').next());
+        let named: Vec<_> = named.filter(|volume| !volume.starts_with(['.', '$'])).collect();
+        assert_eq!(named, part.volumes, "{name}");
+        assert_eq!(find_shared(service, "cap_drop")[0], "ALL", "{name}");
+        assert_eq!(*find_shared(service, "read_only"), true, "{name}");
+        let image = format!(
+            "journeyman/{name}:${{JOURNEYMAN_VERSION:-{}}}",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(service["image"], image.as_str(), "{name}");
+        let ports = list(&service["ports"]);
+        assert!(ports.iter().all(|port| port.starts_with("127.0.0.1:")), "{name}");
+    }
+    for network in ["state", "work"] {
+        assert_eq!(compose["networks"][network]["internal"], true, "{network}");
+    }
+    let variables = compose["services"]["executor"]["environment"]
+        .as_object()
+        .unwrap();
+    assert!(
+        variables
+            .keys()
+            .all(|name| name.starts_with("JOURNEYMAN__EXECUTOR__"))
+    );
+    let manifests = ["nats", "redis"].map(|name| {
+        let manifest = fs::read_to_string(find_root().join(format!("k8s/base/{name}.yaml"))).unwrap();
+        assert_eq!(compose["services"][name]["networks"][0], "state", "{name}");
+        let image = compose["services"][name]["image"].as_str().unwrap();
+        (name, manifest.contains(&format!("image: {image}\n")))
+    });
+    assert_eq!(
+        BTreeMap::from(manifests),
+        BTreeMap::from([("nats", true), ("redis", true)])
+    );
+}
