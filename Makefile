@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint advisories fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release install whole-stories
+.PHONY: help setup demo test lint advisories fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release release-check install whole-stories
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -76,6 +76,9 @@ wheel: ## Build the wheel with maturin, install it into an empty environment, lo
 
 release: ## Build the archive of the command with manual pages and completions, and checksums: prints release ok, [PROFILE=dev]
 	@scripts/release.sh
+
+release-check: ## Lint workflows, action and compose file, and play a dry run of the release: [TAG=v0.1.0]
+	@scripts/release-check.sh $(TAG)
 
 install: ## Build the command and install it: [PREFIX=~/.local] [PROFILE=dev]
 	@scripts/tree.sh $(or $(PREFIX),$(HOME)/.local) $(PROFILE)

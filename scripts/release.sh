@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes dist/journeyman-<version>-<target>.tar.gz, which is unpacked over a prefix such as /usr/local or ~/.local, and dist/SHA256SUMS.
+# Makes dist/journeyman-<version>-<target>.tar.gz, which is unpacked over a prefix such as /usr/local or ~/.local, the bill of materials
+# of its programs, and dist/SHA256SUMS.
 # The same checkout gives the same archive around its programs. Prints `release ok <file> <MB>`. PROFILE=dev builds faster, and larger.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +25,8 @@ mkdir -p dist
 stamp=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 tar --create --sort=name --mtime="@$stamp" --owner=0 --group=0 --numeric-owner --directory "$work" "$name" |
     gzip --no-name >"dist/$name.tar.gz"
-(cd dist && sha256sum -- *.tar.gz $(ls -- *.whl 2>/dev/null || true) >SHA256SUMS)
+python3 scripts/sbom.py >"dist/journeyman-$version.cdx.json"
+(cd dist && for file in *.tar.gz *.whl *.cdx.json; do if [ -e "$file" ]; then sha256sum -- "$file"; fi; done >SHA256SUMS)
 
 # As a user installs it.
 mkdir "$work/prefix"
