@@ -8,6 +8,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Start work",
         &[
             "try",
+            "demo",
             "process-ticket",
             "list-tickets",
             "dispatch",
@@ -43,7 +44,16 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Set up",
-        &["setup", "repo", "doctor", "login", "completions", "man", "help"],
+        &[
+            "setup",
+            "repo",
+            "doctor",
+            "login",
+            "docs",
+            "completions",
+            "man",
+            "help",
+        ],
     ),
     (
         "Make keys",
