@@ -43,15 +43,11 @@ fn list_anchors(text: &str) -> BTreeSet<String> {
 }
 
 fn list_book_pages() -> Vec<PathBuf> {
-    let mut found = vec![
-        find_repository_root().join("README.md"),
-        find_repository_root().join("ARCHITECTURE.md"),
-    ];
-    for folder in ["docs", "docs/decisions", "docs/jobs"] {
-        let entries = std::fs::read_dir(find_repository_root().join(folder)).unwrap();
-        let files = entries.map(|entry| entry.unwrap().path());
-        found.extend(files.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
-    }
+    let root = find_repository_root();
+    let mut found = Vec::new();
+    collect_paths(&root.join("docs"), &mut found);
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    found.extend(["README.md", "ARCHITECTURE.md"].map(|page| root.join(page)));
     found
 }
 
