@@ -42,7 +42,8 @@ fn list_anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-fn list_book_pages() -> Vec<PathBuf> {
+/// Returns every page of the book, the README and ARCHITECTURE.md.
+pub(crate) fn list_book_pages() -> Vec<PathBuf> {
     let root = find_repository_root();
     let mut found = Vec::new();
     collect_paths(&root.join("docs"), &mut found);
