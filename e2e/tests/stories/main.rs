@@ -53,6 +53,7 @@ mod transcripts;
 mod triage;
 mod triggers;
 mod upgrades;
+mod whole_loop;
 
 use domain::{Fact, StopReason};
 use e2e::TestWorld;
