@@ -42,13 +42,13 @@ fn list_anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// Returns every page of the book, the README and ARCHITECTURE.md.
+/// Returns every page of the book, and the pages beside it whose links lead into the book.
 pub(crate) fn list_book_pages() -> Vec<PathBuf> {
     let root = find_repository_root();
     let mut found = Vec::new();
     collect_paths(&root.join("docs"), &mut found);
     found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-    found.extend(["README.md", "ARCHITECTURE.md"].map(|page| root.join(page)));
+    found.extend(["README.md", "ARCHITECTURE.md", "e2e/capabilities.md"].map(|page| root.join(page)));
     found
 }
 
