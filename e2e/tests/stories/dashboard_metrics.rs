@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::{comment_with, decisions::extract_approval_target, end_of, only_pull_request};
 
-// Metrics that this story does not cause, with the test that does; docs/observability.md documents name and
+// Metrics that this story does not cause, with the test that does; docs/reference/metrics.md documents name and
 // labels of each.
 const ELSEWHERE: [(&str, &str); 7] = [
     (
@@ -306,9 +306,9 @@ async fn play_measured_tickets(world: &TestWorld, addresses: &[String]) -> Scrap
     scraped
 }
 
-/// Returns the rows of the page on observability, by Prometheus name without unit and `_total`.
+/// Returns the rows of the page of metrics, by Prometheus name without unit and `_total`.
 fn read_documented_metrics() -> BTreeMap<String, String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/observability.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/metrics.md");
     let page = fs::read_to_string(page).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let mut found = BTreeMap::new();
@@ -353,7 +353,7 @@ async fn story_measures_every_dashboard_metric() {
                 continue;
             }
             let Some(row) = row_of(&documented, &name) else {
-                problems.insert(format!("{name}: docs/observability.md does not name it"));
+                problems.insert(format!("{name}: docs/reference/metrics.md does not name it"));
                 continue;
             };
             let is_elsewhere = ELSEWHERE.iter().any(|(known, _)| *known == name);
@@ -374,7 +374,9 @@ async fn story_measures_every_dashboard_metric() {
                     };
                     let missing: Vec<_> = labels.iter().filter(|label| !in_row(label)).collect();
                     if !missing.is_empty() {
-                        problems.insert(format!("{name}: docs/observability.md gives it no {missing:?}"));
+                        problems.insert(format!(
+                            "{name}: docs/reference/metrics.md gives it no {missing:?}"
+                        ));
                     }
                 }
                 None => {
@@ -390,7 +392,7 @@ async fn story_measures_every_dashboard_metric() {
     {
         if breaks_the_scheme(name) || row_of(&documented, name).is_none() {
             problems.insert(format!(
-                "{name}: not of our scheme, or not on docs/observability.md"
+                "{name}: not of our scheme, or not on docs/reference/metrics.md"
             ));
         }
         for label in labels.iter().filter(|label| breaks_the_scheme(label)) {
