@@ -20,6 +20,8 @@ mod contract;
 mod language;
 #[path = "architecture/modules.rs"]
 mod modules;
+#[path = "architecture/page_figures.rs"]
+mod page_figures;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 

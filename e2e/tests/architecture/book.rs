@@ -5,9 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn find_repository_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::find_repository_root;
 
 /// Returns the targets of Markdown links outside code.
 fn list_link_targets(text: &str) -> Vec<String> {
