@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::world::{await_soon, build_delivery};
 
-/// Limit that docs/reliability.md promises to operators.
+/// Limit that docs/reference/promises.md gives to operators.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(15);
 
 /// Relay to a server that can drop all packets in both directions.

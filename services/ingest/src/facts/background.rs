@@ -23,7 +23,7 @@ use crate::{
 
 // A part that takes longer is left out, so that the job starts without it.
 const PATIENCE: Duration = Duration::from_secs(6);
-// Limits of the parts, because all of them go into the prompt (docs/agent.md, "What the trackers know").
+// Limits of the parts, because all of them go into the prompt (docs/internals/intake.md).
 const EARLIER_SINCE: Duration = Duration::from_secs(180 * 24 * 3600);
 const EARLIER: usize = 3;
 const REMARKS: usize = 20;

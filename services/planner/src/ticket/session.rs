@@ -21,7 +21,7 @@ use crate::telemetry;
 
 // Pause between two attempts to get a slot while the session holds the ticket.
 const SLOTS_AGAIN: Duration = Duration::from_secs(2);
-// docs/reliability.md promises that the outcome of a step survives an outage of up to a minute.
+// docs/internals/lanes.md promises that the outcome of a step survives an outage of up to a minute.
 const OUTAGE_LIMIT: Duration = Duration::from_secs(60);
 const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
 
