@@ -1,6 +1,10 @@
 //! Pages about the command line. The test runs their examples.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::{Command, CommandFactory};
 
@@ -45,6 +49,110 @@ fn every_command_has_help_on_page() {
     let mut there = BTreeSet::new();
     collect_command_calls(&journeyman::Arguments::command(), "", &mut there);
     assert_eq!(shown, there);
+}
+
+/// Collects the Markdown pages of a folder.
+fn collect_pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect_pages(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// Returns the calls of the command that a page shows, in fenced code and in code spans.
+fn list_shown_calls(page: &str) -> Vec<String> {
+    let (mut calls, mut prose) = (Vec::new(), String::new());
+    let mut is_code = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if is_code {
+            let line = line.trim();
+            calls.push(line.strip_prefix("$ ").unwrap_or(line).to_owned());
+        } else {
+            prose.push_str(line);
+            prose.push('\n');
+        }
+    }
+    let spans = prose.split('`').skip(1).step_by(2);
+    calls.extend(spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")));
+    calls.retain(|call| call.starts_with("journeyman "));
+    calls
+}
+
+/// Returns the first word of a call that names no subcommand or flag. Placeholders and values pass.
+fn find_unknown_word(root: &Command, call: &str) -> Option<String> {
+    let mut command = root;
+    let mut is_path = true;
+    for word in call.split_whitespace().skip(1) {
+        let word = word.trim_matches(['[', ']', '(', ')', ',', ';', '.']);
+        if word.starts_with('#') || ["", "|", ">", "<", "&&", "\\", "help"].contains(&word) {
+            return None;
+        }
+        if let Some(flag) = word.strip_prefix("--") {
+            let name = flag.split(['=', '|', '\\']).next().unwrap_or_default();
+            let mut known = command
+                .get_arguments()
+                .filter_map(clap::Arg::get_long_and_visible_aliases);
+            if !name.is_empty() && !known.any(|names| names.contains(&name)) {
+                return Some(word.to_owned());
+            }
+            // The next word may be the value of the flag.
+            if is_path && command.has_subcommands() {
+                return None;
+            }
+        } else if is_path && !word.starts_with('-') {
+            if let Some(next) = command.find_subcommand(word) {
+                command = next;
+                continue;
+            }
+            is_path = false;
+            let is_name = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            if is_name && command.has_subcommands() {
+                return Some(word.to_owned());
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn pages_show_existing_commands_and_flags() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pages = vec![root.join("README.md")];
+    collect_pages(&root.join("docs"), &mut pages);
+    let mut command = journeyman::Arguments::command();
+    command.build();
+    let (mut count, mut unknown) = (0, Vec::new());
+    for page in pages {
+        for call in list_shown_calls(&fs::read_to_string(&page).unwrap()) {
+            count += 1;
+            if let Some(word) = find_unknown_word(&command, &call) {
+                unknown.push(format!("{}: {word} in {call}", page.display()));
+            }
+        }
+    }
+    assert!(
+        count > 300,
+        "only {count} calls were found, so pages are not read as expected"
+    );
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn unknown_words_of_calls_are_found() {
+    let mut command = journeyman::Arguments::command();
+    command.build();
+    let find = |call: &str| find_unknown_word(&command, call);
+    assert_eq!(find("journeyman tyr \"Fix it\""), Some("tyr".to_owned()));
+    assert_eq!(find("journeyman setup gitlab"), Some("gitlab".to_owned()));
+    assert_eq!(find("journeyman try TEXT --acept"), Some("--acept".to_owned()));
+    assert_eq!(find("journeyman dead list|show # lists"), None);
+    assert_eq!(find("journeyman tickets [--interactive]"), None);
 }
 
 #[test]
