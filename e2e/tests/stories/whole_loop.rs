@@ -1,4 +1,4 @@
-//! The rules block of `docs/start/whole-loop.md`: every job that it turns on, played as it stands there.
+//! The rules block of `docs/start/whole-loop.md`, read from the page: every job that it turns on.
 
 use domain::StopReason;
 use e2e::{Options, TestWorld};
