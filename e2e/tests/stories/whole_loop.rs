@@ -59,7 +59,7 @@ async fn documented_rules_follow_ticket_to_reminder() {
 
     world
         .github
-        .ask_for_review_days_ago(REPOSITORY, pull.number, "rita", "grace", 4)
+        .ask_for_review_days_ago(REPOSITORY, pull.number, "rita", "grace", 3)
         .unwrap();
     assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
     let reminder = async || {
@@ -74,7 +74,8 @@ async fn documented_rules_follow_ticket_to_reminder() {
 
     world.github.merge(REPOSITORY, pull.number, "grace").unwrap();
     assert_eq!(end_of(&world, &key, 4).await, StopReason::Completed);
-    assert_eq!(world.jira.status(&key).as_deref(), Some("Done"));
+    let done = async || (world.jira.status(&key).as_deref() == Some("Done")).then_some(());
+    world.until("the ticket Done", done).await.unwrap();
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
