@@ -63,13 +63,17 @@ fn collect_pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the calls of the command that a page shows, in fenced code and in code spans.
+/// Returns the calls of the command that a page shows, in fenced code and in code spans. Examples of wrong arguments are
+/// left out.
 fn list_shown_calls(page: &str) -> Vec<String> {
     let (mut calls, mut prose) = (Vec::new(), String::new());
     let mut is_code = false;
     for line in page.lines() {
         if line.trim_start().starts_with("```") {
             is_code = !is_code;
+        } else if is_code && line.trim() == "? 2" {
+            // The example shows a mistake and its answer.
+            calls.pop();
         } else if is_code {
             let line = line.trim();
             calls.push(line.strip_prefix("$ ").unwrap_or(line).to_owned());
@@ -141,6 +145,12 @@ fn pages_show_existing_commands_and_flags() {
         "only {count} calls were found, so pages are not read as expected"
     );
     assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn refused_example_is_no_shown_call() {
+    let page = "```console\n$ journeyman tyr\n? 2\nerror: …\n\n$ journeyman try TEXT\n```\n";
+    assert_eq!(list_shown_calls(page), ["journeyman try TEXT"]);
 }
 
 #[test]
