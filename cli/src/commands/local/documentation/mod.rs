@@ -66,7 +66,7 @@ fn read_page(wanted: &str) -> anyhow::Result<&'static str> {
 fn render_contents() -> Vec<String> {
     let pages = list_pages().iter().filter(|page| page.name != CONTENTS);
     pages
-        .map(|page| format!("{:<24} {}", page.name, page.title()))
+        .map(|page| format!("{:<28} {}", page.name, page.title()))
         .collect()
 }
 
@@ -128,7 +128,7 @@ mod tests {
             assert!(problem.contains(part), "{part}: {problem}");
         }
         let contents = render_contents();
-        assert!(contents.contains(&format!("{:<24} Set up the accounts", "setup")));
+        assert!(contents.contains(&format!("{:<28} Set up the accounts", "setup")));
     }
 
     #[test]
