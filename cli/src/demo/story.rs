@@ -248,8 +248,13 @@ fn encode_basic_auth() -> String {
 /// When the tests cannot run or take more than a minute.
 pub async fn run_ci_tests(folder: &Path) -> anyhow::Result<(bool, String)> {
     let mut command = Command::new("sh");
+    // With a real model the tests are its code: they get neither its key nor any other variable of the user.
+    let kept = std::env::vars_os().filter(|(name, _)| name == "PATH");
     command
         .args(["-c", fixture::TEST_COMMAND])
+        .env_clear()
+        .envs(kept)
+        .env("HOME", folder)
         .current_dir(folder)
         .kill_on_drop(true);
     let output = tokio::time::timeout(TESTS_LIMIT, command.output())
