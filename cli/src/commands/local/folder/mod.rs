@@ -222,19 +222,20 @@ pub(super) async fn work_in_folder(
         true => check_out_result(&folder, &attended, form),
         false => Ok(()),
     };
+    let root = folder.path();
+    let frame = ResultFrame {
+        folder: &root,
+        head: &head,
+        dry_run: asked.dry_run,
+        accept: asked.accept && checked_out.is_ok(),
+    };
     // Programs find the same facts in the entries.
     if form != RunViewForm::Entries {
-        let root = folder.path();
-        let frame = ResultFrame {
-            folder: &root,
-            head: &head,
-            dry_run: asked.dry_run,
-            accept: asked.accept && checked_out.is_ok(),
-        };
         result::print_run_result(&attended, &frame)?;
     }
     checked_out?;
-    Ok(report_end(&attended))
+    let switch = result::render_switch_command(&attended, &frame);
+    Ok(report_end(&attended, switch.as_deref()))
 }
 
 fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
@@ -322,8 +323,8 @@ fn check_out_result(
     Ok(())
 }
 
-/// Reports an end that is not the completion, and returns the exit code.
-fn report_end(attended: &AttendedRun) -> ExitCode {
+/// Reports an end that is not the completion, and returns the exit code. `switch` checks the change so far out.
+fn report_end(attended: &AttendedRun, switch: Option<&str>) -> ExitCode {
     let (lines, code) = match &attended.reason {
         Some(StopReason::Completed) => return ExitCode::SUCCESS,
         None => return ExitCode::from(EXIT_INTERRUPTED),
@@ -331,10 +332,7 @@ fn report_end(attended: &AttendedRun) -> ExitCode {
             run_end::explain_open_question(&attended.unanswered),
             EXIT_PERSON.into(),
         ),
-        Some(other) => (
-            run_end::explain_end(other, attended.branch.as_deref()),
-            ExitCode::FAILURE,
-        ),
+        Some(other) => (run_end::explain_end(other, switch), ExitCode::FAILURE),
     };
     for (line, start) in lines
         .iter()
@@ -369,7 +367,7 @@ mod tests {
                 reason,
                 ..AttendedRun::default()
             };
-            format!("{:?}", report_end(&attended))
+            format!("{:?}", report_end(&attended, None))
         };
         let fails = StopReason::ChecksFail {
             commands: vec!["pytest".to_owned()],
@@ -393,7 +391,7 @@ mod tests {
             ..AttendedRun::default()
         };
         let code: ExitCode = EXIT_PERSON.into();
-        assert_eq!(format!("{:?}", report_end(&attended)), format!("{code:?}"));
+        assert_eq!(format!("{:?}", report_end(&attended, None)), format!("{code:?}"));
     }
 
     #[test]

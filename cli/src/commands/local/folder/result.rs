@@ -36,7 +36,7 @@ pub(super) struct ResultFrame<'a> {
 
 /// Prints the result, and for a dry run also the text and the patch.
 pub(super) fn print_run_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> anyhow::Result<()> {
-    let git = name_git_command(frame.folder, std::env::current_dir().ok().as_deref());
+    let git = find_git_command(frame.folder);
     render_result(outcome, frame, &git).iter().for_each(print_styled);
     for line in render_setup_advice(outcome.checks()) {
         print_result(&line);
@@ -49,6 +49,13 @@ pub(super) fn print_run_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -
         }
     }
     Ok(())
+}
+
+/// Command that checks the change out; `None` without a branch, and for a dry run, which writes none.
+pub(super) fn render_switch_command(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Option<String> {
+    let branch = outcome.branch.as_deref().filter(|_| !frame.dry_run)?;
+    let git = find_git_command(frame.folder);
+    Some(format!("{git} switch {}", quote_for_shell(branch)))
 }
 
 /// Lines about the change, its places and cost, and the commands that read and take it.
@@ -147,6 +154,10 @@ fn name_base(head: &FolderHead) -> &str {
         "detached" => head.commit.short(),
         branch => branch,
     }
+}
+
+fn find_git_command(folder: &Path) -> String {
+    name_git_command(folder, std::env::current_dir().ok().as_deref())
 }
 
 /// `git`, with the folder when the user is elsewhere.
@@ -302,6 +313,27 @@ next     git diff main...fix/shop-1  # shows the change
             accepted.contains("git diff main...fix/shop-1") && accepted.contains("git switch -  #"),
             "{accepted}"
         );
+    }
+
+    #[test]
+    fn switch_command_needs_written_branch() {
+        let head = FolderHead {
+            branch: "main".to_owned(),
+            commit: "3f2c9d01a6be".repeat(4)[..40].parse().unwrap(),
+        };
+        let switch = |outcome: &AttendedRun, dry_run| {
+            let frame = ResultFrame {
+                folder: Path::new("/home/ada/my shop"),
+                head: &head,
+                dry_run,
+                accept: false,
+            };
+            render_switch_command(outcome, &frame)
+        };
+        let command = "git -C '/home/ada/my shop' switch fix/shop-1";
+        assert_eq!(switch(&build_outcome(), false).as_deref(), Some(command));
+        assert_eq!(switch(&build_outcome(), true), None);
+        assert_eq!(switch(&AttendedRun::default(), false), None);
     }
 
     #[test]

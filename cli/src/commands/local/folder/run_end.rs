@@ -12,8 +12,8 @@ const REPORT_IT: &str =
 
 /// Lines about the end of a run: what ended it with its name for programs, the details, and the next step.
 ///
-/// `branch` is the branch with the change so far.
-pub(super) fn explain_end(reason: &StopReason, branch: Option<&str>) -> Vec<String> {
+/// `switch` is the command that checks the change so far out.
+pub(super) fn explain_end(reason: &StopReason, switch: Option<&str>) -> Vec<String> {
     let (what, next) = describe_end(reason);
     let detail = reason.detail().unwrap_or_default();
     let mut details = detail.trim().lines();
@@ -22,10 +22,8 @@ pub(super) fn explain_end(reason: &StopReason, branch: Option<&str>) -> Vec<Stri
         Some(first) => format!("{what} ({}): {}", reason.as_str(), first.trim()),
     }];
     lines.extend(details.map(|line| format!("  {}", line.trim_end())));
-    lines.push(match branch {
-        Some(branch) if keeps_change(reason) => {
-            format!("next: go on with the change so far: git switch {branch}")
-        }
+    lines.push(match switch {
+        Some(switch) if keeps_change(reason) => format!("next: go on with the change so far: {switch}"),
         Some(_) | None => format!("next: {next}"),
     });
     lines
@@ -197,7 +195,7 @@ mod tests {
     fn kept_change_is_next_step() {
         let reason = StopReason::TurnLimit { turns: 60 };
         assert_eq!(
-            explain_end(&reason, Some("fix/shop-1")),
+            explain_end(&reason, Some("git switch fix/shop-1")),
             [
                 "the model reached its limit of turns (turn_limit): 60 turns",
                 "next: go on with the change so far: git switch fix/shop-1"
@@ -208,7 +206,7 @@ mod tests {
             kind: GiveUp::CannotReproduce,
             evidence: "It passes.".to_owned(),
         };
-        let lines = explain_end(&gave_up, Some("fix/shop-1"));
+        let lines = explain_end(&gave_up, Some("git switch fix/shop-1"));
         assert!(lines[1].starts_with("next: add the steps"), "{lines:?}");
     }
 
