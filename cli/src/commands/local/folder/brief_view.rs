@@ -132,10 +132,11 @@ impl BriefView {
             CheckOutcome::Timeout => ("✗", Bad, "exceeded its time limit".to_owned()),
             CheckOutcome::Infra => ("–", Warning, "could not be completed".to_owned()),
         };
-        self.note_result("check", &run.command, &end)?;
+        let check = name_check(&run.command, &run.directory);
+        self.note_result("check", &check, &end)?;
         let line = TerminalLine::labeled("check")
             .with(emphasis, &format!("{mark} "))
-            .with_truncated(Plain, &run.command, COMMAND_COLUMNS);
+            .with_truncated(Plain, &check, COMMAND_COLUMNS);
         Some(with_details(line, &end, run.duration_ms))
     }
 
@@ -215,7 +216,15 @@ fn describe_check(check: &CheckSpec) -> String {
         TreeKind::BaseWith { .. } => "before the change, with its tests",
         TreeKind::HeadWithout { .. } | TreeKind::HeadWithBase { .. } => "without a part of the change",
     };
-    format!("{} {tree}", check.command)
+    format!("{} {tree}", name_check(&check.command, &check.directory))
+}
+
+/// Command of a check, with its folder below the root.
+fn name_check(command: &str, directory: &str) -> String {
+    match directory {
+        "" => command.to_owned(),
+        directory => format!("{command} in {directory}"),
+    }
 }
 
 fn find_command(call: &ToolCall) -> Option<&str> {
@@ -405,9 +414,19 @@ mod tests {
             outcome: CheckOutcome,
             tests: Option<TestReport>,
         ) -> Vec<String> {
+            self.check_in("", tree_kind, outcome, tests)
+        }
+
+        fn check_in(
+            &mut self,
+            directory: &str,
+            tree_kind: TreeKind,
+            outcome: CheckOutcome,
+            tests: Option<TestReport>,
+        ) -> Vec<String> {
             let run = CompletedCheck {
                 command: "pytest".to_owned(),
-                directory: String::new(),
+                directory: directory.to_owned(),
                 tree: None,
                 tree_kind,
                 outcome,
@@ -494,6 +513,21 @@ mod tests {
             scene.check(TreeKind::Head, CheckOutcome::Inert, None),
             ["check    – pytest  cannot be run here  0.3 s"]
         );
+    }
+
+    #[test]
+    fn same_command_has_line_per_folder() {
+        let mut scene = Scene::default();
+        let mut check = |directory| scene.check_in(directory, TreeKind::Head, CheckOutcome::Timeout, None);
+        assert_eq!(
+            check("api"),
+            ["check    ✗ pytest in api  exceeded its time limit  0.3 s"]
+        );
+        assert_eq!(
+            check("web"),
+            ["check    ✗ pytest in web  exceeded its time limit  0.3 s"]
+        );
+        assert!(check("web").is_empty(), "the same result again");
     }
 
     #[test]
