@@ -36,9 +36,9 @@ impl ProgressDisplay {
         Self(bar)
     }
 
-    /// Shows the current activity.
+    /// Shows the current activity on one line.
     pub(super) fn now(&self, words: &str) {
-        self.0.set_message(domain::text::escape_hidden(words));
+        self.0.set_message(flatten_message(words));
     }
 
     /// Marks one part as finished.
@@ -54,6 +54,11 @@ impl Drop for ProgressDisplay {
     }
 }
 
+/// Message without line breaks. Commands of a model have several lines, and each would move the display.
+fn flatten_message(words: &str) -> String {
+    domain::text::escape_hidden(&words.replace(['\n', '\t'], " "))
+}
+
 /// Prints above the progress display.
 pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
     // The clone releases the lock before `print` runs, so that a nested print cannot deadlock.
@@ -67,6 +72,14 @@ pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn message_of_several_lines_is_one() {
+        assert_eq!(
+            flatten_message("cat <<E\n\tone\u{1b}[2J\nE"),
+            "cat <<E  one<U+001B>[2J E"
+        );
+    }
 
     #[test]
     fn lines_print_with_or_without_display() {
