@@ -115,7 +115,7 @@ const fn describe_end(reason: &StopReason) -> (&'static str, &'static str) {
         StopReason::ModelFailed { .. } => ("the model did not answer", TRY_AGAIN),
         StopReason::WorkspaceUnavailable { .. } => (
             "no workspace could be opened",
-            "check the sandbox of this machine with `executor doctor`",
+            "remove the cause that the reason names; `journeyman docs sandbox` lists what a machine needs",
         ),
         StopReason::SetupFailed { .. } => (
             "the setup commands failed",
