@@ -83,14 +83,26 @@ pub(crate) fn parse_run_or_ticket(text: &str) -> Result<RunOrTicket, String> {
 #[cfg(feature = "local")]
 pub(crate) fn parse_dollars(text: &str) -> Result<f64, String> {
     let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    // Settings count millionths, and an amount that rounds to 0 would be no limit.
     amount
-        .filter(|usd| usd.is_finite() && *usd > 0.0)
-        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
+        .filter(|usd| usd.is_finite() && *usd >= 0.000_001)
+        .ok_or_else(|| "must be at least 0.000001, such as 2.50".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "local")]
+    #[test]
+    fn dollars_are_never_rounded_to_no_limit() {
+        for (text, amount) in [("2.50", 2.5), ("$3", 3.0), ("0.000001", 0.000_001)] {
+            assert_eq!(parse_dollars(text), Ok(amount), "{text}");
+        }
+        for wrong in ["0", "-1", "0.0000004", "inf", "NaN", "$", "two"] {
+            assert!(parse_dollars(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn default_instance_keys_need_no_prefix() {
