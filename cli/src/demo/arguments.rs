@@ -101,16 +101,18 @@ impl DemoArguments {
     }
 }
 
-/// Reads all text files of a folder by relative path, without `.git`.
+/// Reads all text files of a folder by relative path, without `.git` and symbolic links.
 fn read_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
         for entry in std::fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
-            let path = entry?.path();
-            if path.is_dir() && !path.ends_with(".git") {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            // A link may lead out of the folder, or back into it without an end.
+            if kind.is_dir() && !path.ends_with(".git") {
                 open.push(path);
-            } else if path.is_file() {
+            } else if kind.is_file() {
                 let name = path.strip_prefix(folder)?.display().to_string();
                 let text = std::fs::read_to_string(&path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
@@ -119,4 +121,28 @@ fn read_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_is_read_without_git_and_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for (path, text) in [("a.py", "a"), ("pkg/b.py", "b"), (".git/config", "c")] {
+            std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            std::fs::write(root.join(path), text).unwrap();
+        }
+        std::os::unix::fs::symlink(".", root.join("circle")).unwrap();
+        std::os::unix::fs::symlink("a.py", root.join("link.py")).unwrap();
+        let mut files = read_folder(root).unwrap();
+        files.sort();
+        let expected = [("a.py", "a"), ("pkg/b.py", "b")];
+        assert_eq!(
+            files,
+            expected.map(|(path, text)| (path.to_owned(), text.to_owned()))
+        );
+    }
 }
