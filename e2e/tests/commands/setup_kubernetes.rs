@@ -25,7 +25,8 @@ fn read_files(folder: &Path) -> Vec<(String, String)> {
 async fn setup_kubernetes_writes_complete_overlay() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &[]);
-    fs::write(stage.path().join("journeyman.toml"), "[planner]\nslots = 3\n").unwrap();
+    let own = "[planner]\nslots = 3\n";
+    fs::write(stage.path().join("journeyman.toml"), own).unwrap();
     let target = [
         "--namespace",
         "jm",
@@ -35,6 +36,17 @@ async fn setup_kubernetes_writes_complete_overlay() {
         "1.2",
     ];
     let overlay = ["setup", "kubernetes", "--overlay", "my-cluster"];
+    let here = ["setup", "kubernetes", "--overlay", "."];
+    let ran = run_program("journeyman", &here, &environment, stage.path()).await;
+    assert!(
+        ran.code == Some(1) && ran.err.contains("journeyman.toml is there already"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(stage.path().join("journeyman.toml")).unwrap(),
+        own
+    );
+    assert!(!stage.path().join("secrets.yaml").exists());
     let command = [&overlay[..], &target].concat();
     let ran = run_program("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -117,6 +117,10 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
         (None, None) => None,
         (..) => Some(ClusterDeployment::build(&asked, &known, &model, &made, store)?),
     };
+    let files = deployment.iter().flat_map(|deployment| &deployment.files);
+    files
+        .map(|file| &file.path)
+        .try_for_each(|path| check_absence(path))?;
     // The token is stored first, because the Secrets contain only its hash.
     let token = store.keep(OPERATOR, &made.token)?;
     if let Some(backup) = made.backup() {
@@ -158,7 +162,7 @@ fn write_file(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Refuses files that exist: services may use their keys.
+/// Refuses a file of Secrets that exists: services may use its keys.
 fn check_targets(asked: &Arguments) -> anyhow::Result<()> {
     let secrets = match &asked.overlay {
         Some(folder) => folder.join(overlay::SECRETS),
@@ -170,17 +174,16 @@ fn check_targets(asked: &Arguments) -> anyhow::Result<()> {
         "{} is there already, and new keys would shut out the services that have its keys: remove it first",
         secrets.display()
     );
-    let kustomization = asked
-        .overlay
-        .as_ref()
-        .map(|folder| folder.join(overlay::KUSTOMIZATION));
-    if let Some(path) = kustomization.as_ref().or(asked.values.as_ref()) {
-        ensure!(
-            !path.exists(),
-            "{} is there already and may have changes of yours: remove it first",
-            path.display()
-        );
-    }
+    Ok(())
+}
+
+/// Refuses a file that exists. The folder of an overlay may be that of the settings, or a repository of the user.
+fn check_absence(path: &Path) -> anyhow::Result<()> {
+    ensure!(
+        !path.exists(),
+        "{} is there already and may have changes of yours: name another place, or remove it first",
+        path.display()
+    );
     Ok(())
 }
 
@@ -328,6 +331,16 @@ mod tests {
                 assert!(!output.exists(), "{}", output.display());
             }
         }
+    }
+
+    #[test]
+    fn existing_file_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journeyman.toml");
+        assert!(check_absence(&path).is_ok());
+        std::fs::write(&path, "[planner]\nslots = 3\n").unwrap();
+        let refused = check_absence(&path).unwrap_err().to_string();
+        assert!(refused.contains("journeyman.toml is there already"), "{refused}");
     }
 
     #[test]

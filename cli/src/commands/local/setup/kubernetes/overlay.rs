@@ -11,7 +11,7 @@ use super::{
     settings::ClusterSettings,
 };
 
-pub(super) const KUSTOMIZATION: &str = "kustomization.yaml";
+const KUSTOMIZATION: &str = "kustomization.yaml";
 pub(super) const SECRETS: &str = "secrets.yaml";
 
 /// Lists the files of `k8s/` that an overlay contains, with their texts.
@@ -154,7 +154,7 @@ pub(super) struct ClusterOverlay<'a> {
 }
 
 impl ClusterOverlay<'_> {
-    /// Files of the overlay without the Secrets. The kustomization comes last, so that an interrupted command can be repeated.
+    /// Files of the overlay without the Secrets. The kustomization comes last, so that kubectl does not apply a part of them.
     pub(super) fn files(&self, folder: &Path) -> Vec<DeploymentFile> {
         let file = |path: &str, text: &str, mode: u32| DeploymentFile {
             path: folder.join(path),
