@@ -33,6 +33,8 @@ use crate::user_files::replace_file;
 const OPERATOR: &str = "operator.token";
 // File of the key for `journeyman backup`.
 const BACKUP: &str = "nats_backup.seed";
+// Arguments with a place for a deployment. The other files contain keys alone.
+const DEPLOYMENT: &str = "deployment";
 // Mode of a file for this user alone, and of one with public values.
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
@@ -54,22 +56,22 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "journeyman", value_parser = parse_namespace)]
     namespace: String,
     /// Folder for a complete kustomize overlay with manifests, settings, rules and Secrets; then run kubectl apply -k
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", group = DEPLOYMENT)]
     overlay: Option<PathBuf>,
     /// One replica of everything, for a cluster of one node
     #[arg(long, requires = "overlay")]
     one_node: bool,
     /// File for the values of the Helm chart, with images, settings, rules and public keys
-    #[arg(long, value_name = "FILE", conflicts_with = "overlay")]
+    #[arg(long, value_name = "FILE", conflicts_with = "overlay", group = DEPLOYMENT)]
     values: Option<PathBuf>,
     /// Registry of the images, e.g. registry.acme.example [default: names without a registry]
-    #[arg(long, value_name = "REGISTRY")]
+    #[arg(long, value_name = "REGISTRY", requires = DEPLOYMENT)]
     registry: Option<String>,
     /// Tag of the images
-    #[arg(long, value_name = "TAG", default_value = env!("CARGO_PKG_VERSION"))]
+    #[arg(long, value_name = "TAG", default_value = env!("CARGO_PKG_VERSION"), requires = DEPLOYMENT)]
     tag: String,
     /// Address of the console, for the links on tickets and pull requests [default: that of the settings]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", requires = DEPLOYMENT)]
     console_url: Option<String>,
 }
 
@@ -305,6 +307,8 @@ fn check_completeness(known: &KnownSettings, model: &ConfiguredModel) -> anyhow:
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[tokio::test]
@@ -331,6 +335,27 @@ mod tests {
                 assert!(!output.exists(), "{}", output.display());
             }
         }
+    }
+
+    #[test]
+    fn image_flags_require_place_of_deployment() {
+        let parse = |more: &[&str]| {
+            let line = [&["journeyman", "setup", "kubernetes"][..], more].concat();
+            crate::Arguments::command().try_get_matches_from(line)
+        };
+        for flag in [
+            ["--registry", "registry.acme.example"],
+            ["--tag", "1.2"],
+            ["--console-url", "https://jm.acme.example"],
+        ] {
+            assert!(parse(&flag).is_err(), "{flag:?}");
+            for place in ["--overlay", "--values"] {
+                let line = [&flag[..], &[place, "x"]].concat();
+                assert!(parse(&line).is_ok(), "{line:?}");
+            }
+        }
+        assert!(parse(&[]).is_ok());
+        assert!(parse(&["--overlay", "x", "--values", "y"]).is_err());
     }
 
     #[test]
