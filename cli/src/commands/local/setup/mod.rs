@@ -150,6 +150,11 @@ async fn run_doctor(mut settings: SettingsArguments, store: &SetupStore) -> anyh
     doctor::run_command(doctor::Arguments { settings, offline }).await
 }
 
+/// True for an `http` or `https` address with a host.
+fn is_web_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
 /// Webhook address of a service.
 fn build_hook_url(public: &str, service: &str) -> anyhow::Result<String> {
     let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{
     super::folder::{ConfiguredModel, ModelSection, find_environment_provider},
-    print_result, prompt,
+    is_web_address, print_result, prompt,
     store::SetupStore,
 };
 use crate::{
@@ -187,8 +187,7 @@ async fn ask_address(usual: &'static str, proposal: Option<String>) -> anyhow::R
 }
 
 fn check_address(answer: &str) -> Result<(), String> {
-    let url = url::Url::parse(answer).ok();
-    if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+    if !is_web_address(answer) {
         return Err(format!(
             "{answer:?} is not an address such as https://models.acme.example"
         ));

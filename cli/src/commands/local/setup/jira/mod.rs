@@ -12,7 +12,7 @@ use domain::cause::format_error_chain;
 use jira::{Error, JiraDialect, Settings, hook};
 
 use self::accounts::{AccountArguments, AccountRole, connect_account};
-use super::{KnownSettings, build_hook_url, print_result, prompt, store::SetupStore};
+use super::{KnownSettings, build_hook_url, is_web_address, print_result, prompt, store::SetupStore};
 use crate::account_settings;
 
 /// Set and test the two Jira accounts, and register the webhook; a working configuration stays
@@ -221,8 +221,7 @@ async fn ask_for_site(allow_insecure: bool) -> anyhow::Result<String> {
 
 /// Error for an address that the accounts could not use.
 fn check_site_address(answer: &str, allow_insecure: bool) -> Result<(), String> {
-    let url = url::Url::parse(answer).ok();
-    if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+    if !is_web_address(answer) {
         return Err(format!(
             "{answer:?} is not an address such as https://acme.atlassian.net"
         ));

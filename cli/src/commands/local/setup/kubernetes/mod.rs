@@ -24,7 +24,7 @@ use super::{
         folder::{ConfiguredModel, ModelSection},
         print_error, print_line,
     },
-    KnownSettings, print_result,
+    KnownSettings, is_web_address, print_result,
     store::SetupStore,
 };
 use crate::user_files::replace_file;
@@ -65,13 +65,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "overlay", group = DEPLOYMENT)]
     values: Option<PathBuf>,
     /// Registry of the images, e.g. registry.acme.example [default: names without a registry]
-    #[arg(long, value_name = "REGISTRY", requires = DEPLOYMENT)]
+    #[arg(long, value_name = "REGISTRY", requires = DEPLOYMENT, value_parser = parse_registry)]
     registry: Option<String>,
     /// Tag of the images
     #[arg(long, value_name = "TAG", default_value = env!("CARGO_PKG_VERSION"), requires = DEPLOYMENT)]
     tag: String,
     /// Address of the console, for the links on tickets and pull requests [default: that of the settings]
-    #[arg(long, value_name = "URL", requires = DEPLOYMENT)]
+    #[arg(long, value_name = "URL", requires = DEPLOYMENT, value_parser = parse_console_url)]
     console_url: Option<String>,
 }
 
@@ -86,6 +86,21 @@ fn parse_namespace(text: &str) -> Result<String, String> {
     match is_label {
         true => Ok(text.to_owned()),
         false => Err("must be lower-case letters, digits and dashes".to_owned()),
+    }
+}
+
+fn parse_console_url(text: &str) -> Result<String, String> {
+    match is_web_address(text) {
+        true => Ok(text.to_owned()),
+        false => Err("must be an address such as https://journeyman.acme.example".to_owned()),
+    }
+}
+
+/// Parses the start of an image's name, which has no scheme.
+fn parse_registry(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
+        true => Err("must be a name such as registry.acme.example, without https://".to_owned()),
+        false => Ok(text.to_owned()),
     }
 }
 
@@ -366,6 +381,18 @@ mod tests {
         std::fs::write(&path, "[planner]\nslots = 3\n").unwrap();
         let refused = check_absence(&path).unwrap_err().to_string();
         assert!(refused.contains("journeyman.toml is there already"), "{refused}");
+    }
+
+    #[test]
+    fn cluster_addresses_have_their_form() {
+        assert!(parse_console_url("https://jm.acme.example").is_ok());
+        for wrong in ["", "jm.acme.example", "ftp://jm.acme.example"] {
+            assert!(parse_console_url(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_registry("registry.acme.example:5000/team").is_ok());
+        for wrong in ["", "https://registry.acme.example", "a b"] {
+            assert!(parse_registry(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
