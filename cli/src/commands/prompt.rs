@@ -61,8 +61,9 @@ pub(super) async fn ask_checked_text(
     check: impl Fn(&str) -> Result<(), String> + Send + 'static,
 ) -> anyhow::Result<String> {
     if let Some(given) = given {
-        check(given.trim()).map_err(|problem| anyhow::anyhow!("{flag}: {problem}"))?;
-        return Ok(given);
+        let given = given.trim();
+        check(given).map_err(|problem| anyhow::anyhow!("{flag}: {problem}"))?;
+        return Ok(given.to_owned());
     }
     let question = question.to_owned();
     ask_at_terminal(flag, move || {
@@ -130,7 +131,7 @@ fn read_unseen_text(question: &str) -> anyhow::Result<String> {
         if line.is_empty() || !line.trim().is_empty() {
             return Ok(line);
         }
-        Term::stderr().write_line("error: this answer is empty")?;
+        super::print_error("error: this answer is empty");
     }
 }
 
