@@ -72,7 +72,7 @@ struct AddArguments {
     #[arg(long, value_name = "FILE", requires = "org", conflicts_with_all = ["project", "issue_label"])]
     template: Option<PathBuf>,
     /// Mark on a ticket of the Jira project that assigns it to a repository: its component or label of that name
-    #[arg(long, value_enum, default_value_t = TicketMark::default(), requires = "org")]
+    #[arg(long, value_enum, default_value_t = TicketMark::default(), requires = "org", requires = "project", conflicts_with = "template")]
     assign_by: TicketMark,
     /// Write no file, only show the names and the preview
     #[arg(long, requires = "org")]
@@ -299,4 +299,24 @@ async fn describe_planned_work(client: &Client, ticket: &TicketLine) -> anyhow::
         ),
         Err(refused) => format!("would leave {name} alone: {refused}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn ticket_mark_requires_jira_project() {
+        let parse = |more: &[&str]| {
+            let line = [&["journeyman", "repo", "add", "--org", "acme"][..], more].concat();
+            crate::Arguments::command().try_get_matches_from(line)
+        };
+        assert!(parse(&["--project", "ENG", "--assign-by", "label"]).is_ok());
+        for wrong in [
+            ["--issue-label", "agent", "--assign-by", "label"],
+            ["--template", "rules.yaml", "--assign-by", "label"],
+        ] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+    }
 }
