@@ -188,6 +188,14 @@ fn node_command(has: &impl Fn(&str) -> bool, declared: &[(String, String)]) -> &
     }
 }
 
+/// Returns true for a list of Python packages at the root, or in the folder `requirements`.
+pub(super) fn is_requirements(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_below = path.starts_with("requirements/");
+    let is_near = is_below || !path.contains('/');
+    is_near && (is_below || name.contains("requirements")) && name.ends_with(".txt")
+}
+
 fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec<String> {
     for (lock, command) in [
         ("uv.lock", "uv sync --frozen"),
@@ -199,15 +207,8 @@ fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec
             return vec![command.to_owned()];
         }
     }
-    let is_requirements = |path: &&String| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let is_near = path.matches('/').count() == 0 || path.starts_with("requirements/");
-        is_near
-            && (name.contains("requirements") || path.starts_with("requirements/"))
-            && name.ends_with(".txt")
-    };
     let mut install = String::from(".venv/bin/pip install");
-    for path in paths.iter().filter(is_requirements).take(5) {
+    for path in paths.iter().filter(|path| is_requirements(path)).take(5) {
         install.push_str(&format!(" -r {path}"));
     }
     if has("pyproject.toml") || has("setup.py") {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::SetupHint;
 use serde_json::Value;
 
-use super::installation::{PackageEcosystem, install_hint};
+use super::installation::{PackageEcosystem, install_hint, is_requirements};
 
 /// Folders whose files show that the repository contains its dependencies itself, and the root.
 pub const SETUP_FOLDERS: [&str; 6] = [
@@ -48,10 +48,6 @@ pub fn is_setup_source(path: &str) -> bool {
             | "yarn.lock"
             | "config.toml"
     ) || is_requirements(path)
-}
-
-fn is_requirements(path: &str) -> bool {
-    path.ends_with(".txt") && (path.contains("requirements") || path.starts_with("requirements/"))
 }
 
 impl DeclaredFiles<'_> {
@@ -263,6 +259,7 @@ mod tests {
                 "[project]\nname = \"shop\"\ndependencies = []\n",
             )],
             vec![("requirements.txt", "# none\n\n")],
+            vec![("setup.py", ""), ("vendor/requirements.txt", "flask\n")],
             vec![
                 ("Cargo.toml", "[package]\n"),
                 ("Cargo.lock", "[[package]]\nname = \"x\"\n"),
