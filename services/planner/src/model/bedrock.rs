@@ -11,8 +11,8 @@ use super::{
     anthropic::{self, MessageCollector},
     aws::BedrockSigner,
     dialect::{
-        ModelDialect, ModelRequest, RequestSigner, SettingProblem, base_address, extra_headers, is_set,
-        secret_header,
+        ModelDialect, ModelRequest, RequestSigner, SettingProblem, base_address, extra_headers, find_api_key,
+        is_set, secret_header,
     },
     stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
@@ -65,7 +65,7 @@ impl ModelDialect for BedrockDialect {
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
         let mut headers = HeaderMap::new();
         extra_headers(settings, &mut headers)?;
-        if let Some(key) = &settings.api_key {
+        if let Some(key) = find_api_key(settings) {
             headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?);
         }
         Ok(headers)
@@ -73,7 +73,7 @@ impl ModelDialect for BedrockDialect {
 
     fn signer(&self, settings: &ModelSettings) -> Result<Option<Arc<dyn RequestSigner>>, ClientError> {
         // A Bedrock API key is a bearer token and replaces the signature.
-        if settings.api_key.is_some() {
+        if find_api_key(settings).is_some() {
             return Ok(None);
         }
         Ok(Some(Arc::new(BedrockSigner::new(settings)?)))

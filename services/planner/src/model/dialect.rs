@@ -142,6 +142,11 @@ pub(super) fn missing_key_problem(settings: &ModelSettings) -> SettingProblem {
     }
 }
 
+/// Returns the API key unless it is empty: in a cluster the file of the key exists for every provider.
+pub(super) fn find_api_key(settings: &ModelSettings) -> Option<&SecretString> {
+    settings.api_key.as_ref().filter(|key| is_set(Some(key)))
+}
+
 /// Returns true if a credential is set and not empty.
 pub(super) fn is_set(secret: Option<&SecretString>) -> bool {
     secret.is_some_and(|secret| !secret.expose_secret().is_empty())

@@ -66,7 +66,8 @@ fn describe_credential(provider: &str, settings: &ModelSettings) -> String {
         MAIN => "model".to_owned(),
         name => format!("model.providers.{name}"),
     };
-    match (&settings.key_source, &settings.api_key, &settings.auth_token) {
+    let key = dialect::find_api_key(settings);
+    match (&settings.key_source, key, &settings.auth_token) {
         (Some(source), ..) => format!("the key in {source}"),
         (None, _, Some(_)) => format!("the token in the setting {section}.auth_token"),
         (None, Some(_), None) => format!("the key in the setting {section}.api_key"),

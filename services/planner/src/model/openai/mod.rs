@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::{
     ClientError,
     dialect::{
-        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, is_set, missing_key_problem,
-        secret_header, wire_id,
+        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, find_api_key, is_set,
+        missing_key_problem, secret_header, wire_id,
     },
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
@@ -75,7 +75,7 @@ impl ModelDialect for OpenAiDialect {
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
         let mut headers = HeaderMap::new();
-        match (&settings.auth_token, &settings.api_key) {
+        match (&settings.auth_token, find_api_key(settings)) {
             (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
             (None, Some(key)) if is_azure(settings) => {
                 headers.insert("api-key", secret_header("", key)?);

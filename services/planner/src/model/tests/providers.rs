@@ -481,3 +481,21 @@ fn destination_lists_each_host_once() {
     assert_eq!(destination.hosts, ["api.anthropic.com", "127.0.0.1:8000"]);
     assert!(destination.price.is_some());
 }
+
+#[test]
+fn empty_key_counts_as_missing() {
+    let signed = json!({
+        "api_key": "",
+        "region": MODEL_REGION,
+        "aws_access_key_id": MODEL_ACCESS_KEY_ID,
+        "aws_secret_access_key": MODEL_SECRET_ACCESS_KEY,
+    });
+    for (name, more) in [("bedrock", signed), ("openai", json!({ "api_key": "" }))] {
+        let settings = build_provider_settings(name, "http://127.0.0.1:8000", more);
+        let dialect = crate::model::dialect::find_dialect(name).unwrap();
+        let headers = dialect.headers(&settings).unwrap();
+        assert!(!headers.contains_key("authorization"), "{name}");
+        let is_signed = dialect.signer(&settings).unwrap().is_some();
+        assert_eq!(is_signed, name == "bedrock");
+    }
+}
