@@ -295,6 +295,16 @@ impl ClusterDeployment {
     }
 }
 
+/// True for a model whose key the settings lack. Bedrock uses AWS credentials, and a private server may need no key.
+fn is_without_needed_key(model: &ConfiguredModel) -> bool {
+    let needs_key = match model.dialect.as_deref() {
+        Some("bedrock") => false,
+        Some("openai") => model.base_url.is_none(),
+        Some(_) | None => true,
+    };
+    needs_key && model.api_key.is_none() && model.auth_token.is_none()
+}
+
 /// Refuses a setup with which the services would not start, or would refuse every request.
 fn check_completeness(known: &KnownSettings, model: &ConfiguredModel) -> anyhow::Result<()> {
     let missing = if known.github_reader.is_without_account() || known.github_writer.is_without_account() {
@@ -303,6 +313,8 @@ fn check_completeness(known: &KnownSettings, model: &ConfiguredModel) -> anyhow:
         Some(("one of the accounts of Jira is missing", "journeyman setup jira"))
     } else if model.name.is_none() {
         Some(("the model is missing", "journeyman setup model"))
+    } else if is_without_needed_key(model) {
+        Some(("the key of the model is missing", "journeyman setup model"))
     } else if !known.jira_reader.is_empty()
         && known.ingest.jira_trigger_group.trim().is_empty()
         && known.ingest.jira_trigger_role.trim().is_empty()
@@ -381,6 +393,31 @@ mod tests {
         std::fs::write(&path, "[planner]\nslots = 3\n").unwrap();
         let refused = check_absence(&path).unwrap_err().to_string();
         assert!(refused.contains("journeyman.toml is there already"), "{refused}");
+    }
+
+    #[test]
+    fn missing_model_key_is_found() {
+        let build_model = |dialect: Option<&str>, base_url: Option<&str>| ConfiguredModel {
+            dialect: dialect.map(str::to_owned),
+            base_url: base_url.map(str::to_owned),
+            ..ConfiguredModel::default()
+        };
+        for (dialect, base_url, is_missing) in [
+            (None, None, true),
+            (Some("anthropic"), Some("https://models.acme.example"), true),
+            (Some("openai"), None, true),
+            (Some("openai"), Some("https://models.acme.example"), false),
+            (Some("bedrock"), None, false),
+        ] {
+            let mut model = build_model(dialect, base_url);
+            assert_eq!(
+                is_without_needed_key(&model),
+                is_missing,
+                "{dialect:?} {base_url:?}"
+            );
+            model.api_key = Some("k".to_owned().into());
+            assert!(!is_without_needed_key(&model));
+        }
     }
 
     #[test]
