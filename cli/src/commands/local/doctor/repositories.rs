@@ -1,6 +1,6 @@
 //! Checks of the repositories in the rules: visibility to both GitHub accounts, and the projects that triages fill.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use bootstrap::{rules::RulesBook, suggestion::find_nearest};
 use domain::{RepositoryName, RepositoryRules, cause::format_error_chain};
@@ -11,6 +11,9 @@ use super::{
     CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, check_within_limit, find_within_limit,
     instances::InstanceSections,
 };
+
+// A long list must not take the time of the check, whose result is known before the suggestion.
+const SUGGESTION_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) async fn check_repositories(
     findings: &mut DoctorReport,
@@ -72,10 +75,11 @@ async fn list_blocking_branches(
     found
 }
 
-/// Repository of the same owner with a similar name; `None` when the list is unreadable.
+/// Repository of the same owner with a similar name; `None` when the list is unreadable or takes too long.
 async fn suggest_repository(settings: &github::Settings, name: &RepositoryName) -> Option<RepositoryName> {
     let reader = GitHubReader::new(settings).ok()?;
-    let listed = reader.repositories_of(name.owner()).await.ok()?;
+    let listing = Box::pin(reader.repositories_of(name.owner()));
+    let listed = tokio::time::timeout(SUGGESTION_LIMIT, listing).await.ok()?.ok()?;
     let known = listed.iter().map(|found| found.name.name());
     let nearest = find_nearest(name.name(), known)?;
     let found = listed.iter().find(|found| found.name.name() == nearest)?;
