@@ -199,6 +199,11 @@ fn containers_have_their_part_alone() {
         let ports = list(&service["ports"]);
         assert!(ports.iter().all(|port| port.starts_with("127.0.0.1:")), "{name}");
     }
+    // Compose writes a secret from a variable into the container, which a read-only container refuses.
+    for (name, secret) in compose["secrets"].as_object().unwrap() {
+        let file = format!("./secrets/{name}");
+        assert_eq!(secret["file"], file.as_str(), "{name}");
+    }
     for network in ["state", "work"] {
         assert_eq!(compose["networks"][network]["internal"], true, "{network}");
     }
