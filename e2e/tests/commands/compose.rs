@@ -168,6 +168,40 @@ async fn servers_accept_prepared_keys_and_keep_them() {
     assert_eq!(read("operator/token"), token, "a second start keeps the keys");
 }
 
+/// Lays out the mounts of a service below `root`, with its folder of `keys`.
+fn lay_out_mounts(service: &Value, keys: &Path, root: &Path) {
+    for mount in service["volumes"].as_array().unwrap() {
+        let mut parts = mount.as_str().unwrap().split(':');
+        let (source, target) = (parts.next().unwrap(), parts.next().unwrap());
+        let target = root.join(target.trim_start_matches('/'));
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        match source.strip_prefix("keys-") {
+            Some(owner) => fs::rename(keys.join(owner), target).unwrap(),
+            None if source.starts_with("./") => {
+                fs::copy(find_root().join(source), target).unwrap();
+            }
+            None => fs::create_dir_all(target).unwrap(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nats_server_finds_users_of_its_settings() {
+    let (compose, keys, root) = (read_compose(), start_folder(), start_folder());
+    prepare_keys(keys.path()).await;
+    let service = &compose["services"]["nats"];
+    lay_out_mounts(service, keys.path(), root.path());
+    let settings = service["command"][1].as_str().unwrap();
+    let program = servers::find_program("nats-server", None, "JOURNEYMAN_NATS_SERVER").unwrap();
+    let ran = Command::new(program)
+        .args(["-t", "--config"])
+        .arg(root.path().join(settings.trim_start_matches('/')))
+        .output()
+        .await
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 /// Value of a service, also from the keys that it merges.
 fn find_shared<'a>(service: &'a Value, key: &str) -> &'a Value {
     service.get(key).unwrap_or_else(|| &service["<<"][key])
