@@ -68,7 +68,7 @@ fn name_page(page: &CheckedPage, state: InstallationState, has_pictures: bool) -
         path: page.path.clone(),
         picture: page.picture.filter(|_| has_pictures),
         // A state without the object shows the page of a missing one.
-        may_fail: true,
+        may_be_missing: page.may_be_missing || !state.has_every_object(),
     }
 }
 
@@ -101,6 +101,9 @@ fn list_pages() -> Vec<CheckedPage> {
         CheckedPage::new("dead", "/dead").with_picture("dead"),
         CheckedPage::new("letter", "/dead/1"),
         CheckedPage::new("health", "/health").with_picture("health"),
-        CheckedPage::new("missing", "/no-such-page"),
+        CheckedPage {
+            may_be_missing: true,
+            ..CheckedPage::new("missing", "/no-such-page")
+        },
     ]
 }

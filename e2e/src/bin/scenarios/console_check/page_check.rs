@@ -22,8 +22,9 @@ const TOO_WIDE: &str = "return document.documentElement.scrollWidth > window.inn
 /// Script that returns true if a text of others became an element or an attribute that acts.
 const HAS_FOREIGN_MARKUP: &str = "return document.querySelector('main [hx-get=\"/x\"], main script, \
     [href^=\"javascript\"]') !== null;";
-// Browsers report a page with an error status as a failed resource. Pages of missing objects are such pages.
-const ERROR_STATUS: &str = "Failed to load resource";
+// Complaint of the browser about a page with this status, which is that of a missing object. Every other error status is
+// a problem.
+const MISSING_STATUS: &str = "responded with a status of 404";
 
 /// A page to check: its name in the output, its path, and the file of its picture.
 pub(crate) struct CheckedPage {
@@ -31,8 +32,8 @@ pub(crate) struct CheckedPage {
     pub(crate) path: String,
     /// Name of the picture without its extension; absent: no picture.
     pub(crate) picture: Option<&'static str>,
-    /// True if the page may have an error status.
-    pub(crate) may_fail: bool,
+    /// True if the object of the page may be missing.
+    pub(crate) may_be_missing: bool,
 }
 
 impl CheckedPage {
@@ -41,7 +42,7 @@ impl CheckedPage {
             name: name.to_owned(),
             path: path.into(),
             picture: None,
-            may_fail: false,
+            may_be_missing: false,
         }
     }
 
@@ -88,8 +89,8 @@ impl PageChecker<'_> {
             ensure!(dark.await? == Value::Bool(true), "the browser is not dark");
         }
         let mut problems = client.read_complaints().await?;
-        if page.may_fail {
-            problems.retain(|problem| !problem.contains(ERROR_STATUS));
+        if page.may_be_missing {
+            problems.retain(|problem| !problem.contains(MISSING_STATUS));
         }
         for (script, problem) in [
             (TOO_WIDE, "it is wider than the window"),

@@ -48,6 +48,14 @@ impl InstallationState {
             Self::Hostile => "hostile",
         }
     }
+
+    /// True if every checked page has its object.
+    pub(crate) const fn has_every_object(self) -> bool {
+        match self {
+            Self::Many | Self::Hostile => true,
+            Self::Empty | Self::One | Self::Failing => false,
+        }
+    }
 }
 
 /// Records that the API of a state serves.
