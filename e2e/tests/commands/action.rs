@@ -67,6 +67,8 @@ impl StandInRunner {
                 ("model-key", MODEL_API_KEY.to_owned()),
                 ("model-base-url", stage.model.url()),
                 ("program", program.display().to_string()),
+                // A job that hangs ends with its servers, and fails the test.
+                ("time-limit", "5".to_owned()),
             ]),
             contexts: BTreeMap::from([
                 ("github.token", WORKFLOW_TOKEN.to_owned()),
