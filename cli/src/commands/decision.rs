@@ -66,7 +66,7 @@ pub(super) struct FeedbackArguments {
     text: String,
 }
 
-/// Print the change that waits for a decision
+/// Print the change of a run: the one that waits for a decision, else the last one
 #[derive(Debug, Args)]
 pub(super) struct DiffArguments {
     /// The run
