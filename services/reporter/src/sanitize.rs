@@ -41,35 +41,28 @@ pub(crate) fn sanitize_part(text: &str) -> String {
 }
 
 /// Closes the code block that is open at the end of the text. A block in a list or quotation ends with it.
-fn close_code_block(text: String) -> String {
-    let (mut depth, mut open) = (0_u32, None);
-    for (event, range) in Parser::new_ext(&text, OPTIONS).into_offset_iter() {
-        if matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) if depth == 0) {
-            open = Some(range);
-        } else if matches!(
-            event,
-            Event::Start(Tag::List(_) | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_))
-        ) {
-            depth += 1;
-        } else if matches!(
-            event,
-            Event::End(TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::FootnoteDefinition)
-        ) {
-            depth = depth.saturating_sub(1);
+pub(crate) fn close_code_block(text: String) -> String {
+    match find_open_fence(&text) {
+        // Other white space may belong to a line that is no fence because of it.
+        Some(fence) => format!("{}\n{fence}", text.trim_end_matches('\n')),
+        None => text,
+    }
+}
+
+/// Returns the fence of the code block that would contain a paragraph after the text.
+fn find_open_fence(text: &str) -> Option<String> {
+    // The parser decides, because a line with the form of a fence may be part of the code.
+    let followed = format!("{text}\n\n.");
+    let mut fence = None;
+    for (event, range) in Parser::new_ext(&followed, OPTIONS).into_offset_iter() {
+        let is_block = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
+        if is_block && range.end == followed.len() {
+            let block = followed[range].trim_start();
+            let sign = block.chars().next()?;
+            fence = Some(block.chars().take_while(|c| *c == sign).collect());
         }
     }
-    let open = open.filter(|range: &Range<usize>| text[range.end..].trim().is_empty());
-    let Some(range) = open else {
-        return text;
-    };
-    let block = text[range].trim();
-    let sign = block.chars().next().unwrap_or('`');
-    let fence: String = block.chars().take_while(|c| *c == sign).collect();
-    let is_end = |line: &str| line.trim().len() >= fence.len() && line.trim().chars().all(|c| c == sign);
-    match block.lines().skip(1).last().is_some_and(is_end) {
-        true => text,
-        false => format!("{}\n{fence}", text.trim_end()),
-    }
+    fence
 }
 
 /// Returns lines of code, none of which gives an order to a bot. Bots read the raw text of a comment, including fences.
@@ -208,8 +201,8 @@ fn remove_order_sign(words: &str) -> String {
 
 /// Sanitizes a title: one line that some readers parse as Markdown, and others as a commit message.
 ///
-/// Mentions lose their sign, references become code, and the sign of a command is in brackets. No mark skips checks, and `#done` after an issue's key is no
-/// Jira command.
+/// Mentions lose their sign, references become code, and the sign of a command is in brackets. No mark skips checks, and
+/// `#done` after an issue's key is no Jira command.
 pub(crate) fn sanitize_title(text: &str) -> String {
     let text = commit_orders::clean_marks(&remove_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -147,6 +147,9 @@ fn open_code_block_ends_before_next_part() {
         ("```", "```\n```"),
         ("```\nx\n```", "```\nx\n```"),
         ("```\nx\n```\nrest", "```\nx\n```\nrest"),
+        // These last lines are code: a fence has at most three spaces before it, and no other space behind it.
+        ("```\nx\n    ```", "```\nx\n    ```\n```"),
+        ("```\nx\n```\u{a0}", "```\nx\n```\u{a0}\n```"),
         ("- ```\n  x", "- ```\n  x"),
         ("> ```\n> x", "> ```\n> x"),
         ("plain", "plain"),
