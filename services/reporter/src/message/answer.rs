@@ -107,7 +107,7 @@ fn render_cited_answer(answer: &CitedAnswer) -> Vec<String> {
 }
 
 fn shown_with(answer: &str, most: usize, citations: &[CodeCitation]) -> Vec<String> {
-    let mut paragraphs = vec![sanitize::sanitize_markdown(&truncate_text(answer, most))];
+    let mut paragraphs = vec![sanitize::sanitize_part(&truncate_text(answer, most))];
     if !citations.is_empty() {
         let lines = citations.iter().map(|citation| {
             let place = format_code(&format!("{}:{}", citation.path, citation.line));

@@ -25,7 +25,7 @@ pub(crate) fn issue_text(issue: &PlannedIssue, ticket: &TicketKey, run: Option<&
         .collect();
     let planned = format!("Planned in {}.", format_ticket(ticket));
     let mut paragraphs = vec![
-        sanitize::sanitize_markdown(&truncate_text(&issue.text, TEXT_CHARS)),
+        sanitize::sanitize_part(&truncate_text(&issue.text, TEXT_CHARS)),
         items.join("\n"),
         planned,
     ];

@@ -28,7 +28,7 @@ pub(crate) fn render_review(review: &ReviewOfChange, has_comments: bool, run: Op
     };
     let mut paragraphs = vec![
         format!("{verdict} A person decides."),
-        sanitize::sanitize_markdown(&truncate_text(&review.summary, SUMMARY_CHARS)),
+        sanitize::sanitize_part(&truncate_text(&review.summary, SUMMARY_CHARS)),
     ];
     paragraphs.push(render_review_criteria(&review.criteria));
     if !has_comments {
@@ -38,7 +38,7 @@ pub(crate) fn render_review(review: &ReviewOfChange, has_comments: bool, run: Op
                 None => remark.line.to_string(),
             };
             let place = format_code(&format!("{}:{lines}", remark.path));
-            format!("{place}: {}", line_remark(remark))
+            sanitize::close_code_block(format!("{place}: {}", line_remark(remark)))
         }));
     }
     paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
@@ -73,16 +73,20 @@ fn render_review_criteria(judged: &[JudgedCriterion]) -> String {
 
 /// Renders a comment on a line.
 pub(crate) fn line_remark(remark: &LineRemark) -> String {
-    let text = |text: &str| {
-        sanitize::sanitize_markdown(&truncate_text(text, REMARK_CHARS))
-            .trim()
-            .to_owned()
+    // Behind its lead, the first line of a text opens no block, so whole paragraphs are checked.
+    let paragraph = |lead: &str, text: &str| {
+        let text = sanitize::sanitize_markdown(&truncate_text(text, REMARK_CHARS));
+        sanitize::close_code_block(format!("{lead}{}", text.trim()))
     };
     let weight = match remark.weight {
         ObjectionWeight::Blocking => "**Blocking.** ",
         ObjectionWeight::Advice => "",
     };
-    let mut said = format!("{weight}{}\n\nWhen: {}", text(&remark.why), text(&remark.trigger));
+    let mut said = format!(
+        "{}\n\n{}",
+        paragraph(weight, &remark.why),
+        paragraph("When: ", &remark.trigger)
+    );
     if let Some(suggestion) = &remark.suggestion {
         let suggestion = suggestion.trim_end_matches('\n');
         // A suggestion cannot be changed without changing what a click would commit. If it contains an order to a bot, it
@@ -157,6 +161,16 @@ mod tests {
             return 0
         ```
         "#);
+    }
+
+    #[test]
+    fn open_code_block_hides_no_suggestion() {
+        let remark = LineRemark {
+            why: "x\n\n```\ny".to_owned(),
+            ..build_line_remark(ObjectionWeight::Advice)
+        };
+        let text = line_remark(&remark);
+        assert!(text.starts_with("x\n\n```\ny\n```\n\nWhen: "), "{text}");
     }
 
     #[test]

@@ -142,10 +142,10 @@ pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, decid
         (ThreadDisposition::Changed, None) => "The branch has it already.".to_owned(),
         (ThreadDisposition::Declined, _) => "Not changed.".to_owned(),
         (ThreadDisposition::Asked, _) => {
+            let asked = format!("This needs a decision, {}. {words}", mention_logins(deciders));
             return format!(
-                "This needs a decision, {}. {words}\n\nReply here with what is right: Journeyman follows the reply of anyone who may \
-                 write to the repository.",
-                mention_logins(deciders)
+                "{}\n\nReply here with what is right: Journeyman follows the reply of anyone who may write to the repository.",
+                sanitize::close_code_block(asked)
             );
         }
         (ThreadDisposition::Answered, _) => return words,
