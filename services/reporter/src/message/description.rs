@@ -106,8 +106,10 @@ pub(super) fn render_cut_short(reason: &StopReason) -> String {
 pub(super) fn render_summary(handover: &WorkHandover) -> Vec<String> {
     let clean = |text: &str| sanitize::sanitize_part(text).trim().to_owned();
     let summary = clean(&handover.summary);
-    let cause = clean(handover.root_cause.as_deref().unwrap_or_default());
-    let cause = (!cause.is_empty()).then(|| format!("**Root cause.** {cause}"));
+    let cause = sanitize::sanitize_markdown(handover.root_cause.as_deref().unwrap_or_default());
+    let cause = Some(cause.trim()).filter(|cause| !cause.is_empty());
+    // Behind the lead, the first line of the text opens no block, so the whole paragraph is checked.
+    let cause = cause.map(|cause| sanitize::close_code_block(format!("**Root cause.** {cause}")));
     let summary = (!summary.is_empty()).then_some(summary);
     summary.into_iter().chain(cause).collect()
 }
@@ -197,4 +199,25 @@ fn render_criteria(handover: &WorkHandover) -> Option<String> {
             rows.join("\n")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_code_block_hides_no_evidence() {
+        for cause in ["```\nx", "x\n```", "x\n```\n    ```"] {
+            let handover = WorkHandover {
+                root_cause: Some(cause.to_owned()),
+                ..WorkHandover::default()
+            };
+            let body = render_body(&ChangeDescription {
+                handover,
+                ..ChangeDescription::default()
+            });
+            let (before, _) = body.visible.split_once("### Evidence").unwrap();
+            assert_eq!(sanitize::close_code_block(before.to_owned()), before);
+        }
+    }
 }
