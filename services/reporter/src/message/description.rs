@@ -1,6 +1,6 @@
 //! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
-use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover};
+use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover, text::truncate_text};
 
 use super::{
     change, effort,
@@ -12,6 +12,8 @@ use super::{
 };
 use crate::sanitize;
 
+// Length of the filled template, in characters. The evidence follows it, also in the shorter text for a decision.
+const TEMPLATE_CHARS: usize = 12_000;
 const WENT_BACK: &str =
     "The work went on after this state and ended worse, so the state that was proven best is delivered.";
 const UNREVIEWED: &str =
@@ -49,8 +51,7 @@ pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
     let mut details: Vec<String> = render_ticket(description).into_iter().collect();
     details.extend(description.level.map(describe_evidence_level));
     if has_template {
-        let filled = sanitize::sanitize_part(&description.template);
-        visible.extend([filled.trim().to_owned(), TEMPLATE_AUTHOR.to_owned()]);
+        visible.extend([render_template(&description.template), TEMPLATE_AUTHOR.to_owned()]);
         details.extend(render_summary(handover));
     } else {
         visible.extend(render_summary(handover));
@@ -82,6 +83,16 @@ pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
         visible: visible.join("\n\n"),
         details: details.join("\n\n"),
     }
+}
+
+/// Renders the filled template of the repository, which cannot displace the text after it.
+fn render_template(filled: &str) -> String {
+    // The text is sanitized before it is truncated, because that may lengthen it, and then again, because truncation may
+    // leave a code block open.
+    let clean = sanitize::sanitize_markdown(filled);
+    sanitize::sanitize_part(&truncate_text(&clean, TEMPLATE_CHARS))
+        .trim()
+        .to_owned()
 }
 
 /// Renders the ticket's title, for readers without access to the tracker.
@@ -219,5 +230,16 @@ mod tests {
             let (before, _) = body.visible.split_once("### Evidence").unwrap();
             assert_eq!(sanitize::close_code_block(before.to_owned()), before);
         }
+    }
+
+    #[test]
+    fn long_template_leaves_room_for_evidence() {
+        let description = ChangeDescription {
+            template: "## What?\n\n".to_owned() + &"cc @ann and #1\n".repeat(4_000),
+            ..ChangeDescription::default()
+        };
+        let text = render_body(&description).visible;
+        let at = text.find("### Evidence").unwrap();
+        assert!((TEMPLATE_CHARS..14_000).contains(&at), "{at}");
     }
 }
