@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use queue::Queue;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
@@ -68,7 +68,7 @@ impl CommandRounds {
                 continue;
             }
             match self.poller.settles_at() {
-                Some(end) => sleep_until(end.min(Instant::now() + self.interval)).await,
+                Some(end) => sleep(choose_pause(end, Instant::now(), self.interval)).await,
                 None => return Ok(log.take()),
             }
         }
@@ -91,5 +91,32 @@ impl CommandRounds {
             self.queue.triggers().newest().await?,
             self.queue.reports().newest().await?,
         ])
+    }
+}
+
+/// Pause before the round that reads checks at `end`. A round that has not made an overdue read has no allowance for it, so
+/// the next one waits for the interval.
+fn choose_pause(end: Instant, now: Instant, interval: Duration) -> Duration {
+    let left = end.saturating_duration_since(now);
+    if left.is_zero() {
+        interval
+    } else {
+        left.min(interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overdue_read_waits_for_interval() {
+        let (now, interval) = (Instant::now(), Duration::from_secs(60));
+        let pause = |left: u64| choose_pause(now + Duration::from_secs(left), now, interval);
+        assert_eq!(pause(0), interval);
+        assert_eq!(pause(5), Duration::from_secs(5));
+        assert_eq!(pause(90), interval);
+        let overdue = choose_pause(now, now + Duration::from_secs(1), interval);
+        assert_eq!(overdue, interval);
     }
 }
