@@ -43,7 +43,7 @@ impl OwnAccounts {
         let (found, failures) = outside.programs().await;
         self.add(found);
         for error in &failures {
-            tracing::warn!(error = %format_error_chain(error), "it is not known yet who an account of ours is");
+            tracing::warn!(error = %format_error_chain(error), "failed to identify a reader account");
         }
         failures.is_empty()
     }

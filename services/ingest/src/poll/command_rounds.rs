@@ -9,7 +9,9 @@ use tracing::instrument::WithSubscriber;
 
 use crate::{
     Config,
+    facts::tracker_reader::TrackerReader,
     maintenance::sweeper::WakeupSweeper,
+    policy::own_accounts::OwnAccounts,
     poll::{dry_round::LogCollector, poller::TrackerPoller},
     service::{IngestService, connect_once},
 };
@@ -23,10 +25,13 @@ pub struct CommandRounds {
     poller: TrackerPoller,
     sweeper: WakeupSweeper,
     interval: Duration,
+    own_accounts: Arc<OwnAccounts>,
+    outside: Arc<TrackerReader>,
+    is_identified: bool,
 }
 
 impl CommandRounds {
-    /// Connects to the queue and identifies the reader accounts.
+    /// Connects to the queue.
     ///
     /// # Errors
     /// When NATS cannot be reached or settings turn out not to work.
@@ -34,13 +39,13 @@ impl CommandRounds {
         let service = IngestService::new(config, CancellationToken::new())?;
         let queue = connect_once(&config.nats).await?;
         let router = service.router_over(config, queue.clone());
-        // Actions of an account that is not identified would count as those of a person.
-        let (own, outside) = (Arc::clone(&router.own_accounts), Arc::clone(&router.outside));
-        own.identify(&outside).await;
         let interval = Duration::from_secs(config.ingest.poll_interval_s);
         let settle = Duration::from_secs(config.ingest.checks_absent_s);
         let pending = Duration::from_secs(config.ingest.checks_pending_s);
         Ok(Self {
+            own_accounts: Arc::clone(&router.own_accounts),
+            outside: Arc::clone(&router.outside),
+            is_identified: false,
             poller: TrackerPoller::new(router, interval, (settle, pending)),
             sweeper: WakeupSweeper::new(queue.clone(), interval),
             queue,
@@ -60,6 +65,11 @@ impl CommandRounds {
             let before = self.newest_records().await?;
             // Polls report failures in the log only, so a subscriber collects them.
             let log = LogCollector::default();
+            if !self.is_identified {
+                // Actions of an account that is not identified count as those of a person, so the user has to know.
+                let identified = self.own_accounts.identify(&self.outside);
+                self.is_identified = Box::pin(identified).with_subscriber(log.clone()).await;
+            }
             Box::pin(self.poller.poll().with_subscriber(log.clone())).await;
             while !self.is_at_rest().await? {
                 sleep(REST_POLL).await;
