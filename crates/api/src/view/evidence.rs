@@ -22,8 +22,11 @@ pub fn describe_evidence(proof: &ChangeProof) -> String {
         EvidenceLevel::E1 if any(|row| !row.broken.is_empty() && row.base == Some(CheckOutcome::Green)) => {
             "Checks that passed before fail with the change; no test shows that the change is right."
         }
-        EvidenceLevel::E1 if any(|row| !row.broken.is_empty()) => {
+        EvidenceLevel::E1 if any(|row| !row.broken.is_empty() && row.has_base_result()) => {
             "Checks fail with the change in a way that was not seen before; no test shows that the change is right."
+        }
+        EvidenceLevel::E1 if any(|row| !row.broken.is_empty()) => {
+            "Checks fail with the change, and gave no result before it; no test shows that the change is right."
         }
         EvidenceLevel::E1 if is_weakened => {
             "The change weakens tests or checks; nothing shows that the change is right."
@@ -148,8 +151,15 @@ mod tests {
             ),
             (e1(broken.clone()), "Checks that passed before fail"),
             (
-                e1(CheckRow { base: None, ..broken }),
+                e1(CheckRow {
+                    base: Some(red),
+                    ..broken.clone()
+                }),
                 "Checks fail with the change in a way",
+            ),
+            (
+                e1(CheckRow { base: None, ..broken }),
+                "Checks fail with the change, and gave no result before it",
             ),
             (e1(missing.clone()), "Tests that ran before do not run"),
             (
