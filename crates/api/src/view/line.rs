@@ -1,6 +1,6 @@
 //! Builder for a line of a timeline.
 
-use domain::text::{escape_hidden, truncate_text};
+use domain::text::{escape_hidden, format_count, truncate_text};
 
 use super::{Tone, Who};
 
@@ -64,14 +64,6 @@ fn shorten_headline(text: &str) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Escaped last, so that the cut cannot fall into an escape. The result may be longer than the limit.
     escape_hidden(&truncate_text(&flat, HEAD))
-}
-
-/// Formats a number with its noun: `1 file`, `2 files`.
-pub(super) fn format_count(number: u64, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        number => format!("{number} {noun}s"),
-    }
 }
 
 /// Formats the length of a list with the noun of its entries.

@@ -1,10 +1,13 @@
 //! Lines about models: requests, replies and the outputs of phases.
 
-use domain::{IntakeDecision, ModelHint, ModelReply, PhaseOutput, RunPhase, TicketIntake, WorkExit};
+use domain::{
+    IntakeDecision, ModelHint, ModelReply, PhaseOutput, RunPhase, TicketIntake, WorkExit,
+    text::{format_count, group_digits},
+};
 
 use super::{
     Tone, Who,
-    line::{TimelineLine, format_count, format_dollars, format_length},
+    line::{TimelineLine, format_dollars, format_length},
 };
 
 pub(super) fn render_model_request(turn: u32, phase: RunPhase) -> TimelineLine {
@@ -31,12 +34,12 @@ fn format_usage(reply: &ModelReply) -> String {
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
         // Cached tokens are a part of the tokens in.
-        cached => format!(", {cached} of them cached"),
+        cached => format!(", {} of them cached", group_digits(cached)),
     };
     format!(
         "{} in{cached}, {} out{cost}",
         format_count(usage.input_tokens, "token"),
-        usage.output_tokens
+        group_digits(usage.output_tokens)
     )
 }
 
@@ -47,13 +50,15 @@ pub(super) fn render_hint(hint: &ModelHint) -> TimelineLine {
 
 pub(super) fn render_cleared_context(turns: u32, tokens: u64) -> TimelineLine {
     let turns = format_count(turns.into(), "turn");
-    let words = format!("old results of {turns} left out: about {tokens} tokens less");
+    let tokens = format_count(tokens, "token");
+    let words = format!("old results of {turns} left out: about {tokens} less");
     TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
 pub(super) fn render_summary_request(turns: u32, tokens: u64) -> TimelineLine {
     let turns = format_count(turns.into(), "turn");
-    let words = format!("asks for a summary of {turns} with about {tokens} tokens");
+    let tokens = format_count(tokens, "token");
+    let words = format!("asks for a summary of {turns} with about {tokens}");
     TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 

@@ -3,12 +3,13 @@
 use domain::{
     CodeSeed, ExecutorWorkspace, ToolCall, ToolResult, ToolStatus, WorkspaceSnapshot,
     check::{ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, TreeKind},
+    text::format_count,
 };
 use serde_json::Value;
 
 use super::{
     Tone, Who,
-    line::{TimelineLine, format_count, format_length},
+    line::{TimelineLine, format_length},
 };
 
 pub(super) fn render_workspace_request() -> TimelineLine {
