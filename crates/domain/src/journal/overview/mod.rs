@@ -20,6 +20,7 @@ use crate::{
         row::{RunStatus, RunSummary},
     },
     outbound::report::{OutboundAction, OutboundReceipt},
+    text::characters::truncate_text,
     trigger::{
         job::Job,
         pull_request::PullRequestRef,
@@ -34,7 +35,7 @@ const TITLE_CHARS: usize = 200;
 const PULL_REQUESTS: usize = 10;
 // Maximum characters of a question and of a suggested answer, and maximum number of suggested answers.
 const QUESTION_CHARS: usize = 1_000;
-const OPTION_CHARS: usize = 200;
+const OPTION_CHARS: usize = 300;
 const OPTIONS: usize = 10;
 
 /// Overview of a run for people.
@@ -367,11 +368,12 @@ fn summarize_title(trigger: &Trigger) -> String {
 
 /// Returns the question with a limited length, because lists contain the overviews of many runs.
 fn shorten_question(question: &TicketQuestion) -> TicketQuestion {
-    let shorten = |text: &str, limit: usize| -> String { text.chars().take(limit).collect() };
     let options = question.options.iter().take(OPTIONS);
     TicketQuestion {
-        text: shorten(&question.text, QUESTION_CHARS),
-        options: options.map(|option| shorten(option, OPTION_CHARS)).collect(),
+        text: truncate_text(&question.text, QUESTION_CHARS),
+        options: options
+            .map(|option| truncate_text(option, OPTION_CHARS))
+            .collect(),
     }
 }
 
