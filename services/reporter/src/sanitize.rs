@@ -5,7 +5,10 @@
 
 use std::ops::Range;
 
-use domain::{commit_orders, text::remove_hidden};
+use domain::{
+    commit_orders,
+    text::{remove_hidden, truncate_text},
+};
 use percent_encoding::percent_decode_str;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
@@ -38,6 +41,13 @@ pub(crate) fn sanitize_markdown(text: &str) -> String {
 /// Sanitizes Markdown that other text follows: no code block stays open, which would make that text part of it.
 pub(crate) fn sanitize_part(text: &str) -> String {
     close_code_block(sanitize_markdown(text))
+}
+
+/// Sanitizes Markdown that other text follows, to about `most` characters.
+pub(crate) fn sanitize_and_truncate(text: &str, most: usize) -> String {
+    // Sanitizing may lengthen a text, and truncation may open a code block, so each happens twice.
+    let clean = sanitize_markdown(&truncate_text(text, most));
+    sanitize_part(&truncate_text(&clean, most))
 }
 
 /// Closes the code block that is open at the end of the text. A block in a list or quotation ends with it.

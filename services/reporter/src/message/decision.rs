@@ -1,9 +1,6 @@
 //! Texts that ask people of a ticket: to decide about a push or a plan, or to answer a question.
 
-use domain::{
-    BranchPush, ChangeDescription, ChangePlan, CommitId, RepositoryName, RunId, TicketQuestion,
-    text::truncate_text,
-};
+use domain::{BranchPush, ChangeDescription, ChangePlan, CommitId, RepositoryName, RunId, TicketQuestion};
 
 use super::{
     description::render_body,
@@ -72,8 +69,8 @@ pub(crate) fn decision_needed(
         push.repository,
         format_code(&push.branch)
     )];
-    let said = description.map(|description| truncate_text(&render_body(description).joined(), SAID_CHARS));
-    paragraphs.extend(said.map(|said| sanitize::sanitize_part(&said)));
+    let said = description.map(|description| render_body(description).joined());
+    paragraphs.extend(said.map(|said| sanitize::sanitize_and_truncate(&said, SAID_CHARS)));
     if let Some(shown) = shown {
         paragraphs.push(fence_text("diff", &shown.excerpt));
         paragraphs.extend(describe_hidden_lines(shown, &run));

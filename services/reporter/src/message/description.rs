@@ -1,6 +1,6 @@
 //! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
-use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover, text::truncate_text};
+use domain::{ChangeDescription, CheckRow, SetupHint, StopReason, WorkHandover};
 
 use super::{
     change, effort,
@@ -51,7 +51,8 @@ pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
     let mut details: Vec<String> = render_ticket(description).into_iter().collect();
     details.extend(description.level.map(describe_evidence_level));
     if has_template {
-        visible.extend([render_template(&description.template), TEMPLATE_AUTHOR.to_owned()]);
+        let filled = sanitize::sanitize_and_truncate(&description.template, TEMPLATE_CHARS);
+        visible.extend([filled.trim().to_owned(), TEMPLATE_AUTHOR.to_owned()]);
         details.extend(render_summary(handover));
     } else {
         visible.extend(render_summary(handover));
@@ -83,16 +84,6 @@ pub(super) fn render_body(description: &ChangeDescription) -> DescriptionText {
         visible: visible.join("\n\n"),
         details: details.join("\n\n"),
     }
-}
-
-/// Renders the filled template of the repository, which cannot displace the text after it.
-fn render_template(filled: &str) -> String {
-    // The text is sanitized before it is truncated, because that may lengthen it, and then again, because truncation may
-    // leave a code block open.
-    let clean = sanitize::sanitize_markdown(filled);
-    sanitize::sanitize_part(&truncate_text(&clean, TEMPLATE_CHARS))
-        .trim()
-        .to_owned()
 }
 
 /// Renders the ticket's title, for readers without access to the tracker.

@@ -101,7 +101,7 @@ pub(crate) fn pull_request_body(
 }
 
 fn clean_part(text: &str, most: usize) -> String {
-    let text = sanitize::sanitize_part(&truncate_text(text, most));
+    let text = sanitize::sanitize_and_truncate(text, most);
     commit_orders::clean_marks(&text).trim().to_owned()
 }
 
