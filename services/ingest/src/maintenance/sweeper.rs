@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 // Pause between the search for open work and the wake-up. A record that was just appended has its token by then, and work in
 // progress is mostly settled.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
+// Longest time to a retry that counts as soon. A retry after a failure comes within minutes; one in the next period of a
+// budget may come a month later.
+const SOON: Duration = Duration::from_secs(3600);
 
 /// Periodic search for tickets with open work and without a token.
 pub(crate) struct WakeupSweeper {
@@ -141,7 +144,7 @@ impl WakeupSweeper {
             return Ok(true);
         }
         let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-        Ok(rows.list().await?.iter().any(|(_, row)| goes_on_alone(row)))
+        Ok(rows.list().await?.iter().any(|(_, row)| goes_on_alone(row, now)))
     }
 
     /// Tickets with open work. Most have a token, or are about to get one.
@@ -298,20 +301,25 @@ fn needs_waking(row: &TicketRow, last: Option<u64>, now: Timestamp) -> bool {
     unread || (row.quarantined.is_none() && (due || at_work))
 }
 
-/// True when a run of the ticket goes on without an event from outside: now, or when a timer or a place allows it. A run
-/// that waits for a report is not counted, because the unsettled report is.
-fn goes_on_alone(row: &TicketRow) -> bool {
+/// True when a run of the ticket goes on without an event from outside: now, soon, or when a place allows it. A run that
+/// waits for a report is not counted, because the unsettled report is.
+fn goes_on_alone(row: &TicketRow, now: Timestamp) -> bool {
     let mut runs = row.runs.iter().map(|run| &run.status);
-    let waits_for_person = runs
+    let is_late = row.due.is_some_and(|due| due > now.plus(SOON));
+    let waits_long = |waits_for: WaitCondition| {
+        waits_for.is_for_person() || (waits_for == WaitCondition::Retry && is_late)
+    };
+    let is_held = runs
         .clone()
-        .any(|status| matches!(status, RunStatus::Parked { waits_for } if waits_for.is_for_person()));
+        .any(|status| matches!(status, RunStatus::Parked { waits_for } if waits_long(*waits_for)));
     row.quarantined.is_none()
         && runs.any(|status| match status {
             RunStatus::Active => true,
-            // An earlier run of the lane that waits for a person holds it back.
-            RunStatus::Queued => !waits_for_person,
+            // An earlier run of the lane that waits long holds it back.
+            RunStatus::Queued => !is_held,
             RunStatus::Parked { waits_for } => match waits_for {
-                WaitCondition::Retry | WaitCondition::Slot => true,
+                WaitCondition::Retry => !is_late,
+                WaitCondition::Slot => true,
                 WaitCondition::Report | WaitCondition::Decision | WaitCondition::Answer => false,
             },
             RunStatus::Finished { .. } => false,
@@ -342,6 +350,7 @@ mod tests {
 
     #[test]
     fn work_without_outside_event_goes_on_alone() {
+        let now = Timestamp::default();
         let parked = |waits_for| RunStatus::Parked { waits_for };
         for status in [
             RunStatus::Queued,
@@ -350,7 +359,7 @@ mod tests {
             parked(WaitCondition::Slot),
         ] {
             assert!(
-                goes_on_alone(&build_ticket_row(Some(status.clone()))),
+                goes_on_alone(&build_ticket_row(Some(status.clone())), now),
                 "{status:?}"
             );
         }
@@ -363,21 +372,29 @@ mod tests {
             },
         ] {
             assert!(
-                !goes_on_alone(&build_ticket_row(Some(status.clone()))),
+                !goes_on_alone(&build_ticket_row(Some(status.clone())), now),
                 "{status:?}"
             );
         }
-        assert!(!goes_on_alone(&build_ticket_row(None)));
+        assert!(!goes_on_alone(&build_ticket_row(None), now));
+        let mut waiting = build_ticket_row(Some(parked(WaitCondition::Retry)));
+        waiting.due = Some(now.plus(SOON));
+        assert!(goes_on_alone(&waiting, now));
+        waiting.due = Some(now.plus(SOON * 2));
+        assert!(!goes_on_alone(&waiting, now), "a budget's next period");
         let mut held = build_ticket_row(Some(parked(WaitCondition::Answer)));
         let next = RunId::new("jira:ENG-1".parse().unwrap(), 6);
         held.open(
             PendingRun::new(next, Job::Implement, Lane::Talk),
             Timestamp::default(),
         );
-        assert!(!goes_on_alone(&held), "the next run waits for the person too");
+        assert!(
+            !goes_on_alone(&held, now),
+            "the next run waits for the person too"
+        );
         let mut quarantined = build_ticket_row(Some(RunStatus::Active));
         quarantined.quarantined = Some("three takeovers".to_owned());
-        assert!(!goes_on_alone(&quarantined));
+        assert!(!goes_on_alone(&quarantined, now));
     }
 
     #[test]
