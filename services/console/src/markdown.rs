@@ -1,7 +1,7 @@
 //! Markdown of models and people as a safe subset of HTML.
 //!
 //! `pulldown-cmark` parses the text. Only the elements that this file names reach a page: HTML and images of the text
-//! are shown as text. A link leads to an address of the web alone, and its host follows it, so that a reader sees
+//! are shown as text. A link leads to an address of the web alone, and it ends with its host, so that a reader sees
 //! where an external link leads.
 
 use maud::{Markup, PreEscaped, html};
@@ -33,6 +33,8 @@ struct MarkdownPage {
     /// Ends of the open elements.
     ends: Vec<String>,
     is_table_head: bool,
+    /// Number of open links and images. An image may be in a link, but HTML has no link in a link.
+    links: usize,
 }
 
 impl MarkdownPage {
@@ -95,9 +97,12 @@ impl MarkdownPage {
         self.open(start.to_owned(), end.to_owned());
     }
 
-    /// Opens a link with the host of its address, or only its text if a browser must not follow it.
+    /// Opens a link with the host of its address, or only its text in another link and for an address that a browser
+    /// must not follow.
     fn open_link(&mut self, address: &str, before: &str) {
+        self.links += 1;
         let host = web_address(address)
+            .filter(|_| self.links == 1)
             .and_then(|address| Url::parse(address).ok())
             .and_then(|parsed| parsed.host_str().map(make_visible));
         let Some(host) = host else {
@@ -106,9 +111,10 @@ impl MarkdownPage {
         };
         // The tag is closed by its end, so the element is written in two halves.
         let start = html! { a href=(address) rel="noreferrer nofollow" { (before) } }.into_string();
+        // The host is inside, so a link without a text has a name, too.
         let end = html! { span.external { " ↗ " (host) } }.into_string();
         let start = start.strip_suffix("</a>").unwrap_or(&start).to_owned();
-        self.open(start, format!("</a>{end}"));
+        self.open(start, format!("{end}</a>"));
     }
 
     fn open(&mut self, start: String, end: String) {
@@ -124,6 +130,9 @@ impl MarkdownPage {
     fn close_element(&mut self, tag: TagEnd) {
         if tag == TagEnd::TableHead {
             self.is_table_head = false;
+        }
+        if matches!(tag, TagEnd::Link | TagEnd::Image) {
+            self.links = self.links.saturating_sub(1);
         }
         self.html.push_str(&self.ends.pop().unwrap_or_default());
     }
@@ -178,13 +187,13 @@ mod tests {
     fn external_links_show_their_host() {
         assert_eq!(
             render_inner_html("[docs](https://evil.example/x?a=\"b)"),
-            "<p><a href=\"https://evil.example/x?a=&quot;b\" rel=\"noreferrer nofollow\">docs</a><span class=\"external\"> ↗ \
-             evil.example</span></p>"
+            "<p><a href=\"https://evil.example/x?a=&quot;b\" rel=\"noreferrer nofollow\">docs<span class=\"external\"> ↗ \
+             evil.example</span></a></p>"
         );
         assert_eq!(
             render_inner_html("![shot](https://a.example/p.png)"),
-            "<p><a href=\"https://a.example/p.png\" rel=\"noreferrer nofollow\">image: shot</a><span class=\"external\"> ↗ \
-             a.example</span></p>"
+            "<p><a href=\"https://a.example/p.png\" rel=\"noreferrer nofollow\">image: shot<span class=\"external\"> ↗ \
+             a.example</span></a></p>"
         );
         for wrong in [
             "[x](javascript:alert(1))",
@@ -194,6 +203,22 @@ mod tests {
         ] {
             assert_eq!(render_inner_html(wrong), "<p>x</p>", "{wrong}");
         }
+    }
+
+    #[test]
+    fn links_have_names_and_contain_no_link() {
+        for text in [
+            "[![built](https://a.example/b.svg)](https://ci.example)",
+            "![see [docs](https://a.example)](https://ci.example)",
+            "[](https://ci.example)",
+        ] {
+            let page = render_inner_html(text);
+            assert_eq!(page.matches("<a ").count(), 1, "{page}");
+            assert!(page.contains("href=\"https://ci.example\""), "{page}");
+            assert!(page.ends_with(" ↗ ci.example</span></a></p>"), "{page}");
+        }
+        let next = render_inner_html("[a](https://a.example) [b](https://b.example)");
+        assert_eq!(next.matches("<a ").count(), 2, "{next}");
     }
 
     #[test]
