@@ -12,6 +12,8 @@ use crate::words::{make_visible, web_address};
 
 // Longest rendered text in characters. Journals limit most texts to less.
 const MOST_CHARS: usize = 40_000;
+// Longest markup of a text in bytes. Every row of a table has all of its columns, so a short text can fill megabytes.
+const MOST_BYTES: usize = 400_000;
 // Deepest nesting of elements. Text can nest thousands of quotes, and browsers are slow with such trees.
 const MOST_LEVELS: usize = 24;
 
@@ -21,8 +23,13 @@ pub(crate) fn render_markdown(text: &str) -> Markup {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut page = MarkdownPage::default();
     for event in TextMergeStream::new(Parser::new_ext(&text, options)) {
+        if page.html.len() > MOST_BYTES {
+            page.push_text("…");
+            break;
+        }
         page.push_event(event);
     }
+    page.close_all();
     html! { div.markdown { (PreEscaped(page.html)) } }
 }
 
@@ -137,6 +144,13 @@ impl MarkdownPage {
         self.html.push_str(&self.ends.pop().unwrap_or_default());
     }
 
+    /// Closes the elements that the end of the text left open.
+    fn close_all(&mut self) {
+        while let Some(end) = self.ends.pop() {
+            self.html.push_str(&end);
+        }
+    }
+
     fn push_text(&mut self, text: &str) {
         self.push_markup(html! { (make_visible(text)) });
     }
@@ -248,5 +262,19 @@ mod tests {
         );
         let long = render_inner_html(&"word ".repeat(20_000));
         assert!(long.chars().count() < MOST_CHARS + 100, "{}", long.len());
+        let columns = 5_000;
+        let table = format!(
+            "{}\n{}\n{}",
+            "a|".repeat(columns),
+            "-|".repeat(columns),
+            "b\n".repeat(columns)
+        );
+        let wide = render_inner_html(&table);
+        assert!(wide.len() < MOST_BYTES + 1_000, "{}", wide.len());
+        assert!(
+            wide.contains('…') && wide.ends_with("</tbody></table></div>"),
+            "{}",
+            wide.len()
+        );
     }
 }
