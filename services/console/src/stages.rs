@@ -5,7 +5,7 @@
 use std::{fmt, str::FromStr};
 
 use api::view::EntryView;
-use domain::{Fact, JournalEntry, OutboundAction, RunPhase, Timestamp, check::CheckSpec};
+use domain::{CallId, Fact, JournalEntry, OutboundAction, RunPhase, Timestamp, check::CheckSpec};
 
 /// Purpose of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +141,8 @@ impl TimelineCursor {
         let begins_stage =
             self.stage == 0 || begun.is_some_and(|kind| kind == StageKind::Start || kind != self.kind);
         if begins_stage {
-            self.stage += 1;
+            // The number may come from an address, so it may be any.
+            self.stage = self.stage.saturating_add(1);
             self.kind = begun.unwrap_or(StageKind::Start);
             self.turn = None;
         }
@@ -238,11 +239,8 @@ impl CheckAttempts<'_> {
         known.command == other.command && known.directory == other.directory && known.tree == other.tree
     }
 
-    /// Returns true if the result belongs to a request of these attempts.
-    fn has_requested(&self, result: &Fact) -> bool {
-        let Fact::CheckRan { id, .. } = result else {
-            return false;
-        };
+    /// Returns true if these attempts requested the check with this id.
+    fn has_requested(&self, id: &CallId) -> bool {
         let is_request = |entry: &&JournalEntry| matches!(&entry.fact, Fact::CheckRequested { id: asked, .. } if asked == id);
         self.entries.iter().any(is_request)
     }
@@ -281,7 +279,9 @@ impl<'a> RunStage<'a> {
         if let Fact::CheckRequested { check, .. } = &entry.fact {
             return self.add_check(entry, check);
         }
-        if let Some(attempts) = self.attempts().find(|known| known.has_requested(&entry.fact)) {
+        if let Fact::CheckRan { id, .. } = &entry.fact
+            && let Some(attempts) = self.attempts().find(|known| known.has_requested(id))
+        {
             return attempts.entries.push(entry);
         }
         match (place.turn, self.parts.last_mut()) {
@@ -474,6 +474,8 @@ mod tests {
                 assert_eq!(continued.place(entry), whole.place(entry));
             }
         }
+        let mut last: TimelineCursor = format!("1-{}-start-x-x", u32::MAX).parse().unwrap();
+        assert_eq!(last.place(&journal[1]).stage, u32::MAX);
         for wrong in [
             "",
             "57",
