@@ -16,7 +16,7 @@ use domain::{Fact, JournalEntry, RunId, Timestamp};
 use futures::{StreamExt, stream};
 use maud::{Markup, html};
 use serde::Deserialize;
-use tokio::time::interval;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::run_now::{OutputTail, render_step};
 use crate::{
@@ -84,7 +84,10 @@ pub(super) async fn serve_events(
         .ready_chunks(PIECES)
         .map(FollowSignal::News)
         .chain(stream::iter([FollowSignal::Over]));
-    let ticks = stream::unfold(interval(TICK), |mut clock| async move {
+    let mut clock = interval(TICK);
+    // A browser that reads nothing for a minute needs the time of now, not sixty earlier ones.
+    clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let ticks = stream::unfold(clock, |mut clock| async move {
         clock.tick().await;
         Some((FollowSignal::Tick, clock))
     });
