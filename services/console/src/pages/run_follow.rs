@@ -22,7 +22,7 @@ use super::run_now::{OutputTail, render_step};
 use crate::{
     person::{ConsoleState, SignedInPerson},
     problem::PageProblem,
-    stages::{CurrentSteps, TimelineCursor},
+    stages::{CurrentSteps, InvalidCursor, TimelineCursor},
     timeline::RunTimeline,
     words::format_elapsed,
 };
@@ -61,11 +61,19 @@ pub(super) async fn serve_events(
 ) -> Result<Response, PageProblem> {
     let run: RunId = id.parse()?;
     // After a lost connection the browser sends Last-Event-ID, which is newer than the cursor in the address.
-    let cursor = read_last_event(&headers).or_else(|| asked.at.parse().ok());
+    let cursor = match read_last_event(&headers) {
+        Some(cursor) => cursor,
+        None if asked.at.is_empty() => TimelineCursor::default(),
+        // From the start, the stream would repeat what the page already shows.
+        None => asked
+            .at
+            .parse::<TimelineCursor>()
+            .map_err(|InvalidCursor| PageProblem::Form("Load the page of the run again."))?,
+    };
     let mut followed = FollowedRun {
         run: id,
         start: asked.start.map(Timestamp::from_unix_ms),
-        cursor: cursor.unwrap_or_default(),
+        cursor,
         steps: CurrentSteps::default(),
         output: OutputTail::default(),
     };
