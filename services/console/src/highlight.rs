@@ -69,6 +69,8 @@ pub(crate) struct HighlightBudget {
 
 impl Default for HighlightBudget {
     fn default() -> Self {
+        // The first page loads the definitions, which takes much of the time that its lines have.
+        LazyLock::force(&SYNTAXES);
         Self {
             lines: MOST_LINES,
             end: Instant::now() + TIME_LIMIT,
