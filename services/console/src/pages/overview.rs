@@ -5,7 +5,7 @@ use api::types::{
     ActivityQuery, ActivityView, CredentialView, DeadView, PoolView, RulesView, RunState, RunView, RunsQuery,
     StopAllView, TicketStanding, TicketSummariesQuery, TicketSummary,
 };
-use domain::{PoolFreshness, Timestamp};
+use domain::{PoolFreshness, Timestamp, WaitCondition};
 use maud::{Markup, html};
 
 use super::overview_results::render_results;
@@ -22,6 +22,7 @@ use crate::{
 };
 
 // Number of items in the lists of the page. Each list links to its whole.
+const WAITING: usize = 50;
 const LIVE: usize = 20;
 const FAILED: usize = 20;
 // Longest shown text of a question or of a failure, in characters.
@@ -208,38 +209,38 @@ fn render_health_signs(health: &HealthSigns) -> Markup {
 }
 
 fn render_needs_you(known: &OverviewReadings, now: Timestamp) -> Markup {
-    // The API lists the newest run first, and here the longest wait comes first.
-    let waiting = known.waiting.iter().rev();
+    // The API lists the newest request first. An early request may have begun to wait a minute ago.
+    let mut waiting: Vec<&RunView> = known.waiting.iter().collect();
+    waiting.sort_by_key(|run| Timestamp::parse(waits_since(run)));
     let failed = known.failed.iter().take(FAILED);
-    let quarantined = known
-        .health
-        .letters
-        .iter()
-        .filter(|letter| letter.what == "ticket");
-    let count = known.waiting.len() + known.failed.len().min(FAILED);
-    let has_more = known.failed.len() > FAILED;
+    let letters = known.health.letters.iter();
+    let quarantined: Vec<&DeadView> = letters.filter(|letter| letter.what == "ticket").collect();
+    let count = waiting.len() + quarantined.len() + failed.len();
+    let has_more_failed = known.failed.len() > FAILED;
+    let has_more = has_more_failed || waiting.len() >= RunsQuery::MOST;
     html! {
         section.card aria-labelledby="needs-you" {
             h2 id="needs-you" { "Needs you" @if count > 0 { " (" (count) @if has_more { "+" } ")" } }
-            @if count == 0 && quarantined.clone().next().is_none() {
+            @if count == 0 {
                 div.empty {
                     strong { "Nothing needs you." }
                     "Questions of runs, decisions about changes and failed work appear here."
                 }
             } @else {
                 ul.rows {
-                    @for run in waiting { li { (render_waiting_run(run, now)) } }
+                    @for run in waiting.iter().take(WAITING) { li { (render_waiting_run(run, now)) } }
                     @for letter in quarantined { li { (render_quarantined(letter, now)) } }
                     @for ticket in failed { li { (render_failed_ticket(ticket, now)) } }
                 }
             }
-            @if has_more { p { a href="/tickets?standing=failed" { "All failed tickets" } } }
+            @if waiting.len() > WAITING { p { a href="/runs?waits_for=person" { "All runs that wait for a person" } } }
+            @if has_more_failed { p { a href="/tickets?standing=failed" { "All failed tickets" } } }
         }
     }
 }
 
 fn render_waiting_run(run: &RunView, now: Timestamp) -> Markup {
-    let is_decision = run.waits_for.as_deref() == Some("decision");
+    let is_decision = run.waits_for.as_deref() == Some(WaitCondition::Decision.as_str());
     let path = match is_decision {
         true => format!("{}/approval", run_path(&run.id)),
         false => ticket_path(&run.ticket),

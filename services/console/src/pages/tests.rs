@@ -242,7 +242,7 @@ fn build_full_overview() -> overview::OverviewReadings {
 fn overview_names_questions_results_and_problems() {
     let page = render_safe_page(overview::render_overview(&build_full_overview(), now()));
     for part in [
-        "Needs you (3)",
+        "Needs you (4)",
         ">Decision<",
         ">Question<",
         ">Failed<",
@@ -262,6 +262,8 @@ fn overview_names_questions_results_and_problems() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
+    let (longer, shorter) = (page.find(">Decision<").unwrap(), page.find(">Question<").unwrap());
+    assert!(longer < shorter, "the longest wait comes first: {page}");
     assert_eq!(
         page.matches("in 10 days").count(),
         1,
