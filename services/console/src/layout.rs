@@ -114,6 +114,8 @@ pub(crate) struct ConsolePage {
     search: SearchField,
     /// Nonce of the scripts that follow a run.
     nonce: Option<String>,
+    /// True if a browser without scripts loads the page again and again.
+    reloads: bool,
 }
 
 impl ConsolePage {
@@ -132,6 +134,7 @@ impl ConsolePage {
             body,
             search: SearchField::default(),
             nonce: None,
+            reloads: false,
         }
     }
 
@@ -146,11 +149,20 @@ impl ConsolePage {
     }
 
     /// Returns a page with scripts that follow a run. The policy runs only markup with the nonce of this response.
-    pub(crate) fn live(title: String, place: NavigationEntry, body: impl FnOnce(&str) -> Markup) -> Response {
+    ///
+    /// With `reloads`, a browser without scripts loads the page every 15 seconds. This removes what a user typed, so
+    /// only a user who chose to follow the run gets it (WCAG 2.2.1).
+    pub(crate) fn live(
+        title: String,
+        place: NavigationEntry,
+        reloads: bool,
+        body: impl FnOnce(&str) -> Markup,
+    ) -> Response {
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let policy = build_live_policy(&nonce);
         let page = Self {
             nonce: Some(nonce.clone()),
+            reloads,
             ..Self::new(place, title, body(&nonce))
         };
         ([(CONTENT_SECURITY_POLICY, policy)], page).into_response()
@@ -174,6 +186,7 @@ impl ConsolePage {
                     link rel="icon" href=(ICON) type="image/svg+xml";
                     @if self.has_navigation() { script defer nonce=[nonce] src=(KEYS) {} }
                     @if let Some(nonce) = nonce { (render_scripts(nonce)) }
+                    @if self.reloads { noscript { meta http-equiv="refresh" content="15"; } }
                 }
                 body {
                     a.skip href="#main" { "To the content" }
@@ -232,13 +245,12 @@ fn build_live_policy(nonce: &str) -> String {
     )
 }
 
-/// Renders the script elements. Without scripts, the browser reloads the page every 15 seconds.
+/// Renders the script elements.
 fn render_scripts(nonce: &str) -> Markup {
     html! {
         meta name="htmx-config" content=r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"history":false}"#;
         // No `defer`: htmx starts as soon as the page is parsed, and ignores extensions that load later.
         @for script in SCRIPTS { script nonce=(nonce) src=(script) {} }
-        noscript { meta http-equiv="refresh" content="15"; }
     }
 }
 
@@ -328,6 +340,19 @@ mod tests {
         let page = render_page(None, &PageFrame::default());
         for absent in ["<nav", "<script", "type=\"search\"", "/logout"] {
             assert!(!page.contains(absent), "{absent}: {page}");
+        }
+    }
+
+    #[test]
+    fn only_followed_page_reloads_itself() {
+        for reloads in [false, true] {
+            let page = ConsolePage {
+                reloads,
+                ..ConsolePage::public("Title", html! {})
+            };
+            let page = page.markup(&PageFrame::default()).into_string();
+            let has_refresh = page.contains("<noscript><meta http-equiv=\"refresh\"");
+            assert_eq!(has_refresh, reloads, "{page}");
         }
     }
 

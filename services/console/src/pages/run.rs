@@ -30,7 +30,7 @@ const SHOWN: usize = 500;
 pub(super) struct RunPageQuery {
     /// Show all entries instead of the newest.
     all: bool,
-    /// Scroll to the end with every new entry.
+    /// Scroll to the end with every new entry; without scripts, load the page again every 15 seconds.
     follow: bool,
 }
 
@@ -83,9 +83,12 @@ pub(super) async fn show_run(
         let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked, None));
         return Ok(page.into_response());
     }
-    Ok(ConsolePage::live(title, NavigationEntry::Runs, |nonce| {
-        render_run(&known, asked, Some(nonce))
-    }))
+    Ok(ConsolePage::live(
+        title,
+        NavigationEntry::Runs,
+        asked.follow,
+        |nonce| render_run(&known, asked, Some(nonce)),
+    ))
 }
 
 // Trigger of the summary's refresh: with the entries, and a second time 3 s after the last one. The API's record of a
@@ -165,6 +168,14 @@ fn render_follower(
                 @match asked.follow {
                     true => a href=(other) { "Stop following" },
                     false => a href={ (other) "#end" } { "Follow to the end" },
+                }
+            }
+            noscript {
+                p.soft {
+                    @match asked.follow {
+                        true => "Without JavaScript, this page loads again every 15 seconds.",
+                        false => "Without JavaScript, this page shows the run as it was when it loaded, unless you follow it.",
+                    }
                 }
             }
         }
