@@ -20,6 +20,10 @@ use crate::{
 
 // Number of lines that the page shows.
 const LINES: usize = 5_000;
+// Number of files that the page shows. Files without lines, such as renamed ones, cost no lines.
+const FILES: usize = 1_000;
+// Longest shown line in characters. A generated file may be one line of megabytes.
+const LINE_CHARS: usize = 2_000;
 
 /// Arrangement of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -102,7 +106,7 @@ fn render_file_list(change: &ChangeDifference<'_>) -> Markup {
     html! {
         h2 { (count) @if count == 1 { " file" } @else { " files" } }
         ul.files {
-            @for file in &change.files {
+            @for file in change.files.iter().take(FILES) {
                 li { a href={ "#" (name_anchor(file.path)) } { (make_visible(file.path)) } " " (render_size(file)) }
             }
         }
@@ -126,6 +130,7 @@ fn render_files(change: &ChangeDifference<'_>, view: DiffView) -> Markup {
     let files: Vec<Markup> = change
         .files
         .iter()
+        .take(FILES)
         .map(|file| code.render_file(file, view))
         .collect();
     let all: usize = change
@@ -134,9 +139,12 @@ fn render_files(change: &ChangeDifference<'_>, view: DiffView) -> Markup {
         .flat_map(|file| &file.hunks)
         .map(|hunk| hunk.lines.len())
         .sum();
-    let left_out = all.saturating_sub(LINES) as u64;
+    // The files that are left out may have lines for which the page had room.
+    let left_out = (all - (LINES - code.lines)) as u64;
+    let more_files = change.files.len().saturating_sub(FILES) as u64;
     html! {
         @for file in &files { (file) }
+        @if more_files > 0 { p { (format_count(more_files)) " more files are left out: read them with journeyman diff." } }
         @if left_out > 0 { p { (format_count(left_out)) " more lines are left out: read them with journeyman diff." } }
     }
 }
@@ -197,11 +205,12 @@ impl CodePage {
     }
 
     fn render_line(&mut self, line: DiffLine<'_>, highlighters: &mut VersionHighlighters) -> CodeLine {
+        let (text, left_out) = shorten_line(line.text);
         // Both versions have a context line, so both highlighters need it.
         if line.kind == LineKind::Context
             && let Some(old) = &mut highlighters.old
         {
-            old.highlight_line(line.text, &mut self.budget);
+            old.highlight_line(text, &mut self.budget);
         }
         let highlighter = match line.kind {
             LineKind::Removed => &mut highlighters.old,
@@ -209,12 +218,15 @@ impl CodePage {
         };
         let tokens = highlighter
             .as_mut()
-            .map(|known| known.highlight_line(line.text, &mut self.budget));
+            .map(|known| known.highlight_line(text, &mut self.budget));
         CodeLine {
             kind: line.kind,
             old: line.old,
             new: line.new,
-            code: render_code(line.text, tokens.as_deref()),
+            code: html! {
+                (render_code(text, tokens.as_deref()))
+                @if left_out > 0 { span.warm { " … " (format_count(left_out)) " more characters of this line are left out" } }
+            },
         }
     }
 }
@@ -241,6 +253,15 @@ struct CodeLine {
     old: Option<u32>,
     new: Option<u32>,
     code: Markup,
+}
+
+/// Returns the shown start of a line, and the number of characters that are left out.
+fn shorten_line(line: &str) -> (&str, u64) {
+    let Some((end, _)) = line.char_indices().nth(LINE_CHARS) else {
+        return (line, 0);
+    };
+    let (shown, rest) = line.split_at(end);
+    (shown, rest.chars().count() as u64)
 }
 
 fn render_code(text: &str, tokens: Option<&[CodeToken]>) -> Markup {
@@ -385,6 +406,23 @@ mod tests {
         let page = render_diff("jira:ENG-1@3", &build_diff(&text), DiffView::Unified).into_string();
         assert!(page.contains("7 more lines are left out"), "{}", page.len());
         assert_eq!(page.matches("<tr class=\"add\">").count(), LINES);
+    }
+
+    #[test]
+    fn many_files_and_long_lines_are_truncated() {
+        let renamed =
+            "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n".repeat(FILES + 2);
+        let long = "é".repeat(LINE_CHARS + 3);
+        let text = format!("diff --git a/a.py b/a.py\n+++ b/a.py\n@@ -0,0 +1 @@\n+{long}\n{renamed}");
+        let page = render_diff("jira:ENG-1@3", &build_diff(&text), DiffView::Unified).into_string();
+        assert_eq!(page.matches("<details class=\"file\"").count(), FILES);
+        assert!(page.contains("3 more files are left out"), "{}", page.len());
+        assert!(
+            page.contains("… 3 more characters of this line"),
+            "{}",
+            page.len()
+        );
+        assert!(!page.contains("more lines are left out"), "{}", page.len());
     }
 
     #[test]
