@@ -2,6 +2,8 @@
 //!
 //! The lines of a hunk are counted by its header, so a changed line that looks like a header stays a line.
 
+use std::borrow::Cow;
+
 /// A parsed difference.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeDifference<'a> {
@@ -14,7 +16,7 @@ pub(crate) struct ChangeDifference<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct FileDifference<'a> {
     /// Path after the change, or before it for a removed file.
-    pub(crate) path: &'a str,
+    pub(crate) path: Cow<'a, str>,
     /// Remark instead of or above the lines, such as `new file`; empty: none.
     pub(crate) note: String,
     pub(crate) hunks: Vec<DiffHunk<'a>>,
@@ -158,16 +160,16 @@ impl<'a> FileDifference<'a> {
         if let Some(path) = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- ")) {
             // The path after the change comes last and wins, unless the file is removed.
             if path != "/dev/null" {
-                self.path = strip_side(path);
+                self.path = parse_side_path(path);
             }
         } else if line.starts_with("new file mode ") {
             self.note = "new file".to_owned();
         } else if line.starts_with("deleted file mode ") {
             self.note = "removed file".to_owned();
         } else if let Some(from) = line.strip_prefix("rename from ") {
-            self.note = format!("renamed from {from}");
+            self.note = format!("renamed from {}", unquote_path(from));
         } else if let Some(to) = line.strip_prefix("rename to ") {
-            self.path = to;
+            self.path = unquote_path(to);
         } else if let Some(mode) = line.strip_prefix("new mode ") {
             self.note = format!("new mode {mode}");
         } else if line.starts_with("Binary files ") || line.starts_with("GIT binary patch") {
@@ -182,16 +184,55 @@ impl<'a> FileDifference<'a> {
 }
 
 /// Returns the path of `a/PATH b/PATH`.
-fn parse_paths(paths: &str) -> &str {
+fn parse_paths(paths: &str) -> Cow<'_, str> {
     // Both halves have the same length unless the file was renamed, and then other headers name it.
     let half = paths.len() / 2;
     let second = paths.get(half + 1..).unwrap_or(paths);
-    strip_side(second)
+    parse_side_path(second)
+}
+
+/// Returns the path of `a/PATH` or `b/PATH`. A tab may follow a path with spaces.
+fn parse_side_path(path: &str) -> Cow<'_, str> {
+    match unquote_path(path.trim_end_matches('\t')) {
+        Cow::Borrowed(path) => Cow::Borrowed(strip_side(path)),
+        Cow::Owned(path) => Cow::Owned(strip_side(&path).to_owned()),
+    }
+}
+
+/// Returns the path that git quotes because of its characters: `"f\303\274.py"` is `fü.py`.
+fn unquote_path(path: &str) -> Cow<'_, str> {
+    let Some(quoted) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
+        return Cow::Borrowed(path);
+    };
+    let (mut bytes, mut rest) = (Vec::with_capacity(quoted.len()), quoted.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'\\' => parse_escape(after),
+            plain => (*plain, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the byte of an escape without its backslash, and the text after it.
+fn parse_escape(text: &[u8]) -> (u8, &[u8]) {
+    let octal = text.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+    if let Some(byte) = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+        return (byte, text.get(3..).unwrap_or_default());
+    }
+    match text.split_first() {
+        Some((b'n', after)) => (b'\n', after),
+        Some((b'r', after)) => (b'\r', after),
+        Some((b't', after)) => (b'\t', after),
+        Some((other, after)) => (*other, after),
+        None => (b'\\', text),
+    }
 }
 
 /// Returns the path without the side, which git writes in front of it.
 fn strip_side(path: &str) -> &str {
-    let path = path.trim_end_matches('\t').trim_matches('"');
     let plain = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));
     plain.unwrap_or(path)
 }
@@ -229,7 +270,7 @@ mod tests {
         let sums: Vec<_> = change
             .files
             .iter()
-            .map(|file| (file.path, file.added, file.removed))
+            .map(|file| (&*file.path, file.added, file.removed))
             .collect();
         assert_eq!(sums, [("shop/cart.py", 2, 1), ("old.txt", 0, 1)]);
         let lines = &change.files[0].hunks[0].lines;
@@ -274,11 +315,41 @@ mod tests {
         let notes: Vec<_> = change
             .files
             .iter()
-            .map(|file| (file.path, file.note.as_str()))
+            .map(|file| (&*file.path, file.note.as_str()))
             .collect();
         assert_eq!(
             notes,
             [("b/c.py", "renamed from a.py"), ("x y.png", "binary file")]
         );
+    }
+
+    #[test]
+    fn quoted_paths_have_their_characters() {
+        let change = parse_difference(concat!(
+            r#"diff --git "a/s/f\303\274.py" "b/s/f\303\274.py""#,
+            "\nindex 1..2 100644\n",
+            r#"--- "a/s/f\303\274.py""#,
+            "\n",
+            r#"+++ "b/s/f\303\274.py""#,
+            "\n@@ -1 +1 @@\n-a\n+b\n",
+            r#"diff --git "a/q\"\t\\.txt" "b/\303\244.txt""#,
+            "\nsimilarity index 100%\n",
+            r#"rename from "q\"\t\\.txt""#,
+            "\n",
+            r#"rename to "\303\244.txt""#,
+            "\n",
+        ));
+        assert!(change.is_complete, "{change:?}");
+        assert_eq!(change.files[0].path, "s/fü.py");
+        assert_eq!(change.files[1].path, "ä.txt");
+        assert_eq!(change.files[1].note, "renamed from q\"\t\\.txt");
+        for (path, plain) in [
+            (r#""a\"#, r#""a\"#),
+            (r#""\""#, "\\"),
+            (r#""\9""#, "9"),
+            (r#"""#, r#"""#),
+        ] {
+            assert_eq!(unquote_path(path), plain, "{path}");
+        }
     }
 }

@@ -107,7 +107,7 @@ fn render_file_list(change: &ChangeDifference<'_>) -> Markup {
         h2 { (count) @if count == 1 { " file" } @else { " files" } }
         ul.files {
             @for file in change.files.iter().take(FILES) {
-                li { a href={ "#" (name_anchor(file.path)) } { (make_visible(file.path)) } " " (render_size(file)) }
+                li { a href={ "#" (name_anchor(&file.path)) } { (make_visible(&file.path)) } " " (render_size(file)) }
             }
         }
     }
@@ -166,13 +166,13 @@ impl CodePage {
         let hunks: Vec<Markup> = file
             .hunks
             .iter()
-            .map(|hunk| self.render_hunk(file.path, hunk, view))
+            .map(|hunk| self.render_hunk(&file.path, hunk, view))
             .collect();
         html! {
-            details.file id=(name_anchor(file.path)) open {
-                summary { code { (make_visible(file.path)) } " " (render_size(file)) }
+            details.file id=(name_anchor(&file.path)) open {
+                summary { code { (make_visible(&file.path)) } " " (render_size(file)) }
                 @if !hunks.is_empty() {
-                    div.scroll tabindex="0" role="region" aria-label={ "Difference of " (make_visible(file.path)) } {
+                    div.scroll tabindex="0" role="region" aria-label={ "Difference of " (make_visible(&file.path)) } {
                         table class={ "code " (view.class()) } { @for hunk in &hunks { (hunk) } }
                     }
                 }
