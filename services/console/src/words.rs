@@ -57,22 +57,12 @@ pub(crate) fn format_instant(text: &str) -> String {
 
 /// Formats a number with separators: `12,345`.
 pub(crate) fn format_count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    domain::text::group_digits(number)
 }
 
 /// Formats a number of things: `1 run`, `2 runs`.
 pub(crate) fn format_quantity(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    let number = format_count(u64::try_from(number).unwrap_or(u64::MAX));
-    format!("{number} {noun}{plural}")
+    domain::text::format_count(u64::try_from(number).unwrap_or(u64::MAX), noun)
 }
 
 /// Formats an amount, and the number of replies whose price is unknown.
