@@ -71,13 +71,13 @@ impl MarkdownPage {
             // A heading of the text is no heading of the page, whose outline it would break.
             Tag::Heading { .. } => ("<p class=\"heading\">", "</p>"),
             Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>"),
-            // A long line scrolls, so the element must be reachable with the keyboard.
-            Tag::CodeBlock(_) => ("<pre tabindex=\"0\"><code>", "</code></pre>"),
+            Tag::CodeBlock(_) => ("<pre><code>", "</code></pre>"),
             Tag::List(Some(_)) => ("<ol>", "</ol>"),
             Tag::List(None) => ("<ul>", "</ul>"),
             Tag::Item => ("<li>", "</li>"),
+            // A wide table scrolls, so it must be reachable with the keyboard, and a screen reader names it then.
             Tag::Table(_) => (
-                "<div class=\"scroll\" tabindex=\"0\"><table>",
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>",
                 "</tbody></table></div>",
             ),
             Tag::TableHead => {
@@ -182,15 +182,12 @@ mod tests {
                 "<ul><li>☑ done</li><li>☐ open</li></ul>",
             ),
             ("1. one", "<ol><li>one</li></ol>"),
-            (
-                "```py\na < b\n```",
-                "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>",
-            ),
+            ("```py\na < b\n```", "<pre><code>a &lt; b\n</code></pre>"),
             ("> said", "<blockquote><p>said</p></blockquote>"),
             (
                 "| a |\n|---|\n| ~~b~~ |",
-                "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">a</th></tr></thead><tbody><tr><td>\
-                 <del>b</del></td></tr></tbody></table></div>",
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><thead><tr><th \
+                 scope=\"col\">a</th></tr></thead><tbody><tr><td><del>b</del></td></tr></tbody></table></div>",
             ),
         ] {
             assert_eq!(render_inner_html(text), expected, "{text}");
