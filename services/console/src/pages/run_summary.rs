@@ -15,9 +15,11 @@ use crate::{
 /// Renders the part that changes while the run continues.
 pub(super) fn render_summary(run: &RunView, now: Timestamp) -> Markup {
     html! {
-        p.run-state role="status" {
+        p.run-state {
             span class={ "icon " (describe_run_state(run).1) } aria-hidden="true" { (state_icon(run)) } " "
-            (render_state_sentence(run, now))
+            // The time is outside, because a screen reader announces every change of a status.
+            span role="status" { (render_state(run)) }
+            (render_state_time(run, now))
         }
         @if let Some(detail) = run.stop.as_ref().and_then(stop_detail) { pre { (detail) } }
         @if let Some(overview) = &run.overview {
@@ -62,11 +64,27 @@ fn describe_level(level: &str) -> String {
     }
 }
 
-/// Describes the state of the run in one sentence.
-fn render_state_sentence(run: &RunView, now: Timestamp) -> Markup {
+/// Renders the start of the sentence about the run: its state.
+fn render_state(run: &RunView) -> Markup {
     let (state, class) = describe_run_state(run);
     let Some(overview) = &run.overview else {
-        return html! { "The run " span class=(class) { (state) } "." };
+        return html! { "The run " span class=(class) { (state) } };
+    };
+    match run.status {
+        RunState::Finished | RunState::Parked => html! {
+            "The " (run.job) " run " span class=(class) { (state) }
+        },
+        RunState::Queued | RunState::Active => html! {
+            "The " (run.job) " run works"
+            @if let Some(phase) = &overview.phase { " (" (make_visible(&phase.replace('_', " "))) ")" }
+        },
+    }
+}
+
+/// Renders the end of the sentence about the run: its time.
+fn render_state_time(run: &RunView, now: Timestamp) -> Markup {
+    let Some(overview) = &run.overview else {
+        return html! { "." };
     };
     let ended = run.finished_at.as_ref().unwrap_or(&overview.updated_at);
     let at = |text: &str| Timestamp::parse(text).unwrap_or_default();
@@ -77,20 +95,14 @@ fn render_state_sentence(run: &RunView, now: Timestamp) -> Markup {
     };
     let after = format_elapsed(at(&run.started_at), end);
     match (run.status, &run.stop) {
-        (RunState::Finished, Some(_)) => html! {
-            "The " (run.job) " run " span class=(class) { (state) } " after " (after) "."
-        },
+        (RunState::Finished, Some(_)) => html! { " after " (after) "." },
         (RunState::Finished, None) | (RunState::Parked, _) => html! {
-            "The " (run.job) " run " span class=(class) { (state) } "."
+            "."
             @if run.waits_for.as_deref() == Some(WaitCondition::Answer.as_str()) {
                 " " a href=(ticket_path(&run.ticket)) { "To the ticket" }
             }
         },
-        (RunState::Queued | RunState::Active, _) => html! {
-            "The " (run.job) " run works"
-            @if let Some(phase) = &overview.phase { " (" (make_visible(&phase.replace('_', " "))) ")" }
-            ", " (after) " so far."
-        },
+        (RunState::Queued | RunState::Active, _) => html! { ", " (after) " so far." },
     }
 }
 
@@ -155,7 +167,7 @@ mod tests {
         let page = render_summary(&run, Timestamp::default()).into_string();
         for part in [
             "aria-hidden=\"true\">✓</span>",
-            "completed</span> after 28 s.",
+            "completed</span></span> after 28 s.",
             "<dt>Ticket</dt><dd><a href=\"/tickets/jira%3AENG-12\">jira:ENG-12</a></dd>",
             "<a href=\"https://github.com/acme/shop/pull/7\"",
             "<dt>Evidence</dt><dd>a test that failed before passes with the change</dd>",
@@ -173,7 +185,7 @@ mod tests {
         let now = Timestamp::parse("2026-11-25T09:32:12.345Z").unwrap();
         let page = render_summary(&run, now).into_string();
         assert!(
-            page.contains("2 min 0 s so far") && page.contains(">▶<"),
+            page.contains("run works</span>, 2 min 0 s so far") && page.contains(">▶<"),
             "{page}"
         );
     }
