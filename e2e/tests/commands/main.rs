@@ -19,6 +19,7 @@ mod people;
 mod pr;
 mod process_ticket;
 mod program;
+mod recordings;
 mod replay;
 mod services;
 mod setup;

@@ -1,0 +1,229 @@
+//! What `journeyman try` prints, word for word, for one repository of each kind.
+#![allow(
+    clippy::print_stdout,
+    reason = "a recording whose programs are not installed is reported as not made"
+)]
+
+use std::{path::Path, process::Command};
+
+use serde_json::json;
+use tempfile::TempDir;
+use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY};
+
+use crate::program::run_program;
+
+/// Repository with a defect, and the model's work on it.
+struct Recording {
+    name: &'static str,
+    /// Program with arguments that succeeds if the tests can run.
+    probe: &'static [&'static str],
+    files: Vec<(&'static str, &'static str)>,
+    text: &'static str,
+    script: Vec<ScriptStep>,
+    arguments: &'static [&'static str],
+}
+
+/// Parts of the output that differ between runs.
+const VARYING: [(&str, &str); 6] = [
+    (
+        r"/[^\s:]*/state/journeyman/shop-[0-9a-f]+",
+        "~/.local/state/journeyman/shop",
+    ),
+    (r"/[^\s:]*/shop\b", "/home/ada/shop"),
+    (r"\b\d+\.\d s\b", "… s"),
+    (r"\b127\.0\.0\.1:\d+", "model.example"),
+    (r"\$0\.\d{4}", "$$0.…"),
+    (r"\bat [0-9a-f]{12}\b", "at 3f2c9d01a6be"),
+];
+
+fn run_git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@acme.example"]);
+    let output = command.args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+/// Returns the replies of a model that writes one file, runs the tests and hands over.
+fn write_then_finish(path: &str, content: &str, command: &str) -> Vec<ScriptStep> {
+    vec![
+        ScriptStep::call("run_command", json!({"command": command})),
+        ScriptStep::call("write_file", json!({"path": path, "content": content})),
+        ScriptStep::call("run_command", json!({"command": command})),
+        hand_over(path),
+    ]
+}
+
+fn hand_over(path: &str) -> ScriptStep {
+    ScriptStep::call(
+        "finish",
+        json!({
+            "type": "fix",
+            "scope": "cart",
+            "title": "Add up every price",
+            "summary": "The total was always 0; it now adds up the prices.",
+            "root_cause": "`total` did not read the prices.",
+            "files": [{"path": path, "change": "The total adds up the prices."}],
+        }),
+    )
+}
+
+/// Runs `journeyman try` and compares its output with the recording.
+async fn compare_output(recording: Recording) {
+    let [program, arguments @ ..] = recording.probe else {
+        panic!("{} has no probe", recording.name);
+    };
+    let probe = Command::new(program).args(arguments).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        println!("not run: {program} is not installed");
+        return;
+    }
+    bootstrap::install_tls_provider();
+    let model = ScriptedModel::start(recording.script).await.unwrap();
+    let root = TempDir::new().unwrap();
+    let folder = root.path().join("shop");
+    for (path, content) in recording.files {
+        let file = folder.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, content).unwrap();
+    }
+    run_git(&folder, &["init", "-q", "-b", "main"]);
+    run_git(&folder, &["add", "--all"]);
+    run_git(&folder, &["commit", "-q", "-m", "The shop"]);
+    let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
+    let environment = [
+        ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
+        ("ANTHROPIC_BASE_URL", model.url()),
+        ("XDG_STATE_HOME", root.path().join("state").display().to_string()),
+        // The name of a model with a known price, so that the output contains costs.
+        ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
+        ("HOME", home.unwrap_or_default()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let arguments = [&["try", recording.text][..], recording.arguments].concat();
+    let ran = run_program("journeyman", &arguments, &environment, &folder).await;
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let shown = format!(
+        "$ journeyman {}\n{}{}exit code {}\n",
+        shell_words(&arguments),
+        ran.out,
+        ran.err,
+        ran.code.unwrap_or(-1),
+    );
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for (pattern, name) in VARYING {
+        settings.add_filter(pattern, name);
+    }
+    settings.bind(|| insta::assert_snapshot!(recording.name, shown));
+}
+
+fn shell_words(arguments: &[&str]) -> String {
+    let quoted = arguments.iter().map(|argument| match argument.contains(' ') {
+        true => format!("\"{argument}\""),
+        false => (*argument).to_owned(),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_output_for_python() {
+    compare_output(Recording {
+        name: "try_python",
+        probe: &["python3", "--version"],
+        files: fixture::list_shop_files(),
+        text: "Cart total ignores the quantity",
+        script: fixture::build_shop_script(),
+        arguments: &[],
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_output_for_node() {
+    const FIXED: &str = "exports.total = (prices) => prices.reduce((sum, price) => sum + price, 0);\n";
+    compare_output(Recording {
+        name: "try_node",
+        probe: &["npm", "--version"],
+        files: vec![
+            (
+                "package.json",
+                "{\"name\":\"shop\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node --test\"}}\n",
+            ),
+            ("AGENTS.md", "# For agents\n\nRun the tests:\n\n```sh\nnpm test\n```\n"),
+            ("cart.js", "exports.total = () => 0;\n"),
+            (
+                "cart.test.js",
+                "const test = require('node:test');\nconst assert = require('node:assert');\nconst { total } = require('./cart');\ntest('adds up', () => assert.strictEqual(total([1, 2]), 3));\n",
+            ),
+        ],
+        text: "The total of a cart is always 0",
+        script: write_then_finish("cart.js", FIXED, "npm test"),
+        arguments: &[],
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_output_for_rust() {
+    const FIXED: &str = "pub fn total(prices: &[u32]) -> u32 {\n    prices.iter().sum()\n}\n";
+    compare_output(Recording {
+        name: "try_rust",
+        probe: &["cargo", "--version"],
+        files: vec![
+            (
+                "Cargo.toml",
+                "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\ndoctest = false\n\n[workspace]\n",
+            ),
+            (
+                "Cargo.lock",
+                "version = 3\n\n[[package]]\nname = \"shop\"\nversion = \"0.1.0\"\n",
+            ),
+            (".gitignore", "/target\n"),
+            (
+                "AGENTS.md",
+                "# For agents\n\nRun the tests:\n\n```sh\ncargo test --offline\n```\n",
+            ),
+            ("src/lib.rs", "pub fn total(_prices: &[u32]) -> u32 {\n    0\n}\n"),
+            (
+                "tests/totals.rs",
+                "#[test]\nfn adds_up() {\n    assert_eq!(shop::total(&[1, 2]), 3);\n}\n",
+            ),
+        ],
+        text: "The total of a cart is always 0",
+        script: write_then_finish("src/lib.rs", FIXED, "cargo test --offline"),
+        arguments: &[],
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_output_without_tests() {
+    const FIXED: &str = "def total(prices):\n    return sum(prices)\n";
+    compare_output(Recording {
+        name: "try_no_tests",
+        probe: &["python3", "--version"],
+        files: vec![("cart.py", "def total(prices):\n    return 0\n")],
+        text: "The total of a cart is always 0",
+        script: vec![
+            ScriptStep::call("write_file", json!({"path": "cart.py", "content": FIXED})),
+            hand_over("cart.py"),
+            hand_over("cart.py"),
+        ],
+        arguments: &[],
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn try_output_of_failure() {
+    compare_output(Recording {
+        name: "try_failure",
+        probe: &["python3", "--version"],
+        files: fixture::list_shop_files(),
+        text: "Cart total ignores the quantity",
+        script: fixture::build_shop_script(),
+        arguments: &["--max-cost", "0.000001"],
+    })
+    .await;
+}
