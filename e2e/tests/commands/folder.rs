@@ -250,7 +250,7 @@ async fn try_dry_run_leaves_folder_unchanged() {
         "(not written: --dry-run)",
         "# fix(cart): Count every piece",
         "+        full = sum(line.price * line.quantity for line in self._lines)",
-        "cost    $0.",
+        "cost     $0.",
     ] {
         assert!(ran.out.contains(said), "{said}: {}", ran.out);
     }

@@ -101,7 +101,7 @@ async fn compare_output(recording: Recording) {
     .map(|(name, value)| (name.to_owned(), value));
     let arguments = [&["try", recording.text][..], recording.arguments].concat();
     let ran = run_program("journeyman", &arguments, &environment, &folder).await;
-    assert_eq!(model.violations(), Vec::<String>::new());
+    assert_eq!(model.violations(), Vec::<String>::new(), "{ran:?}");
     let shown = format!(
         "$ journeyman {}\n{}{}exit code {}\n",
         shell_words(&arguments),

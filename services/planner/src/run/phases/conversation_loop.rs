@@ -19,7 +19,7 @@ pub(super) enum ConversationProgress {
     Answered,
     /// The last reply calls no tool; with its text.
     Silent(String),
-    /// A shared budget has no room for the next call.
+    /// A budget has no room for the next call.
     Refused(StopReason),
     /// The model cannot read a longer conversation.
     Full,
@@ -36,7 +36,11 @@ pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec)
     let is_it = |known: &&PhaseDialog| (known.phase, known.round) == (dialog.phase, dialog.round(state));
     let last = state.conversation().dialog().filter(is_it);
     let (Some(turn), Some(request)) = (last.and_then(|known| known.turns.last()), state.request()) else {
-        return ConversationProgress::Step(record_turn(state, dialog).into());
+        // A phase does not begin when the phases before it spent the budget.
+        return match spent_reason(state, dialog.phase) {
+            Some(reason) => ConversationProgress::Refused(reason),
+            None => ConversationProgress::Step(record_turn(state, dialog).into()),
+        };
     };
     if let Some(trouble) = &turn.failed {
         let reason = StopReason::ModelFailed {

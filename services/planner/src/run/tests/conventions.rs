@@ -208,7 +208,7 @@ fn finish_without_required_scope_is_refused() {
     let asked = |is_required| build_changed_request(|asked| asked.rules.commits.scope_required = is_required);
     let mut play = Play::implement(asked(true), build_work_replies());
     play.drive();
-    let answer = &play.last_result().content;
+    let answer = &play.result_of("finish").content;
     assert!(answer.contains("`scope` is missing"), "{answer}");
     let mut scoped = build_finish_call();
     scoped.1["scope"] = "cart".into();

@@ -1,9 +1,9 @@
 //! Triage of a ticket before the work.
 
 use domain::{
-    EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, ModelReply, OutboundAction, OutboundOutcome,
-    OutboundReceipt, PullRequestStatus, RunPhase, SimilarTicket, StopReason, TicketComment, TicketNews,
-    Timestamp, WorkClass, report,
+    Dollars, EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, JournalEntry, ModelReply, OutboundAction,
+    OutboundOutcome, OutboundReceipt, PullRequestStatus, RunPhase, SimilarTicket, StopReason, TicketComment,
+    TicketNews, Timestamp, WorkClass, report,
 };
 use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
@@ -95,10 +95,36 @@ fn work_prompt_has_intake_and_criteria() {
 }
 
 #[test]
+fn work_begins_only_with_rest_of_budget() {
+    for (limit, does_work) in [(100, false), (1_000_000, true)] {
+        let mut reply = build_intake_reply(&json!({}));
+        reply.cost_micros = Some(100);
+        let mut play = build_intake_play(&[reply]);
+        play.limits.cost_usd = Some(Dollars::from_micros(limit));
+        play.drive();
+        let asks_in_work = |entry: &JournalEntry| {
+            matches!(
+                &entry.fact,
+                Fact::ModelRequested {
+                    phase: RunPhase::Work,
+                    ..
+                }
+            )
+        };
+        assert_eq!(play.entries.iter().any(asks_in_work), does_work, "{limit}");
+        let is_spent = matches!(
+            play.state.lifecycle().finished(),
+            Some(StopReason::BudgetSpent { .. })
+        );
+        assert_eq!(is_spent, !does_work, "{limit}");
+    }
+}
+
+#[test]
 fn finish_requires_row_per_criterion() {
     let mut play = build_intake_play(&[build_intake_reply(&json!({}))]);
     play.drive();
-    let words = &play.last_result().content;
+    let words = &play.result_of("finish").content;
     assert!(
         words.contains("- Totals count pieces") && words.contains("- Taxes stay"),
         "{words}"
