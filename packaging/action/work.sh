@@ -78,7 +78,8 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
     {
         echo '### Journeyman'
         echo '```'
-        grep -E 'opened http|run finished: |waits for: ' "$state/log" || echo 'nothing was due'
+        # Failed runs and reads have a line of the command itself.
+        grep -E '^journeyman: |opened http|run finished: completed|waits for: ' "$state/log" || echo 'nothing was due'
         echo '```'
     } >>"$GITHUB_STEP_SUMMARY"
 fi

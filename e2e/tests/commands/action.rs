@@ -48,11 +48,12 @@ struct StandInRunner {
     jobs: u32,
 }
 
-/// End of a job: its log, and whether every step succeeded.
+/// End of a job: its log and summary, and whether every step succeeded.
 #[derive(Debug)]
 struct JobEnd {
     is_good: bool,
     log: String,
+    summary: String,
 }
 
 impl StandInRunner {
@@ -123,6 +124,7 @@ impl StandInRunner {
         let mut end = JobEnd {
             is_good: true,
             log: String::new(),
+            summary: String::new(),
         };
         for step in self.action["runs"]["steps"].as_array().unwrap() {
             match step["if"].as_str() {
@@ -137,6 +139,7 @@ impl StandInRunner {
                 Some(other) => panic!("{other}"),
             }
         }
+        end.summary = fs::read_to_string(machine.path().join("summary")).unwrap_or_default();
         end
     }
 
@@ -274,8 +277,36 @@ async fn labeled_issue_is_merged_across_jobs() {
         "{}",
         nothing.log
     );
+    assert!(nothing.summary.contains("nothing was due"), "{}", nothing.summary);
     assert_eq!(stage.github.pull_requests(REPOSITORY).len(), 1);
     stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_run_fails_job_with_reason() {
+    let stage = Stage::start("").await;
+    stage.model.set_script("", vec![fixture::nothing_to_do()]);
+    let mut runner = StandInRunner::new(&stage);
+    let (title, body) = fixture::describe_shop_ticket();
+    let number = stage
+        .github
+        .open_issue_as(REPOSITORY, "ada", title, body)
+        .unwrap();
+    stage
+        .github
+        .label_issue(REPOSITORY, number, "journeyman", "rita")
+        .unwrap();
+    let failed = runner.run_job().await;
+    assert!(!failed.is_good, "{}", failed.log);
+    let error = "::error title=Journeyman::journeyman ended with 1";
+    assert!(failed.log.contains(error), "{}", failed.log);
+    let reason = "ended: given up, already done: There is nothing to do.";
+    let mut lines = failed.summary.lines();
+    assert!(
+        lines.any(|line| line.starts_with("journeyman: github:") && line.ends_with(reason)),
+        "{}",
+        failed.summary
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,11 +82,17 @@ async fn watch_dry_run_lists_candidates_once() {
 const ONCE: [&str; 4] = ["watch", "--once", "--config", "configs/shop.yaml"];
 
 /// Runs one watch until nothing is new, and returns its output.
-async fn watch_once(stage: &Stage) -> String {
+async fn watch_until_rest(stage: &Stage) -> String {
     let ran = run_program("journeyman", &ONCE, &stage.environment(), stage.path()).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.out.ends_with("nothing is left to do\n"), "{}", ran.out);
     ran.out
+}
+
+/// Runs one watch after which no run waits, and returns its output.
+async fn watch_once(stage: &Stage) -> String {
+    let out = watch_until_rest(stage).await;
+    assert!(out.ends_with("nothing is left to do\n"), "{out}");
+    out
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,12 +131,34 @@ async fn watch_that_ends_names_waiting_run() {
     let stage = Stage::start("agent: {approval: before_push}\n").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let worked = watch_once(&stage).await;
+    let worked = watch_until_rest(&stage).await;
     assert!(
-        worked.contains("waits for: decision\nnothing is left to do\n"),
+        worked.ends_with(" waits for: decision\nthe rest waits for: decision\n"),
         "{worked}"
     );
+    assert!(!worked.contains("nothing is left to do"), "{worked}");
     assert!(stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_that_ends_fails_for_failed_run() {
+    let stage = Stage::start("").await;
+    stage.model.set_script("", vec![fixture::nothing_to_do()]);
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let ran = run_program("journeyman", &ONCE, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let [line] = ran.complaints()[..] else {
+        panic!("one line for the one run: {ran:?}")
+    };
+    assert!(line.starts_with("journeyman: jira:ENG-1@"), "{line}");
+    assert!(
+        line.ends_with(" ended: given up, already done: There is nothing to do."),
+        "{line}"
+    );
+    assert!(!ran.out.contains("nothing is left to do"), "{ran:?}");
+    // The failure belongs to the watch in which the run ended.
+    watch_once(&stage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,15 +1,21 @@
 //! `journeyman watch`: works on all tickets that request it, found by polls, and prints the events.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::Context;
-use api::{Client, RunJournalEntry};
+use api::{
+    Client, RunJournalEntry,
+    types::{RunState, RunView, RunsQuery},
+};
 use clap::Args;
-use domain::{Fact, RunId, TextMarkup, Timestamp, Trigger, TriggerReason};
+use domain::{
+    Fact, RunId, StopReason, TextMarkup, Timestamp, Trigger, TriggerReason,
+    text::{one_line, truncate_text},
+};
 use futures::TryStreamExt;
 use ingest::{CommandRounds, DryRound, IngestMode};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +25,8 @@ use crate::{access::ApiAccess, timeline};
 
 // Error of a journal that ends before its watch.
 const JOURNAL_ENDED: &str = "the live journal ended";
+// Longest detail of a run's end, in characters. The journal has the whole text.
+const STOP_DETAIL: usize = 300;
 
 /// Work on every ticket that requests it and take care of its pull request, by polls at an interval, without
 /// webhooks
@@ -40,7 +48,7 @@ pub(in crate::commands) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Poll, finish the work that is found, repeat until nothing is new, and end; with a NATS and a Redis of its own in the
-    /// folder for data. What waits for checks or people goes on at the next start
+    /// folder for data. What waits for checks or people goes on at the next start. Exit code 1 when a run or a poll failed
     #[arg(long, conflicts_with = "dry_run")]
     once: bool,
 }
@@ -149,6 +157,9 @@ async fn watch_rounds(
     // The subscription comes before the first round, so that none of its events is missed.
     let mut events = std::pin::pin!(client.events().await?);
     let _access = AccessFileGuard::at(client, data)?;
+    // Runs that ended before the first round are no news.
+    let earlier = list_all_runs(client, &select_ended_runs()).await?;
+    let earlier: BTreeSet<String> = earlier.into_iter().map(|run| run.id).collect();
     let mut rounds = CommandRounds::connect(config).await?;
     let mut running = Box::pin(rounds.run());
     let mut printed = WatchedRuns::default();
@@ -164,19 +175,93 @@ async fn watch_rounds(
             }
         }
     };
-    for run in client.runs(None).await? {
-        if let Some(condition) = &run.waits_for {
-            print_result(&format!("{} waits for: {condition}", run.id));
+    let mut ended = list_all_runs(client, &select_ended_runs()).await?;
+    ended.retain(|run| !earlier.contains(&run.id));
+    let parked = RunsQuery {
+        status: Some(RunState::Parked),
+        ..RunsQuery::default()
+    };
+    let waiting = list_all_runs(client, &parked).await?;
+    Ok(report_rounds(&problems, &ended, &waiting))
+}
+
+/// Selects the runs that ended otherwise than completed.
+fn select_ended_runs() -> RunsQuery {
+    RunsQuery {
+        stop: Some(RunsQuery::FAILED.to_owned()),
+        ..RunsQuery::default()
+    }
+}
+
+/// Lists all runs that match a query, oldest first.
+async fn list_all_runs(client: &Client, query: &RunsQuery) -> Result<Vec<RunView>, api::Error> {
+    let mut query = RunsQuery {
+        limit: Some(RunsQuery::MOST),
+        ..query.clone()
+    };
+    let mut newest_first = Vec::new();
+    loop {
+        let page = client.list_runs(&query).await?;
+        let is_last = page.len() < RunsQuery::MOST;
+        query.before = page.last().map(|run| run.id.clone());
+        newest_first.extend(page);
+        if is_last {
+            newest_first.reverse();
+            return Ok(newest_first);
         }
     }
-    for problem in &problems {
+}
+
+/// Prints the end of the rounds: runs that wait, failed reads, and runs that were not completed.
+fn report_rounds(problems: &[String], ended: &[RunView], waiting: &[RunView]) -> ExitCode {
+    let mut conditions = BTreeSet::new();
+    for run in waiting {
+        if let Some(condition) = run.waits_for.as_deref() {
+            print_result(&format!("{} waits for: {condition}", run.id));
+            conditions.insert(condition);
+        }
+    }
+    for problem in problems {
         print_error(&format!("journeyman: {problem}"));
     }
-    if !problems.is_empty() {
-        return Ok(ExitCode::FAILURE);
+    let mut has_failure = !problems.is_empty();
+    for run in ended {
+        if let Some(reason) = &run.stop {
+            print_error(&format!(
+                "journeyman: {} ended: {}",
+                run.id,
+                describe_stop(reason)
+            ));
+            // A person decided the other ends, or there was nothing to do.
+            has_failure |= reason.is_failure();
+        }
     }
-    print_result("nothing is left to do");
-    Ok(ExitCode::SUCCESS)
+    if has_failure {
+        return ExitCode::FAILURE;
+    }
+    print_result(&describe_rest(&conditions));
+    ExitCode::SUCCESS
+}
+
+/// Describes the reason for the end of a run in one line: `turn limit, 150 turns`.
+fn describe_stop(reason: &StopReason) -> String {
+    match reason.detail() {
+        Some(detail) => format!(
+            "{}, {}",
+            reason.words(),
+            truncate_text(&one_line(&detail), STOP_DETAIL)
+        ),
+        None => reason.words(),
+    }
+}
+
+/// Last line of the command: the conditions that runs wait for, if any.
+fn describe_rest(conditions: &BTreeSet<&str>) -> String {
+    if conditions.is_empty() {
+        return "nothing is left to do".to_owned();
+    }
+    let conditions: Vec<_> = conditions.iter().copied().collect();
+    format!("the rest waits for: {}", conditions.join(", "))
 }
 
 /// Starts of the runs whose events a watch prints.
@@ -211,5 +296,36 @@ impl AccessFileGuard {
 impl Drop for AccessFileGuard {
     fn drop(&mut self) {
         ApiAccess::forget(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::GiveUp;
+
+    use super::*;
+
+    #[test]
+    fn stop_reason_fits_one_line() {
+        let given_up = |evidence: String| StopReason::GivenUp {
+            kind: GiveUp::AlreadyDone,
+            evidence,
+        };
+        assert_eq!(
+            describe_stop(&given_up("It is\nthere.".to_owned())),
+            "given up, already done: It is there."
+        );
+        let long = describe_stop(&given_up("word\n".repeat(1_000)));
+        assert!(!long.contains('\n') && long.chars().count() < 350, "{long}");
+        assert_eq!(describe_stop(&StopReason::NoPlan), "no plan");
+    }
+
+    #[test]
+    fn last_line_names_each_wait_once() {
+        assert_eq!(describe_rest(&BTreeSet::new()), "nothing is left to do");
+        assert_eq!(
+            describe_rest(&BTreeSet::from(["retry", "decision", "retry"])),
+            "the rest waits for: decision, retry"
+        );
     }
 }

@@ -280,6 +280,8 @@ impl RunsQuery {
     pub const MOST: usize = 1_000;
     /// Value of [`RunsQuery::waits_for`] for every wait that only a person can end.
     pub const PERSON: &'static str = "person";
+    /// Value of [`RunsQuery::stop`] for every reason but completion.
+    pub const FAILED: &'static str = "failed";
 }
 
 /// Origin of the difference that a run shows.

@@ -21,8 +21,6 @@ use super::{
 const LISTED: usize = 100;
 // Largest number of pull requests with a run.
 const LINES: usize = 10;
-// Value of the filter `stop` for every reason other than completion.
-const FAILED: &str = "failed";
 
 /// Cached copies of the stored runs. A list then costs only the changes since the last list, instead of a read of
 /// everything.
@@ -220,7 +218,7 @@ impl RunListFilter {
                 wanted => is_unset_or_equal(wanted, waits_for.map(WaitCondition::as_str)),
             }
             && match self.stop.as_deref() {
-                Some(FAILED) => stop.is_some_and(|stop| stop != StopReason::Completed.as_str()),
+                Some(RunsQuery::FAILED) => stop.is_some_and(|stop| stop != StopReason::Completed.as_str()),
                 wanted => is_unset_or_equal(wanted, stop),
             }
             && self.repository.as_deref().is_none_or(is_in)
