@@ -5,15 +5,18 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use journeyman::account_settings::find_default_model;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{
+    ScriptStep,
     fixture::{self, REPOSITORY},
     github::{RunConclusion, WORKFLOW_TOKEN},
     model::MODEL_API_KEY,
+    poll_until,
 };
 use tokio::process::Command;
 
@@ -23,6 +26,8 @@ use crate::stage::Stage;
 const RULES: &str = "issues: {labels: [journeyman]}\nci: {required: true}\n";
 /// Prefix of the keys of kept states.
 const STATE: &str = "journeyman-state-";
+/// Time in which the processes of a job must be gone after its last step.
+const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 fn find_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -139,6 +144,7 @@ impl StandInRunner {
                 Some(other) => panic!("{other}"),
             }
         }
+        assert_no_process_left(machine.path(), &end.log).await;
         end.summary = fs::read_to_string(machine.path().join("summary")).unwrap_or_default();
         end
     }
@@ -210,6 +216,38 @@ impl StandInRunner {
         let paths = with["path"].as_str().unwrap().lines();
         paths.map(|path| PathBuf::from(self.expand(path))).collect()
     }
+}
+
+/// Fails if a process of a job outlives it. The folder of its machine identifies its processes.
+async fn assert_no_process_left(machine: &Path, log: &str) {
+    let left = async || list_processes_of(machine).is_empty().then_some(());
+    let gone = poll_until("the end of the job's processes", GONE_WITHIN, left).await;
+    gone.unwrap_or_else(|error| panic!("{error}: {:?}\n{log}", list_processes_of(machine)));
+}
+
+/// Names of the live processes of a folder.
+fn list_processes_of(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|process| is_process_of(process, folder))
+        .map(|process| fs::read_to_string(process.join("comm")).unwrap_or_default())
+        .collect()
+}
+
+/// True for a process that works in a folder, or has it in its arguments or environment.
+fn is_process_of(process: &Path, folder: &Path) -> bool {
+    let id = process.file_name().and_then(|name| name.to_str());
+    if id.is_none_or(|id| id.parse::<u32>().is_err()) {
+        return false;
+    }
+    let name = folder.to_str().unwrap();
+    // Processes that ended meanwhile, and those of other users, cannot be read.
+    let is_mentioned = ["cmdline", "environ"].into_iter().any(|file| {
+        let bytes = fs::read(process.join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).contains(name)
+    });
+    is_mentioned || fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
 }
 
 /// Copies a folder, if it exists.
@@ -307,6 +345,45 @@ async fn failed_run_fails_job_with_reason() {
         "{}",
         failed.summary
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_limit_leaves_work_to_next_job() {
+    let stage = Stage::start("").await;
+    let mut script = fixture::build_shop_script();
+    // The results of the first step come before those that the script expects.
+    script[0].expect = None;
+    let waits = json!({"command": "sleep 50", "timeout_s": 60});
+    script.insert(0, ScriptStep::call("run_command", waits));
+    stage.model.set_script("", script);
+    let mut runner = StandInRunner::new(&stage);
+    let (title, body) = fixture::describe_shop_ticket();
+    let number = stage
+        .github
+        .open_issue_as(REPOSITORY, "ada", title, body)
+        .unwrap();
+    stage
+        .github
+        .label_issue(REPOSITORY, number, "journeyman", "rita")
+        .unwrap();
+    // The command runs longer than this limit on every machine.
+    let usual = runner.inputs.insert("time-limit", "0.2".to_owned()).unwrap();
+    let limited = runner.run_job().await;
+    assert!(limited.is_good, "{}", limited.log);
+    let warning =
+        "::warning title=Journeyman::the time limit of 0.2 minutes ended this job; the next one goes on";
+    assert!(limited.log.contains(warning), "{}", limited.log);
+    assert!(stage.github.pull_requests(REPOSITORY).is_empty());
+
+    runner.inputs.insert("time-limit", usual);
+    let completed = runner.run_job().await;
+    assert!(completed.is_good, "{}", completed.log);
+    assert!(
+        completed.summary.contains("run finished: completed"),
+        "{}",
+        completed.summary
+    );
+    assert_eq!(stage.github.pull_requests(REPOSITORY).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
