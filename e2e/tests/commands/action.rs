@@ -496,6 +496,21 @@ fn action_has_models_of_command() {
 }
 
 #[test]
+fn workflow_by_hand_needs_default_branch() {
+    let workflow = read_yaml("packaging/action/journeyman.yml");
+    let condition = workflow["jobs"]["journeyman"]["if"].as_str().unwrap();
+    let on_default_branch = "(github.event_name != 'workflow_dispatch' || github.ref_name == \
+                             github.event.repository.default_branch)";
+    // The state is a cache of the branch, so each event has to fulfill this part.
+    let (events, branch) = condition.rsplit_once(") && ").unwrap();
+    assert_eq!(branch.trim(), on_default_branch);
+    assert!(
+        events.starts_with("(github.event_name != 'issue_comment' || "),
+        "{events}"
+    );
+}
+
+#[test]
 fn action_page_names_inputs_and_shows_workflows() {
     let page = fs::read_to_string(find_root().join("docs/action.md")).unwrap();
     let action = read_yaml("action.yml");
