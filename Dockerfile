@@ -4,11 +4,14 @@
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
 # The commit that each start logs: --build-arg COMMIT=$(git rev-parse HEAD).
 # An eighth target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
-ARG RUST_IMAGE=rust:1.95.0-bookworm
+ARG RUST_IMAGE=compiler
 ARG RUNTIME_BASE=debian:12.12-slim
 ARG EXECUTOR_BASE=debian:12.12-slim
 ARG PROGRAMS=builder
 ARG STAND_INS=stand-ins-builder
+
+# Dependabot raises versions in FROM lines, and none in arguments.
+FROM rust:1.95.0-bookworm AS compiler
 
 FROM ${RUST_IMAGE} AS builder
 WORKDIR /src

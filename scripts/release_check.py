@@ -27,7 +27,8 @@ NAMED = {
     "packaging/action/journeyman.yml": r"uses: OWNER/journeyman@v(\S+)$",
     "docs/action.md": r"uses: OWNER/journeyman@v(\S+)$",
 }
-# Files that name the image with the compiler. The release and the images have the same one, and contributors too.
+# Files that name the image with the compiler. The release and the images have the same one, and contributors too. The first one counts;
+# Dependabot raises it and the second one together, and a person the third.
 COMPILERS = ("Dockerfile", ".devcontainer/Dockerfile", ".github/workflows/release.yml")
 # Replacement of the programs that are not run: it records its arguments. `make wheel release` also leaves what it would build.
 RECORDER = """#!/bin/sh
@@ -64,9 +65,13 @@ def version_problems(tag):
             yield f"{path} names no version"
         for other in sorted(set(found) - {wanted}):
             yield f"{path} names {other}, and Cargo.toml {wanted}"
-    compilers = {path: set(re.findall(r"rust:[\w.-]+", (ROOT / path).read_text())) for path in COMPILERS}
-    if len(set().union(*compilers.values())) != 1:
-        yield f"there is more than one image with the compiler: {compilers}"
+    compilers = {path: sorted(set(re.findall(r"rust:[\w.-]+", (ROOT / path).read_text()))) for path in COMPILERS}
+    leading = compilers[COMPILERS[0]]
+    if len(leading) != 1:
+        yield f"{COMPILERS[0]} must name one image with the compiler: {leading}"
+    for path in COMPILERS[1:]:
+        if compilers[path] != leading:
+            yield f"{path} names {' and '.join(compilers[path]) or 'no image with the compiler'}; edit it to {' or '.join(leading)}"
     if not notes(wanted):
         yield f"CHANGELOG.md has no section for {wanted}"
     if tag and tag != f"v{wanted}":
