@@ -27,6 +27,9 @@ use crate::{
 const TOKEN_MARGIN: Duration = Duration::from_secs(300);
 // Lifetime of a token whose end cannot be parsed. GitHub's tokens live for an hour.
 const TOKEN_LIFE: Duration = Duration::from_secs(600);
+const PAGE: usize = 100;
+// An App on more accounts is one that anybody can install.
+const MAX_PAGES: usize = 50;
 /// Maximum number of redirects from one repository to another in one call.
 pub(crate) const MAX_MOVES: usize = 3;
 
@@ -80,14 +83,31 @@ struct AppInstallation {
 
 /// Installation of the App on an account.
 #[derive(Deserialize)]
-struct AccountInstallation {
+pub(crate) struct AccountInstallation {
     id: u64,
-    account: Option<InstallationAccount>,
+    pub(crate) account: Option<InstallationAccount>,
+    pub(crate) suspended_at: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct InstallationAccount {
-    login: String,
+pub(crate) struct InstallationAccount {
+    pub(crate) login: String,
+}
+
+/// Lists the installations of an App, at most 5,000.
+pub(crate) async fn list_installations(app: &ApiCaller) -> Result<Vec<AccountInstallation>, Error> {
+    let mut found = Vec::new();
+    for page in 1..=MAX_PAGES {
+        let path = format!("/app/installations?per_page={PAGE}&page={page}");
+        let answer = transport::send_read(app, GitHubCall::Get(&path)).await?;
+        let installations: Vec<AccountInstallation> = answer.parse()?;
+        let is_last = installations.len() < PAGE;
+        found.extend(installations);
+        if is_last {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 #[derive(Deserialize)]
@@ -263,10 +283,7 @@ impl InstallationRouter {
 
     /// Caller for lists of all repositories of an owner. Its token may read their metadata and nothing else.
     pub(crate) async fn owner_caller(&self, owner: &str) -> Result<ApiCaller, Error> {
-        let path = "/app/installations?per_page=100";
-        let found: Vec<AccountInstallation> = transport::send_read(&self.own, GitHubCall::Get(path))
-            .await?
-            .parse()?;
+        let found = list_installations(&self.own).await?;
         let is_theirs = |installation: &&AccountInstallation| {
             let account = installation.account.as_ref();
             account.is_some_and(|account| account.login.eq_ignore_ascii_case(owner))

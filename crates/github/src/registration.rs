@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     Error, Settings,
     connection::{ApiConnection, GitHubCall},
+    installation_router::list_installations,
     limits::{AccountLimits, ApiCaller},
     permissions::{EVENTS, READER, RequiredAppPermission, WRITER},
     transport,
@@ -221,7 +222,7 @@ pub struct RegisteredApp {
     pub slug: String,
     /// Link to its page.
     pub html_url: String,
-    /// Installations of the App, at most 100.
+    /// Installations of the App, at most 5,000.
     pub installed: Vec<InstalledAccount>,
 }
 
@@ -229,17 +230,6 @@ pub struct RegisteredApp {
 struct WireApp {
     slug: String,
     html_url: String,
-}
-
-#[derive(Deserialize)]
-struct WireInstalled {
-    account: Option<WireInstallationAccount>,
-    suspended_at: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WireInstallationAccount {
-    login: String,
 }
 
 /// Reads the App of these settings, with its installations.
@@ -251,11 +241,7 @@ pub async fn fetch_registered_app(settings: &Settings) -> Result<RegisteredApp, 
     let app: WireApp = transport::send_read(&caller, GitHubCall::Get("/app"))
         .await?
         .parse()?;
-    let path = "/app/installations?per_page=100";
-    let found: Vec<WireInstalled> = transport::send_read(&caller, GitHubCall::Get(path))
-        .await?
-        .parse()?;
-    let named = found.into_iter().filter_map(|it| {
+    let named = list_installations(&caller).await?.into_iter().filter_map(|it| {
         Some(InstalledAccount {
             account: it.account?.login,
             is_suspended: it.suspended_at.is_some(),

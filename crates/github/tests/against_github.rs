@@ -143,6 +143,23 @@ async fn repositories_of_owner_are_listed() {
 }
 
 #[tokio::test]
+async fn installation_after_first_page_is_found() {
+    let hub = start_hub().await;
+    hub.hub
+        .install_elsewhere((0..200).map(|number| format!("other{number}")));
+    let listed = hub.reader.repositories_of("acme").await.unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let settings = as_app(&hub.hub, stand_in::READER_APP_ID);
+    let app = github::registration::fetch_registered_app(&settings)
+        .await
+        .unwrap();
+    assert_eq!(app.installed.len(), 201);
+    let last = app.installed.last().unwrap();
+    assert_eq!((last.account.as_str(), last.is_suspended), ("acme", false));
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn draft_is_opened_found_and_marked_ready() {
     let hub = start_hub().await;
     let made = hub.draft("feat/ENG-1-login").await;

@@ -46,6 +46,8 @@ pub(super) struct GitHubRecords {
     pub(super) events: BTreeMap<u64, Vec<String>>,
     /// Apps that were registered through a manifest, by id.
     pub(super) registered: BTreeMap<u64, super::registration::ManifestApp>,
+    /// Other accounts on which every App is installed, before its own one.
+    pub(super) other_accounts: Vec<String>,
     pub(super) hooks: BTreeMap<u64, super::registration::HookConfig>,
     /// Former names of renamed repositories, with their ids.
     pub(super) moved: BTreeMap<String, u64>,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Form, Json, Path, Query, State};
+use axum::extract::{Form, Json, OriginalUri, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, patch, post};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::auth::{AppCaller, not_found};
 use super::hub::GitHubState;
-use super::rest::{RestAnswer, installation_id};
+use super::rest::{GitHubPageQuery, RestAnswer, installation_id};
 use super::scope::TokenPermissions;
 use super::shape::{
     extend_object, render_account as account_json, render_app as app_json,
@@ -27,6 +27,9 @@ use crate::http::render_json_answer;
 
 // Maximum length of an App's name, as GitHub documents it.
 const MAX_NAME: usize = 34;
+
+// First id of the installations on other accounts.
+const OTHER_INSTALLATIONS: u64 = 900_000;
 
 // Login that no account has.
 const UNKNOWN_LOGIN: &str = "no-such-account";
@@ -159,19 +162,27 @@ async fn convert_code(State(hub): State<Arc<GitHubState>>, Path(code): Path<Stri
     Ok(render_json_answer(StatusCode::CREATED, body))
 }
 
-async fn list_installations(State(hub): State<Arc<GitHubState>>, caller: AppCaller) -> Response {
-    let own = installation_id(&caller);
-    let found: Vec<Value> = match hub.world().registered.get(&caller.id) {
-        Some(app) if !app.is_installed => Vec::new(),
-        Some(app) => vec![installation_json(
-            own,
-            &app.owner,
-            &format!("{}[bot]", app.slug),
-            &hub.url,
-        )],
-        None => vec![installation_json(own, "acme", caller.login(), &hub.url)],
+async fn list_installations(
+    State(hub): State<Arc<GitHubState>>,
+    caller: AppCaller,
+    uri: OriginalUri,
+    Query(page): Query<GitHubPageQuery>,
+) -> Response {
+    let found: Vec<Value> = {
+        let world = hub.world();
+        let registered = world.registered.get(&caller.id);
+        let login = registered.map_or_else(|| caller.login().to_owned(), |app| format!("{}[bot]", app.slug));
+        let owner = match registered {
+            Some(app) => app.is_installed.then(|| app.owner.clone()),
+            None => Some("acme".to_owned()),
+        };
+        let numbered = world.other_accounts.iter().zip(OTHER_INSTALLATIONS..);
+        let others = numbered.map(|(account, id)| installation_json(id, account, &login, &hub.url));
+        let id = installation_id(&caller);
+        let own = owner.map(|owner| installation_json(id, &owner, &login, &hub.url));
+        others.chain(own).collect()
     };
-    render_json_answer(StatusCode::OK, Value::Array(found))
+    page.answer(&hub, &uri.0, found)
 }
 
 /// Webhook configuration of an App.
@@ -217,6 +228,11 @@ impl FakeGitHub {
     #[must_use]
     pub fn hook_of(&self, app: u64) -> Option<HookConfig> {
         self.hub.world().hooks.get(&app).cloned()
+    }
+
+    /// Installs every App on more accounts, which its list names before the others.
+    pub fn install_elsewhere(&self, accounts: impl IntoIterator<Item = String>) {
+        self.hub.world().other_accounts.extend(accounts);
     }
 
     /// Slug and installation state of each App that was registered from a manifest.
