@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod demo;
 #[cfg(feature = "local")]
 mod derived_settings;
+mod exit_codes;
 #[cfg(feature = "local")]
 pub mod local;
 mod pager;

@@ -53,26 +53,17 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{CommandFactory, Parser, Subcommand};
 use domain::cause::format_error_chain;
 
-use crate::{access, args::PagerOptions, pager};
+use crate::{
+    access,
+    args::PagerOptions,
+    exit_codes::{EXIT_ARGUMENTS, EXIT_CODES, EXIT_INTERRUPTED, EXIT_PERSON, EXIT_SETTINGS, EXIT_TOKEN},
+    pager,
+};
 
 #[cfg(feature = "local")]
 use self::local::suspend_display;
 #[cfg(feature = "local")]
 use crate::terminal_line::TerminalLine;
-
-// Exit code for wrong or missing arguments, the one that clap uses.
-const EXIT_ARGUMENTS: u8 = 2;
-// Exit code for an invalid or missing setting (`EX_USAGE` of sysexits.h).
-const EXIT_SETTINGS: u8 = 64;
-// Exit code when the followed run waits for a person.
-const EXIT_PERSON: u8 = 3;
-// Exit code without a token, or with one that the API refuses.
-const EXIT_TOKEN: u8 = 4;
-// Exit code after a signal: the one of a shell after Ctrl-C.
-const EXIT_INTERRUPTED: u8 = 130;
-
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
-                          refused one, 64 wrong setting or no --yes, 130 interrupted.";
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]

@@ -13,12 +13,13 @@ use super::{
     story::{DemoStory, require_programs},
     vendors::StandInVendors,
 };
-use crate::local::{LocalServices, PreparedServices, StartPlan};
+use crate::{
+    exit_codes::EXIT_INTERRUPTED,
+    local::{LocalServices, PreparedServices, StartPlan},
+};
 
 /// Prefix of the demo's temporary folders.
 const FOLDER_PREFIX: &str = "journeyman-demo-";
-/// Exit code after a signal: the one of a shell after Ctrl-C.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Services of a demo, with their servers.
 pub trait DemoServices: Sized {
