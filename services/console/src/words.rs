@@ -2,8 +2,9 @@
 
 use api::types::{RunState, RunView};
 use domain::{
-    DecisionVerdict, Dollars, StopClass, StopReason, Timestamp, WaitCondition, address::percent_encode,
-    text::escape_hidden,
+    DecisionVerdict, Dollars, StopClass, StopReason, Timestamp, WaitCondition,
+    address::percent_encode,
+    text::{escape_hidden, format_duration},
 };
 
 /// Spells out characters that hide or reorder text. Markup is escaped where it is rendered.
@@ -28,18 +29,6 @@ pub(crate) fn ticket_path(ticket: &str) -> String {
 /// Returns the address if a browser may follow it: `http` and `https` alone, not `javascript:`.
 pub(crate) fn web_address(url: &str) -> Option<&str> {
     (url.starts_with("https://") || url.starts_with("http://")).then_some(url)
-}
-
-/// Formats milliseconds: `2 h 5 min`, `3 min 4 s`, `1.5 s`.
-pub(crate) fn format_duration(ms: u64) -> String {
-    let seconds = ms / 1_000;
-    match seconds {
-        0..10 => format!("{}.{} s", seconds, ms % 1_000 / 100),
-        10..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
-    }
 }
 
 pub(crate) fn format_elapsed(from: Timestamp, to: Timestamp) -> String {
@@ -153,10 +142,6 @@ mod tests {
 
     #[test]
     fn times_and_numbers_are_short() {
-        assert_eq!(format_duration(1_540), "1.5 s");
-        assert_eq!(format_duration(125_000), "2 min 5 s");
-        assert_eq!(format_duration(7_500_000), "2 h 5 min");
-        assert_eq!(format_duration(90_000_000), "1 d 1 h");
         assert_eq!(
             format_instant("2026-11-25T09:30:12.345Z"),
             "2026-11-25 09:30:12 UTC"

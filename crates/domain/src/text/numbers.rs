@@ -25,6 +25,18 @@ pub fn format_times(number: u64) -> String {
     }
 }
 
+/// Formats milliseconds: `1.5 s`, `3 min 4 s`, `2 h 5 min`, `1 d 1 h`.
+pub fn format_duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..10 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +56,14 @@ mod tests {
             ]
         );
         assert_eq!([1, 2, 3].map(format_times), ["once", "twice", "3 times"]);
+    }
+
+    #[test]
+    fn durations_have_two_largest_units() {
+        let texts = [340, 1_540, 59_999, 125_000, 7_500_000, 90_000_000].map(format_duration);
+        assert_eq!(
+            texts,
+            ["0.3 s", "1.5 s", "59 s", "2 min 5 s", "2 h 5 min", "1 d 1 h"]
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Results of the last days on the overview: charts with their numbers.
 
 use api::types::{ActivityDay, ActivityTotal, ActivityView};
-use domain::Timestamp;
+use domain::{Timestamp, text::format_duration};
 use maud::{Markup, html};
 
 use crate::{
     charts::{BarPart, BarTone, DayBar, render_day_chart},
     moments::format_span,
-    words::{format_count, format_duration, format_money},
+    words::{format_count, format_money},
 };
 
 /// Renders the results. Without an answer of the API, only the oldest wait is known.

@@ -1,12 +1,9 @@
 //! Picture of a run: its stages as bars over time, with the time of each kind in words.
 
-use domain::{Fact, JournalEntry, Timestamp};
+use domain::{Fact, JournalEntry, Timestamp, text::format_duration};
 use maud::{Markup, html};
 
-use crate::{
-    stages::{StageKind, list_stages},
-    words::format_duration,
-};
+use crate::stages::{StageKind, list_stages};
 
 // Width of the picture in its own units. The style sheet stretches it to the page.
 const WIDTH: u64 = 1_000;

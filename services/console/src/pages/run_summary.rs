@@ -1,14 +1,14 @@
 //! Header of a run's page: its state in one sentence, its ticket and pull request, evidence, cost and time.
 
 use api::types::{OverviewView, RunState, RunView};
-use domain::{StopClass, Timestamp, WaitCondition};
+use domain::{StopClass, Timestamp, WaitCondition, text::format_duration};
 use maud::{Markup, html};
 
 use crate::{
     chips::render_external_link,
     words::{
-        describe_run_state, format_count, format_duration, format_elapsed, format_money, format_quantity,
-        make_visible, run_path, stop_detail, ticket_path,
+        describe_run_state, format_count, format_elapsed, format_money, format_quantity, make_visible,
+        run_path, stop_detail, ticket_path,
     },
 };
 

@@ -7,6 +7,7 @@ use domain::{
     CallId, ChangeReview, CheckRow, Fact, IntakeDecision, JournalEntry, PhaseOutput, ToolCall, ToolResult,
     ToolStatus, WorkExit,
     check::{CheckOutcome, CheckSpec, CompletedCheck, EvidenceLevel, TreeKind},
+    text::format_duration,
 };
 use executor::{EditSize, measure_edits};
 
@@ -260,16 +261,6 @@ fn count_tests(count: u32, what: &str) -> String {
     match count {
         0 => String::new(),
         count => format!("{count} {what}"),
-    }
-}
-
-/// Duration for people: `0.3 s`, `42 s`, `3 min 5 s`.
-pub(super) fn format_duration(ms: u64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        0..=9 => format!("{seconds}.{} s", ms % 1000 / 100),
-        10..=59 => format!("{seconds} s"),
-        _ => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use api::view::describe_evidence;
-use domain::{ChangedFileSize, CheckRow, SpendSum, check::CheckOutcome};
+use domain::{ChangedFileSize, CheckRow, SpendSum, check::CheckOutcome, text::format_duration};
 use git::FolderHead;
 
 use super::{
     super::{print_result, print_styled},
-    brief_view::{choose_level_emphasis, format_duration, with_lines},
+    brief_view::{choose_level_emphasis, with_lines},
     interactive_run::AttendedRun,
     setup_plan::render_flags,
     shell_words::quote_for_shell,
