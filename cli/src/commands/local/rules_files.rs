@@ -3,33 +3,15 @@
 use std::path::Path;
 
 use anyhow::Context;
+use bootstrap::rules::RulesBook;
 
 /// Texts of the rules files of a folder by name; empty for a missing folder.
 pub(super) fn read_rules_files(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let place = || format!("cannot read {}", folder.display());
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(place),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.with_context(place)?.path();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if matches!(ending, Some("yaml" | "yml")) && path.is_file() {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let text =
-                std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            files.push((name, text));
-        }
+    let place = || format!("cannot read the rules in {}", folder.display());
+    match folder.try_exists().with_context(place)? {
+        true => RulesBook::read_texts(folder).with_context(place),
+        false => Ok(Vec::new()),
     }
-    // The loader reads files in the order of names.
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]
@@ -50,5 +32,15 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn unreadable_file_is_named_with_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.yaml"), b"repo: \xff").unwrap();
+        let error = read_rules_files(folder.path()).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.starts_with("cannot read the rules in "), "{text}");
+        assert!(text.contains(": a.yaml is not UTF-8: invalid utf-8"), "{text}");
     }
 }

@@ -132,7 +132,12 @@ impl RulesTexts {
                     .into_owned();
                 // An unreadable file fails the whole reading, so that the previous rules stay in force.
                 // Text that is not UTF-8 is a problem of its file alone, which a maintainer can correct.
-                match String::from_utf8(std::fs::read(&path)?) {
+                let bytes = std::fs::read(&path).map_err(|error| {
+                    let kind = error.kind();
+                    let named = anyhow::Error::new(error).context(format!("cannot read {}", path.display()));
+                    std::io::Error::new(kind, named)
+                })?;
+                match String::from_utf8(bytes) {
                     Ok(text) => files.push((name, text)),
                     Err(error) => unreadable.push((name, error)),
                 }
@@ -160,6 +165,21 @@ impl RulesBook {
     pub fn read(dir: &Path, connections: &ConfiguredInstances) -> std::io::Result<Self> {
         let RulesTexts { files, unreadable } = RulesTexts::read(dir)?;
         Ok(Self::parse_beside(&unreadable, &files, connections))
+    }
+
+    /// Reads the texts of the files of the directory by name, in the order of names.
+    ///
+    /// # Errors
+    /// When the directory or one of its files cannot be read, or a file is not UTF-8.
+    pub fn read_texts(dir: &Path) -> std::io::Result<Vec<(String, String)>> {
+        let RulesTexts { files, unreadable } = RulesTexts::read(dir)?;
+        match unreadable.into_iter().next() {
+            None => Ok(files),
+            Some((name, error)) => {
+                let named = anyhow::Error::new(error).context(format!("{name} is not UTF-8"));
+                Err(std::io::Error::new(std::io::ErrorKind::InvalidData, named))
+            }
+        }
     }
 
     /// Finds the place that sets a key for a repository: its own file, else the last file of defaults with the key. `None`
