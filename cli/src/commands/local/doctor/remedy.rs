@@ -53,7 +53,7 @@ impl Remedy {
             Self::Requesters => Run("journeyman setup jira --requesters GROUP"),
             Self::SetUpModel => Run("journeyman setup model"),
             Self::AddRules => Run("journeyman repo add OWNER/NAME"),
-            Self::GithubApps => Read("setup#github"),
+            Self::GithubApps => Read("start/setup-github"),
             Self::ReaderApp => Read("permissions#reader-github-app"),
             Self::WriterApp => Read("permissions#writer-github-app"),
             Self::GithubProjects => Read("permissions#projects-of-github"),

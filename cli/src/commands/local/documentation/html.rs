@@ -310,9 +310,9 @@ mod tests {
 
     #[test]
     fn links_lead_to_shipped_files_alone() {
-        let text = "[a](setup.md#github) [b](../README.md) [c](https://x.example/y.md) [d](#e) ![f](console/run.png)\n";
+        let text = "[a](setup.md#choose-the-model) [b](../README.md) [c](https://x.example/y.md) [d](#e) ![f](console/run.png)\n";
         let html = render("page", text);
-        let expected = "<a href=\"setup.html#github\">a</a> b <a href=\"https://x.example/y.md\">c</a> <a href=\"#e\">d</a> \
+        let expected = "<a href=\"setup.html#choose-the-model\">a</a> b <a href=\"https://x.example/y.md\">c</a> <a href=\"#e\">d</a> \
                         <img src=\"console/run.png\" alt=\"f\">";
         assert!(html.contains(expected), "{html}");
         let below = render("jobs/page", "[a](../setup.md) [b](../../README.md)\n");

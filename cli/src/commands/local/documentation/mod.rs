@@ -118,7 +118,11 @@ mod tests {
     fn page_or_section_is_read() {
         assert!(read_page("setup").unwrap().starts_with("# Set up the accounts\n"));
         assert_eq!(read_page("docs/setup.md").unwrap(), read_page("setup").unwrap());
-        assert!(read_page("setup#github").unwrap().starts_with("## GitHub\n"));
+        assert!(
+            read_page("setup#choose-the-model")
+                .unwrap()
+                .starts_with("## Choose the model\n")
+        );
         for (wanted, part) in [
             ("setp", "there is no page setp; did you mean setup?"),
             ("xyz", "`journeyman docs` lists the pages"),
