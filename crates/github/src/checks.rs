@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     CommitCheck, CommitRun, Error, GitHubReader, WorkflowRun,
     client::{GitHubClient, GitHubClients, GitHubMethod, percent_encode},
+    is_action_workflow,
     model::{CHECK_NAME, OURS},
     permissions::AccessKind,
     wire::{WireBranch, WireBranchRule, WireCheckRun, WireCheckRuns, WireCommitRuns, WireWorkflowRun},
@@ -78,8 +79,8 @@ impl GitHubReader {
         }
     }
 
-    /// Lists the 100 latest GitHub Actions runs for a commit. Empty where Actions are disabled or our account
-    /// cannot see them.
+    /// Lists the 100 latest GitHub Actions runs for a commit, without those of Journeyman's GitHub Action. Empty
+    /// where Actions are disabled or our account cannot see them.
     ///
     /// Runs that wait for an approval have no check runs, so only this list contains them.
     ///
@@ -96,7 +97,11 @@ impl GitHubReader {
             .get_again::<WireCommitRuns>(repository, AccessKind::Look, &path)
             .await;
         match found {
-            Ok(found) => Ok(found.workflow_runs.into_iter().map(CommitRun::from).collect()),
+            Ok(found) => {
+                let runs = found.workflow_runs.into_iter().map(CommitRun::from);
+                // The job that reads this may itself be a run of the commit, and would wait for its own end.
+                Ok(runs.filter(|run| !is_action_workflow(&run.name)).collect())
+            }
             Err(Error::NotFound { .. } | Error::Forbidden { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }

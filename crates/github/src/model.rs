@@ -445,3 +445,14 @@ pub(crate) const OURS: &str = "journeyman:";
 pub fn is_our_check_run(name: &str, external_id: Option<&str>) -> bool {
     name == CHECK_NAME && external_id.is_some_and(|id| id.starts_with(OURS))
 }
+
+/// True when a check is a job of the workflows in `packaging/action`, by its name. Such a job shows that Journeyman ran,
+/// not that a change is right.
+pub fn is_action_job(name: &str) -> bool {
+    ["Journeyman action", "Journeyman reviews"].contains(&name)
+}
+
+/// True when a workflow is one of those in `packaging/action`, by its name.
+pub fn is_action_workflow(name: &str) -> bool {
+    ["Journeyman", "Journeyman reviews"].contains(&name)
+}

@@ -10,8 +10,8 @@ use crate::{
     client::{GitHubClients, percent_encode},
     permissions::AccessKind,
     wire::{
-        WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus, WireDelivery, WireDeliveryDetail,
-        WirePullRequest, WireRemark,
+        WireCheckRun, WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus, WireDelivery,
+        WireDeliveryDetail, WirePullRequest, WireRemark,
     },
 };
 
@@ -78,7 +78,7 @@ impl GitHubReader {
     }
 
     /// Lists the latest checks of a commit: check runs and commit statuses, at most 300 of each, without
-    /// ours.
+    /// ours and without the jobs of Journeyman's GitHub Action.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the commit does not exist.
@@ -106,7 +106,7 @@ impl GitHubReader {
                 .await?;
             // Counted before our runs are removed, because they fill GitHub's page too.
             let last = found.check_runs.len() < PAGE;
-            let others = found.check_runs.into_iter().filter(|run| !run.is_ours());
+            let others = found.check_runs.into_iter().filter(WireCheckRun::is_of_ci);
             checks.extend(others.map(CommitCheck::from));
             if last {
                 break;

@@ -1458,9 +1458,13 @@ async fn waiting_workflow_runs_are_listed() {
     let head = hub
         .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
         .unwrap();
-    let test = ("test", stand_in::RunConclusion::Success, "");
-    hub.run_checks("acme/shop", &head, &[test]).unwrap();
+    // Jobs and runs of Journeyman's own action show nothing about the commit.
+    let tests = ["test", "Journeyman action", "Journeyman reviews"];
+    let tests = tests.map(|name| (name, stand_in::RunConclusion::Success, ""));
+    hub.run_checks("acme/shop", &head, &tests).unwrap();
     for (name, state) in [
+        ("Journeyman", stand_in::HeldRunState::Queued),
+        ("Journeyman reviews", stand_in::HeldRunState::ActionRequired),
         ("Tests", stand_in::HeldRunState::ActionRequired),
         ("Deploy", stand_in::HeldRunState::Waiting),
         ("Lint", stand_in::HeldRunState::Queued),
@@ -1481,7 +1485,8 @@ async fn waiting_workflow_runs_are_listed() {
     );
     assert!(runs.iter().all(|run| run.url.contains("/actions/runs/")));
     let checks = reader.checks(&build_shop_name(), &commit).await.unwrap();
-    assert_eq!(checks.len(), 1, "what has not begun has no check runs");
+    let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
+    assert_eq!(names, ["test"], "what has not begun has no check runs");
     hub.begin_held_runs("acme/shop").unwrap();
     assert_eq!(
         reader

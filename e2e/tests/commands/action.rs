@@ -290,6 +290,19 @@ async fn labeled_issue_is_merged_across_jobs() {
         "{commits:?}"
     );
 
+    let of_action = [("Journeyman reviews", RunConclusion::Success, "")];
+    stage
+        .github
+        .run_checks(REPOSITORY, &pull.head_sha, &of_action)
+        .unwrap();
+    let unchecked = runner.run_job().await;
+    assert!(unchecked.is_good, "{}", unchecked.log);
+    assert!(
+        stage.github.pull_requests(REPOSITORY)[0].draft,
+        "a job of the action is no CI: {}",
+        unchecked.log
+    );
+
     let checks = [("test", RunConclusion::Success, "")];
     stage
         .github
@@ -522,6 +535,13 @@ fn action_page_names_inputs_and_shows_workflows() {
         let workflow = fs::read_to_string(find_root().join(&path)).unwrap();
         assert!(page.contains(&workflow), "docs/action.md shows another {path}");
         let parsed = read_yaml(&path);
-        assert!(parsed["on"].is_object() && parsed["jobs"].is_object(), "{path}");
+        assert!(parsed["on"].is_object(), "{path}");
+        // By these names the workflows do not count as CI.
+        let name = parsed["name"].as_str().unwrap();
+        assert!(github::is_action_workflow(name), "{path}: {name}");
+        for job in parsed["jobs"].as_object().unwrap().values() {
+            let name = job["name"].as_str().unwrap();
+            assert!(github::is_action_job(name), "{path}: {name}");
+        }
     }
 }

@@ -857,6 +857,12 @@ fn ci_event_kinds_and_poll_agree() {
         parse_github_events("check_run", &own("journeyman:1")).is_empty(),
         "what we say ourselves"
     );
+    let mut of_action = own("ci-7");
+    of_action["check_run"]["name"] = json!("Journeyman reviews");
+    assert!(
+        parse_github_events("check_run", &of_action).is_empty(),
+        "a job of our action"
+    );
     assert_eq!(
         parse_github_events("check_run", &own("ci-7")).len(),
         1,
