@@ -1,7 +1,10 @@
 //! Detection of CI that checks a pull request.
 
+use std::collections::BTreeMap;
+
 use domain::{CommitId, PullRequestRef};
 use git::BareRepository;
+use serde::Deserialize;
 
 use super::OutboundClients;
 use crate::{effect_error::EffectError, mirror::run_blocking};
@@ -58,14 +61,58 @@ pub(super) async fn find_configured_ci(
 fn ci_file(mirror: &BareRepository, head: &CommitId) -> Result<Option<String>, git::Error> {
     for (folder, names) in PLACES {
         let files = mirror.files_in(head, folder)?;
-        let found = files.into_iter().find(|file| is_ci_file(file, names));
-        if let Some(file) = found {
-            return Ok(Some(
-                format!("{folder}/{file}").trim_start_matches('/').to_owned(),
-            ));
+        for file in files.into_iter().filter(|file| is_ci_file(file, names)) {
+            let path = format!("{folder}/{file}").trim_start_matches('/').to_owned();
+            let is_of_action =
+                folder.ends_with("/workflows") && has_action_only(mirror.read_file(head, &path)?.as_deref());
+            if !is_of_action {
+                return Ok(Some(path));
+            }
         }
     }
     Ok(None)
+}
+
+/// Part of a workflow file that shows whose jobs it has.
+#[derive(Deserialize)]
+struct WorkflowFile {
+    jobs: BTreeMap<String, WorkflowJob>,
+}
+
+#[derive(Deserialize)]
+struct WorkflowJob {
+    name: Option<String>,
+    #[serde(default)]
+    steps: Vec<WorkflowStep>,
+}
+
+#[derive(Deserialize)]
+struct WorkflowStep {
+    uses: Option<String>,
+}
+
+impl WorkflowJob {
+    fn is_of_action(&self) -> bool {
+        self.name.as_deref().is_some_and(github::is_action_job)
+            || self.steps.iter().any(WorkflowStep::uses_action)
+    }
+}
+
+impl WorkflowStep {
+    /// True for `OWNER/journeyman@VERSION`. GitHub ignores the case of owners and names.
+    fn uses_action(&self) -> bool {
+        let action = self.uses.as_deref().and_then(|uses| uses.split_once('@'));
+        let name = action.and_then(|(action, _)| action.split_once('/'));
+        name.is_some_and(|(_, name)| name.eq_ignore_ascii_case("journeyman"))
+    }
+}
+
+/// Returns true if every job of a workflow file is one of Journeyman's GitHub Action. A file that cannot be parsed counts
+/// as CI.
+fn has_action_only(content: Option<&[u8]>) -> bool {
+    let text = content.and_then(|content| std::str::from_utf8(content).ok());
+    let file = text.and_then(|text| serde_saphyr::from_str::<WorkflowFile>(text).ok());
+    file.is_some_and(|file| !file.jobs.is_empty() && file.jobs.values().all(WorkflowJob::is_of_action))
 }
 
 fn is_ci_file(file: &str, names: &[&str]) -> bool {
@@ -98,5 +145,43 @@ async fn required_check(
             Ok(None)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_of_action(text: &str) -> bool {
+        has_action_only(Some(text.as_bytes()))
+    }
+
+    #[test]
+    fn packaged_workflows_are_of_action() {
+        for text in [
+            include_str!("../../../../packaging/action/journeyman.yml"),
+            include_str!("../../../../packaging/action/journeyman-reviews.yml"),
+        ] {
+            assert!(is_of_action(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_other_job_makes_workflow_ci() {
+        let action = "jobs:\n  work:\n    steps:\n      - uses: Acme/Journeyman@v1\n";
+        assert!(is_of_action(action));
+        let with_test = format!("{action}  test:\n    steps:\n      - run: make test\n");
+        for text in [
+            with_test.as_str(),
+            "on: push\n",
+            "jobs: {}\n",
+            "jobs:\n  test:\n    steps:\n      - uses: acme/journeyman-tests@v1\n",
+            "jobs:\n  test:\n    uses: acme/shop/.github/workflows/test.yml@v1\n",
+            "jobs: [\n",
+        ] {
+            assert!(!is_of_action(text), "{text}");
+        }
+        assert!(!has_action_only(None));
+        assert!(!has_action_only(Some(b"\xff")));
     }
 }

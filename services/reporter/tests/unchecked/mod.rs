@@ -104,6 +104,42 @@ async fn configured_but_silent_ci_keeps_draft() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn workflows_of_own_action_are_no_ci() {
+    let workflows = [
+        (
+            ".github/workflows/journeyman.yml",
+            include_str!("../../../../packaging/action/journeyman.yml"),
+        ),
+        (
+            ".github/workflows/journeyman-reviews.yml",
+            include_str!("../../../../packaging/action/journeyman-reviews.yml"),
+        ),
+    ];
+    let mut rig = Rig::start().await;
+    rig.github
+        .commit("acme/shop", "main", "action", &workflows)
+        .unwrap();
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
+    assert!(!is_draft, "{said}");
+    rig.stop().await;
+
+    let workflow = [(".github/workflows/test.yml", "on: push\n")];
+    let mut rig = Rig::start().await;
+    rig.github
+        .commit("acme/shop", "main", "action", &workflows)
+        .unwrap();
+    rig.github
+        .commit("acme/shop", "main", "tests", &workflow)
+        .unwrap();
+    let (is_draft, said) = report_missing_checks(&mut rig).await;
+    assert!(
+        is_draft && said.contains(".github/workflows/test.yml"),
+        "the other workflow is CI: {said}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ci_required_rule_overrides_detection() {
     let workflow = [(".github/workflows/ci.yml", "on: push\n")];
     let mut rig = Rig::start_with(with_rules("ci: {required: false}\n")).await;
