@@ -30,6 +30,7 @@ pub use evidence::{
     failure::{FailureClass, classify_failure, fingerprint_failure},
     log_failures::list_failures,
     size::{ChangeStatistics, ChangedFileSize, FileRole},
+    wording::{EvidenceFacts, describe_evidence},
 };
 pub use fleet::{
     control::{NewerRecord, ProjectionPosition, StopAll},

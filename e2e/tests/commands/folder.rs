@@ -131,7 +131,7 @@ async fn try_writes_branch_and_patch_only() {
         "\nrun      ✓ python3 -m unittest -q",
         "\ncheck    ✓ python3",
         "\nproof    ",
-        "the repository's own tests show it.",
+        "Shown by the repository's own tests.",
         "\nfix(cart): Count every piece in the cart's total",
         "\n  shop/cart.py +1 −1\n",
         &next,

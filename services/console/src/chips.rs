@@ -1,7 +1,7 @@
 //! Status chips: an icon and a text, so that no meaning depends on color alone.
 
 use api::types::{PullRequestLine, RunState, RunView, TicketStanding};
-use domain::{PullRequestStatus, StopClass, WaitCondition};
+use domain::{PullRequestStatus, StopClass, WaitCondition, check::EvidenceLevel};
 use maud::{Markup, html};
 
 use crate::words::{describe_run_state, make_visible, web_address};
@@ -148,13 +148,7 @@ pub(crate) fn render_external_link(url: &str, words: &str) -> Markup {
 
 /// Describes the strength of evidence in lists; `E3` is explained nowhere that a reader would look.
 pub(crate) fn describe_evidence_level(level: &str) -> &'static str {
-    match level {
-        "E3" => "tests show it",
-        "E2" => "a command shows it",
-        "E1" => "checked, no test shows it",
-        "E0" => "not checked",
-        _ => "unknown",
-    }
+    EvidenceLevel::parse(level).map_or("unknown", EvidenceLevel::label)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //!
 //! It has a separate version, because a journal may gain facts while the form of the rendering remains.
 
-mod evidence;
 mod line;
 mod model;
 mod report;
@@ -14,7 +13,6 @@ use domain::{Fact, JournalEntry};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use evidence::describe_evidence;
 use line::TimelineLine;
 pub use line::format_dollars;
 pub use work::describe_tree;

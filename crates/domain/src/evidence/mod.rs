@@ -6,3 +6,4 @@ pub mod comparison;
 pub(crate) mod failure;
 pub(crate) mod log_failures;
 pub(crate) mod size;
+pub(crate) mod wording;

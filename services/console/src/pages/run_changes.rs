@@ -1,9 +1,8 @@
 //! Result of a run: its stages over time, its last reported change, the evidence for the change, and its writes.
 
-use api::view::describe_evidence;
 use domain::{
     ChangePlan, ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover,
-    check::ChangeReport,
+    check::ChangeReport, describe_evidence,
 };
 use maud::{Markup, html};
 
@@ -197,7 +196,7 @@ mod tests {
             "<p>The loop <strong>skipped</strong> the last item.</p>",
             "<a href=\"/runs/jira%3AENG-1%403/diff#file-shop%2Fcart.py\">shop/cart.py</a> <span class=\"good\">+2</span> <span \
              class=\"removed\">−1</span>",
-            "<h2>Evidence</h2><p>The existing checks pass; no test shows the change.</p>",
+            "<h2>Evidence</h2><p>The existing checks pass; no test shows the change itself.</p>",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }

@@ -1,7 +1,7 @@
 //! Header of a run's page: its state in one sentence, its ticket and pull request, evidence, cost and time.
 
 use api::types::{OverviewView, RunState, RunView};
-use domain::{StopClass, Timestamp, WaitCondition, text::format_duration};
+use domain::{StopClass, Timestamp, WaitCondition, check::EvidenceLevel, text::format_duration};
 use maud::{Markup, html};
 
 use crate::{
@@ -55,13 +55,8 @@ fn render_ticket_row(run: &RunView) -> Markup {
 
 /// Describes the strength of the evidence, whose name in the API is `E0` to `E3`.
 fn describe_level(level: &str) -> String {
-    match level {
-        "E0" => "no check could run, so nothing was verified".to_owned(),
-        "E1" => "only existing checks ran; no test shows the change".to_owned(),
-        "E2" => "the output of a command shows the change; no test does".to_owned(),
-        "E3" => "a test that failed before passes with the change".to_owned(),
-        other => make_visible(other),
-    }
+    let meaning = EvidenceLevel::parse(level).map(|level| level.meaning().to_owned());
+    meaning.unwrap_or_else(|| make_visible(level))
 }
 
 /// Renders the start of the sentence about the run: its state.
@@ -170,7 +165,7 @@ mod tests {
             "completed</span></span> after 28 s.",
             "<dt>Ticket</dt><dd><a href=\"/tickets/jira%3AENG-12\">jira:ENG-12</a></dd>",
             "<a href=\"https://github.com/acme/shop/pull/7\"",
-            "<dt>Evidence</dt><dd>a test that failed before passes with the change</dd>",
+            "<dt>Evidence</dt><dd>a test fails without the change and passes with it</dd>",
             "<dt>Cost</dt><dd>$0.23</dd>",
         ] {
             assert!(page.contains(part), "{part}: {page}");

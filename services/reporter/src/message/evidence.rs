@@ -1,7 +1,7 @@
 //! Evidence of a change: what its checks showed, before and after.
 
 use domain::check::{ChangeFinding, CheckOutcome, EvidenceLevel, FindingSeverity};
-use domain::{ChangeDescription, CheckRow, DemonstrationResult, ShownBy};
+use domain::{ChangeDescription, CheckRow, DemonstrationResult, describe_evidence};
 
 use super::words::{format_code, format_count, group_digits, one_line};
 
@@ -10,7 +10,7 @@ pub(super) const LIST: usize = 20;
 
 /// Renders the checks that ran, with their outcomes before and after. It claims no more than these show.
 pub(super) fn render_evidence(description: &ChangeDescription) -> String {
-    let mut lines = vec![format!("### Evidence\n\n{}", describe_level(description))];
+    let mut lines = vec![format!("### Evidence\n\n{}", describe_evidence(description))];
     let rows: Vec<String> = description
         .checks
         .iter()
@@ -115,65 +115,9 @@ fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
     told.collect()
 }
 
-/// Describes in a sentence what the checks show. It claims no more than their results.
-pub(super) fn describe_level(description: &ChangeDescription) -> &'static str {
-    // The order of the arms below matters: a warning takes precedence over the level's plain sentence.
-    let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
-    let is_weakened = (description.findings.iter()).any(|finding| finding.severity == FindingSeverity::Block);
-    match description.level {
-        Some(EvidenceLevel::E3) => match description.shown_by {
-            Some(ShownBy::OwnTests) => {
-                "A test that failed before passes with the change, and the others are no worse. Shown by the repository's \
-                 own tests."
-            }
-            Some(ShownBy::ChangedTests) => {
-                "A test that failed before passes with the change, and the others are no worse. Shown by tests or support \
-                 files that this change also changes."
-            }
-            None => "A test that failed before passes with the change, and the others are no worse.",
-        },
-        Some(EvidenceLevel::E0 | EvidenceLevel::E1)
-            if any(|row| row.missing_count > 0 && row.head != CheckOutcome::Green) =>
-        {
-            "Tests that ran before do not run any more with the change; nothing shows that the change is right."
-        }
-        Some(EvidenceLevel::E2) => {
-            "A command prints what the change is for, and did not before; no test shows it."
-        }
-        Some(EvidenceLevel::E1)
-            if any(|row| !row.broken.is_empty() && row.base == Some(CheckOutcome::Green)) =>
-        {
-            "What passed before fails with the change; no test shows that the change is right."
-        }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty() && row.has_base_result()) => {
-            "The checks fail with the change in a way in which they did not before; no test shows that the change is \
-             right."
-        }
-        Some(EvidenceLevel::E1) if any(|row| !row.broken.is_empty()) => {
-            "The checks fail with the change. Before it they gave no result to compare with; no test shows that the \
-             change is right."
-        }
-        Some(EvidenceLevel::E1) if is_weakened => {
-            "The change weakens tests or checks; nothing shows that it is right."
-        }
-        Some(EvidenceLevel::E1) if any(|row| row.head == CheckOutcome::Red) => {
-            "The existing checks fail as they did before; no test shows the change itself."
-        }
-        Some(EvidenceLevel::E1) => "The existing checks pass; no test shows the change itself.",
-        Some(EvidenceLevel::E0) => "No check could be run here, so nothing was verified.",
-        None => "No check was run, so nothing was verified.",
-    }
-}
-
 /// Renders the level of the evidence with its meaning, for readers who compare changes.
 pub(super) fn describe_evidence_level(level: EvidenceLevel) -> String {
-    let meaning = match level {
-        EvidenceLevel::E3 => "a test fails without the change and passes with it",
-        EvidenceLevel::E2 => "a command prints something else with the change, and no test shows it",
-        EvidenceLevel::E1 => "checks ran, and none shows the change itself",
-        EvidenceLevel::E0 => "no check could be run",
-    };
-    format!("Level of evidence: {level} ({meaning}).")
+    format!("Level of evidence: {level} ({}).", level.meaning())
 }
 
 fn render_check_row(row: &CheckRow) -> String {

@@ -1,11 +1,14 @@
 //! Texts about the finished work of a ticket, for product people: a summary, the evidence in words, and a link to the
 //! change.
 
-use domain::{BranchPush, ChangeDescription, PullRequestFile, PullRequestRef, RunId, text::truncate_text};
+use domain::{
+    BranchPush, ChangeDescription, PullRequestFile, PullRequestRef, RunId, describe_evidence,
+    text::truncate_text,
+};
 
 use super::{
     description::{render_cut_short, render_summary},
-    evidence::{describe_level, render_list},
+    evidence::render_list,
     transition,
     words::{format_code, format_count, group_digits, is_web_link, one_line},
 };
@@ -47,7 +50,7 @@ pub(crate) fn render_finished_work(description: Option<&ChangeDescription>) -> S
         "" => String::new(),
         text => format!(
             "**What was done**\n\n{text}\n\n**Evidence.** {}",
-            describe_level(description)
+            describe_evidence(description)
         ),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::view::{EntryView, Tone, describe_evidence};
+use api::view::{EntryView, Tone};
 use domain::{
     CallId, ChangeReview, CheckRow, Fact, IntakeDecision, JournalEntry, PhaseOutput, ToolCall, ToolResult,
     ToolStatus, WorkExit,
     check::{CheckOutcome, CheckSpec, CompletedCheck, EvidenceLevel, TreeKind},
+    describe_evidence,
     text::format_duration,
 };
 use executor::{EditSize, measure_edits};
@@ -289,7 +290,7 @@ fn render_phase(output: &PhaseOutput) -> Option<TerminalLine> {
             let line = TerminalLine::labeled("proof");
             Some(line.with(
                 choose_level_emphasis(proof.level, &proof.rows),
-                &describe_evidence(proof),
+                describe_evidence(&**proof),
             ))
         }
         PhaseOutput::Review { review } => Some(render_review(review)),
@@ -563,7 +564,7 @@ mod tests {
             phase(PhaseOutput::Prove {
                 proof: Box::new(proof)
             }),
-            ["proof    The existing checks pass; no test shows the change."]
+            ["proof    The existing checks pass; no test shows the change itself."]
         );
         let review = ChangeReview {
             objections: Vec::new(),

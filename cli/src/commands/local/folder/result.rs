@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use api::view::describe_evidence;
-use domain::{ChangedFileSize, CheckRow, SpendSum, check::CheckOutcome, text::format_duration};
+use domain::{
+    ChangedFileSize, CheckRow, SpendSum, check::CheckOutcome, describe_evidence, text::format_duration,
+};
 use git::FolderHead;
 
 use super::{
@@ -68,7 +69,7 @@ fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> V
     }
     if let Some(proof) = &outcome.proof {
         let emphasis = choose_level_emphasis(proof.level, &proof.rows);
-        lines.push(TerminalLine::labeled("evidence").with(emphasis, &describe_evidence(proof)));
+        lines.push(TerminalLine::labeled("evidence").with(emphasis, describe_evidence(&**proof)));
     }
     let took = match outcome.duration_ms {
         0 => String::new(),
@@ -285,7 +286,7 @@ mod tests {
             "
 fix(cart): Count every piece
   shop/cart.py +3 −1
-evidence A test that failed before passes with the change, and the others are no worse; the repository's own tests show it.
+evidence A test that failed before passes with the change, and the others are no worse. Shown by the repository's own tests.
 cost     $0.0312 for 1 reply of the model, 5.2 s
 branch   fix/shop-1
 patch    /state/my results/change.patch
