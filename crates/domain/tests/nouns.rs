@@ -219,6 +219,24 @@ fn co_authors_need_name_and_address() {
 }
 
 #[test]
+fn linked_requesters_need_id_and_limited_count() {
+    let ada: domain::CommitAuthor = "Ada <ada@acme.example>".parse().unwrap();
+    let checked = |ids: Vec<String>| {
+        let mut rules = domain::RepositoryRules::default();
+        rules.repo.owner = "acme".to_owned();
+        rules.repo.name = "shop".to_owned();
+        rules.commits.requesters = ids.into_iter().map(|id| (id, ada.clone())).collect();
+        rules.check().map_err(|problem| problem.key)
+    };
+    assert_eq!(checked((0..200).map(|id| id.to_string()).collect()), Ok(()));
+    assert_eq!(
+        checked((0..201).map(|id| id.to_string()).collect()),
+        Err("commits.requesters")
+    );
+    assert_eq!(checked(vec![" ".to_owned()]), Err("commits.requesters"));
+}
+
+#[test]
 fn rule_modules_need_unique_name_and_paths() {
     let check = |modules: serde_json::Value| {
         let repo = serde_json::json!({"owner": "acme", "name": "shop"});

@@ -284,6 +284,12 @@ impl RepositoryRules {
         if !self.commits.has_legal_authors() {
             return problem("commits.co_authors", "must be at most 5, each `Name <address>`");
         }
+        if !self.commits.has_legal_requesters() {
+            return problem(
+                "commits.requesters",
+                "must be at most 200 accounts, each with an id",
+            );
+        }
         self.check_jira()
     }
 

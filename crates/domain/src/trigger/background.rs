@@ -29,7 +29,8 @@ pub struct TicketBackground {
     /// Parts that ingest failed to read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<BackgroundPart>,
-    /// The person who asked for the work, as author of commits; absent: the person has no account on GitHub.
+    /// The person who asked for the work, as author of commits; absent: no address of the person is
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<CommitAuthor>,
 }

@@ -157,21 +157,21 @@ fn set_requester(
     ticket: &TicketKey,
     by: Option<&domain::TrackerAccount>,
 ) -> TriggerReason {
-    if let TriggerReason::JobRequested(job) = &mut reason {
-        job.background.requester = find_requester(ticket, &job.text.url, by);
+    if let (TriggerReason::JobRequested(job), Some(by)) = (&mut reason, by.filter(|by| !by.is_bot)) {
+        job.background.requester = match ticket {
+            TicketKey::GitHub { .. } | TicketKey::Discussion { .. } => {
+                find_github_requester(&job.text.url, by)
+            }
+            // A mail address of Jira never goes into a commit; the rules name the addresses.
+            TicketKey::Jira { .. } => job.rules.commits.requesters.get(&by.id).cloned(),
+            TicketKey::Folder { .. } => None,
+        };
     }
     reason
 }
 
-/// GitHub account of the requester, on the server of the ticket. Jira accounts have none: a mail address of Jira never
-/// goes into a commit.
-fn find_requester(
-    ticket: &TicketKey,
-    ticket_url: &str,
-    by: Option<&domain::TrackerAccount>,
-) -> Option<CommitAuthor> {
-    let is_github = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
-    let by = by.filter(|by| is_github && !by.is_bot)?;
+/// GitHub account of the requester, on the server of the ticket.
+fn find_github_requester(ticket_url: &str, by: &domain::TrackerAccount) -> Option<CommitAuthor> {
     let (_, place) = ticket_url.split_once("://")?;
     let host = place.split(['/', ':']).next()?;
     CommitAuthor::of_github(host, by.id.parse().ok()?, &by.display_name)
@@ -200,5 +200,41 @@ pub(crate) fn clean_account_name(account: Option<&domain::TrackerAccount>) -> St
         "somebody".to_owned()
     } else {
         clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::TrackerAccount;
+
+    use super::*;
+
+    /// Requester of a job for the Jira account, with the author that the rules link with `a1`.
+    fn find_requester(account: TrackerAccount, linked: Option<&str>) -> Option<String> {
+        let mut rules = RepositoryRules::default();
+        if let Some(linked) = linked {
+            let linked = linked.parse().expect("author");
+            rules.commits.requesters.insert("a1".to_owned(), linked);
+        }
+        let repository = RepositoryName::new("acme", "shop").expect("repository");
+        let ticket: TicketKey = "jira:ENG-12".parse().expect("ticket");
+        let reason = build_implement_request(repository, TicketText::default(), &rules);
+        match set_requester(reason, &ticket, Some(&account)) {
+            TriggerReason::JobRequested(job) => job.background.requester.map(|who| who.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn jira_requester_is_named_by_rules_alone() {
+        let ada = |is_bot| TrackerAccount {
+            id: "a1".to_owned(),
+            display_name: "Ada".to_owned(),
+            is_bot,
+        };
+        let linked = "ada <17+ada@users.noreply.github.com>";
+        assert_eq!(find_requester(ada(false), Some(linked)).as_deref(), Some(linked));
+        assert_eq!(find_requester(ada(true), Some(linked)), None);
+        assert_eq!(find_requester(ada(false), None), None);
     }
 }
