@@ -112,6 +112,14 @@ pub enum RunStatus {
 }
 
 impl TicketRow {
+    /// Returns true when the ticket is a pull request of another author: its runs review it or answer questions about it.
+    pub fn is_review(&self) -> bool {
+        let jobs = || self.runs.iter().map(|run| run.job);
+        self.pull_requests.is_empty()
+            && jobs().any(|job| job == Job::Review)
+            && jobs().all(|job| matches!(job, Job::Review | Job::Answer))
+    }
+
     /// Maximum takeovers without progress. A ticket with more is quarantined.
     pub const MOST_TAKEOVERS: u32 = 5;
     /// Maximum number of finished runs in the row.

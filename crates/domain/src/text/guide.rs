@@ -58,3 +58,31 @@ pub const STEERING_WAYS: [SteeringWay; 8] = [
 /// Conditions under which an order counts, and the end of a draft.
 pub const STEERING_CONDITIONS: &str = "An order is alone on the first line of its comment. Reviews and orders count from \
                                        people who may write to the repository. A draft becomes ready when its checks pass.";
+
+/// All ways on a pull request of another author that Journeyman reviews.
+pub const REVIEW_WAYS: [SteeringWay; 4] = [
+    SteeringWay {
+        wish: "a review of the next commit",
+        act: "push; each new head gets one review while the request for it exists",
+        orders: &[],
+    },
+    SteeringWay {
+        wish: "the review to stop",
+        act: "take back the request at GitHub, or comment",
+        orders: &["/stop"],
+    },
+    SteeringWay {
+        wish: "the cost so far",
+        act: "comment",
+        orders: &["/cost"],
+    },
+    SteeringWay {
+        wish: "this list",
+        act: "comment",
+        orders: &["/help"],
+    },
+];
+
+/// Conditions under which an order counts on a pull request of another author.
+pub const REVIEW_CONDITIONS: &str = "An order is alone on the first line of its comment. Orders count from people who may \
+                                     write to the repository.";

@@ -133,7 +133,10 @@ fn apply_reason(
             let (on, cost) = (on.clone(), cost.clone());
             notify(id, CostReply { on, cost }.into());
         }
-        TriggerReason::HelpAsked { on } => notify(id, HelpReply { on: on.clone() }.into()),
+        TriggerReason::HelpAsked { on } => {
+            let (on, is_review) = (on.clone(), on.is_none() && row.is_review());
+            notify(id, HelpReply { on, is_review }.into());
+        }
         TriggerReason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],

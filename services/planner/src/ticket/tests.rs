@@ -650,7 +650,23 @@ fn help_is_replied_where_it_was_asked() {
         panic!("{steps:?}")
     };
     assert_eq!(reply.id.as_str(), "notice:jira:ENG-12@5");
-    assert_eq!(reply.request, domain::report::HelpReply { on: None }.into());
+    let told = |is_review| OutboundAction::from(domain::report::HelpReply { on: None, is_review });
+    assert_eq!(reply.request, told(false));
+
+    // A pull request of another author, and then work that a person asked for there.
+    for (jobs, is_review) in [
+        (vec![Job::Review], true),
+        (vec![Job::Review, Job::Implement], false),
+        (vec![Job::Implement], false),
+    ] {
+        let asked = (5..).zip(jobs.into_iter().map(build_request_reason));
+        let help = (9, TriggerReason::HelpAsked { on: None });
+        let (_, steps) = fold_reasons(TicketRow::default(), asked.chain([help]).collect());
+        let Some(FoldStep::Notice(reply)) = steps.last() else {
+            panic!("{steps:?}")
+        };
+        assert_eq!(reply.request, told(is_review));
+    }
 }
 
 #[test]

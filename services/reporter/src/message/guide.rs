@@ -1,17 +1,24 @@
 //! Text of the reply to `/help`: the page for reviewers on one screen.
 
-use domain::guide::{STEERING_CONDITIONS, STEERING_WAYS, SteeringWay};
+use domain::guide::{REVIEW_CONDITIONS, REVIEW_WAYS, STEERING_CONDITIONS, STEERING_WAYS, SteeringWay};
 
 /// Renders the ways to steer the work as a table.
 pub(crate) fn render_guide() -> Vec<String> {
+    let who = "Journeyman writes the pull request of this ticket. You review and merge it; Journeyman never merges.";
+    render_ways(who, &STEERING_WAYS, STEERING_CONDITIONS)
+}
+
+/// Renders the ways to steer the review of another author's pull request.
+pub(crate) fn render_review_guide() -> Vec<String> {
+    let who =
+        "Journeyman reviews this pull request. It changes nothing here, never approves and never merges.";
+    render_ways(who, &REVIEW_WAYS, REVIEW_CONDITIONS)
+}
+
+fn render_ways(who: &str, ways: &[SteeringWay], conditions: &str) -> Vec<String> {
     let mut lines = vec!["| You want | Do |".to_owned(), "|---|---|".to_owned()];
-    lines.extend(STEERING_WAYS.iter().map(render_way));
-    vec![
-        "Journeyman writes the pull request of this ticket. You review and merge it; Journeyman never merges."
-            .to_owned(),
-        lines.join("\n"),
-        STEERING_CONDITIONS.to_owned(),
-    ]
+    lines.extend(ways.iter().map(render_way));
+    vec![who.to_owned(), lines.join("\n"), conditions.to_owned()]
 }
 
 fn render_way(way: &SteeringWay) -> String {
@@ -50,6 +57,22 @@ mod tests {
         | this list | comment `/help` |
 
         An order is alone on the first line of its comment. Reviews and orders count from people who may write to the repository. A draft becomes ready when its checks pass.
+        ");
+    }
+
+    #[test]
+    fn guide_of_review_promises_no_change() {
+        assert_snapshot!(render_review_guide().join("\n\n"), @r"
+        Journeyman reviews this pull request. It changes nothing here, never approves and never merges.
+
+        | You want | Do |
+        |---|---|
+        | a review of the next commit | push; each new head gets one review while the request for it exists |
+        | the review to stop | take back the request at GitHub, or comment `/stop` |
+        | the cost so far | comment `/cost` |
+        | this list | comment `/help` |
+
+        An order is alone on the first line of its comment. Orders count from people who may write to the repository.
         ");
     }
 

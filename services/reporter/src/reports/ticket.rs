@@ -231,7 +231,10 @@ impl ReportKind for HelpReply {
     }
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
-        message::render_guide()
+        match self.is_review {
+            true => message::render_review_guide(),
+            false => message::render_guide(),
+        }
     }
 }
 

@@ -162,6 +162,9 @@ impl RequestProperties for CostReply {
 pub struct HelpReply {
     /// The pull request of the question; absent: it was asked on the ticket.
     pub on: Option<PullRequestRef>,
+    /// True when the ticket is a pull request of another author that Journeyman only reviews.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_review: bool,
 }
 
 impl RequestProperties for HelpReply {
