@@ -1,4 +1,4 @@
-//! Difference of a run's change: the one that a person decides about, the pushed one, or the last one of its workspace.
+//! Difference of a run's change: the one that a person decides about, a later pushed one, or the last one of its workspace.
 
 use std::{convert::Infallible, pin::pin};
 
@@ -20,7 +20,7 @@ use futures::{TryStreamExt as _, stream};
 use queue::RunJournals;
 
 use super::{ApiProblem, ApiState, ViewerProof, auth::InScope, runs::find_run};
-use crate::facts::gates::{find_last_shown, find_open_gate, is_about_gate};
+use crate::facts::gates::{find_last_shown, find_open_gate, is_about_gate, update_last_shown};
 
 /// Tool of the executor that shows the difference of a workspace.
 const DIFF_TOOL: &str = "diff";
@@ -29,6 +29,8 @@ const FILE_START: &str = "diff --git ";
 
 /// Returns the change of a run as text in git's format: the one that a user was last asked about, else the last one that
 /// the run pushed or that its workspace showed.
+///
+/// A later push of another commit replaces the one of the question.
 #[utoipa::path(get, path = "/v1/runs/{id}/diff",
     params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
     responses((status = 200, body = String, content_type = "text/x-diff",
@@ -113,7 +115,8 @@ struct ChangeSearch {
     about_gate: Vec<JournalEntry>,
     /// Last call of the tool.
     call: Option<CallId>,
-    decided: Option<KnownChange>,
+    /// Change that a person was asked about, unless another commit was pushed since.
+    decided: Option<(CommitId, ObjectRef)>,
     last: Option<KnownChange>,
 }
 
@@ -139,9 +142,7 @@ impl ChangeSearch {
     }
 
     fn apply_receipt(&mut self, receipt: &OutboundReceipt) {
-        if let Some((head, diff)) = receipt.shown_change() {
-            self.decided = Some(KnownChange::Stored(DiffSource::Decision, head, diff));
-        }
+        self.decided = update_last_shown(self.decided.take(), receipt);
         if let Some((head, diff)) = receipt.pushed_change() {
             self.last = Some(KnownChange::Stored(DiffSource::Pushed, head, diff));
         }
@@ -151,7 +152,10 @@ impl ChangeSearch {
     fn result(self) -> Option<KnownChange> {
         match find_open_gate(self.about_gate.iter()) {
             Some(_) => None,
-            None => self.decided.or(self.last),
+            None => {
+                let stored = |(head, diff)| KnownChange::Stored(DiffSource::Decision, head, diff);
+                self.decided.map(stored).or(self.last)
+            }
         }
     }
 }
@@ -215,9 +219,13 @@ mod tests {
     }
 
     fn push(diff: Option<ObjectRef>) -> Fact {
+        push_commit(build_commit(), diff)
+    }
+
+    fn push_commit(head: CommitId, diff: Option<ObjectRef>) -> Fact {
         settle(OutboundReceipt::Pushed {
             branch: "fix/ENG-1".to_owned(),
-            head: build_commit(),
+            head,
             diff,
         })
     }
@@ -246,6 +254,32 @@ mod tests {
             search(facts).map(|known| known.source()),
             Some(DiffSource::Workspace)
         );
+    }
+
+    #[test]
+    fn later_push_of_other_commit_replaces_decided_change() {
+        let shown = || {
+            settle(OutboundReceipt::DecisionAsked {
+                head: build_commit(),
+                diff: build_object(),
+            })
+        };
+        let decided = KnownChange::Stored(DiffSource::Decision, build_commit(), build_object());
+        let revised: CommitId = "b".repeat(40).parse().expect("commit");
+        let pushed = KnownChange::Stored(DiffSource::Pushed, revised.clone(), build_object());
+        let push_revised = || push_commit(revised.clone(), Some(build_object()));
+        // The push of the approved commit leaves what the person approved.
+        assert_eq!(
+            search([shown(), push(Some(build_object()))]).as_ref(),
+            Some(&decided)
+        );
+        assert_eq!(search([shown(), push_revised()]), Some(pushed));
+        assert_eq!(
+            search([shown(), push_revised(), shown()]).as_ref(),
+            Some(&decided)
+        );
+        // Without its difference the push cannot replace anything.
+        assert_eq!(search([shown(), push_commit(revised, None)]), Some(decided));
     }
 
     #[test]

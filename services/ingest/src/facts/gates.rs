@@ -46,13 +46,26 @@ impl DecisionGate {
     }
 }
 
-/// Change of a run that the reporter showed last, and its diff, according to the reporter's triggers.
+/// Change of a run that the reporter showed last, and its diff, according to the reporter's triggers. `None` after a push
+/// of another commit.
 pub(crate) fn find_last_shown<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
 ) -> Option<(CommitId, ObjectRef)> {
     let receipts = list_settled_reports(run, triggers).filter_map(|settled| settled.outcome.receipt());
-    receipts.filter_map(OutboundReceipt::shown_change).last()
+    receipts.fold(None, update_last_shown)
+}
+
+/// Returns the change that was shown last after one more receipt. A push of another commit replaces it: after `/feedback`
+/// the run may push a change without another question.
+pub(crate) fn update_last_shown(
+    last: Option<(CommitId, ObjectRef)>,
+    receipt: &OutboundReceipt,
+) -> Option<(CommitId, ObjectRef)> {
+    match receipt.pushed_change() {
+        Some((pushed, _)) => last.filter(|(shown, _)| *shown == pushed),
+        None => receipt.shown_change().or(last),
+    }
 }
 
 /// Reports that the reporter settled for a run.
