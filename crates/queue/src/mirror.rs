@@ -1,6 +1,9 @@
 //! Copy of a bucket in memory, for callers that read all of its records repeatedly.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use domain::StoredRecord;
 
@@ -17,10 +20,11 @@ pub struct TableMirror<V> {
     table: TypedTable<V>,
     /// Values by key. Keys whose value was removed or is unreadable stay, so that their number can be
     /// compared with the server's.
-    values: BTreeMap<RecordKey, Option<V>>,
+    values: BTreeMap<RecordKey, Option<Arc<V>>>,
     /// Subjects that are not keys. The server counts them as keys.
     foreign: BTreeSet<String>,
     revision: TableRevision,
+    version: u64,
 }
 
 impl<V: StoredRecord + Send + Sync> TableMirror<V> {
@@ -31,6 +35,7 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
             values: BTreeMap::new(),
             foreign: BTreeSet::new(),
             revision: TableRevision::default(),
+            version: 0,
         }
     }
 
@@ -61,12 +66,32 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
 
     /// Readable records, ordered by key.
     pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.values.values().flatten()
+        self.values.values().filter_map(Option::as_deref)
     }
 
     /// Readable record of a key.
     pub fn get(&self, key: impl Into<RecordKey>) -> Option<&V> {
-        self.values.get(&key.into())?.as_ref()
+        self.values.get(&key.into())?.as_deref()
+    }
+
+    /// Readable records whose keys begin with all parts of a shorter key, ordered by key.
+    pub fn values_below(&self, parent: impl Into<RecordKey>) -> impl Iterator<Item = &V> {
+        let first = parent.into().first_below();
+        let keys = self.values.range(first.clone()..);
+        let below = keys.take_while(move |(key, _)| key.tokens().starts_with(first.tokens()));
+        below.filter_map(|(_, value)| value.as_deref())
+    }
+
+    /// Readable records with their keys, ordered by key. A caller that keeps some of them leaves the copy free.
+    pub fn shared_values(&self) -> impl Iterator<Item = (&RecordKey, &Arc<V>)> {
+        self.values
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.as_ref()?)))
+    }
+
+    /// Number that grows with each change of this copy. Two reads at the same version return the same records.
+    pub const fn version(&self) -> u64 {
+        self.version
     }
 
     /// Applies the changes after a revision; those after the first revision replace the copy. `extent` is read
@@ -78,9 +103,13 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
             self.values.clear();
             self.foreign.clear();
         }
-        self.values.extend(changes.values);
+        let values = changes.values.into_iter();
+        self.values
+            .extend(values.map(|(key, value)| (key, value.map(Arc::new))));
         self.foreign.extend(changes.foreign);
         self.revision = changes.revision.max(extent.last);
+        // A removal without a trace changes no revision, so the revision cannot be the version.
+        self.version += 1;
         Ok(())
     }
 

@@ -78,6 +78,11 @@ impl RecordKey {
         decode_token(self.0.split('.').next()?)?.parse().ok()
     }
 
+    /// Start of all keys that have this one's parts and more. It is no key of a record.
+    pub(crate) fn first_below(&self) -> Self {
+        Self(format!("{}.", self.0))
+    }
+
     pub(crate) fn tokens(&self) -> &str {
         &self.0
     }

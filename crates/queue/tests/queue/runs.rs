@@ -156,6 +156,49 @@ async fn mirror_follows_writes_removals_and_purges() {
     assert_eq!(mirror.values().count(), 0);
 }
 
+#[tokio::test]
+async fn mirror_finds_runs_below_ticket() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    for number in [1, 2, 12] {
+        append_facts(&world, number, vec![build_started_fact(number)]).await;
+    }
+    take_in_all(&runs).await;
+    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    let run = build_run_id(1);
+    let found: Vec<_> = mirror
+        .values_below(run.ticket())
+        .map(|overview| &overview.run)
+        .collect();
+    assert_eq!(found, [&run]);
+    assert_eq!(mirror.values_below("elsewhere").count(), 0);
+}
+
+#[tokio::test]
+async fn mirror_version_grows_with_changes_only() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    append_facts(&world, 1, vec![build_started_fact(1)]).await;
+    take_in_all(&runs).await;
+    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    let first = mirror.version();
+    mirror.catch_up().await.unwrap();
+    assert_eq!(mirror.version(), first);
+    append_facts(&world, 1, vec![build_finished_fact()]).await;
+    take_in_all(&runs).await;
+    mirror.catch_up().await.unwrap();
+    let second = mirror.version();
+    assert!(second > first, "{first}, {second}");
+    world.queue.forget_ticket(build_run_id(1).ticket()).await.unwrap();
+    mirror.catch_up().await.unwrap();
+    assert!(
+        mirror.version() > second && mirror.shared_values().count() == 0,
+        "a purge leaves no revision"
+    );
+}
+
 /// Number of messages that the server receives while a mirror without news catches up ten times.
 async fn count_idle_messages(world: &World, mirror: &mut TableMirror<RunOverview>) -> u64 {
     let received = async || {
