@@ -14,7 +14,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Counts merged, closed and failed tickets, cost and lead time of the last days, from the records that are kept.
 #[utoipa::path(get, path = "/v1/activity", params(ActivityQuery), security(("bearer" = [])),
     responses((status = 200, body = ActivityView), (status = 400, body = ProblemView),
-        (status = 401, body = ProblemView)))]
+        (status = 401, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn show_activity(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
@@ -28,11 +28,11 @@ pub(super) async fn show_activity(
             ActivityQuery::MOST_DAYS
         )));
     }
-    let known = state.known_runs()?;
     let now = bootstrap::read_wall_clock();
-    let counted =
-        known.read(|records| ActivityCount::new(now, days).of_tickets(&records.tickets(), &caller.scope));
-    Ok(Json(counted.await?))
+    let scope = caller.scope;
+    let count =
+        move |histories: &[TicketHistory]| ActivityCount::new(now, days).of_tickets(histories, &scope);
+    Ok(Json(state.read_histories(&caller.name, count).await?))
 }
 
 /// Counts of some days, oldest first.
@@ -57,8 +57,8 @@ impl ActivityCount {
         }
     }
 
-    fn of_tickets(mut self, tickets: &[TicketHistory<'_>], scope: &TokenScope) -> ActivityView {
-        for records in tickets.iter().filter(|records| scope.has_ticket(records.ticket)) {
+    fn of_tickets(mut self, tickets: &[TicketHistory], scope: &TokenScope) -> ActivityView {
+        for records in tickets.iter().filter(|records| scope.has_ticket(&records.ticket)) {
             self.add_runs(records);
             self.add_end(records);
         }
@@ -72,13 +72,13 @@ impl ActivityCount {
     }
 
     /// Adds the runs to the days of their start, with their whole cost: a run seldom lasts longer than a day.
-    fn add_runs(&mut self, records: &TicketHistory<'_>) {
+    fn add_runs(&mut self, records: &TicketHistory) {
         for run in &records.runs {
             let Some(DayCount { total, .. }) = self.day(run.summary.started_at) else {
                 continue;
             };
             total.runs = total.runs.saturating_add(1);
-            if let Some(overview) = run.overview {
+            if let Some(overview) = &run.overview {
                 total.cost_usd = total.cost_usd.plus(overview.spend.cost_usd);
                 total.unpriced = total.unpriced.saturating_add(overview.spend.unpriced.into());
             }
@@ -86,7 +86,7 @@ impl ActivityCount {
     }
 
     /// Adds the ticket to the day of its end.
-    fn add_end(&mut self, records: &TicketHistory<'_>) {
+    fn add_end(&mut self, records: &TicketHistory) {
         let ended = find_end(records);
         let started = records.started_at();
         let (Some(ended), Some(started)) = (ended, started) else {
@@ -150,7 +150,7 @@ fn add_total(sum: &mut ActivityTotal, day: &ActivityTotal) {
 }
 
 /// Time of the ticket's end: the event that started its last `finish` run, else the end of its last run.
-fn find_end(records: &TicketHistory<'_>) -> Option<Timestamp> {
+fn find_end(records: &TicketHistory) -> Option<Timestamp> {
     let mut newest_first = records.runs.iter().rev();
     // A merge starts the run, so its start is the time of the merge, however long the run takes.
     let finish = newest_first.find(|run| run.summary.job == Job::Finish);
@@ -179,7 +179,7 @@ mod tests {
         *,
     };
 
-    fn count_three_days(tickets: &[TicketHistory<'_>], scope: &TokenScope) -> ActivityView {
+    fn count_three_days(tickets: &[TicketHistory], scope: &TokenScope) -> ActivityView {
         let now = Timestamp::from_unix_ms(3 * DAY_MS + 5);
         ActivityCount::new(now, 3).of_tickets(tickets, scope)
     }
@@ -195,7 +195,7 @@ mod tests {
             &[completed(), completed()],
             Some(PullRequestStatus::Merged),
         );
-        merged.runs[1].summary.to_mut().job = Job::Finish;
+        merged.runs[1].summary.job = Job::Finish;
         let view = count_three_days(
             &[
                 merged,

@@ -71,12 +71,14 @@ impl JournalReads {
         let of_token = timeout_at(end, self.turns_of(token).acquire_owned()).await;
         let of_token = of_token.ok().and_then(Result::ok).ok_or_else(|| {
             ApiProblem::TooMany(format!(
-                "this token reads {MAX_TOKEN_READS} journals already; try again when one is read"
+                "this token has {MAX_TOKEN_READS} reads of journals or tickets already; try again when one ends"
             ))
         })?;
         let of_all = timeout_at(end, Arc::clone(&self.all).acquire_owned()).await;
         let of_all = of_all.ok().and_then(Result::ok).ok_or_else(|| {
-            ApiProblem::TooMany("too many journals are being read at the moment; try again".to_owned())
+            ApiProblem::TooMany(
+                "too many journals and tickets are being read at the moment; try again".to_owned(),
+            )
         })?;
         Ok(ReadPermit {
             _of_token: of_token,

@@ -1,6 +1,6 @@
 //! Runs for lists.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, sync::Arc};
 
 use api::types::{OverviewView, PullRequestLine, RunState, RunView, RunsQuery};
 use domain::{
@@ -8,31 +8,32 @@ use domain::{
     StopReason, TicketKey, TicketRow, WaitCondition,
 };
 use queue::{KeyValueBucket, Queue, RecordKey, TableMirror};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
     ApiProblem,
     scope::TokenScope,
     search_words::{SearchWords, build_search_text},
-    ticket_history::{KnownRun, TicketHistory},
+    ticket_history::build_lines,
     ticket_key::parse_ticket_key,
+    ticket_records::TicketRecords,
 };
 
 const LISTED: usize = 100;
-// Largest number of pull requests with a run.
-const LINES: usize = 10;
 
 /// Cached copies of the stored runs. A list then costs only the changes since the last list, instead of a read of
 /// everything.
 pub(crate) struct KnownRuns(Mutex<RunMirrors>);
 
 /// Copies of the stored runs and of the index of pull requests at one moment.
-pub(super) struct RunMirrors {
+struct RunMirrors {
     /// Rows of tickets. Runs that have not started exist only here.
     rows: TableMirror<TicketRow>,
     /// Overviews, derived from journals. Runs that left the row of their ticket exist only here.
     overviews: TableMirror<RunOverview>,
     pull_requests: TableMirror<PullRequestRecord>,
+    /// Records of the last request that needed all of them, with the versions of the copies.
+    records: Option<([u64; 3], Arc<TicketRecords>)>,
 }
 
 impl KnownRuns {
@@ -41,22 +42,27 @@ impl KnownRuns {
             rows: TableMirror::new(queue.table(KeyValueBucket::Tickets)),
             overviews: TableMirror::new(queue.runs().table()),
             pull_requests: TableMirror::new(queue.table(KeyValueBucket::PullRequests)),
+            records: None,
         }))
     }
 
-    /// Updates the copies and reads them.
-    pub(super) async fn read<T>(&self, read: impl FnOnce(&RunMirrors) -> T) -> Result<T, queue::Error> {
-        // One list at a time updates the copies.
+    /// Updates the copies. One request at a time does.
+    async fn catch_up(&self) -> Result<MutexGuard<'_, RunMirrors>, queue::Error> {
         let mut copies = self.0.lock().await;
         copies.rows.catch_up().await?;
         copies.overviews.catch_up().await?;
         copies.pull_requests.catch_up().await?;
-        Ok(read(&copies))
+        Ok(copies)
+    }
+
+    /// Returns the records of all tickets. They are the same ones until a record changes.
+    pub(super) async fn share_records(&self) -> Result<Arc<TicketRecords>, queue::Error> {
+        Ok(self.catch_up().await?.share_records())
     }
 
     /// Lists the runs that match a filter, newest first.
     pub(super) async fn list(&self, wanted: &RunListFilter) -> Result<Vec<RunView>, queue::Error> {
-        self.read(|copies| copies.list(wanted)).await
+        Ok(self.catch_up().await?.list(wanted))
     }
 }
 
@@ -82,10 +88,7 @@ impl RunMirrors {
         };
         let row = self.rows.get(ticket);
         let of_row = row.into_iter().flat_map(|row| &row.runs).map(Cow::Borrowed);
-        let of_ticket = self
-            .overviews
-            .values()
-            .filter(|overview| overview.run.ticket() == ticket);
+        let of_ticket = self.overviews.values_below(ticket);
         let older = of_ticket.filter(|overview| row.is_none_or(|row| row.run(&overview.run).is_none()));
         let older = older.map(|overview| Cow::Owned(overview.summary()));
         of_row.chain(older).collect()
@@ -117,44 +120,36 @@ impl RunMirrors {
     }
 
     fn build_lines(&self, ticket: &TicketKey, pull_requests: &[PullRequestRef]) -> Vec<PullRequestLine> {
-        let line = |one: &PullRequestRef| {
+        build_lines(pull_requests, |one| {
             let key = RecordKey::pull_request(&one.repository, one.number, ticket);
-            PullRequestLine::new(one, self.pull_requests.get(key).map(|record| record.status))
-        };
-        pull_requests.iter().take(LINES).map(line).collect()
+            Some(self.pull_requests.get(key)?.status)
+        })
     }
 
-    /// Records of all tickets that have a run.
-    pub(super) fn tickets(&self) -> Vec<TicketHistory<'_>> {
-        let mut by_ticket: BTreeMap<&TicketKey, BTreeMap<&RunId, KnownRun<'_>>> = BTreeMap::new();
-        for run in self.rows.values().flat_map(|row| &row.runs) {
-            let known = KnownRun {
-                summary: Cow::Borrowed(run),
-                overview: self.overview(&run.id),
-            };
-            let runs = by_ticket.entry(run.id.ticket()).or_default();
-            runs.insert(&run.id, known);
+    /// Returns the records of the last call while no copy has changed.
+    fn share_records(&mut self) -> Arc<TicketRecords> {
+        let versions = [
+            self.rows.version(),
+            self.overviews.version(),
+            self.pull_requests.version(),
+        ];
+        if let Some((known, records)) = &self.records
+            && *known == versions
+        {
+            return Arc::clone(records);
         }
-        // The row is newer than the overview, which follows the journal, so it counts where both have the run.
-        for overview in self.overviews.values() {
-            let runs = by_ticket.entry(overview.run.ticket()).or_default();
-            runs.entry(&overview.run).or_insert_with(|| KnownRun {
-                summary: Cow::Owned(overview.summary()),
-                overview: Some(overview),
-            });
-        }
-        let records = by_ticket.into_iter().map(|(ticket, runs)| {
-            let row = self.rows.get(ticket);
-            let mut runs: Vec<_> = runs.into_values().collect();
-            runs.sort_unstable_by_key(|run| run.summary.id.sequence());
-            TicketHistory {
-                ticket,
-                runs,
-                pull_requests: row.map_or_else(Vec::new, |row| self.build_lines(ticket, &row.pull_requests)),
-                quarantined: row.and_then(|row| row.quarantined.as_deref()),
-            }
-        });
-        records.collect()
+        let of_tickets = self.rows.shared_values();
+        let overviews = self.overviews.shared_values();
+        let pull_requests = self.pull_requests.shared_values();
+        let records = Arc::new(TicketRecords::new(
+            of_tickets
+                .map(|(key, row)| (key.clone(), Arc::clone(row)))
+                .collect(),
+            overviews.map(|(_, overview)| Arc::clone(overview)).collect(),
+            pull_requests.map(|(_, record)| Arc::clone(record)).collect(),
+        ));
+        self.records = Some((versions, Arc::clone(&records)));
+        records
     }
 }
 

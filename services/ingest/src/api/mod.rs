@@ -30,12 +30,14 @@ mod spend;
 mod stream_slots;
 mod ticket_history;
 mod ticket_key;
+mod ticket_records;
 mod ticket_summaries;
 mod tickets;
 
 use std::sync::{Arc, OnceLock};
 
 use axum::{http::header, routing::get};
+use domain::cause::format_error_chain;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
     Modify, OpenApi,
@@ -44,6 +46,7 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use self::auth::ApiToken;
+use self::ticket_history::TicketHistory;
 pub(crate) use self::{
     auth::{AdminProof, ApiTokens, InstallationAdminProof, OperatorProof, ViewerProof},
     followed_runs::FollowedRuns,
@@ -80,6 +83,24 @@ impl ApiState {
     fn known_runs(&self) -> Result<&KnownRuns, ApiProblem> {
         let router = self.router()?;
         Ok(self.known_runs.get_or_init(|| KnownRuns::new(&router.queue)))
+    }
+
+    /// Reads the histories of all tickets on a thread for blocking work, behind the limit of the reads of journals:
+    /// the work grows with the number of stored runs.
+    async fn read_histories<T: Send + 'static>(
+        &self,
+        token: &str,
+        read: impl FnOnce(&[TicketHistory]) -> T + Send + 'static,
+    ) -> Result<T, ApiProblem> {
+        let permit = self.reads.begin(token).await?;
+        let records = self.known_runs()?.share_records().await?;
+        // A canceled request does not end the thread, so the thread keeps the permit.
+        let work = move || {
+            let _permit = permit;
+            read(records.histories())
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| ApiProblem::Internal(format_error_chain(&error)))
     }
 }
 

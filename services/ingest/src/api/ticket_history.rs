@@ -1,27 +1,43 @@
 //! Known runs and pull requests of one ticket, and the state of the work on it.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use api::types::{PullRequestLine, TicketStanding};
-use domain::{PullRequestStatus, RunOverview, RunStatus, RunSummary, StopReason, TicketKey, Timestamp};
+use domain::{
+    PullRequestRef, PullRequestStatus, RunOverview, RunStatus, RunSummary, StopReason, TicketKey, Timestamp,
+};
+
+// Largest number of pull requests with a run or a ticket.
+const LINES: usize = 10;
 
 /// A run with its overview, which is absent until it begins.
-pub(super) struct KnownRun<'a> {
-    pub(super) summary: Cow<'a, RunSummary>,
-    pub(super) overview: Option<&'a RunOverview>,
+pub(super) struct KnownRun {
+    pub(super) summary: RunSummary,
+    pub(super) overview: Option<Arc<RunOverview>>,
 }
 
 /// Known runs and pull requests of one ticket.
-pub(super) struct TicketHistory<'a> {
-    pub(super) ticket: &'a TicketKey,
+pub(super) struct TicketHistory {
+    pub(super) ticket: TicketKey,
     /// The oldest run is first.
-    pub(super) runs: Vec<KnownRun<'a>>,
+    pub(super) runs: Vec<KnownRun>,
     pub(super) pull_requests: Vec<PullRequestLine>,
     /// Reason for the quarantine.
-    pub(super) quarantined: Option<&'a str>,
+    pub(super) quarantined: Option<String>,
 }
 
-impl TicketHistory<'_> {
+/// Builds the lines of the first pull requests, with their status in the index.
+pub(super) fn build_lines(
+    pull_requests: &[PullRequestRef],
+    find_status: impl Fn(&PullRequestRef) -> Option<PullRequestStatus>,
+) -> Vec<PullRequestLine> {
+    let listed = pull_requests.iter().take(LINES);
+    listed
+        .map(|one| PullRequestLine::new(one, find_status(one)))
+        .collect()
+}
+
+impl TicketHistory {
     /// State of the work.
     pub(super) fn standing(&self) -> TicketStanding {
         let statuses = || self.runs.iter().map(|run| &run.summary.status);
@@ -79,30 +95,30 @@ pub(super) mod tests {
         ticket: &TicketKey,
         sequence: u64,
         status: RunStatus,
-    ) -> KnownRun<'static> {
+    ) -> KnownRun {
         let started_at = Timestamp::from_unix_ms(i64::try_from(sequence).unwrap() * DAY_MS);
         let is_over = matches!(status, RunStatus::Finished { .. });
         KnownRun {
-            summary: Cow::Owned(RunSummary {
+            summary: RunSummary {
                 id: format!("{ticket}@{sequence}").parse().unwrap(),
                 job: Job::Implement,
                 status,
                 started_at,
                 finished_at: is_over.then(|| started_at.plus_ms(3_600_000)),
                 turns: 1,
-            }),
+            },
             overview: None,
         }
     }
 
-    pub(in super::super) fn build_history<'a>(
-        ticket: &'a TicketKey,
+    pub(in super::super) fn build_history(
+        ticket: &TicketKey,
         statuses: &[RunStatus],
         pull_request: Option<PullRequestStatus>,
-    ) -> TicketHistory<'a> {
+    ) -> TicketHistory {
         let runs = (1..).zip(statuses);
         TicketHistory {
-            ticket,
+            ticket: ticket.clone(),
             runs: runs
                 .map(|(sequence, status)| build_known_run(ticket, sequence, status.clone()))
                 .collect(),
@@ -152,7 +168,7 @@ pub(super) mod tests {
             assert_eq!(records.standing(), expected, "{statuses:?} {pull_request:?}");
         }
         let quarantined = TicketHistory {
-            quarantined: Some("taken over too often"),
+            quarantined: Some("taken over too often".to_owned()),
             ..build_history(&ticket, &[done()], None)
         };
         assert_eq!(quarantined.standing(), TicketStanding::NeedsPerson);

@@ -20,7 +20,7 @@ const LISTED: usize = 100;
 /// Lists tickets that have runs, the most recently requested first, from the records of their runs and pull requests.
 #[utoipa::path(get, path = "/v1/ticket-summaries", params(TicketSummariesQuery), security(("bearer" = [])),
     responses((status = 200, body = Vec<TicketSummary>), (status = 400, body = ProblemView),
-        (status = 401, body = ProblemView)))]
+        (status = 401, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn list_ticket_summaries(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
@@ -28,9 +28,8 @@ pub(super) async fn list_ticket_summaries(
 ) -> Result<Json<Vec<TicketSummary>>, ApiProblem> {
     let Query(query) = query?;
     let wanted = TicketListFilter::new(query, caller.scope)?;
-    let known = state.known_runs()?;
-    let listed = known.read(|records| list_summaries(records.tickets(), &wanted));
-    Ok(Json(listed.await?))
+    let list = move |histories: &[TicketHistory]| list_summaries(histories, &wanted);
+    Ok(Json(state.read_histories(&caller.name, list).await?))
 }
 
 /// Filter of a list of tickets.
@@ -59,10 +58,10 @@ impl TicketListFilter {
         })
     }
 
-    fn holds(&self, records: &TicketHistory<'_>, last: &RunId) -> bool {
+    fn holds(&self, records: &TicketHistory, last: &RunId) -> bool {
         let is_older = |before: &RunId| build_sort_key(last) < build_sort_key(before);
         let is_in = |wanted: &String| find_repository(records).as_ref() == Some(wanted);
-        self.scope.has_ticket(records.ticket)
+        self.scope.has_ticket(&records.ticket)
             && self.before.as_ref().is_none_or(is_older)
             && self.repository.as_ref().is_none_or(is_in)
             && self.standing.is_none_or(|wanted| records.standing() == wanted)
@@ -70,7 +69,7 @@ impl TicketListFilter {
     }
 }
 
-fn list_summaries(tickets: Vec<TicketHistory<'_>>, wanted: &TicketListFilter) -> Vec<TicketSummary> {
+fn list_summaries(tickets: &[TicketHistory], wanted: &TicketListFilter) -> Vec<TicketSummary> {
     // A ticket without a run has a row because of a skipped request. Nothing of it belongs into the list.
     let mut listed: Vec<_> = tickets
         .iter()
@@ -85,11 +84,11 @@ fn list_summaries(tickets: Vec<TicketHistory<'_>>, wanted: &TicketListFilter) ->
         .collect()
 }
 
-fn build_ticket_search_text(records: &TicketHistory<'_>) -> String {
+fn build_ticket_search_text(records: &TicketHistory) -> String {
     let of_runs = records
         .runs
         .iter()
-        .map(|run| build_search_text(&run.summary.id, run.overview));
+        .map(|run| build_search_text(&run.summary.id, run.overview.as_deref()));
     let of_pull_requests = records
         .pull_requests
         .iter()
@@ -98,17 +97,17 @@ fn build_ticket_search_text(records: &TicketHistory<'_>) -> String {
 }
 
 /// Last known repository of the work.
-fn find_repository(records: &TicketHistory<'_>) -> Option<String> {
+fn find_repository(records: &TicketHistory) -> Option<String> {
     let mut newest_first = list_overviews(records).rev();
     let repository = newest_first.find_map(|overview| overview.repository.as_ref());
     repository.map(ToString::to_string)
 }
 
-fn list_overviews<'a>(records: &TicketHistory<'a>) -> impl DoubleEndedIterator<Item = &'a RunOverview> {
-    records.runs.iter().filter_map(|run| run.overview)
+fn list_overviews(records: &TicketHistory) -> impl DoubleEndedIterator<Item = &RunOverview> {
+    records.runs.iter().filter_map(|run| run.overview.as_deref())
 }
 
-fn summarize_ticket(records: &TicketHistory<'_>, last: &KnownRun<'_>) -> TicketSummary {
+fn summarize_ticket(records: &TicketHistory, last: &KnownRun) -> TicketSummary {
     let overviews = || list_overviews(records);
     let title = overviews()
         .rev()
@@ -123,8 +122,8 @@ fn summarize_ticket(records: &TicketHistory<'_>, last: &KnownRun<'_>) -> TicketS
         repository: find_repository(records),
         standing: records.standing(),
         last_run: RunView {
-            overview: last.overview.map(Into::into),
-            ..RunView::from(&*last.summary)
+            overview: last.overview.as_deref().map(Into::into),
+            ..RunView::from(&last.summary)
         },
         runs: u64::try_from(records.runs.len()).unwrap_or(u64::MAX),
         pull_requests: records.pull_requests.clone(),
@@ -136,7 +135,7 @@ fn summarize_ticket(records: &TicketHistory<'_>, last: &KnownRun<'_>) -> TicketS
         actor: overviews().find_map(|overview| overview.actor.clone()),
         started_at: records.started_at().unwrap_or_default().to_string(),
         finished_at: records.finished_at().map(|at| at.to_string()),
-        quarantined: records.quarantined.map(ToOwned::to_owned),
+        quarantined: records.quarantined.clone(),
     }
 }
 
@@ -153,7 +152,7 @@ mod tests {
         let keys: [TicketKey; 2] = ["jira:ENG-1", "jira:OPS-2"].map(|key| key.parse().unwrap());
         let completed = finished(StopReason::Completed);
         let failed = finished(StopReason::NoPlan);
-        let tickets = vec![
+        let tickets = [
             build_history(
                 &keys[0],
                 std::slice::from_ref(&completed),
@@ -162,7 +161,7 @@ mod tests {
             build_history(&keys[1], &[completed, failed], None),
         ];
         let wanted = TicketListFilter::new(query, TokenScope::default()).ok().unwrap();
-        let listed = list_summaries(tickets, &wanted);
+        let listed = list_summaries(&tickets, &wanted);
         listed.into_iter().map(|one| one.ticket).collect()
     }
 
@@ -215,6 +214,6 @@ mod tests {
         let wanted = TicketListFilter::new(TicketSummariesQuery::default(), scope)
             .ok()
             .unwrap();
-        assert!(list_summaries(vec![records], &wanted).is_empty());
+        assert!(list_summaries(&[records], &wanted).is_empty());
     }
 }
