@@ -29,6 +29,14 @@ pub(crate) enum PageProblem {
     Foreign,
     /// The API refused the request or did not respond.
     Api(api::Error),
+    /// The task that renders the page failed.
+    Unrendered(tokio::task::JoinError),
+}
+
+impl From<tokio::task::JoinError> for PageProblem {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::Unrendered(error)
+    }
 }
 
 impl From<api::Error> for PageProblem {
@@ -88,6 +96,11 @@ impl IntoResponse for PageProblem {
             Self::Api(error) => {
                 tracing::info!(error = %format_error_chain(&error), "the API did not serve a page");
                 describe_api_error(&error)
+            }
+            Self::Unrendered(error) => {
+                tracing::error!(error = %format_error_chain(&error), "a page was not rendered");
+                let words = "The page could not be rendered. Its cause is in the log of the console.";
+                (StatusCode::INTERNAL_SERVER_ERROR, words.to_owned())
             }
         };
         let body = html! {

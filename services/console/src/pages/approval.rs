@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     run::RunWithJournal,
-    run_diff::{DiffView, render_diff},
+    run_diff::{DiffView, render_apart, render_diff},
 };
 use crate::{
     layout::{ConsolePage, NavigationEntry},
@@ -56,7 +56,7 @@ pub(super) async fn show_approval(
                 Some(plan) => DecisionSubject::Plan(plan),
                 None => DecisionSubject::Change(client.run_diff(&known.id).await?),
             };
-            render_question(&id, &head, &about)
+            render_apart(move || render_question(&id, &head, &about)).await?
         }
     };
     Ok(ConsolePage::new(NavigationEntry::Overview, title, body))

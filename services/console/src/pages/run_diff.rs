@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, Query},
     http::StatusCode,
 };
-use domain::address::percent_encode;
+use domain::{address::percent_encode, text::truncate_text};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -24,6 +24,8 @@ const LINES: usize = 5_000;
 const FILES: usize = 1_000;
 // Longest shown line in characters. A generated file may be one line of megabytes.
 const LINE_CHARS: usize = 2_000;
+// Longest shown path, note or header of a hunk in characters. A header ends with a line of the file.
+const HEADER_CHARS: usize = 500;
 
 /// Arrangement of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -49,12 +51,25 @@ pub(super) async fn show_diff(
     Query(asked): Query<DiffQuery>,
 ) -> Result<ConsolePage, PageProblem> {
     let body = match client.run_diff(&id.parse()?).await {
-        Ok(diff) => render_diff(&id, &diff, asked.view),
+        Ok(diff) => {
+            let run = id.clone();
+            render_apart(move || render_diff(&run, &diff, asked.view)).await?
+        }
         Err(api::Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => render_missing(&id),
         Err(error) => return Err(error.into()),
     };
     let title = format!("Change of {}", make_visible(&id));
     Ok(ConsolePage::new(NavigationEntry::Runs, title, body))
+}
+
+/// Renders a page with a difference on a thread for blocking work. Megabytes of code would hold up the other pages.
+///
+/// # Errors
+/// When the rendering panics.
+pub(super) async fn render_apart(
+    render: impl FnOnce() -> Markup + Send + 'static,
+) -> Result<Markup, PageProblem> {
+    Ok(tokio::task::spawn_blocking(render).await?)
 }
 
 /// Returns the address of a file's difference.
@@ -63,7 +78,12 @@ pub(super) fn diff_path(run: &str, file: &str) -> String {
 }
 
 fn name_anchor(file: &str) -> String {
-    format!("file-{}", percent_encode(file))
+    format!("file-{}", percent_encode(&truncate_text(file, HEADER_CHARS)))
+}
+
+/// Returns a path, note or header with a limited length.
+fn show_header(text: &str) -> String {
+    make_visible(&truncate_text(text, HEADER_CHARS))
 }
 
 fn render_missing(run: &str) -> Markup {
@@ -107,7 +127,7 @@ fn render_file_list(change: &ChangeDifference<'_>) -> Markup {
         h2 { (count) @if count == 1 { " file" } @else { " files" } }
         ul.files {
             @for file in change.files.iter().take(FILES) {
-                li { a href={ "#" (name_anchor(&file.path)) } { (make_visible(&file.path)) } " " (render_size(file)) }
+                li { a href={ "#" (name_anchor(&file.path)) } { (show_header(&file.path)) } " " (render_size(file)) }
             }
         }
     }
@@ -118,7 +138,7 @@ fn render_size(file: &FileDifference<'_>) -> Markup {
     html! {
         span.good { "+" (format_count(file.added as u64)) } " "
         span.removed { "−" (format_count(file.removed as u64)) }
-        @if !file.note.is_empty() { " " span.soft { (make_visible(&file.note)) } }
+        @if !file.note.is_empty() { " " span.soft { (show_header(&file.note)) } }
     }
 }
 
@@ -170,9 +190,9 @@ impl CodePage {
             .collect();
         html! {
             details.file id=(name_anchor(&file.path)) open {
-                summary { code { (make_visible(&file.path)) } " " (render_size(file)) }
+                summary { code { (show_header(&file.path)) } " " (render_size(file)) }
                 @if !hunks.is_empty() {
-                    div.scroll tabindex="0" role="region" aria-label={ "Difference of " (make_visible(&file.path)) } {
+                    div.scroll tabindex="0" role="region" aria-label={ "Difference of " (show_header(&file.path)) } {
                         table class={ "code " (view.class()) } { @for hunk in &hunks { (hunk) } }
                     }
                 }
@@ -181,24 +201,26 @@ impl CodePage {
     }
 
     fn render_hunk(&mut self, path: &str, hunk: &DiffHunk<'_>, view: DiffView) -> Markup {
+        let shown = hunk.lines.len().min(self.lines);
+        self.lines -= shown;
+        // A large difference has many more hunks than the page shows, and each highlighter searches the languages.
+        if shown == 0 {
+            return html! {};
+        }
         let mut highlighters = VersionHighlighters {
             old: LineHighlighter::of_path(path),
             new: LineHighlighter::of_path(path),
         };
-        let shown = hunk.lines.len().min(self.lines);
-        self.lines -= shown;
         let lines = hunk.lines.iter().take(shown);
         let lines: Vec<CodeLine> = lines
             .map(|line| self.render_line(*line, &mut highlighters))
             .collect();
         html! {
-            @if shown > 0 {
-                tbody {
-                    tr.hunk { td colspan=(view.columns()) { (make_visible(hunk.header)) } }
-                    @match view {
-                        DiffView::Unified => @for line in &lines { (render_unified_row(line)) },
-                        DiffView::Split => @for (old, new) in pair_lines(&lines) { (render_split_row(old, new)) },
-                    }
+            tbody {
+                tr.hunk { td colspan=(view.columns()) { (show_header(hunk.header)) } }
+                @match view {
+                    DiffView::Unified => @for line in &lines { (render_unified_row(line)) },
+                    DiffView::Split => @for (old, new) in pair_lines(&lines) { (render_split_row(old, new)) },
                 }
             }
         }
@@ -423,6 +445,28 @@ mod tests {
             page.len()
         );
         assert!(!page.contains("more lines are left out"), "{}", page.len());
+    }
+
+    #[test]
+    fn long_header_path_and_note_are_truncated() {
+        let long = "x".repeat(HEADER_CHARS * 4);
+        let text = format!(
+            "diff --git a/{long}.py b/{long}.py\nrename from {long}\nrename to {long}.py\n@@ -0,0 +1 @@ {long}\n+1\n"
+        );
+        for view in [DiffView::Unified, DiffView::Split] {
+            let page = render_diff("jira:ENG-1@3", &build_diff(&text), view).into_string();
+            assert!(page.contains("renamed from x"), "{page}");
+            assert!(!page.contains(&"x".repeat(HEADER_CHARS + 1)), "{}", page.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn failed_rendering_is_page_problem() {
+        use axum::response::IntoResponse as _;
+        let rendered = render_apart(|| html! { p { "1" } }).await.unwrap();
+        assert_eq!(rendered.into_string(), "<p>1</p>");
+        let failed = render_apart(|| panic!("a bug of a library")).await.unwrap_err();
+        assert_eq!(failed.into_response().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[test]
