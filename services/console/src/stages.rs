@@ -2,7 +2,11 @@
 //!
 //! One fold places every entry, on a loaded page as well as on a page that follows the run.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    ops::{Range, RangeBounds},
+    str::FromStr,
+};
 
 use api::view::EntryView;
 use domain::{CallId, Fact, JournalEntry, OutboundAction, RunPhase, Timestamp, check::CheckSpec};
@@ -204,6 +208,8 @@ pub(crate) struct RunStage<'a> {
     pub(crate) start: Timestamp,
     /// Time of its last entry.
     pub(crate) end: Timestamp,
+    /// Indexes of all its entries, listed or not.
+    pub(crate) entries: Range<usize>,
     pub(crate) parts: Vec<StagePart<'a>>,
 }
 
@@ -246,8 +252,11 @@ impl CheckAttempts<'_> {
     }
 }
 
-/// Divides a journal into stages. The first `left_out` entries count for the division and are not listed.
-pub(crate) fn list_stages(journal: &[JournalEntry], left_out: usize) -> (Vec<RunStage<'_>>, TimelineCursor) {
+/// Divides a journal into stages. All entries count for the division; those with the indexes `shown` are listed.
+pub(crate) fn list_stages(
+    journal: &[JournalEntry],
+    shown: impl RangeBounds<usize>,
+) -> (Vec<RunStage<'_>>, TimelineCursor) {
     let mut cursor = TimelineCursor::default();
     let mut steps = CurrentSteps::default();
     let mut stages: Vec<RunStage<'_>> = Vec::new();
@@ -260,12 +269,14 @@ pub(crate) fn list_stages(journal: &[JournalEntry], left_out: usize) -> (Vec<Run
                 kind: place.kind,
                 start: entry.at,
                 end: entry.at,
+                entries: index..index,
                 parts: Vec::new(),
             });
         }
         if let Some(stage) = stages.last_mut() {
             stage.end = entry.at;
-            if index >= left_out {
+            stage.entries.end = index + 1;
+            if shown.contains(&index) {
                 stage.add(entry, place);
             }
         }
@@ -416,7 +427,7 @@ mod tests {
     #[test]
     fn stages_follow_phases_checks_and_delivery() {
         let journal = build_run_journal();
-        let (stages, cursor) = list_stages(&journal, 0);
+        let (stages, cursor) = list_stages(&journal, ..);
         let kinds: Vec<&str> = stages.iter().map(|stage| stage.kind.name()).collect();
         assert_eq!(kinds, ["start", "work", "proof", "delivery"]);
         let turns = stages[1].parts.iter();
@@ -432,7 +443,7 @@ mod tests {
         let mut journal = build_run_journal();
         journal.truncate(15);
         push_turn(&mut journal, 3, "edit_file", domain::ToolResult::ok("Edited"));
-        let (stages, _) = list_stages(&journal, 0);
+        let (stages, _) = list_stages(&journal, ..);
         let kinds: Vec<&str> = stages.iter().map(|stage| stage.kind.name()).collect();
         assert_eq!(kinds, ["start", "work", "proof", "work"]);
     }
@@ -440,9 +451,16 @@ mod tests {
     #[test]
     fn omitted_entries_still_count_as_stages() {
         let journal = build_run_journal();
-        let (stages, _) = list_stages(&journal, 7);
+        let (stages, _) = list_stages(&journal, 7..16);
         assert_eq!(stages.len(), 4);
         assert!(stages[0].parts.is_empty());
+        let entries: Vec<_> = stages.iter().map(|stage| stage.entries.clone()).collect();
+        assert_eq!(entries, [0..1, 1..10, 10..15, 15..18]);
+        assert!(
+            matches!(stages[3].parts.as_slice(), [StagePart::Entry(entry)] if entry.position == 15),
+            "{:?}",
+            stages[3]
+        );
         let first = &stages[1].parts[0];
         assert!(
             matches!(first, StagePart::Turn(turn) if turn.start == 5 && turn.entries.len() == 2),
@@ -455,7 +473,7 @@ mod tests {
         let mut journal = build_run_journal();
         journal.truncate(4);
         push_fact(&mut journal, Fact::StopRequested { by: "ada".to_owned() });
-        let (stages, _) = list_stages(&journal, 0);
+        let (stages, _) = list_stages(&journal, ..);
         assert!(
             matches!(stages[1].parts.last(), Some(StagePart::Entry(_))),
             "{stages:?}"
@@ -466,7 +484,7 @@ mod tests {
     fn cursor_continues_like_whole_journal() {
         let journal = build_run_journal();
         for split in 0..journal.len() {
-            let (_, cursor) = list_stages(&journal[..split], 0);
+            let (_, cursor) = list_stages(&journal[..split], ..);
             let mut continued: TimelineCursor = cursor.to_string().parse().unwrap();
             assert_eq!(continued, cursor, "{split}");
             let mut whole = cursor;

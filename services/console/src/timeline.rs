@@ -30,7 +30,7 @@ impl RunTimeline<'_> {
             ol.stages id="timeline" aria-labelledby="timeline-name" {
                 @for (index, stage) in stages.iter().enumerate() {
                     @let is_last = index + 1 == stages.len();
-                    @if is_last || !stage.parts.is_empty() { (self.render_stage(stage, is_last)) }
+                    @if (self.is_live && is_last) || !stage.parts.is_empty() { (self.render_stage(stage, is_last)) }
                 }
             }
         }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn turns_are_folded_unless_they_failed() {
         let journal = build_run_journal();
-        let (stages, _) = list_stages(&journal, 0);
+        let (stages, _) = list_stages(&journal, ..);
         let page = TIMELINE.render_stages(&stages).into_string();
         assert!(
             page.contains(
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn repeated_check_is_one_row() {
         let journal = build_run_journal();
-        let (stages, _) = list_stages(&journal, 0);
+        let (stages, _) = list_stages(&journal, ..);
         let page = TIMELINE.render_stages(&stages).into_string();
         assert_eq!(
             page.matches("Check <code>pytest</code> (change): ").count(),
@@ -336,7 +336,7 @@ mod tests {
             domain::check::CheckOutcome::Green,
             domain::check::CheckOutcome::Red,
         ]);
-        let (stages, _) = list_stages(&journal, 0);
+        let (stages, _) = list_stages(&journal, ..);
         let page = TIMELINE.render_stages(&stages).into_string();
         assert!(page.contains("<details open><summary>Check "), "{page}");
     }

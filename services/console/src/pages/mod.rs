@@ -21,6 +21,7 @@ mod run_follow;
 mod run_now;
 mod run_orders;
 mod run_outside;
+mod run_pages;
 mod run_picture;
 mod run_summary;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! A run: its header, its result, and its timeline.
 
+use std::ops::Range;
+
 use api::types::RunView;
 use axum::{
     extract::{Path, Query},
@@ -7,10 +9,10 @@ use axum::{
 };
 use domain::{JournalEntry, RunId, Timestamp};
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::{
-    run_changes::render_changes, run_now::render_step, run_orders::render_orders, run_summary::render_summary,
+    run_changes::render_changes, run_now::render_step, run_orders::render_orders, run_pages::RunPageQuery,
+    run_summary::render_summary,
 };
 use crate::{
     layout::{ConsolePage, NavigationEntry},
@@ -20,32 +22,6 @@ use crate::{
     timeline::RunTimeline,
     words::{make_visible, run_path},
 };
-
-// Number of the newest entries that a page shows by default.
-const SHOWN: usize = 500;
-
-/// Query of the page.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RunPageQuery {
-    /// Show all entries instead of the newest.
-    all: bool,
-    /// Scroll to the end with every new entry; without scripts, load the page again every 15 seconds.
-    follow: bool,
-}
-
-impl RunPageQuery {
-    /// Returns the address of the page with these options.
-    fn path(self, path: &str) -> String {
-        let options = [("all", self.all), ("follow", self.follow)];
-        let options = options.into_iter().filter(|(_, is_set)| *is_set);
-        let options: Vec<String> = options.map(|(name, _)| format!("{name}=true")).collect();
-        match options.is_empty() {
-            true => path.to_owned(),
-            false => format!("{path}?{}", options.join("&")),
-        }
-    }
-}
 
 /// Run and journal, as the API returned them.
 pub(super) struct RunWithJournal {
@@ -79,7 +55,9 @@ pub(super) async fn show_run(
     use axum::response::IntoResponse;
     let known = RunWithJournal::of(&client, id.parse()?).await?;
     let title = format!("Run {}", make_visible(&id));
-    if known.view.finished_at.is_some() {
+    let count = known.journal.len();
+    // News belong to the newest page only.
+    if known.view.finished_at.is_some() || asked.select_entries(count).end < count {
         let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked, None));
         return Ok(page.into_response());
     }
@@ -99,6 +77,8 @@ const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow de
 pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&str>) -> Markup {
     let path = run_path(&known.view.id);
     let now = bootstrap::read_wall_clock();
+    let shown = asked.select_entries(known.journal.len());
+    let changes = render_changes(&known.view.id, &known.journal, &shown, now);
     html! {
         @match nonce {
             Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger=(SUMMARY)
@@ -106,21 +86,23 @@ pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Opt
             None => div id="summary" { (render_summary(&known.view, now)) },
         }
         @match nonce {
-            Some(nonce) => div id="changes" hx-get={ (path) "/changes" } hx-trigger="phase from:#follow"
-                hx-swap="innerMorph" hx-nonce=(nonce) { (render_changes(&known.view.id, &known.journal, now)) },
-            None => (render_changes(&known.view.id, &known.journal, now)),
+            Some(nonce) => div id="changes" hx-get={ (path) "/changes?from=" (shown.start) } hx-trigger="phase from:#follow"
+                hx-swap="innerMorph" hx-nonce=(nonce) { (changes) },
+            None => (changes),
         }
         (render_orders(&known.view))
         h2 id="timeline-name" { "What happened" }
-        (render_timeline(known, asked, nonce, &path))
+        (asked.render_links(&path, &shown, known.journal.len()))
+        (render_timeline(known, asked, (nonce, &shown), &path))
     }
 }
 
-fn render_timeline(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&str>, path: &str) -> Markup {
-    let left_out = match asked.all {
-        true => 0,
-        false => known.journal.len().saturating_sub(SHOWN),
-    };
+fn render_timeline(
+    known: &RunWithJournal,
+    asked: RunPageQuery,
+    (nonce, shown): (Option<&str>, &Range<usize>),
+    path: &str,
+) -> Markup {
     let timeline = RunTimeline {
         run: &known.view.id,
         start: known.start(),
@@ -128,12 +110,10 @@ fn render_timeline(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&s
     };
     // The stream continues after the last entry of this page, so no entry is lost between page and
     // stream.
-    let (stages, cursor) = list_stages(&known.journal, left_out);
+    let (stages, cursor) = list_stages(&known.journal, shown.clone());
     html! {
-        @if left_out > 0 {
-            p { (left_out) " earlier entries are left out. " a href=(RunPageQuery { all: true, ..asked }.path(path)) { "Show all" } }
-        }
         (timeline.render_stages(&stages))
+        @if shown.end < known.journal.len() { (asked.render_links(path, shown, known.journal.len())) }
         @if let Some(nonce) = nonce { (render_follower(known, asked, path, (cursor, nonce))) }
     }
 }

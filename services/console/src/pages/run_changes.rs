@@ -1,5 +1,7 @@
 //! Result of a run: its stages over time, its last reported change, the evidence for the change, and its writes.
 
+use std::ops::Range;
+
 use domain::{
     ChangePlan, ChangeProof, Fact, JournalEntry, PhaseOutput, Timestamp, WorkExit, WorkHandover,
     check::ChangeReport, describe_evidence,
@@ -17,10 +19,16 @@ use crate::{
 };
 
 /// Renders the stages of the run until `now`, its last reported change, its last evidence, and what it wrote outside.
-pub(super) fn render_changes(run: &str, journal: &[JournalEntry], now: Timestamp) -> Markup {
+/// `shown` are the entries on the same page.
+pub(super) fn render_changes(
+    run: &str,
+    journal: &[JournalEntry],
+    shown: &Range<usize>,
+    now: Timestamp,
+) -> Markup {
     let result = RunResult::of(journal);
     html! {
-        (render_picture(journal, now))
+        (render_picture(run, journal, shown, now))
         @if let Some(plan) = result.plan { (render_plan(plan)) }
         @if let Some(answer) = result.answer { h2 { "Answer" } (render_markdown(answer)) }
         @if let Some(handover) = result.handover { (render_handover(handover)) }
@@ -190,7 +198,7 @@ mod tests {
         let mut journal = build_run_journal();
         let report = Some(Box::new(build_report("shop/cart.py")));
         push_fact(&mut journal, Fact::ChangeInspected { report });
-        let page = render_changes(RUN, &journal, Timestamp::default()).into_string();
+        let page = render_changes(RUN, &journal, &(0..journal.len()), Timestamp::default()).into_string();
         for part in [
             "<strong>Count every item</strong>",
             "<p>The loop <strong>skipped</strong> the last item.</p>",
@@ -220,7 +228,7 @@ mod tests {
         let answer = Some(Box::new(answer));
         let output = PhaseOutput::Answer { answer };
         push_fact(&mut journal, Fact::PhaseFinished { output });
-        let page = render_changes(RUN, &journal, Timestamp::default()).into_string();
+        let page = render_changes(RUN, &journal, &(0..journal.len()), Timestamp::default()).into_string();
         assert!(page.contains("<summary>Count every item</summary>"), "{page}");
         assert!(page.contains("<p>Fix the <em>loop</em></p>"), "{page}");
         assert!(page.contains("<p>In <strong>cart.py</strong>.</p>"), "{page}");
@@ -228,7 +236,8 @@ mod tests {
 
     #[test]
     fn run_without_change_has_no_files() {
-        let page = render_changes(RUN, &build_run_journal()[..5], Timestamp::default()).into_string();
+        let page =
+            render_changes(RUN, &build_run_journal()[..5], &(0..5), Timestamp::default()).into_string();
         assert!(!page.contains("difference") && !page.contains("<h2>"), "{page}");
     }
 }

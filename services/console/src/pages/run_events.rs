@@ -1,15 +1,19 @@
 //! Parts of a run's page, one entry of its journal on a page, and all entries as JSON.
 
-use axum::{Json, extract::Path};
+use axum::{
+    Json,
+    extract::{Path, Query},
+};
 use domain::JournalEntry;
 use maud::{Markup, html};
+use serde::Deserialize;
 
-use super::{run_changes::render_changes, run_summary::render_summary};
+use super::{run_changes::render_changes, run_pages::entry_path, run_summary::render_summary};
 use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::{make_visible, run_path},
+    words::make_visible,
 };
 
 /// Renders the part of a run's page that changes with every entry. It reads the API's record of the run, not its
@@ -22,13 +26,23 @@ pub(super) async fn serve_summary(
     Ok(render_summary(&view, bootstrap::read_wall_clock()))
 }
 
+/// Query of the part that changes with a phase.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ChangesQuery {
+    /// Position of the first entry on the page. The page has all entries after it.
+    from: usize,
+}
+
 /// Renders the part that changes when a phase ends or a write outside is settled.
 pub(super) async fn serve_changes(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
+    Query(asked): Query<ChangesQuery>,
 ) -> Result<Markup, PageProblem> {
     let journal = client.journal(&id.parse()?).await?;
-    Ok(render_changes(&id, &journal, bootstrap::read_wall_clock()))
+    let now = bootstrap::read_wall_clock();
+    Ok(render_changes(&id, &journal, &(asked.from..journal.len()), now))
 }
 
 pub(super) async fn serve_journal(
@@ -56,6 +70,6 @@ pub(super) fn render_entry(run: &str, entry: &JournalEntry) -> Markup {
     html! {
         p { (entry.fact.name().replace('_', " ")) ", written at " (entry.at) }
         pre tabindex="0" { (make_visible(&json)) }
-        p { a href={ (run_path(run)) "?all=true#entry-" (entry.position) } { "To its place in the run" } }
+        p { a href=(entry_path(run, entry.position)) { "To its place in the run" } }
     }
 }

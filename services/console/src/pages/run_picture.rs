@@ -1,9 +1,15 @@
 //! Picture of a run: its stages as bars over time, with the time of each kind in words.
 
+use std::ops::Range;
+
 use domain::{Fact, JournalEntry, Timestamp, text::format_duration};
 use maud::{Markup, html};
 
-use crate::stages::{StageKind, list_stages};
+use super::run_pages::find_page_start;
+use crate::{
+    stages::{StageKind, list_stages},
+    words::run_path,
+};
 
 // Width of the picture in its own units. The style sheet stretches it to the page.
 const WIDTH: u64 = 1_000;
@@ -35,8 +41,14 @@ impl RunPeriod {
     }
 }
 
-/// Renders the stages of the run until its end, or until `now` while it continues.
-pub(super) fn render_picture(journal: &[JournalEntry], now: Timestamp) -> Markup {
+/// Renders the stages of the run until its end, or until `now` while it continues. A stage links to its entries, which
+/// are among `shown` or on another page.
+pub(super) fn render_picture(
+    run: &str,
+    journal: &[JournalEntry],
+    shown: &Range<usize>,
+    now: Timestamp,
+) -> Markup {
     let Some((whole, stages)) = divide_run(journal, now) else {
         return html! {};
     };
@@ -46,10 +58,10 @@ pub(super) fn render_picture(journal: &[JournalEntry], now: Timestamp) -> Markup
     let title = describe_picture(whole, &sums, waited_ms);
     html! {
         svg.picture viewBox={ "0 0 " (WIDTH) " 40" } preserveAspectRatio="none" role="img" aria-label=(title) {
-            @for (kind, _, period) in &stages {
-                @let (x, width) = whole.bar_of(*period);
-                rect class=(kind.name()) x=(x) y="0" width=(width) height="28" {
-                    title { (kind.title()) ", " (format_duration(period.length_ms())) }
+            @for stage in &stages {
+                @let (x, width) = whole.bar_of(stage.period);
+                rect class=(stage.kind.name()) x=(x) y="0" width=(width) height="28" {
+                    title { (stage.kind.title()) ", " (format_duration(stage.period.length_ms())) }
                 }
             }
             @for wait in &waits {
@@ -61,7 +73,7 @@ pub(super) fn render_picture(journal: &[JournalEntry], now: Timestamp) -> Markup
             @for sum in &sums {
                 li {
                     span class={ "mark " (sum.kind.name()) } aria-hidden="true" {}
-                    a href={ "#stage-" (sum.first) } { (sum.kind.title()) } " " (format_duration(sum.ms))
+                    a href=(stage_path(run, &sum.first, shown)) { (sum.kind.title()) } " " (format_duration(sum.ms))
                     @if sum.count > 1 { ", " (sum.count) " times" }
                 }
             }
@@ -70,18 +82,41 @@ pub(super) fn render_picture(journal: &[JournalEntry], now: Timestamp) -> Markup
     }
 }
 
-type StagePeriod = (StageKind, u32, RunPeriod);
+/// Stage with its place in the journal.
+#[derive(Clone)]
+struct StagePeriod {
+    kind: StageKind,
+    number: u32,
+    /// Indexes of its entries.
+    entries: Range<usize>,
+    period: RunPeriod,
+}
+
+/// Returns the address of a stage: on this page if one of its entries is shown, else on the page of its first one.
+fn stage_path(run: &str, stage: &StagePeriod, shown: &Range<usize>) -> String {
+    let StagePeriod { number, entries, .. } = stage;
+    if entries.start < shown.end && shown.start < entries.end {
+        return format!("#stage-{number}");
+    }
+    let from = find_page_start(entries.start);
+    format!("{}?from={from}#stage-{number}", run_path(run))
+}
 
 /// Returns the period of the run and those of its stages; `None` without entries.
 fn divide_run(journal: &[JournalEntry], now: Timestamp) -> Option<(RunPeriod, Vec<StagePeriod>)> {
     let (first, last) = (journal.first()?, journal.last()?);
     let is_over = matches!(last.fact, Fact::RunFinished { .. });
     let end = if is_over { last.at } else { now.max(last.at) };
-    let (stages, _) = list_stages(journal, journal.len());
+    let (stages, _) = list_stages(journal, 0..0);
     let ends = stages.iter().skip(1).map(|next| next.start).chain([end]);
     let periods = stages.iter().zip(ends).map(|(stage, end)| {
         let start = stage.start;
-        (stage.kind, stage.number, RunPeriod { start, end })
+        StagePeriod {
+            kind: stage.kind,
+            number: stage.number,
+            entries: stage.entries.clone(),
+            period: RunPeriod { start, end },
+        }
     });
     let start = first.at;
     Some((RunPeriod { start, end }, periods.collect()))
@@ -111,8 +146,7 @@ fn find_waits(journal: &[JournalEntry], end: Timestamp) -> Vec<RunPeriod> {
 /// Time of all stages of one kind.
 struct KindSum {
     kind: StageKind,
-    /// Number of the first stage of the kind.
-    first: u32,
+    first: StagePeriod,
     count: usize,
     ms: u64,
 }
@@ -120,16 +154,16 @@ struct KindSum {
 /// Adds the times up by kind, in the order of their first stages.
 fn sum_by_kind(stages: &[StagePeriod]) -> Vec<KindSum> {
     let mut sums: Vec<KindSum> = Vec::new();
-    for (kind, number, period) in stages {
-        let ms = period.length_ms();
-        match sums.iter_mut().find(|sum| sum.kind == *kind) {
+    for stage in stages {
+        let ms = stage.period.length_ms();
+        match sums.iter_mut().find(|sum| sum.kind == stage.kind) {
             Some(sum) => {
                 sum.count += 1;
                 sum.ms = sum.ms.saturating_add(ms);
             }
             None => sums.push(KindSum {
-                kind: *kind,
-                first: *number,
+                kind: stage.kind,
+                first: stage.clone(),
                 count: 1,
                 ms,
             }),
@@ -157,11 +191,15 @@ mod tests {
     use domain::WaitCondition;
 
     use super::*;
-    use crate::sample_journal::{build_run_journal, push_fact};
+    use crate::sample_journal::{RUN, build_run_journal, push_fact};
+
+    fn render_whole_picture(journal: &[JournalEntry], now: Timestamp) -> String {
+        render_picture(RUN, journal, &(0..journal.len()), now).into_string()
+    }
 
     #[test]
     fn stages_are_bars_over_whole_time() {
-        let picture = render_picture(&build_run_journal(), Timestamp::from_unix_ms(99_000)).into_string();
+        let picture = render_whole_picture(&build_run_journal(), Timestamp::from_unix_ms(99_000));
         // The run takes 17 s: start 0 to 1, work 1 to 10, checks 10 to 15, delivery 15 to 17.
         for part in [
             "aria-label=\"Stages over 17 s: Start 1.0 s, Work 9.0 s, Checks 5.0 s, Delivery 2.0 s\"",
@@ -185,7 +223,7 @@ mod tests {
         journal.truncate(15);
         let waits_for = WaitCondition::Decision;
         push_fact(&mut journal, Fact::Parked { waits_for });
-        let picture = render_picture(&journal, Timestamp::from_unix_ms(25_000)).into_string();
+        let picture = render_whole_picture(&journal, Timestamp::from_unix_ms(25_000));
         assert!(picture.contains("Stages over 25 s"), "{picture}");
         assert!(picture.contains("Waiting 10 s</li>"), "{picture}");
         assert!(
@@ -201,12 +239,23 @@ mod tests {
         let again = build_run_journal().into_iter().skip(1).take(8);
         let facts: Vec<Fact> = again.map(|entry| entry.fact).collect();
         facts.into_iter().for_each(|fact| push_fact(&mut journal, fact));
-        let picture = render_picture(&journal, Timestamp::default()).into_string();
+        let picture = render_whole_picture(&journal, Timestamp::default());
         assert!(picture.contains(">Work</a> 16 s, 2 times</li>"), "{picture}");
     }
 
     #[test]
+    fn stage_on_other_page_has_its_address() {
+        let journal = build_run_journal();
+        let picture = render_picture(RUN, &journal, &(11..14), Timestamp::default()).into_string();
+        assert!(
+            picture.contains("<a href=\"/runs/jira%3AENG-1%403?from=0#stage-2\">Work</a>"),
+            "{picture}"
+        );
+        assert!(picture.contains("<a href=\"#stage-3\">Checks</a>"), "{picture}");
+    }
+
+    #[test]
     fn run_without_entries_has_no_picture() {
-        assert_eq!(render_picture(&[], Timestamp::default()).into_string(), "");
+        assert_eq!(render_whole_picture(&[], Timestamp::default()), "");
     }
 }

@@ -8,7 +8,8 @@ use domain::{
 use maud::Markup;
 
 use super::{
-    approval, costs, dead_letters, health, overview, pools, rules, run, run_events, runs, ticket, tickets,
+    approval, costs, dead_letters, health, overview, pools, rules, run, run_events, run_pages, runs, ticket,
+    tickets,
 };
 use crate::layout::{ConsolePage, NavigationEntry, PageFrame};
 
@@ -363,7 +364,7 @@ fn every_page_counts_cached_tokens_as_read() {
         view,
         journal: Vec::new(),
     };
-    let page = render_safe_page(run::render_run(&known, run::RunPageQuery::default(), None));
+    let page = render_safe_page(run::render_run(&known, run_pages::RunPageQuery::default(), None));
     assert!(
         page.contains("1,000 tokens in, 600 of them cached, 50 out"),
         "{page}"
