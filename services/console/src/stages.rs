@@ -139,6 +139,11 @@ impl Default for TimelineCursor {
 }
 
 impl TimelineCursor {
+    /// Returns true if the last entry is in a stage of checks.
+    pub(crate) fn is_in_checks(&self) -> bool {
+        self.kind == StageKind::Proof
+    }
+
     /// Places the next entry.
     pub(crate) fn place(&mut self, entry: &JournalEntry) -> EntryPlace {
         let begun = begun_stage(&entry.fact);
@@ -250,6 +255,16 @@ impl CheckAttempts<'_> {
         let is_request = |entry: &&JournalEntry| matches!(&entry.fact, Fact::CheckRequested { id: asked, .. } if asked == id);
         self.entries.iter().any(is_request)
     }
+
+    fn has_entry(&self, position: u64) -> bool {
+        self.entries.iter().any(|entry| entry.position == position)
+    }
+
+    /// The name of the row on the page: the position of its first entry.
+    pub(crate) fn anchor(&self) -> String {
+        let first = self.entries.first().map_or(0, |entry| entry.position);
+        format!("check-{first}")
+    }
 }
 
 /// Divides a journal into stages. All entries count for the division; those with the indexes `shown` are listed.
@@ -318,6 +333,54 @@ impl<'a> RunStage<'a> {
         self.parts.iter_mut().filter_map(|part| match part {
             StagePart::Check(attempts) => Some(attempts),
             StagePart::Entry(_) | StagePart::Turn(_) => None,
+        })
+    }
+}
+
+/// Requests and results of the checks of the current stage, for a page that follows the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StageChecks(Vec<JournalEntry>);
+
+impl StageChecks {
+    /// Takes the checks of the last stage from consecutive entries.
+    pub(crate) fn of(entries: &[JournalEntry]) -> Self {
+        let (mut cursor, mut checks) = (TimelineCursor::default(), Self::default());
+        for entry in entries {
+            checks.push(entry, cursor.place(entry));
+        }
+        checks
+    }
+
+    /// Adds the next entry.
+    pub(crate) fn push(&mut self, entry: &JournalEntry, place: EntryPlace) {
+        if place.begins_stage {
+            self.0.clear();
+        }
+        if matches!(entry.fact, Fact::CheckRequested { .. } | Fact::CheckRan { .. }) {
+            self.0.push(entry.clone());
+        }
+    }
+
+    /// Returns the attempts of the check that the entry at this position belongs to; `None` for another entry.
+    pub(crate) fn find_attempts(&self, position: u64) -> Option<CheckAttempts<'_>> {
+        let mut stage = RunStage {
+            number: 0,
+            kind: StageKind::Proof,
+            start: Timestamp::default(),
+            end: Timestamp::default(),
+            entries: 0..0,
+            parts: Vec::new(),
+        };
+        let place = EntryPlace {
+            stage: 0,
+            kind: StageKind::Proof,
+            begins_stage: false,
+            turn: None,
+        };
+        self.0.iter().for_each(|entry| stage.add(entry, place));
+        stage.parts.into_iter().find_map(|part| match part {
+            StagePart::Check(attempts) if attempts.has_entry(position) => Some(attempts),
+            StagePart::Check(_) | StagePart::Entry(_) | StagePart::Turn(_) => None,
         })
     }
 }
@@ -504,6 +567,33 @@ mod tests {
         ] {
             assert!(wrong.parse::<TimelineCursor>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn followed_checks_are_those_of_page() {
+        let journal = build_run_journal();
+        // The checks are the entries 10 to 13.
+        let known = StageChecks::of(&journal[..12]);
+        let found = |checks: &StageChecks, position| {
+            let attempts = checks.find_attempts(position)?;
+            let positions: Vec<u64> = attempts.entries.iter().map(|entry| entry.position).collect();
+            Some((attempts.anchor(), positions))
+        };
+        assert_eq!(found(&known, 11), Some(("check-10".to_owned(), vec![10, 11])));
+        assert_eq!(found(&known, 9), None);
+        let mut cursor = list_stages(&journal[..12], ..).1;
+        assert!(cursor.is_in_checks());
+        let mut followed = known;
+        followed.push(&journal[12], cursor.place(&journal[12]));
+        followed.push(&journal[13], cursor.place(&journal[13]));
+        assert_eq!(
+            found(&followed, 13),
+            Some(("check-10".to_owned(), vec![10, 11, 12, 13]))
+        );
+        // The request is on an earlier page, so the result has no row.
+        assert_eq!(found(&StageChecks::of(&journal[11..12]), 11), None);
+        let (_, cursor) = list_stages(&journal, ..);
+        assert!(!cursor.is_in_checks() && StageChecks::of(&journal).0.is_empty());
     }
 
     #[test]

@@ -88,13 +88,15 @@ impl RunTimeline<'_> {
     }
 
     fn render_check(self, attempts: &CheckAttempts<'_>, is_current: bool) -> Markup {
+        html! { li.group id=(attempts.anchor()) { (self.render_attempts(attempts, is_current)) } }
+    }
+
+    fn render_attempts(self, attempts: &CheckAttempts<'_>, is_current: bool) -> Markup {
         let is_open = is_current || attempts.entries.last().is_some_and(|last| is_failure(last));
         html! {
-            li.group {
-                details open[is_open] {
-                    summary { (render_check_line(attempts)) }
-                    ol.timeline { @for entry in &attempts.entries { (self.render_entry(entry)) } }
-                }
+            details open[is_open] {
+                summary { (render_check_line(attempts)) }
+                ol.timeline { @for entry in &attempts.entries { (self.render_entry(entry)) } }
             }
         }
     }
@@ -119,9 +121,22 @@ impl RunTimeline<'_> {
         }
     }
 
-    /// Renders a new entry for a page that follows the run: the entry, and the list that it is added to.
-    pub(crate) fn render_new_entry(self, entry: &JournalEntry, place: EntryPlace) -> Markup {
-        let item = self.render_entry(entry);
+    /// Renders a new entry for a page that follows the run: the entry, and the list that it is added to. A later entry of
+    /// a check replaces the content of the check's row.
+    pub(crate) fn render_new_entry(
+        self,
+        entry: &JournalEntry,
+        place: EntryPlace,
+        attempts: Option<&CheckAttempts<'_>>,
+    ) -> Markup {
+        let item = match attempts {
+            Some(known) if known.entries.len() > 1 => {
+                let row = self.render_attempts(known, true);
+                return html! { div id=(known.anchor()) hx-swap-oob="innerHTML" { (row) } };
+            }
+            Some(begun) => self.render_check(begun, true),
+            None => self.render_entry(entry),
+        };
         let begun_turn = place.turn.filter(|turn| *turn == entry.position);
         let item = match begun_turn {
             Some(turn) => self.render_turn_frame(turn, true, &describe_turn(&[entry]), item),
@@ -234,7 +249,7 @@ mod tests {
     use super::*;
     use crate::{
         sample_journal::{RUN, build_check_run, build_entry, build_run_journal},
-        stages::{TimelineCursor, list_stages},
+        stages::{StageChecks, TimelineCursor, list_stages},
     };
 
     const TIMELINE: RunTimeline<'static> = RunTimeline {
@@ -344,11 +359,15 @@ mod tests {
     #[test]
     fn new_entries_reach_their_lists() {
         let journal = build_run_journal();
-        let mut cursor = TimelineCursor::default();
+        let (mut cursor, mut checks) = (TimelineCursor::default(), StageChecks::default());
         let lists = journal.iter().map(|entry| {
             let place = cursor.place(entry);
-            let item = TIMELINE.render_new_entry(entry, place).into_string();
-            let list = item.split_once("beforeend:#").unwrap().1;
+            checks.push(entry, place);
+            let attempts = checks.find_attempts(entry.position);
+            let item = TIMELINE.render_new_entry(entry, place, attempts.as_ref());
+            let item = item.into_string();
+            let list = item.split_once("beforeend:#");
+            let (_, list) = list.unwrap_or_else(|| item.split_once("<div id=\"").unwrap());
             list.split_once('"').unwrap().0.to_owned()
         });
         let lists: Vec<String> = lists.collect();
@@ -364,7 +383,39 @@ mod tests {
             "turn-5-entries",
             "stage-2-entries",
             "timeline",
+            "check-10",
+            "check-10",
+            "check-10",
+            "stage-3-entries",
         ];
         assert_eq!(lists[..expected.len()], expected);
+    }
+
+    #[test]
+    fn new_attempt_replaces_row_like_reload() {
+        let journal = build_check_run(&[
+            domain::check::CheckOutcome::Red,
+            domain::check::CheckOutcome::Green,
+        ]);
+        let checks = StageChecks::of(&journal);
+        let mut cursor = TimelineCursor::default();
+        let places: Vec<_> = journal.iter().map(|entry| cursor.place(entry)).collect();
+        let attempts = checks.find_attempts(3).unwrap();
+        let new = TIMELINE.render_new_entry(&journal[3], places[3], Some(&attempts));
+        let row = TIMELINE.render_attempts(&attempts, true).into_string();
+        assert_eq!(
+            new.into_string(),
+            format!("<div id=\"check-0\" hx-swap-oob=\"innerHTML\">{row}</div>")
+        );
+        let live = RunTimeline {
+            is_live: true,
+            ..TIMELINE
+        };
+        let (stages, _) = list_stages(&journal, ..);
+        let page = live.render_stages(&stages).into_string();
+        assert!(
+            page.contains(&format!("<li class=\"group\" id=\"check-0\">{row}</li>")),
+            "{page}"
+        );
     }
 }

@@ -178,14 +178,22 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<JournalEntry>, Error> {
+        let entries = self.entries(run, position, 1).await?;
+        Ok(entries.into_iter().find(|entry| entry.position == position))
+    }
+
+    /// Reads a part of a run's journal: at most `limit` entries, the first one at the position `from`.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn entries(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<JournalEntry>, Error> {
         let query = JournalQuery {
-            from: Some(position),
-            limit: Some(1),
+            from: Some(from),
+            limit: Some(limit),
         };
         let path = format!("/v1/runs/{}/journal", percent_encode(&run.to_string()));
         let request = self.request(Method::GET, &path).query(&query);
-        let entries: Vec<JournalEntry> = self.answered(request).await?;
-        Ok(entries.into_iter().find(|entry| entry.position == position))
+        self.answered(request).await
     }
 
     /// Lists the dead letters, newest last.

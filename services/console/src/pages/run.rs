@@ -18,7 +18,7 @@ use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    stages::{CurrentSteps, TimelineCursor, list_stages},
+    stages::{CurrentSteps, list_stages},
     timeline::RunTimeline,
     words::{make_visible, run_path},
 };
@@ -114,7 +114,11 @@ fn render_timeline(
     html! {
         (timeline.render_stages(&stages))
         @if shown.end < known.journal.len() { (asked.render_links(path, shown, known.journal.len())) }
-        @if let Some(nonce) = nonce { (render_follower(known, asked, path, (cursor, nonce))) }
+        @if let Some(nonce) = nonce {
+            @let first = known.journal.get(shown.start).map_or(0, |entry| entry.position);
+            @let events = format!("{path}/events?start={}&at={cursor}&from={first}", known.start().unix_ms());
+            (render_follower(known, asked, path, (events.as_str(), nonce)))
+        }
     }
 }
 
@@ -123,7 +127,7 @@ fn render_follower(
     known: &RunWithJournal,
     asked: RunPageQuery,
     path: &str,
-    (cursor, nonce): (TimelineCursor, &str),
+    (events, nonce): (&str, &str),
 ) -> Markup {
     let mut steps = CurrentSteps::default();
     known.journal.iter().for_each(|entry| steps.apply(entry));
@@ -138,8 +142,8 @@ fn render_follower(
     }
     .path(path);
     html! {
-        div id="follow" hx-sse:connect={ (path) "/events?start=" (known.start().unix_ms()) "&at=" (cursor) }
-            hx-sse:close="over" hx-target="#end" hx-swap=(swap) hx-nonce=(nonce) {}
+        div id="follow" hx-sse:connect=(events) hx-sse:close="over" hx-target="#end" hx-swap=(swap)
+            hx-nonce=(nonce) {}
         p id="end" {}
         div.now {
             div id="now" { (render_step(steps.current(), bootstrap::read_wall_clock())) }

@@ -22,7 +22,7 @@ use super::run_now::{OutputTail, render_step};
 use crate::{
     person::{ConsoleState, SignedInPerson},
     problem::PageProblem,
-    stages::{CurrentSteps, InvalidCursor, TimelineCursor},
+    stages::{CurrentSteps, InvalidCursor, StageChecks, TimelineCursor},
     timeline::RunTimeline,
     words::format_elapsed,
 };
@@ -42,6 +42,8 @@ pub(super) struct FollowQuery {
     at: String,
     /// Time of the page's first entry, in Unix milliseconds. The times of the other entries are relative to it.
     start: Option<i64>,
+    /// Position of the page's first entry.
+    from: u64,
 }
 
 /// Signal of a followed run.
@@ -75,12 +77,21 @@ pub(super) async fn serve_events(
         start: asked.start.map(Timestamp::from_unix_ms),
         cursor,
         steps: CurrentSteps::default(),
+        checks: StageChecks::default(),
         output: OutputTail::default(),
     };
     if let Some(position) = followed.cursor.step
         && let Some(entry) = client.entry(&run, position).await?
     {
         followed.steps.apply(&entry);
+    }
+    // The rows of the checks have their earlier attempts, as far as they are on the page.
+    if let Some(last) = followed.cursor.last
+        && followed.cursor.is_in_checks()
+    {
+        let count = last.saturating_sub(asked.from).saturating_add(1);
+        let limit = usize::try_from(count).unwrap_or(usize::MAX);
+        followed.checks = StageChecks::of(&client.entries(&run, asked.from, limit).await?);
     }
     let news = client
         .follow_with_output_after(&run, followed.cursor.last)
@@ -124,6 +135,7 @@ struct FollowedRun {
     start: Option<Timestamp>,
     cursor: TimelineCursor,
     steps: CurrentSteps,
+    checks: StageChecks,
     output: OutputTail,
 }
 
@@ -169,7 +181,10 @@ impl FollowedRun {
         let place = self.cursor.place(entry);
         self.steps.apply(entry);
         self.cursor.step = self.steps.current().map(|step| step.position);
-        let item = timeline.render_new_entry(entry, place).into_string();
+        self.checks.push(entry, place);
+        let attempts = self.checks.find_attempts(entry.position);
+        let item = timeline.render_new_entry(entry, place, attempts.as_ref());
+        let item = item.into_string();
         let last = html! {
             "Last event: " a href={ "#entry-" (entry.position) } { "#" (entry.position) } ", after "
             (format_elapsed(start, entry.at))

@@ -63,7 +63,10 @@ fn live_page_continues_after_its_last_entry() {
     let mut known = build_finished_run(journal, StopReason::Completed);
     known.view = build_run_view(RunState::Active, None, None);
     let page = run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce")).into_string();
-    assert!(page.contains("/events?start=0&amp;at=7-2-work-5-7\""), "{page}");
+    assert!(
+        page.contains("/events?start=0&amp;at=7-2-work-5-7&amp;from=0\""),
+        "{page}"
+    );
     assert!(page.contains("now: </strong>run_command cart.py … "), "{page}");
     assert!(
         page.contains("?follow=true#end\">Follow to the end</a>"),
