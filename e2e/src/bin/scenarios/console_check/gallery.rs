@@ -9,8 +9,9 @@ use secrecy::SecretString;
 use super::{
     browser::{ChromiumDriver, PageLook},
     page_check::{CheckedPage, PageChecker},
-    stand_in_api::StandInApi,
-    state_records::{FINISHED_RUN, InstallationState, LIVE_RUN, TICKET, WAITING_RUN},
+    session::{BrowserSession, Locator},
+    stand_in_api::{HOSTILE, StandInApi},
+    state_records::{FINISHED_RUN, InstallationState, LIVE_RUN, LONG_RUN, TICKET, WAITING_RUN},
 };
 
 /// Checks all pages of all states. Returns the number of problems.
@@ -57,7 +58,55 @@ async fn check_look(
             .check(&client, look, &name_page(page, state, has_pictures))
             .await?;
     }
+    if state.has_every_object() {
+        problems += check_orders(&client, checker, state, look).await?;
+    }
     client.close().await?;
+    Ok(problems)
+}
+
+/// Checks the pages that only a form opens: the confirmation of an order, and the results of an order for many runs.
+async fn check_orders(
+    client: &BrowserSession,
+    checker: &PageChecker<'_>,
+    state: InstallationState,
+    look: PageLook,
+) -> anyhow::Result<usize> {
+    let text = match state {
+        InstallationState::Hostile => HOSTILE,
+        InstallationState::Empty
+        | InstallationState::One
+        | InstallationState::Many
+        | InstallationState::Failing => "Round *half up*.",
+    };
+    let of_state = |name: &str| name_page(&CheckedPage::new(name, ""), state, false);
+    checker.load(client, &run_path(LIVE_RUN)).await?;
+    client.type_text(Locator::Css("#say-text"), text).await?;
+    // A script, because the fixed parts of a page may cover a button.
+    client
+        .execute("document.getElementById('say-text').form.requestSubmit();")
+        .await?;
+    client
+        .wait_for(Locator::XPath("//main//h1[contains(., 'Confirm')]"))
+        .await?;
+    let mut problems = checker.check_shown(client, look, &of_state("confirm")).await?;
+    client
+        .execute("document.querySelector('main form button').click();")
+        .await?;
+    client.wait_for(Locator::Css("#timeline")).await?;
+    checker.load(client, "/runs").await?;
+    client
+        .execute(
+            "document.querySelector('main input[name=run]').checked = true; \
+             document.querySelector('main button[value=stop]').click();",
+        )
+        .await?;
+    client
+        .wait_for(Locator::XPath("//main//h1[contains(., 'Result of your order')]"))
+        .await?;
+    problems += checker
+        .check_shown(client, look, &of_state("order-results"))
+        .await?;
     Ok(problems)
 }
 
@@ -79,8 +128,12 @@ fn list_public_pages() -> [CheckedPage; 2] {
     ]
 }
 
+fn run_path(id: &str) -> String {
+    format!("/runs/{}", percent_encode(id))
+}
+
 fn list_pages() -> Vec<CheckedPage> {
-    let run = |id: &str| format!("/runs/{}", percent_encode(id));
+    let run = run_path;
     vec![
         CheckedPage::new("overview", "/").with_picture("needs-you"),
         CheckedPage::new("tickets", "/tickets").with_picture("tickets"),
@@ -89,6 +142,7 @@ fn list_pages() -> Vec<CheckedPage> {
         CheckedPage::new("runs", "/runs").with_picture("runs"),
         CheckedPage::new("runs-filter", "/runs?job=implement&stop=failed"),
         CheckedPage::new("run", run(FINISHED_RUN)),
+        CheckedPage::new("run-entries", format!("{}?from=0", run(LONG_RUN))),
         CheckedPage::new("run-live", run(LIVE_RUN)),
         CheckedPage::new("run-follow", format!("{}?follow=true", run(LIVE_RUN))),
         CheckedPage::new("diff", format!("{}/diff", run(FINISHED_RUN))),

@@ -83,6 +83,16 @@ impl PageChecker<'_> {
         page: &CheckedPage,
     ) -> anyhow::Result<usize> {
         self.load(client, &page.path).await?;
+        self.check_shown(client, look, page).await
+    }
+
+    /// Checks the page that the browser shows. Returns the number of problems.
+    pub(crate) async fn check_shown(
+        &self,
+        client: &BrowserSession,
+        look: PageLook,
+        page: &CheckedPage,
+    ) -> anyhow::Result<usize> {
         client.wait_for(Locator::Css("main h1")).await?;
         if look.is_dark() {
             let dark = client.execute("return matchMedia('(prefers-color-scheme: dark)').matches;");

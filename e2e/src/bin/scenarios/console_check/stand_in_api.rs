@@ -14,7 +14,7 @@ use axum::{
         IntoResponse, Response,
         sse::{Event, Sse},
     },
-    routing::get,
+    routing::{get, post},
 };
 use domain::{JournalEntry, Timestamp, WaitCondition};
 use futures::stream;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use super::state_records::{InstallationState, StateRecords};
+use super::state_records::{InstallationState, LONG_RUN, StateRecords, lengthen_journal};
 
 /// Text that closes markup, has a script, an htmx attribute, a link with a script and hidden characters, and no place
 /// to break a line.
@@ -168,9 +168,14 @@ fn build_routes(answers: Arc<StateAnswers>) -> Router {
         .route("/v1/runs/{id}/journal", get(show_journal))
         .route("/v1/runs/{id}/diff", get(show_diff))
         .route("/v1/runs/{id}/events", get(follow_run))
+        .route("/v1/runs/{id}/stop", post(stop_run))
         .route("/v1/ticket-summaries", get(list_tickets))
         .route("/v1/tickets/{key}", get(show_ticket))
         .route("/v1/tickets/{key}/text", get(show_text))
+        .route(
+            "/v1/tickets/{key}/comments",
+            post(async || StatusCode::NO_CONTENT),
+        )
         .route(
             "/v1/dead",
             get(async |State(known): Answers| known.answer(&known.records.letters)),
@@ -242,7 +247,11 @@ async fn show_journal(
         return refuse_unknown();
     }
     let from = usize::try_from(query.from.unwrap_or_default()).unwrap_or(usize::MAX);
-    let entries = known.journal().into_iter().skip(from);
+    let journal = match id == LONG_RUN {
+        true => lengthen_journal(&known.journal()),
+        false => known.journal(),
+    };
+    let entries = journal.into_iter().skip(from);
     let entries: Vec<_> = entries.take(query.limit.unwrap_or(usize::MAX)).collect();
     Json(entries).into_response()
 }
@@ -257,6 +266,14 @@ async fn show_diff(State(known): Answers, Path(id): Path<String>) -> Response {
             .replace("total", HOSTILE)
             .into_response(),
         false => DIFF.into_response(),
+    }
+}
+
+/// Answers as if the run was stopped, or refuses with the hostile text.
+async fn stop_run(State(known): Answers) -> Response {
+    match known.is_hostile {
+        true => refuse(StatusCode::CONFLICT, "conflict", HOSTILE),
+        false => StatusCode::NO_CONTENT.into_response(),
     }
 }
 

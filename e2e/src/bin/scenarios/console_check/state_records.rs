@@ -14,6 +14,8 @@ pub(crate) const FINISHED_RUN: &str = "jira:ENG-12@57";
 pub(crate) const WAITING_RUN: &str = "jira:ENG-13@58";
 /// Run that works.
 pub(crate) const LIVE_RUN: &str = "jira:ENG-14@59";
+/// Finished run whose entries need several pages, in the states that have every object.
+pub(crate) const LONG_RUN: &str = "jira:ENG-16@61";
 /// Ticket of the finished run.
 pub(crate) const TICKET: &str = "jira:ENG-12";
 
@@ -25,6 +27,10 @@ const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 const MANY: u64 = 130;
 // Number of journal entries in the state with one of each.
 const FEW: usize = 12;
+// Number of journal entries of the long run. A page has 500.
+const LONG: usize = 620;
+// Time between two entries of the long run, so that it lasts less than the ten minutes since its start.
+const LONG_STEP_MS: i64 = 900;
 
 /// State of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +153,7 @@ impl RecordBuilder {
         let mut asking = self.run("jira:ENG-15@60", RunState::Parked, None);
         asking.waits_for = Some("answer".to_owned());
         runs.push(asking);
+        runs.push(self.run(LONG_RUN, RunState::Finished, None));
         let standings = TicketStanding::ALL.into_iter().cycle();
         let tickets = runs.iter().zip(standings);
         StateRecords {
@@ -217,6 +224,7 @@ impl RecordBuilder {
         let mut records = self.failing();
         records.runs.insert(0, self.waiting_run("decision"));
         records.runs.insert(0, self.run(LIVE_RUN, RunState::Active, None));
+        records.runs.push(self.run(LONG_RUN, RunState::Finished, None));
         records.text = Some(self.text());
         records.journal = self.journal(usize::MAX);
         records
@@ -438,6 +446,22 @@ impl RecordBuilder {
             }],
         }
     }
+}
+
+/// Repeats the entries of a journal after its first one until they need several pages.
+pub(crate) fn lengthen_journal(journal: &[Value]) -> Vec<Value> {
+    let repeated = journal.iter().skip(1).cycle();
+    let all = journal.iter().take(1).chain(repeated).take(LONG);
+    let mut entries: Vec<Value> = all.cloned().collect();
+    let start = entries
+        .first()
+        .and_then(|first| first["at"].as_i64())
+        .unwrap_or_default();
+    for (position, entry) in (0_i64..).zip(&mut entries) {
+        entry["position"] = position.into();
+        entry["at"] = (start + position * LONG_STEP_MS).into();
+    }
+    entries
 }
 
 fn build_lines(status: Option<PullRequestStatus>) -> Vec<PullRequestLine> {
