@@ -74,6 +74,9 @@ pub struct RunOverview {
     /// Time of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// Time at which it began to wait; absent: it does not wait, or an earlier release stored the overview.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_at: Option<Timestamp>,
     /// Number of turns of the model.
     #[serde(default)]
     pub turns: u32,
@@ -176,6 +179,7 @@ impl RunOverview {
             started_at: first.at,
             updated_at: first.at,
             finished_at: None,
+            parked_at: None,
             turns: 0,
             tool_calls: 0,
             retries: 0,
@@ -228,9 +232,14 @@ impl RunOverview {
             Fact::TakenOver { .. } => self.takeovers = self.takeovers.saturating_add(1),
             Fact::NewsArrived { .. } => {}
             Fact::Parked { waits_for } => {
-                self.status = RunStatus::Parked {
+                let status = RunStatus::Parked {
                     waits_for: *waits_for,
                 };
+                // A run that parks again after news continues its wait.
+                if self.parked_at.is_none() || self.status != status {
+                    self.parked_at = Some(entry.at);
+                }
+                self.status = status;
                 self.clock.begin(RunActivity::Waiting);
             }
             Fact::RunFinished { reason } => {
@@ -238,6 +247,7 @@ impl RunOverview {
                     reason: reason.clone(),
                 };
                 self.finished_at = Some(entry.at);
+                self.parked_at = None;
                 self.clock.begin(RunActivity::Steps);
             }
             Fact::ModelRequested { phase, .. } => {
@@ -303,6 +313,7 @@ impl RunOverview {
     // Begins an activity of a run at work.
     fn work(&mut self, activity: RunActivity) {
         self.status = RunStatus::Active;
+        self.parked_at = None;
         self.clock.begin(activity);
     }
 

@@ -176,6 +176,44 @@ fn gate_is_open_until_the_decision() {
 }
 
 #[test]
+fn wait_begins_once_and_ends_with_work() {
+    let parked = json!({"type": "parked", "waits_for": "answer"});
+    let taken_over = json!({"type": "taken_over", "fence": {"epoch": 1, "sequence": 1, "delivered": 2}});
+    let entries = [
+        build_entry(0, 0, &build_start_fact()),
+        build_entry(1, 1_000, &parked),
+        build_entry(2, 5_000, &taken_over),
+        build_entry(3, 5_500, &parked),
+        build_entry(4, 7_000, &json!({"type": "parked", "waits_for": "report"})),
+        build_entry(5, 9_000, &json!({"type": "stop_requested", "by": "ada"})),
+        build_entry(6, 9_500, &parked),
+        build_entry(
+            7,
+            9_900,
+            &json!({"type": "run_finished", "reason": {"type": "completed"}}),
+        ),
+    ];
+    let waits = (1..=entries.len()).map(|length| {
+        let seen = RunOverview::of(&build_run_id(), entries.iter().take(length));
+        seen.unwrap().parked_at.map(Timestamp::unix_ms)
+    });
+    let of_answer = Some(1_000);
+    assert_eq!(
+        waits.collect::<Vec<_>>(),
+        [
+            None,
+            of_answer,
+            of_answer,
+            of_answer,
+            Some(7_000),
+            None,
+            Some(9_500),
+            None
+        ]
+    );
+}
+
+#[test]
 fn questions_stay_until_run_asks_again() {
     let ask = |id: u64, request: Value| json!({"type": "report_requested", "id": format!("jira:ENG-1@7:{id}"), "request": request, "answers": null});
     let long = "x".repeat(QUESTION_CHARS + 1);
