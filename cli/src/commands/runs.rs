@@ -147,7 +147,7 @@ fn render_credential_lines(of: &CredentialView) -> [String; 2] {
 fn render_waiting_run(run: &RunView) -> Vec<String> {
     let known = run.overview.as_ref();
     let title = known.map(|known| known.title.as_str()).unwrap_or_default();
-    let since = known.map_or(run.started_at.as_str(), |known| &known.updated_at);
+    let since = run.waits_since();
     let first = format!("{} {} waits since {since}  {title}", run.id, run.job.as_str());
     let mut lines = vec![first.trim_end().to_owned()];
     match known.and_then(|known| known.decides_about.as_deref()) {

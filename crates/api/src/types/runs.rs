@@ -98,6 +98,9 @@ pub struct OverviewView {
     pub questions: Vec<QuestionView>,
     /// Time of its last entry.
     pub updated_at: String,
+    /// Time at which it began to wait; absent: it does not wait, or the time is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked_at: Option<String>,
     /// Number of finished tools and checks.
     pub tool_calls: u32,
     /// Number of retries after transient failures.
@@ -201,6 +204,7 @@ impl From<&RunOverview> for OverviewView {
             decides_about: overview.gate.as_ref().map(|gate| gate.head.to_string()),
             questions: questions.map(Into::into).collect(),
             updated_at: overview.updated_at.to_string(),
+            parked_at: overview.parked_at.map(|at| at.to_string()),
             tool_calls: overview.tool_calls,
             retries: overview.retries,
             takeovers: overview.takeovers,
@@ -220,6 +224,16 @@ impl From<&RunOverview> for OverviewView {
             pull_request_lines: Vec::new(),
             last: overview.last.clone(),
             entries: overview.entries,
+        }
+    }
+}
+
+impl RunView {
+    /// Time since which a parked run waits. Where it is unknown, the time of the last entry, which news may have moved.
+    pub fn waits_since(&self) -> &str {
+        match &self.overview {
+            Some(overview) => overview.parked_at.as_ref().unwrap_or(&overview.updated_at),
+            None => &self.started_at,
         }
     }
 }
@@ -338,6 +352,28 @@ mod tests {
         stored["questions"] = json!([{"text": "Gross or net?", "options": ["gross", "net"]}]);
         let overview: RunOverview = serde_json::from_value(stored).unwrap();
         OverviewView::from(&overview)
+    }
+
+    #[test]
+    fn wait_begins_with_park_or_last_entry() {
+        let mut run = RunView::from(&RunSummary {
+            id: "jira:ENG-1@7".parse().unwrap(),
+            job: Job::Implement,
+            status: RunStatus::Active,
+            started_at: domain::Timestamp::from_unix_ms(0),
+            finished_at: None,
+            turns: 0,
+        });
+        assert_eq!(run.waits_since(), "1970-01-01T00:00:00Z");
+        let mut overview = OverviewView {
+            updated_at: "2026-11-25T09:40:00Z".to_owned(),
+            ..OverviewView::default()
+        };
+        run.overview = Some(overview.clone());
+        assert_eq!(run.waits_since(), "2026-11-25T09:40:00Z");
+        overview.parked_at = Some("2026-11-25T09:30:00Z".to_owned());
+        run.overview = Some(overview);
+        assert_eq!(run.waits_since(), "2026-11-25T09:30:00Z");
     }
 
     #[test]

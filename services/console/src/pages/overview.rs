@@ -159,15 +159,8 @@ pub(super) fn render_overview(known: &OverviewReadings, now: Timestamp) -> Marku
 fn find_oldest_wait(waiting: &[RunView]) -> Option<Timestamp> {
     waiting
         .iter()
-        .filter_map(|run| Timestamp::parse(waits_since(run)))
+        .filter_map(|run| Timestamp::parse(run.waits_since()))
         .min()
-}
-
-/// Start of a wait: the last entry of the journal parked the run.
-fn waits_since(run: &RunView) -> &str {
-    run.overview
-        .as_ref()
-        .map_or(run.started_at.as_str(), |overview| overview.updated_at.as_str())
 }
 
 fn render_health_signs(health: &HealthSigns) -> Markup {
@@ -211,7 +204,7 @@ fn render_health_signs(health: &HealthSigns) -> Markup {
 fn render_needs_you(known: &OverviewReadings, now: Timestamp) -> Markup {
     // The API lists the newest request first. An early request may have begun to wait a minute ago.
     let mut waiting: Vec<&RunView> = known.waiting.iter().collect();
-    waiting.sort_by_key(|run| Timestamp::parse(waits_since(run)));
+    waiting.sort_by_key(|run| Timestamp::parse(run.waits_since()));
     let failed = known.failed.iter().take(FAILED);
     let letters = known.health.letters.iter();
     let quarantined: Vec<&DeadView> = letters.filter(|letter| letter.what == "ticket").collect();
@@ -263,7 +256,7 @@ fn render_waiting_run(run: &RunView, now: Timestamp) -> Markup {
             }
         }
         @if questions.is_empty() && is_decision { div.question { "Approve its change?" } }
-        (render_run_meta(run, html! { "waits since " (render_moment(waits_since(run), now)) }))
+        (render_run_meta(run, html! { "waits since " (render_moment(run.waits_since(), now)) }))
     }
 }
 
