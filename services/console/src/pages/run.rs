@@ -56,16 +56,17 @@ pub(super) async fn show_run(
     let known = RunWithJournal::of(&client, id.parse()?).await?;
     let title = format!("Run {}", make_visible(&id));
     let count = known.journal.len();
+    let now = bootstrap::read_wall_clock();
     // News belong to the newest page only.
     if known.view.finished_at.is_some() || asked.select_entries(count).end < count {
-        let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked, None));
+        let page = ConsolePage::new(NavigationEntry::Runs, title, render_run(&known, asked, None, now));
         return Ok(page.into_response());
     }
     Ok(ConsolePage::live(
         title,
         NavigationEntry::Runs,
         asked.follow,
-        |nonce| render_run(&known, asked, Some(nonce)),
+        |nonce| render_run(&known, asked, Some(nonce), now),
     ))
 }
 
@@ -74,9 +75,13 @@ pub(super) async fn show_run(
 const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
 
 /// Renders the page. With a nonce it follows the run.
-pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Option<&str>) -> Markup {
+pub(super) fn render_run(
+    known: &RunWithJournal,
+    asked: RunPageQuery,
+    nonce: Option<&str>,
+    now: Timestamp,
+) -> Markup {
     let path = run_path(&known.view.id);
-    let now = bootstrap::read_wall_clock();
     let shown = asked.select_entries(known.journal.len());
     let changes = render_changes(&known.view.id, &known.journal, &shown, now);
     html! {
@@ -93,7 +98,7 @@ pub(super) fn render_run(known: &RunWithJournal, asked: RunPageQuery, nonce: Opt
         (render_orders(&known.view))
         h2 id="timeline-name" { "What happened" }
         (asked.render_links(&path, &shown, known.journal.len()))
-        (render_timeline(known, asked, (nonce, &shown), &path))
+        (render_timeline(known, asked, (nonce, &shown), now))
     }
 }
 
@@ -101,8 +106,9 @@ fn render_timeline(
     known: &RunWithJournal,
     asked: RunPageQuery,
     (nonce, shown): (Option<&str>, &Range<usize>),
-    path: &str,
+    now: Timestamp,
 ) -> Markup {
+    let path = run_path(&known.view.id);
     let timeline = RunTimeline {
         run: &known.view.id,
         start: known.start(),
@@ -113,11 +119,11 @@ fn render_timeline(
     let (stages, cursor) = list_stages(&known.journal, shown.clone());
     html! {
         (timeline.render_stages(&stages))
-        @if shown.end < known.journal.len() { (asked.render_links(path, shown, known.journal.len())) }
+        @if shown.end < known.journal.len() { (asked.render_links(&path, shown, known.journal.len())) }
         @if let Some(nonce) = nonce {
             @let first = known.journal.get(shown.start).map_or(0, |entry| entry.position);
             @let events = format!("{path}/events?start={}&at={cursor}&from={first}", known.start().unix_ms());
-            (render_follower(known, asked, path, (events.as_str(), nonce)))
+            (render_follower(known, asked, (events.as_str(), nonce), now))
         }
     }
 }
@@ -126,8 +132,8 @@ fn render_timeline(
 fn render_follower(
     known: &RunWithJournal,
     asked: RunPageQuery,
-    path: &str,
     (events, nonce): (&str, &str),
+    now: Timestamp,
 ) -> Markup {
     let mut steps = CurrentSteps::default();
     known.journal.iter().for_each(|entry| steps.apply(entry));
@@ -140,13 +146,13 @@ fn render_follower(
         follow: !asked.follow,
         ..asked
     }
-    .path(path);
+    .path(&run_path(&known.view.id));
     html! {
         div id="follow" hx-sse:connect=(events) hx-sse:close="over" hx-target="#end" hx-swap=(swap)
             hx-nonce=(nonce) {}
         p id="end" {}
         div.now {
-            div id="now" { (render_step(steps.current(), bootstrap::read_wall_clock())) }
+            div id="now" { (render_step(steps.current(), now)) }
             pre id="output" tabindex="0" role="region" aria-label="Output of the running command" {}
             p {
                 @match asked.follow {

@@ -5,7 +5,7 @@ use domain::{Fact, StopReason};
 use super::{
     run, run_pages,
     tests::{
-        build_decided_fact, build_hostile_text, build_journal_entries, build_run_view, gave_up,
+        build_decided_fact, build_hostile_text, build_journal_entries, build_run_view, gave_up, now,
         render_safe_page,
     },
 };
@@ -35,7 +35,12 @@ fn hostile_texts_of_journal_stay_texts() {
         Fact::RunFinished { reason: gave_up() },
     ]);
     let known = build_finished_run(journal, gave_up());
-    let page = render_safe_page(run::render_run(&known, run_pages::RunPageQuery::default(), None));
+    let page = render_safe_page(run::render_run(
+        &known,
+        run_pages::RunPageQuery::default(),
+        None,
+        now(),
+    ));
     for part in [
         "gave up",
         "no workspace: ",
@@ -44,7 +49,8 @@ fn hostile_texts_of_journal_stay_texts() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let page = run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce")).into_string();
+    let page =
+        run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce"), now()).into_string();
     let tags = page.split('<').filter_map(|part| part.split('>').next());
     let stamped: Vec<&str> = tags.filter(|tag| tag.contains(" hx-")).collect();
     assert_eq!(stamped.len(), 3, "{stamped:?}");
@@ -62,7 +68,8 @@ fn live_page_continues_after_its_last_entry() {
     journal.truncate(8);
     let mut known = build_finished_run(journal, StopReason::Completed);
     known.view = build_run_view(RunState::Active, None, None);
-    let page = run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce")).into_string();
+    let page =
+        run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce"), now()).into_string();
     assert!(
         page.contains("/events?start=0&amp;at=7-2-work-5-7&amp;from=0\""),
         "{page}"
@@ -90,7 +97,7 @@ fn page_lists_limited_number_of_entries() {
             from,
             ..run_pages::RunPageQuery::default()
         };
-        run::render_run(&known, asked, None).into_string()
+        run::render_run(&known, asked, None, now()).into_string()
     };
     let newest = render(None);
     assert_eq!(newest.matches("<li id=\"entry-").count(), 500);

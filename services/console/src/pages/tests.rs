@@ -40,7 +40,7 @@ pub(super) fn render_safe_page(body: Markup) -> String {
 }
 
 /// Time of every page of these tests, some minutes after the start of the runs.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::parse("2026-11-25T09:45:00Z").unwrap()
 }
 
@@ -364,7 +364,12 @@ fn every_page_counts_cached_tokens_as_read() {
         view,
         journal: Vec::new(),
     };
-    let page = render_safe_page(run::render_run(&known, run_pages::RunPageQuery::default(), None));
+    let page = render_safe_page(run::render_run(
+        &known,
+        run_pages::RunPageQuery::default(),
+        None,
+        now(),
+    ));
     assert!(
         page.contains("1,000 tokens in, 600 of them cached, 50 out"),
         "{page}"
