@@ -1,7 +1,10 @@
 //! Costs: tokens and money of models, by repository, model, job, ticket and day.
 
+use std::cmp::Reverse;
+
 use api::types::{SpendLine, SpendQuery, SpendTotal, SpendView};
 use axum::extract::Query;
+use domain::Dollars;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -10,8 +13,11 @@ use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_count, format_instant, format_money, make_visible},
+    words::{format_count, format_instant, format_money, format_quantity, make_visible},
 };
+
+// Number of tickets in their table: those with the highest cost.
+const TICKETS: usize = 100;
 
 /// Period of the page; by default the current month.
 #[derive(Default, Deserialize)]
@@ -57,7 +63,7 @@ pub(super) fn render_costs(asked: &CostsQuery, spent: &SpendView) -> Markup {
             (render_sums_by("Repository", spent, |line| line.repository.as_str()))
             (render_sums_by("Model", spent, |line| line.model.as_str()))
             (render_sums_by("Job", spent, |line| line.job.as_str()))
-            (render_sums_by("Ticket", spent, |line| line.ticket.as_str()))
+            (render_sums_by_ticket(spent))
             (render_sums_by("Day", spent, |line| line.day.as_str()))
         }
     }
@@ -88,6 +94,33 @@ fn render_daily_cost(spent: &SpendView) -> Markup {
 }
 
 fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
+    let sums: Vec<_> = spent.sum_by(of).into_iter().collect();
+    render_sums(name, &sums, &html! {})
+}
+
+/// Renders the tickets with the highest cost, and a line about the others.
+fn render_sums_by_ticket(spent: &SpendView) -> Markup {
+    let sums = spent.sum_by(|line| line.ticket.as_str());
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    // Tickets of the same cost keep the order of their keys.
+    sums.sort_by_key(|(_, sum)| Reverse(sum.cost_usd));
+    let left_out = sums.split_off(sums.len().min(TICKETS));
+    let cost = left_out
+        .iter()
+        .fold(Dollars::default(), |cost, (_, sum)| cost.plus(sum.cost_usd));
+    let unpriced: u64 = left_out.iter().map(|(_, sum)| sum.unpriced).sum();
+    let note = html! {
+        @if !left_out.is_empty() {
+            p {
+                (format_quantity(left_out.len(), "more ticket")) " of lower cost: " (format_money(cost, unpriced)) ". "
+                code { "journeyman spend --by ticket" } " lists all of them."
+            }
+        }
+    };
+    render_sums("Ticket", &sums, &note)
+}
+
+fn render_sums(name: &str, sums: &[(&str, SpendTotal)], note: &Markup) -> Markup {
     html! {
         section.card aria-label={ "Cost by " (name.to_lowercase()) } {
             h2 { "By " (name.to_lowercase()) }
@@ -102,7 +135,7 @@ fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLin
                     }
                 }
                 tbody {
-                    @for (key, sum) in spent.sum_by(of) {
+                    @for (key, sum) in sums {
                         tr {
                             th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
                             td.number data-name="Replies" { (format_count(sum.calls)) }
@@ -112,6 +145,7 @@ fn render_sums_by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLin
                     }
                 }
             }
+            (note)
         }
     }
 }

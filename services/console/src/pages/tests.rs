@@ -571,6 +571,37 @@ fn costs_are_added_up_by_name() {
 }
 
 #[test]
+fn ticket_costs_are_limited_to_highest() {
+    let line = |number: u64| SpendLine {
+        ticket: format!("jira:ENG-{number}"),
+        cost_usd: Dollars::from_micros(number * 1_000_000),
+        unpriced: 0,
+        ..build_spend_line("2026-11-24", 1)
+    };
+    let spent = SpendView {
+        since: String::new(),
+        until: String::new(),
+        lines: (1..=102).map(line).collect(),
+        next: None,
+    };
+    let page = costs::render_costs(&costs::CostsQuery::default(), &spent).into_string();
+    let table = page.split("Cost by ticket").nth(1).unwrap();
+    let table = table.split("</section>").next().unwrap();
+    assert!(table.find("ENG-102<") < table.find("ENG-101<"), "{table}");
+    assert!(
+        table.contains(">jira:ENG-3<") && !table.contains(">jira:ENG-2<"),
+        "{table}"
+    );
+    assert!(table.contains("2 more tickets of lower cost: $3.00. "), "{table}");
+    let few = SpendView {
+        lines: (1..=100).map(line).collect(),
+        ..spent
+    };
+    let page = costs::render_costs(&costs::CostsQuery::default(), &few).into_string();
+    assert!(!page.contains("of lower cost"), "{page}");
+}
+
+#[test]
 fn health_page_contains_the_planner_switch() {
     let seen = health::HealthReadings {
         stop_all: build_stop_view(),
