@@ -27,6 +27,8 @@ pub enum SettingValue {
     Secret(String, SecretString),
     /// Secret that the file of this name already contains.
     KeptSecret(String),
+    /// No value: the key leaves the settings.
+    Removed,
 }
 
 fn build_setting(section: &'static str, key: &'static str, value: SettingValue) -> AccountSetting {
@@ -161,6 +163,27 @@ pub fn find_default_model(dialect: &str) -> Option<&'static str> {
     }
 }
 
+/// Keys of `[model]` that belong to its provider: they go with it. Limits, prices and other providers stay.
+pub(crate) const PROVIDER_KEYS: [&str; 17] = [
+    "dialect",
+    "name",
+    "base_url",
+    "allow_insecure",
+    "api_key",
+    "key_source",
+    "auth_token",
+    "headers",
+    "api_version",
+    "region",
+    "aws_profile",
+    "aws_access_key_id",
+    "aws_secret_access_key",
+    "aws_session_token",
+    "thinking",
+    "effort",
+    "long_cache",
+];
+
 /// Model as a setup names it.
 #[derive(Clone, Debug, Default)]
 pub struct ModelChoice {
@@ -197,6 +220,20 @@ impl ModelChoice {
             )
         });
         changed.chain(key).collect()
+    }
+
+    /// Settings that replace the ones of another provider: its remaining keys are removed.
+    pub(crate) fn replacing_settings(&self) -> Vec<AccountSetting> {
+        let mut settings = self.settings(&Self::default());
+        let unset: Vec<&str> = PROVIDER_KEYS
+            .into_iter()
+            .filter(|key| !settings.iter().any(|setting| setting.key == *key))
+            .collect();
+        let removed = unset
+            .into_iter()
+            .map(|key| build_setting("model", key, SettingValue::Removed));
+        settings.extend(removed);
+        settings
     }
 }
 
@@ -246,10 +283,40 @@ pub fn render_variables(settings: &[AccountSetting]) -> Vec<(String, String)> {
             SettingValue::Names(names) => names.join(","),
             SettingValue::Secret(_, secret) => secret.expose_secret().to_owned(),
             // The value of a kept secret is only in its file.
-            SettingValue::KeptSecret(_) => return None,
+            SettingValue::KeptSecret(_) | SettingValue::Removed => return None,
         };
         let name = format!("JOURNEYMAN__{}__{}", setting.section, setting.key).to_uppercase();
         Some((name, value))
     };
     settings.iter().filter_map(variable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_provider_removes_remaining_keys() {
+        let chosen = ModelChoice {
+            dialect: Some("openai".to_owned()),
+            name: Some("gpt-6.1-sol".to_owned()),
+            api_key: Some("new".to_owned().into()),
+            ..ModelChoice::default()
+        };
+        let settings = chosen.replacing_settings();
+        let is_removed = |setting: &&AccountSetting| matches!(setting.value, SettingValue::Removed);
+        let removed: Vec<&str> = settings
+            .iter()
+            .filter(is_removed)
+            .map(|found| found.key)
+            .collect();
+        assert_eq!(settings.len(), PROVIDER_KEYS.len(), "each key once: {settings:?}");
+        for key in ["base_url", "auth_token", "headers", "region", "effort"] {
+            assert!(removed.contains(&key), "{key}: {removed:?}");
+        }
+        for key in ["dialect", "name", "api_key"] {
+            assert!(!removed.contains(&key), "{key}: {removed:?}");
+        }
+        assert_eq!(render_variables(&settings).len(), 3);
+    }
 }

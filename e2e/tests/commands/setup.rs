@@ -511,6 +511,49 @@ async fn setup_model_verifies_key_before_storing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn setup_model_keeps_nothing_of_other_dialect() {
+    let stage = Stage::start("").await;
+    let environment = build_setup_environment(&stage, &OF_THE_MODEL);
+    let old = "[model]\ndialect = \"anthropic\"\nname = \"old-model\"\nbase_url = \"http://127.0.0.1:1\"\n\
+               api_key = \"old-key\"\nthinking = \"adaptive\"\nmax_output_tokens = 8000\n";
+    fs::write(stage.path().join("journeyman.toml"), old).unwrap();
+    let key = stage.path().join("key");
+    fs::write(&key, testkit::model::MODEL_API_KEY).unwrap();
+    let url = stage.model.url();
+    let other = [
+        "setup",
+        "model",
+        "--dialect",
+        "openai",
+        "--name",
+        "scripted-model",
+        "--base-url",
+        &url,
+    ];
+    let refused = run_program("journeyman", &other, &environment, stage.path()).await;
+    assert!(
+        refused.code == Some(2) && refused.err.contains("--api-key-file is missing"),
+        "{refused:?}"
+    );
+    assert_eq!(read_settings(&stage), old);
+    let with_key = [&other[..], &["--api-key-file", key.to_str().unwrap()]].concat();
+    let set = run_program("journeyman", &with_key, &environment, stage.path()).await;
+    assert_eq!(set.code, Some(0), "{set:?}");
+    let text = read_settings(&stage);
+    for part in [
+        "\"openai\"",
+        "\"scripted-model\"",
+        url.as_str(),
+        "max_output_tokens = 8000",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for part in ["anthropic", "old-model", "127.0.0.1:1\"", "old-key", "thinking"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn setup_configures_everything_for_first_ticket() {
     let stage = Stage::start("").await;
     let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL, &["INGEST__OWN_ACCOUNTS"]].concat();

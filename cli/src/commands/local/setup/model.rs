@@ -16,13 +16,17 @@ use super::{
     store::SetupStore,
 };
 use crate::{
-    account_settings::{ModelChoice, find_default_model},
+    account_settings::{ModelChoice, PROVIDER_KEYS, find_default_model},
     derived_settings::set_variable,
 };
 
 const BEDROCK: &str = "bedrock";
+// Dialect of settings that name none.
+const USUAL_DIALECT: &str = "anthropic";
+// Start of the variables with settings of the model.
+const MODEL_VARIABLES: &str = "JOURNEYMAN__MODEL__";
 
-/// Set the model and its key, and send it one question; a working configuration stays
+/// Set the model and its key, and send it one question; a working configuration stays, and another dialect replaces it
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
     /// anthropic, openai (any server that speaks its Chat Completions) or bedrock
@@ -62,10 +66,19 @@ struct ModelAnswers {
 
 pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
     let ModelSection { model: known } = settings::load_process_settings(store.existing())?;
+    let replaced = find_replaced_dialect(asked.dialect.as_deref(), &known);
+    if let Some(dialect) = &replaced {
+        check_variables(&settings::read_environment()?, dialect)?;
+    }
+    // Nothing of the other provider is an answer: its key must not reach this one.
+    let known = match replaced {
+        Some(_) => ConfiguredModel::default(),
+        None => known,
+    };
     let mut previous = None;
-    let (chosen, tried) = loop {
+    let (chosen, TriedModel { result: tried, roles }) = loop {
         let ModelAnswers { chosen, is_typed } = ask_model(&asked, &known, previous.as_ref()).await?;
-        match try_model(store, &chosen).await {
+        match try_model(store, &chosen, replaced.is_some()).await {
             Ok(tried) => break (chosen, tried),
             // An invalid settings file is not repaired by another answer.
             Err(problem) if !is_typed || !prompt::can_ask() || problem.is::<settings::Error>() => {
@@ -82,7 +95,10 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
         region: known.region,
         api_key: None,
     };
-    store.set(&chosen.settings(&before))?;
+    store.set(&match replaced {
+        Some(_) => chosen.replacing_settings(),
+        None => chosen.settings(&before),
+    })?;
     print_result(&match tried.cost_micros {
         Some(micros) => format!(
             "model    {} answers; its price is known: this question cost ${}.{:06}",
@@ -96,6 +112,41 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
             chosen.name.unwrap_or_default()
         ),
     });
+    for role in &roles {
+        print_result(&format!(
+            "model    [model.roles.{role}] still names a model of the other provider, if you have not changed it"
+        ));
+    }
+    Ok(())
+}
+
+/// Dialect of the settings that another one replaces; `None` when the dialect stays, or the settings have no model yet.
+fn find_replaced_dialect(asked: Option<&str>, known: &ConfiguredModel) -> Option<String> {
+    let has_key = known.api_key.is_some() || known.auth_token.is_some();
+    let is_usual = known.dialect.is_none() && (known.name.is_some() || has_key);
+    let dialect = known
+        .dialect
+        .clone()
+        .or_else(|| is_usual.then(|| USUAL_DIALECT.to_owned()))?;
+    let asked = asked?.trim();
+    (dialect != asked).then_some(dialect)
+}
+
+/// Refuses variables with settings of the replaced provider: the file cannot change them, so they would apply to the new one.
+fn check_variables(environment: &[(String, String)], replaced: &str) -> anyhow::Result<()> {
+    let is_of_provider = |name: &&str| {
+        let key = name
+            .strip_prefix(MODEL_VARIABLES)
+            .and_then(|rest| rest.split("__").next());
+        key.is_some_and(|key| PROVIDER_KEYS.contains(&key.to_ascii_lowercase().as_str()))
+    };
+    let names = environment.iter().map(|(name, _)| name.as_str());
+    let found: Vec<&str> = names.filter(is_of_provider).collect();
+    anyhow::ensure!(
+        found.is_empty(),
+        "the environment has settings of the {replaced} model, which take precedence over the file: unset {} first",
+        found.join(", ")
+    );
     Ok(())
 }
 
@@ -111,7 +162,7 @@ async fn ask_model(
     let mut is_typed = dialect.is_none();
     let question = format!("Provider of the model ({})", planner::list_dialects().join(", "));
     let proposal = previous.and_then(|previous| previous.dialect.clone());
-    let proposal = proposal.unwrap_or_else(|| "anthropic".to_owned());
+    let proposal = proposal.unwrap_or_else(|| USUAL_DIALECT.to_owned());
     let dialect =
         prompt::ask_checked_text(dialect, "--dialect", &question, Some(proposal), check_dialect).await?;
     // Answers about another provider are no proposals.
@@ -198,8 +249,25 @@ fn check_address(answer: &str) -> Result<(), String> {
     }
 }
 
-/// Sends the test question with the new values, before any of them is stored.
-async fn try_model(store: &SetupStore, chosen: &ModelChoice) -> anyhow::Result<TrialResult> {
+/// Model that answered.
+struct TriedModel {
+    result: TrialResult,
+    /// Roles whose models may be ones of the replaced provider.
+    roles: Vec<&'static str>,
+}
+
+/// Roles that name a model and no provider, so that the provider of `[model]` gets the name.
+fn list_named_roles(model: &planner::ModelSettings) -> Vec<&'static str> {
+    let roles = [("fast", &model.roles.fast), ("reviewer", &model.roles.reviewer)];
+    let named = roles
+        .into_iter()
+        .filter(|(_, role)| role.name.is_some() && role.provider.is_none());
+    named.map(|(name, _)| name).collect()
+}
+
+/// Sends the test question with the new values, before any of them is stored. `is_other`: they replace the values of another
+/// provider.
+async fn try_model(store: &SetupStore, chosen: &ModelChoice, is_other: bool) -> anyhow::Result<TriedModel> {
     let mut environment = settings::read_environment()?;
     for (setting, value) in [
         ("DIALECT", chosen.dialect.as_deref()),
@@ -215,9 +283,20 @@ async fn try_model(store: &SetupStore, chosen: &ModelChoice) -> anyhow::Result<T
             set_variable(&mut environment, &format!("MODEL__{setting}"), value.to_owned());
         }
     }
-    let complete: CompleteModelSection = settings::load_settings(store.existing(), environment)?;
+    let complete: CompleteModelSection = match is_other {
+        true => {
+            let copy = store.copy_without("model", &PROVIDER_KEYS)?;
+            settings::load_settings(Some(copy.path()), environment)?
+        }
+        false => settings::load_settings(store.existing(), environment)?,
+    };
     let tried = planner::try_configured_model(&complete.model).await;
-    tried.with_context(|| format!("{} does not answer", complete.model.name))
+    let result = tried.with_context(|| format!("{} does not answer", complete.model.name))?;
+    let roles = match is_other {
+        true => list_named_roles(&complete.model),
+        false => Vec::new(),
+    };
+    Ok(TriedModel { result, roles })
 }
 
 /// Key to store; `None` when the settings have one, or the model needs none. `place`: the dialect, and whether the server is
@@ -256,6 +335,52 @@ mod tests {
             check_dialect("claude"),
             Err("\"claude\" is not one of anthropic, openai, bedrock".to_owned())
         );
+    }
+
+    #[test]
+    fn other_dialect_replaces_known_model() {
+        let known = |dialect: Option<&str>, name: Option<&str>, key: Option<&str>| ConfiguredModel {
+            dialect: dialect.map(str::to_owned),
+            name: name.map(str::to_owned),
+            api_key: key.map(|key| key.to_owned().into()),
+            ..ConfiguredModel::default()
+        };
+        for (asked, known, replaced) in [
+            (
+                Some("openai"),
+                known(Some("anthropic"), None, None),
+                Some("anthropic"),
+            ),
+            (Some("openai"), known(None, Some("m"), None), Some("anthropic")),
+            (Some("openai"), known(None, None, Some("k")), Some("anthropic")),
+            (Some("anthropic"), known(None, Some("m"), Some("k")), None),
+            (Some("openai"), known(Some("openai"), Some("m"), Some("k")), None),
+            (Some("openai"), known(None, None, None), None),
+            (None, known(Some("openai"), Some("m"), Some("k")), None),
+        ] {
+            assert_eq!(
+                find_replaced_dialect(asked, &known).as_deref(),
+                replaced,
+                "{asked:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn variables_of_replaced_provider_are_refused() {
+        let check = |name: &str| check_variables(&[(name.to_owned(), "x".to_owned())], "anthropic");
+        for name in ["API_KEY", "API_KEY__FILE", "HEADERS__X_TEAM", "DIALECT"] {
+            let name = format!("{MODEL_VARIABLES}{name}");
+            let problem = check(&name).unwrap_err().to_string();
+            assert!(problem.ends_with(&format!("unset {name} first")), "{problem}");
+        }
+        for name in [
+            "JOURNEYMAN__MODEL__PRICES__M__INPUT",
+            "JOURNEYMAN__NATS__URL",
+            "OPENAI_API_KEY",
+        ] {
+            assert!(check(name).is_ok(), "{name}");
+        }
     }
 
     #[test]

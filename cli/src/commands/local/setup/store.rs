@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    io::ErrorKind,
+    io::{ErrorKind, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
+use tempfile::NamedTempFile;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use crate::{
@@ -94,6 +95,10 @@ impl SetupStore {
             for setting in settings {
                 let AccountSetting { section, key, value } = setting;
                 let value = match value {
+                    SettingValue::Removed => {
+                        remove_value(document, section, key);
+                        continue;
+                    }
                     SettingValue::Text(text) => text.as_str().into(),
                     SettingValue::Number(number) => i64::try_from(*number)
                         .with_context(|| format!("{section}.{key}: {number} is too large"))?
@@ -109,16 +114,36 @@ impl SetupStore {
         })
     }
 
-    fn change(&self, edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    /// Temporary copy of the settings file without these keys of a section, readable by this user alone.
+    pub(super) fn copy_without(&self, section: &str, keys: &[&str]) -> anyhow::Result<NamedTempFile> {
+        let (_, mut document) = self.read_document()?;
+        for key in keys {
+            remove_value(&mut document, section, key);
+        }
+        // `NamedTempFile` creates its file with mode 0600.
+        let mut copy = NamedTempFile::with_suffix(".toml")?;
+        copy.write_all(document.to_string().as_bytes())
+            .context("cannot write a copy of the settings")?;
+        Ok(copy)
+    }
+
+    /// Text of the settings file and its parsed form; a missing file is empty.
+    fn read_document(&self) -> anyhow::Result<(String, DocumentMut)> {
         let name = self.file.display();
-        let before = match fs::read_to_string(&self.file) {
+        let text = match fs::read_to_string(&self.file) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
         };
-        let mut document: DocumentMut = before
+        let document: DocumentMut = text
             .parse()
             .with_context(|| format!("{name} is not TOML; nothing was changed"))?;
+        Ok((text, document))
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let name = self.file.display();
+        let (before, mut document) = self.read_document()?;
         edit(&mut document)?;
         let after = document.to_string();
         if after == before {
@@ -166,6 +191,13 @@ fn put_value(document: &mut DocumentMut, section: &str, key: &str, mut value: Va
     Ok(())
 }
 
+/// Removes a value together with its comment; a missing one stays missing.
+fn remove_value(document: &mut DocumentMut, section: &str, key: &str) {
+    if let Some(table) = document.get_mut(section).and_then(Item::as_table_like_mut) {
+        table.remove(key);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +229,34 @@ mod tests {
             after,
             "once more changes nothing"
         );
+    }
+
+    #[test]
+    fn removed_setting_leaves_file_and_copy() {
+        let (_folder, store) = create_setup_store();
+        let text = "[model]\nname = \"m\" # ours\nheaders = { x = \"1\" }\n\n[model.prices.m]\ninput = 1\n";
+        fs::write(&store.file, text).unwrap();
+        let copy = store.copy_without("model", &["name", "region"]).unwrap();
+        let copied = fs::read_to_string(copy.path()).unwrap();
+        assert!(!copied.contains("name") && copied.contains("headers"), "{copied}");
+        assert_eq!(
+            fs::read_to_string(&store.file).unwrap(),
+            text,
+            "the copy changes nothing"
+        );
+        let removed = |section, key| AccountSetting {
+            section,
+            key,
+            value: SettingValue::Removed,
+        };
+        let gone = [
+            removed("model", "name"),
+            removed("model", "headers"),
+            removed("jira", "x"),
+        ];
+        store.set(&gone).unwrap();
+        let after = fs::read_to_string(&store.file).unwrap();
+        assert_eq!(after, "[model]\n\n[model.prices.m]\ninput = 1\n");
     }
 
     #[test]
