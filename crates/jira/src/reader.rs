@@ -11,7 +11,7 @@ use webclient::RequestIntent;
 use crate::{
     Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraDialect,
     JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
-    client::JiraClients,
+    client::{JiraClient, JiraClients},
     permissions::{self, PermissionComparison},
     wire::{
         self, WireGroupsOnly, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireRole, WireSearch,
@@ -355,11 +355,7 @@ impl JiraReader {
     /// members to administrators only.
     pub async fn role(&self, project: &str, name: &str) -> Result<Option<RoleMembers>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
-        let path = client
-            .dialect()
-            .path(&format!("project/{}/role", wire::percent_encode(project)));
-        let roles: BTreeMap<String, String> = client.get(&path).await?;
-        check_role_links(&roles, &path)?;
+        let (path, roles) = fetch_role_links(client, project).await?;
         let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let id = found.and_then(|(_, link)| link.rsplit('/').next());
         // The id comes from a link and goes into a path, so that only digits are accepted.
@@ -369,6 +365,29 @@ impl JiraReader {
         let role: WireRole = client.get(&format!("{path}/{id}")).await?;
         Ok(Some(role.into()))
     }
+
+    /// Lists the names of the roles in a project.
+    ///
+    /// # Errors
+    /// As for [`Self::role`].
+    pub async fn role_names(&self, project: &str) -> Result<Vec<String>, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let (_, roles) = fetch_role_links(client, project).await?;
+        Ok(roles.into_keys().collect())
+    }
+}
+
+/// Path of the roles of a project, and their links by name.
+async fn fetch_role_links(
+    client: &JiraClient,
+    project: &str,
+) -> Result<(String, BTreeMap<String, String>), Error> {
+    let path = client
+        .dialect()
+        .path(&format!("project/{}/role", wire::percent_encode(project)));
+    let roles: BTreeMap<String, String> = client.get(&path).await?;
+    check_role_links(&roles, &path)?;
+    Ok((path, roles))
 }
 
 /// Refuses a map that has no link to a role, such as an object of a gateway: each project has roles.

@@ -969,6 +969,7 @@ async fn role_lists_accounts_and_groups() {
         assert_eq!(found.accounts.len(), 1);
         assert_eq!(found.groups, ["developers"]);
         assert_eq!(site.reader.role("ENG", "Nobody").await.unwrap(), None);
+        assert_eq!(site.reader.role_names("ENG").await.unwrap(), ["Developers"]);
         assert_eq!(site.jira.violations(), Vec::<String>::new());
     }
 }

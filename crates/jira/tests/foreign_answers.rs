@@ -66,6 +66,7 @@ calls! {
     "reader's account": |site| site.reader.myself();
     "fields": |site| site.reader.field_values(&site.ticket, &["Team".to_owned()]);
     "role": |site| site.reader.role("ENG", "Developers");
+    "role names": |site| site.reader.role_names("ENG");
     "comments": |site| site.writer.list_comments(&site.ticket);
     "status": |site| site.writer.status(&site.ticket);
     "transitions": |site| site.writer.transitions(&site.ticket);

@@ -4,7 +4,8 @@ use domain::{CredentialEnd, InstanceName, Timestamp, cause::format_error_chain};
 use github::permissions as app;
 
 use super::{
-    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, projects::ProjectRequirements,
+    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy,
+    projects::{ProjectRequirements, describe_missing_role},
 };
 
 /// Result of the check of an account, with its identity.
@@ -425,9 +426,10 @@ async fn find_role_problem(reader: &jira::JiraReader, project: &str, role: &str)
     }
     match reader.role(project, role).await {
         Ok(Some(_)) => None,
-        Ok(None) => Some(format!(
-            "{project} has no role {role:?} (ingest.jira_trigger_role)"
-        )),
+        Ok(None) => {
+            let listed = reader.role_names(project).await;
+            Some(describe_missing_role(project, role, listed))
+        }
         Err(error) => Some(format!(
             "who has the role {role:?} in {project} cannot be read: {}",
             format_error_chain(&error)

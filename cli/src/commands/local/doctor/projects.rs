@@ -66,6 +66,23 @@ impl ProjectRequirements {
     }
 }
 
+/// Problem of a role that the project lacks, with its existing ones where they can be listed.
+pub(super) fn describe_missing_role(
+    project: &str,
+    role: &str,
+    listed: Result<Vec<String>, jira::Error>,
+) -> String {
+    let problem = format!("{project} has no role {role:?} (ingest.jira_trigger_role)");
+    match listed {
+        Ok(roles) => format!(
+            "{problem}; it has {}{}",
+            roles.join(", "),
+            suggest_name(role, &roles)
+        ),
+        Err(_) => problem,
+    }
+}
+
 /// Continuation of a sentence with the name that was probably meant.
 fn suggest_name(wanted: &str, known: &[String]) -> String {
     match find_nearest(wanted, known.iter().map(String::as_str)) {
@@ -125,6 +142,20 @@ mod tests {
         };
         let told = project.describe_missing(Ok(many));
         assert!(told.ends_with("P18, P19 and more"), "{told}");
+    }
+
+    #[test]
+    fn missing_role_is_named_with_existing_ones() {
+        let roles = ["Administrators", "Developers"].map(str::to_owned);
+        let problem = "ENG has no role \"Develpers\" (ingest.jira_trigger_role)";
+        assert_eq!(
+            describe_missing_role("ENG", "Develpers", Ok(roles.to_vec())),
+            format!("{problem}; it has Administrators, Developers; did you mean Developers?")
+        );
+        let refused = jira::Error::Forbidden {
+            detail: "no".to_owned(),
+        };
+        assert_eq!(describe_missing_role("ENG", "Develpers", Err(refused)), problem);
     }
 
     #[test]
