@@ -63,6 +63,8 @@ CHANGES = [
     ({"existingSecret": {"redis": "redis-of-mine"}}, "redis-of-mine"),
     *[({name: {"replicas": 77}}, "'replicas': 77") for name in ("ingest", "planner", "executor", "reporter", "egress", "nats")],
     *[({name: {"resources": {"limits": {"memory": "77Gi"}}}}, "77Gi") for name in ("ingest", "planner", "executor", "reporter", "egress")],
+    *[({name: {"env": [{"name": "OF_MINE", "value": name}]}}, f"{{'name': 'OF_MINE', 'value': '{name}'}}")
+      for name in ("ingest", "planner", "executor", "reporter", "egress")],
     *[({name: {"patch": {"metadata": {"annotations": {"patched": name}}}}}, f"'patched': '{name}'")
       for name in ("ingest", "planner", "executor", "reporter", "egress", "nats", "redis")],
     ({"nats": {"storage": {"size": "77Gi"}}}, "77Gi"),
@@ -77,7 +79,7 @@ WITHOUT = [
     ({"redis": {"enabled": False}}, "redis-acl"),
     ({"networkPolicies": {"enabled": False}}, "NetworkPolicy"),
 ]
-WRONG = [{"images": {}}, {"planner": {"replica": 2}}, {"settings": {}}, {"nats": {"enabled": "maybe"}}, {"ingest": {"replicas": -1}}]
+WRONG = [{"images": {}}, {"planner": {"replica": 2}}, {"settings": {}}, {"nats": {"enabled": "maybe"}}, {"ingest": {"replicas": -1}}, {"ingest": {"env": [{}]}}]
 
 
 def check(base_text):
