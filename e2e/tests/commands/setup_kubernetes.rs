@@ -25,7 +25,9 @@ fn read_files(folder: &Path) -> Vec<(String, String)> {
 async fn setup_kubernetes_writes_complete_overlay() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &[]);
-    let own = "[planner]\nslots = 3\n";
+    let own = "[planner]\nslots = 3\n[jira.dc]\nbase_url = \"https://jira.corp.example\"\ndeployment = \
+               \"data-center\"\nreader = { api_token = \"reader-of-dc\" }\nwriter = { api_token = \"writer-of-dc\" }\n\
+               [ingest.webhook_secrets.jira]\ndc = [\"signature-of-dc\"]\n";
     fs::write(stage.path().join("journeyman.toml"), own).unwrap();
     let target = [
         "--namespace",
@@ -52,6 +54,7 @@ async fn setup_kubernetes_writes_complete_overlay() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "overlay  my-cluster: kubectl apply -k my-cluster",
+        "jira     dc at https://jira.corp.example",
         "rules    1 repository",
         "left     planner.slots: add those that the cluster needs to its settings",
     ] {
@@ -62,6 +65,9 @@ async fn setup_kubernetes_writes_complete_overlay() {
         testkit::jira::READER_API_TOKEN,
         testkit::jira::WRITER_API_TOKEN,
         testkit::model::MODEL_API_KEY,
+        "reader-of-dc",
+        "writer-of-dc",
+        "signature-of-dc",
     ];
     for (path, text) in read_files(&folder) {
         let is_private = path.ends_with("/secrets.yaml");
@@ -83,9 +89,15 @@ async fn setup_kubernetes_writes_complete_overlay() {
         format!("base_url = \"{}\"\n", stage.jira.url()),
         "name = \"scripted-model\"\n".to_owned(),
         "jira_trigger_group = \"journeyman-users\"\n".to_owned(),
+        "[jira.dc]\nbase_url = \"https://jira.corp.example\"\n".to_owned(),
     ] {
         assert!(settings.contains(&part), "{part}: {settings}");
     }
+    let kustomization = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
+    assert!(
+        kustomization.contains("/run/secrets/journeyman/jira.dc.writer-api-token"),
+        "{kustomization}"
+    );
     let again = run_program("journeyman", &command, &environment, stage.path()).await;
     assert!(
         again.code == Some(1) && again.err.contains("my-cluster/secrets.yaml is there already"),

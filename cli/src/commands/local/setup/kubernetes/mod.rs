@@ -1,5 +1,6 @@
 //! Deployment on Kubernetes from the setup: Secrets with new keys, and a kustomize overlay or values for Helm.
 
+mod instances;
 mod overlay;
 mod rules;
 mod secrets;
@@ -14,6 +15,7 @@ use clap::Args;
 use secrecy::ExposeSecret;
 
 use self::{
+    instances::{JiraInstance, list_connections, list_secrets, read_jira_instances},
     overlay::{ClusterImages, ClusterOverlay},
     rules::ClusterRules,
     secrets::{GeneratedKeys, build_secrets, render_secrets_yaml},
@@ -117,12 +119,13 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
     check_no_stored_keys(store)?;
     let known = KnownSettings::read(store)?;
     let ModelSection { model } = load_process_settings(store.existing())?;
+    let instances = read_jira_instances(store)?;
     let made = GeneratedKeys::new();
     let model_key = model.api_key.as_ref().or(model.auth_token.as_ref());
     let model_key = model_key.map(|key| key.expose_secret().to_owned());
     let secrets = render_secrets_yaml(
         &asked.namespace,
-        &build_secrets(&known, model_key.unwrap_or_default(), &made),
+        &build_secrets(&known, model_key.unwrap_or_default(), &made, &instances),
     );
     // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
     let report = |line: &str| match is_printed {
@@ -132,7 +135,9 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
     // Everything is rendered before the keys are stored, so that a problem leaves nothing behind.
     let deployment = match (&asked.overlay, &asked.values) {
         (None, None) => None,
-        (..) => Some(ClusterDeployment::build(&asked, &known, &model, &made, store)?),
+        (..) => Some(ClusterDeployment::build(
+            &asked, &known, &model, &instances, &made, store,
+        )?),
     };
     let files = deployment.iter().flat_map(|deployment| &deployment.files);
     files
@@ -165,7 +170,15 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
             }
             deployment.notes.iter().for_each(|line| report(line));
         }
-        None => made.public().iter().for_each(|line| report(line)),
+        None => {
+            made.public().iter().for_each(|line| report(line));
+            for service in ["ingest", "reporter"] {
+                for secret in list_secrets(&instances, service) {
+                    let (name, path) = (secret.variable(), secret.path());
+                    report(&format!("variable {service}: {name}={path}"));
+                }
+            }
+        }
     }
     Ok(())
 }
@@ -232,12 +245,14 @@ impl ClusterDeployment {
         asked: &Arguments,
         known: &KnownSettings,
         model: &ConfiguredModel,
+        instances: &[JiraInstance],
         made: &GeneratedKeys,
         store: &SetupStore,
     ) -> anyhow::Result<Self> {
-        check_completeness(known, model)?;
-        let settings = ClusterSettings::build(known, model, &made.grant, asked.console_url.as_deref())?;
-        let rules = ClusterRules::read(&known.rules.dir)?;
+        check_completeness(known, model, instances)?;
+        let console = asked.console_url.as_deref();
+        let settings = ClusterSettings::build(known, model, &made.grant, console, instances)?;
+        let rules = ClusterRules::read(&known.rules.dir, &list_connections(instances))?;
         let tokens = overlay::list_token_patches(known, model);
         let images = ClusterImages {
             registry: asked.registry.as_deref(),
@@ -253,6 +268,7 @@ impl ClusterDeployment {
                     settings: &settings,
                     rules: &rules,
                     tokens: &tokens,
+                    instances,
                 };
                 let shown = folder.display();
                 let next = format!("overlay  {shown}: kubectl apply -k {shown}");
@@ -266,7 +282,7 @@ impl ClusterDeployment {
                     );
                 }
                 let path = values.clone().unwrap_or_default();
-                let text = values::render_values(images, made.nats_users(), &settings, &rules);
+                let text = values::render_values(images, made.nats_users(), &settings, &rules, instances);
                 let next = format!(
                     "values   {}: helm install journeyman charts/journeyman --namespace {} --values {}",
                     path.display(),
@@ -278,6 +294,8 @@ impl ClusterDeployment {
             }
         };
         notes.push(format!("images   {}", images.describe()));
+        let sites = instances.iter();
+        notes.extend(sites.map(|site| format!("jira     {} at {}", site.name, site.reader.base_url)));
         notes.extend(rules.describe());
         let text = store.existing().map(std::fs::read_to_string).transpose();
         let left =
@@ -306,7 +324,11 @@ fn is_without_needed_key(model: &ConfiguredModel) -> bool {
 }
 
 /// Refuses a setup with which the services would not start, or would refuse every request.
-fn check_completeness(known: &KnownSettings, model: &ConfiguredModel) -> anyhow::Result<()> {
+fn check_completeness(
+    known: &KnownSettings,
+    model: &ConfiguredModel,
+    instances: &[JiraInstance],
+) -> anyhow::Result<()> {
     let missing = if known.github_reader.is_without_account() || known.github_writer.is_without_account() {
         Some(("the accounts of GitHub are missing", "journeyman setup github"))
     } else if known.jira_reader.is_empty() != known.jira_writer.is_empty() {
@@ -315,7 +337,7 @@ fn check_completeness(known: &KnownSettings, model: &ConfiguredModel) -> anyhow:
         Some(("the model is missing", "journeyman setup model"))
     } else if is_without_needed_key(model) {
         Some(("the key of the model is missing", "journeyman setup model"))
-    } else if !known.jira_reader.is_empty()
+    } else if (!known.jira_reader.is_empty() || !instances.is_empty())
         && known.ingest.jira_trigger_group.trim().is_empty()
         && known.ingest.jira_trigger_role.trim().is_empty()
     {

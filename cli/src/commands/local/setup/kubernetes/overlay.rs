@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     super::{super::folder::ConfiguredModel, KnownSettings},
     DeploymentFile, PRIVATE, PUBLIC,
+    instances::{JiraInstance, list_secrets},
     rules::ClusterRules,
     settings::ClusterSettings,
 };
@@ -88,19 +89,32 @@ impl TokenPatch {
         format!("{}.{}", self.section, self.key)
     }
 
-    /// Strategic merge patch of the environment, whose entries are merged by name.
     fn render(&self) -> String {
         let variable = |key: &str| format!("JOURNEYMAN__{}__{key}__FILE", self.section).to_uppercase();
-        let (deployment, file) = (self.deployment, self.file);
-        format!(
-            "  - patch: |\n      apiVersion: apps/v1\n      kind: Deployment\n      metadata: {{name: {deployment}}}\n      \
-             spec:\n        template:\n          spec:\n            containers:\n              - name: {deployment}\n                \
-             env:\n                  - {{name: {}, $patch: delete}}\n                  - {{name: {}, value: \
-             /run/secrets/journeyman/{file}}}\n",
-            variable(self.expected),
-            variable(self.key)
-        )
+        let entries = [
+            format!("{{name: {}, $patch: delete}}", variable(self.expected)),
+            format!(
+                "{{name: {}, value: /run/secrets/journeyman/{}}}",
+                variable(self.key),
+                self.file
+            ),
+        ];
+        render_env_patch(self.deployment, &entries)
     }
+}
+
+/// Strategic merge patch of the environment, whose entries are merged by name.
+fn render_env_patch(deployment: &str, entries: &[String]) -> String {
+    let mut text = format!(
+        "  - patch: |\n      apiVersion: apps/v1\n      kind: Deployment\n      metadata: {{name: {deployment}}}\n      \
+         spec:\n        template:\n          spec:\n            containers:\n              - name: {deployment}\n                \
+         env:\n"
+    );
+    for entry in entries {
+        // Writing to a `String` does not fail.
+        let _ = writeln!(text, "                  - {entry}");
+    }
+    text
 }
 
 /// Accounts of the setup whose credential the manifests expect under another key.
@@ -151,6 +165,7 @@ pub(super) struct ClusterOverlay<'a> {
     pub(super) settings: &'a ClusterSettings,
     pub(super) rules: &'a ClusterRules,
     pub(super) tokens: &'a [TokenPatch],
+    pub(super) instances: &'a [JiraInstance],
 }
 
 impl ClusterOverlay<'_> {
@@ -211,10 +226,20 @@ impl ClusterOverlay<'_> {
             let _ = writeln!(text, "      - {}", quoted(&format!("rules/{name}")));
         }
         text.push_str("    options: {disableNameSuffixHash: true}\n");
-        if !self.tokens.is_empty() {
+        if !self.tokens.is_empty() || !self.instances.is_empty() {
             text.push_str("patches:\n");
         }
         text.extend(self.tokens.iter().map(TokenPatch::render));
+        for service in ["ingest", "reporter"] {
+            let secrets = list_secrets(self.instances, service);
+            let entries: Vec<String> = secrets
+                .iter()
+                .map(|secret| format!("{{name: {}, value: {}}}", secret.variable(), secret.path()))
+                .collect();
+            if !entries.is_empty() {
+                text += &render_env_patch(service, &entries);
+            }
+        }
         text
     }
 }
@@ -223,7 +248,9 @@ impl ClusterOverlay<'_> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
+    use bootstrap::rules::ConfiguredInstances;
+
+    use super::{super::instances::tests::build_instance, *};
 
     fn list_files(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder.join(below)).unwrap() {
@@ -284,7 +311,8 @@ mod tests {
             services: "# services\n".to_owned(),
             executor: "# executor\n".to_owned(),
         };
-        let rules = ClusterRules::read(Path::new("/no/such/folder")).unwrap();
+        let rules =
+            ClusterRules::read(Path::new("/no/such/folder"), &ConfiguredInstances::default()).unwrap();
         let users = ["NATS_INGEST=U1".to_owned()];
         let overlay = ClusterOverlay {
             namespace: "jm",
@@ -297,6 +325,7 @@ mod tests {
             settings: &settings,
             rules: &rules,
             tokens: &[],
+            instances: &[],
         };
         let files = overlay.files(Path::new("my-cluster"));
         let last = files.last().unwrap();
@@ -315,6 +344,21 @@ mod tests {
             );
         }
         assert!(!last.text.contains("patches:"), "{}", last.text);
+        let with_site = ClusterOverlay {
+            instances: &[build_instance("dc")],
+            ..overlay
+        };
+        let text = with_site.render_kustomization();
+        for line in [
+            "patches:",
+            "      metadata: {name: ingest}",
+            "                  - {name: JOURNEYMAN__JIRA__DC__READER__API_TOKEN__FILE, value: \
+             /run/secrets/journeyman/jira.dc.reader-api-token}",
+            "                  - {name: JOURNEYMAN__JIRA__DC__WRITER__API_TOKEN__FILE, value: \
+             /run/secrets/journeyman/jira.dc.writer-api-token}",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
         for path in [
             "journeyman.toml",
             "executor.toml",

@@ -26,8 +26,9 @@ pub(super) struct ClusterRules {
 }
 
 impl ClusterRules {
-    /// Reads the files of a folder. A missing folder has the defaults of the base alone.
-    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+    /// Reads the files of a folder. A missing folder has the defaults of the base alone. `connections`: instances that the
+    /// settings of the cluster have.
+    pub(super) fn read(folder: &Path, connections: &ConfiguredInstances) -> anyhow::Result<Self> {
         let mut files = read_rules_files(folder)?;
         for (name, _) in &files {
             ensure!(
@@ -45,8 +46,8 @@ impl ClusterRules {
             "{}: the rules have {size} bytes, and Kubernetes accepts {MOST_BYTES} in a ConfigMap: shorten them",
             folder.display()
         );
-        // The settings of the cluster have no named instances and folders yet, so rules that name one have a problem.
-        let book = RulesBook::parse(&files, &ConfiguredInstances::default());
+        // Rules that name another instance or a folder have a problem.
+        let book = RulesBook::parse(&files, connections);
         let problems = book.problems().iter();
         Ok(Self {
             repositories: book.repositories().count(),
@@ -86,7 +87,8 @@ mod tests {
         write("shop.yaml", "repo: {owner: acme, name: shop}\n");
         write("other.yml", "repo: {owner: acme, name: other}\nrepi: {}\n");
         write("notes.md", "no rules\n");
-        let rules = ClusterRules::read(folder.path()).unwrap();
+        let nothing = ConfiguredInstances::default();
+        let rules = ClusterRules::read(folder.path(), &nothing).unwrap();
         let names: Vec<&str> = rules.files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["other.yml", "shop.yaml"]);
         let lines = rules.describe();
@@ -96,12 +98,13 @@ mod tests {
             "{lines:?}"
         );
         write("a b.yaml", "");
-        assert!(ClusterRules::read(folder.path()).is_err());
+        assert!(ClusterRules::read(folder.path(), &nothing).is_err());
     }
 
     #[test]
     fn missing_folder_has_defaults_alone() {
-        let rules = ClusterRules::read(Path::new("/no/such/folder")).unwrap();
+        let rules =
+            ClusterRules::read(Path::new("/no/such/folder"), &ConfiguredInstances::default()).unwrap();
         assert_eq!(rules.files.len(), 1);
         assert_eq!(
             rules.describe(),

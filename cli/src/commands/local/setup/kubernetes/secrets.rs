@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 use queue::NatsRole;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::super::{
-    super::service_keys::{NewKeys, ServiceKeys},
-    KnownSettings,
+use super::{
+    super::{
+        super::service_keys::{NewKeys, ServiceKeys},
+        KnownSettings,
+    },
+    instances::{JiraInstance, list_secrets},
 };
 use crate::secrets::generate_token;
 
 /// Secret with its name and entries.
-pub(super) type SecretManifest = (&'static str, Vec<(&'static str, String)>);
+pub(super) type SecretManifest = (&'static str, Vec<(String, String)>);
 
 /// Values that are new in each call.
 pub(super) struct GeneratedKeys {
@@ -74,11 +77,12 @@ impl GeneratedKeys {
     }
 }
 
-/// Secrets of `k8s/secrets.example.yaml`; entries that are not set up are empty.
+/// Secrets of `k8s/secrets.example.yaml`, and those of named Jira sites; entries that are not set up are empty.
 pub(super) fn build_secrets(
     known: &KnownSettings,
     model_key: String,
     made: &GeneratedKeys,
+    instances: &[JiraInstance],
 ) -> Vec<SecretManifest> {
     let github = |settings: &::github::Settings| {
         let account = settings.private_key.as_ref().or(settings.token.as_ref());
@@ -111,11 +115,17 @@ pub(super) fn build_secrets(
         ("jira-writer-api-token", jira(&known.jira_writer)),
     ];
     reporter.extend(made.of("reporter"));
+    let complete = |service: &str, entries: Vec<(&'static str, String)>| {
+        let own = entries.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let of_sites = list_secrets(instances, service).into_iter();
+        let of_sites = of_sites.map(|secret| (secret.entry, secret.value.expose_secret().to_owned()));
+        own.chain(of_sites).collect()
+    };
     vec![
-        ("ingest-secrets", ingest),
-        ("planner-secrets", planner),
-        ("reporter-secrets", reporter),
-        ("redis-acl", vec![("users.acl", made.keys.acl.clone())]),
+        ("ingest-secrets", complete("ingest", ingest)),
+        ("planner-secrets", complete("planner", planner)),
+        ("reporter-secrets", complete("reporter", reporter)),
+        ("redis-acl", vec![("users.acl".to_owned(), made.keys.acl.clone())]),
         ("egress-secrets", Vec::new()),
     ]
 }
@@ -140,7 +150,7 @@ pub(super) fn render_secrets_yaml(namespace: &str, secrets: &[SecretManifest]) -
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::instances::tests::build_instance, *};
 
     /// Names of Secrets, each with the names of its entries.
     fn list_secret_names(text: &str) -> Vec<String> {
@@ -156,12 +166,32 @@ mod tests {
     }
 
     #[test]
+    fn named_site_adds_entries_of_its_services() {
+        let sites = [build_instance("dc")];
+        let made = GeneratedKeys::new();
+        let secrets = build_secrets(&KnownSettings::default(), String::new(), &made, &sites);
+        for (service, value, held) in [
+            ("ingest-secrets", "reading token", true),
+            ("ingest-secrets", "signing secret", true),
+            ("ingest-secrets", "writing token", false),
+            ("reporter-secrets", "writing token", true),
+            ("reporter-secrets", "reading token", false),
+            ("planner-secrets", "reading token", false),
+        ] {
+            let (_, entries) = secrets.iter().find(|(name, _)| *name == service).unwrap();
+            let found = entries.iter().any(|(_, entry)| entry == value);
+            assert_eq!(found, held, "{service}: {value}");
+        }
+    }
+
+    #[test]
     fn secrets_match_example_with_setup_values() {
         let mut known = KnownSettings::default();
         known.github_reader.private_key = Some("-----BEGIN-----\nkey\n-----END-----\n".to_owned().into());
         known.jira_writer.api_token = "a \"token\"".to_owned().into();
         let made = GeneratedKeys::new();
-        let text = render_secrets_yaml("journeyman", &build_secrets(&known, "model".to_owned(), &made));
+        let secrets = build_secrets(&known, "model".to_owned(), &made, &[]);
+        let text = render_secrets_yaml("journeyman", &secrets);
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/secrets.example.yaml");
         let example = std::fs::read_to_string(example).unwrap();
         assert_eq!(list_secret_names(&text), list_secret_names(&example));

@@ -2,9 +2,12 @@
 
 use anyhow::Context;
 use jira::JiraDialect;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::super::{super::folder::ConfiguredModel, KnownSettings};
+use super::{
+    super::{super::folder::ConfiguredModel, KnownSettings},
+    instances::JiraInstance,
+};
 
 const SERVICES: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -66,6 +69,7 @@ impl ClusterSettings {
         model: &ConfiguredModel,
         grant: &grant::KeyPair,
         console: Option<&str>,
+        instances: &[JiraInstance],
     ) -> anyhow::Result<Self> {
         let mut services = SettingsDocument::parse(SERVICES)?;
         if let Some(author) = &known.rules.commit_author {
@@ -98,6 +102,9 @@ impl ClusterSettings {
             ("jira_writer", &known.jira_writer),
         ] {
             services.set_jira(section, account)?;
+        }
+        for instance in instances {
+            services.add_jira_instance(instance)?;
         }
         for (key, value) in [
             ("dialect", &model.dialect),
@@ -182,22 +189,28 @@ impl SettingsDocument {
         if account.is_empty() {
             return Ok(());
         }
-        self.set(section, "base_url", account.base_url.as_str())?;
-        for (key, value) in [
-            ("site_url", &account.site_url),
-            ("email", &account.email),
-            ("expires", &account.expires),
-        ] {
-            if !value.is_empty() {
-                self.set(section, key, value.as_str())?;
+        let values = list_site_values(account);
+        for (key, value) in values.into_iter().chain(list_account_values(account)) {
+            self.set(section, key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `[jira.<name>]` without the tokens of its accounts.
+    fn add_jira_instance(&mut self, instance: &JiraInstance) -> anyhow::Result<()> {
+        let mut site = Table::new();
+        for (key, value) in list_site_values(&instance.reader) {
+            site.insert(key, Item::Value(value));
+        }
+        for (role, account) in [("reader", &instance.reader), ("writer", &instance.writer)] {
+            let mut values = InlineTable::new();
+            for (key, value) in list_account_values(account) {
+                values.insert(key, value);
             }
+            site.insert(role, Item::Value(values.into()));
         }
-        if account.deployment != JiraDialect::Cloud {
-            self.set(section, "deployment", account.deployment.as_str())?;
-        }
-        if account.allow_insecure {
-            self.set(section, "allow_insecure", true)?;
-        }
+        self.section("jira")?
+            .insert(instance.name.as_str(), Item::Table(site));
         Ok(())
     }
 
@@ -208,6 +221,28 @@ impl SettingsDocument {
         self.section(section)?.insert("grant_keys", Item::Table(keys));
         Ok(())
     }
+}
+
+/// Values of a Jira site apart from its accounts.
+fn list_site_values(site: &::jira::Settings) -> Vec<(&'static str, Value)> {
+    let mut values = vec![("base_url", site.base_url.as_str().into())];
+    if !site.site_url.is_empty() {
+        values.push(("site_url", site.site_url.as_str().into()));
+    }
+    if site.deployment != JiraDialect::Cloud {
+        values.push(("deployment", site.deployment.as_str().into()));
+    }
+    if site.allow_insecure {
+        values.push(("allow_insecure", true.into()));
+    }
+    values
+}
+
+/// Values of an account of Jira apart from its token.
+fn list_account_values(account: &::jira::Settings) -> Vec<(&'static str, Value)> {
+    let texts = [("email", &account.email), ("expires", &account.expires)];
+    let set = texts.into_iter().filter(|(_, value)| !value.is_empty());
+    set.map(|(key, value)| (key, value.as_str().into())).collect()
 }
 
 /// Keys of a settings file that the cluster's settings do not take over, with their sections. The keys of secrets and of this
@@ -222,13 +257,16 @@ pub(super) fn list_remaining_keys(text: &str) -> Vec<String> {
         let Some(table) = item.as_table_like() else {
             continue;
         };
-        if SECTIONS_OF_MACHINE.contains(&section) {
+        // Every named Jira is taken over.
+        if SECTIONS_OF_MACHINE.contains(&section) || section == "jira" {
             continue;
         }
         let copied = COPIED.iter().find(|(name, _)| *name == section);
-        for (key, _) in table.iter() {
+        for (key, value) in table.iter() {
             let is_copied = copied.is_some_and(|(_, keys)| keys.contains(&key));
-            if !is_copied && !SECRET.contains(&key) && !OF_MACHINE.contains(&key) {
+            if (section, key) == ("ingest", "webhook_secrets") {
+                remaining.extend(list_other_webhooks(value));
+            } else if !is_copied && !SECRET.contains(&key) && !OF_MACHINE.contains(&key) {
                 remaining.push(format!("{section}.{key}"));
             }
         }
@@ -236,9 +274,20 @@ pub(super) fn list_remaining_keys(text: &str) -> Vec<String> {
     remaining
 }
 
+/// Keys of `ingest.webhook_secrets` that the cluster's settings do not take over.
+fn list_other_webhooks(secrets: &Item) -> Vec<String> {
+    let Some(kinds) = secrets.as_table_like() else {
+        return Vec::new();
+    };
+    let others = kinds.iter().filter(|(kind, _)| *kind != "jira");
+    others
+        .map(|(kind, _)| format!("ingest.webhook_secrets.{kind}"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::instances::tests::build_instance, *};
 
     fn build_known_settings() -> KnownSettings {
         let mut known = KnownSettings::default();
@@ -265,7 +314,8 @@ mod tests {
             ..ConfiguredModel::default()
         };
         let grant = grant::generate_key_pair();
-        let built = ClusterSettings::build(known, &model, &grant, console).unwrap();
+        let sites = [build_instance("dc")];
+        let built = ClusterSettings::build(known, &model, &grant, console, &sites).unwrap();
         for text in [&built.services, &built.executor] {
             assert!(
                 !text.contains("replace") && !text.contains("grant-1") && !text.contains("secret key"),
@@ -297,6 +347,16 @@ mod tests {
         assert_eq!(read["github_reader"]["app_id"].as_integer(), Some(7));
         assert_eq!(read["github_writer"]["app_id"].as_integer(), Some(8));
         assert!(text.contains("own_accounts = [\"acme[bot]\"]"), "{text}");
+        let site = read["jira"]["dc"].as_table().unwrap();
+        assert_eq!(site["base_url"].as_str(), Some("https://jira.corp.example"));
+        assert_eq!(site["deployment"].as_str(), Some("data-center"));
+        // Ingest and the reporter refuse a section without their account.
+        for role in ["reader", "writer"] {
+            assert!(site[role].as_table().unwrap().is_empty(), "{text}");
+        }
+        for secret in ["reading token", "writing token", "signing secret"] {
+            assert!(!text.contains(secret), "{text}");
+        }
     }
 
     #[test]
@@ -305,7 +365,7 @@ mod tests {
         (known.jira_reader, known.jira_writer) = Default::default();
         known.ingest.jira_trigger_group.clear();
         let text = build_cluster_settings(&known, None).services;
-        for absent in ["jira", "run_url", "guide_url"] {
+        for absent in ["jira_", "run_url", "guide_url"] {
             let is_key = |line: &str| !line.starts_with('#') && line.contains(absent);
             assert!(!text.lines().any(is_key), "{absent}: {text}");
         }
@@ -315,11 +375,13 @@ mod tests {
     fn remaining_keys_are_public_and_of_cluster() {
         let text = "[nats]\nurl = \"x\"\n[ingest]\nlisten = \"x\"\npoll_interval_s = 30\nown_accounts = []\n\
                     github_webhook_secrets = \"x\"\n[planner.budget]\nruns = 1\n[github.eu]\napi_url = \"x\"\n\
+                    [jira.dc]\nbase_url = \"x\"\n[ingest.webhook_secrets]\njira.dc = [\"x\"]\ngithub.eu = [\"x\"]\n\
                     [model]\nname = \"x\"\neffort = \"high\"\napi_key = {file = \"x\"}\n";
         assert_eq!(
             list_remaining_keys(text),
             [
                 "ingest.poll_interval_s",
+                "ingest.webhook_secrets.github",
                 "planner.budget",
                 "github.eu",
                 "model.effort"

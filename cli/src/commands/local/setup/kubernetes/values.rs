@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use super::{overlay::ClusterImages, rules::ClusterRules, settings::ClusterSettings};
+use super::{
+    instances::{JiraInstance, list_secrets},
+    overlay::ClusterImages,
+    rules::ClusterRules,
+    settings::ClusterSettings,
+};
 
 /// Renders the values of `charts/journeyman`. The chart makes no Secret.
 pub(super) fn render_values(
@@ -10,6 +15,7 @@ pub(super) fn render_values(
     nats_users: &[String],
     settings: &ClusterSettings,
     rules: &ClusterRules,
+    instances: &[JiraInstance],
 ) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let mut text = format!(
@@ -29,6 +35,16 @@ pub(super) fn render_values(
     for user in nats_users {
         if let Some((name, key)) = user.strip_prefix("NATS_").and_then(|user| user.split_once('=')) {
             text += &format!("  {}: {key}\n", name.to_lowercase());
+        }
+    }
+    for service in ["ingest", "reporter"] {
+        let secrets = list_secrets(instances, service);
+        if !secrets.is_empty() {
+            text += &format!("{service}:\n  env:\n");
+        }
+        for secret in secrets {
+            let (name, value) = (quoted(&secret.variable()), quoted(&secret.path()));
+            text += &format!("    - {{name: {name}, value: {value}}}\n");
         }
     }
     text
@@ -57,9 +73,10 @@ fn render_text(text: &str, indent: usize) -> String {
 mod tests {
     use std::{collections::BTreeMap, path::Path};
 
+    use bootstrap::rules::ConfiguredInstances;
     use serde::Deserialize;
 
-    use super::*;
+    use super::{super::instances::tests::build_instance, *};
 
     #[test]
     fn blocks_read_back_as_their_texts() {
@@ -88,13 +105,14 @@ mod tests {
             services: "# services\n\n[nats]\n".to_owned(),
             executor: "# executor\n".to_owned(),
         };
-        let rules = ClusterRules::read(Path::new("/no/such/folder")).unwrap();
+        let rules =
+            ClusterRules::read(Path::new("/no/such/folder"), &ConfiguredInstances::default()).unwrap();
         let images = ClusterImages {
             registry: None,
             tag: "1.2",
         };
         let users = ["NATS_INGEST=U1", "NATS_BACKUP=U2"].map(str::to_owned);
-        let text = render_values(images, &users, &settings, &rules);
+        let text = render_values(images, &users, &settings, &rules, &[]);
         let start = "image:\n  registry: \"\"\n  tag: \"1.2\"\nsettings: |2\n  # services\n\n  [nats]\nexecutorSettings: \
                      |2\n  # executor\nrules:\n  \"defaults.yaml\": |2\n    # A file without `repo:`";
         assert!(text.contains(start), "{text}");
@@ -102,5 +120,14 @@ mod tests {
             text.ends_with("natsUsers:\n  ingest: U1\n  backup: U2\n"),
             "{text}"
         );
+        let with_site = render_values(images, &users, &settings, &rules, &[build_instance("dc")]);
+        let added = with_site.strip_prefix(&text).unwrap();
+        let read: serde_json::Value = serde_saphyr::from_str(added).unwrap();
+        assert_eq!(
+            read["reporter"]["env"],
+            serde_json::json!([{"name": "JOURNEYMAN__JIRA__DC__WRITER__API_TOKEN__FILE",
+                "value": "/run/secrets/journeyman/jira.dc.writer-api-token"}])
+        );
+        assert_eq!(read["ingest"]["env"].as_array().unwrap().len(), 2, "{added}");
     }
 }
