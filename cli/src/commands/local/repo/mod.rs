@@ -203,12 +203,18 @@ fn find_rules_file(
         let book = RulesBook::read(alone.path(), &connections)?;
         let has_it = book
             .repositories()
-            .any(|rules| rules.repository().is_ok_and(|known| known == *repository));
+            .filter_map(|rules| rules.repository().ok())
+            .any(|known| fold_repository_name(&known) == fold_repository_name(repository));
         if has_it {
             return Ok(Some(path));
         }
     }
     Ok(None)
+}
+
+/// Name of a repository for comparisons: GitHub ignores the case of names.
+fn fold_repository_name(repository: &RepositoryName) -> String {
+    repository.to_string().to_ascii_lowercase()
 }
 
 /// Path of the rules file of a repository.

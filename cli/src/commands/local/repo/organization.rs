@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::{
     super::{one_shot::read_connections, print_result, rules_files::read_rules_files},
-    AddArguments, build_rules_path, create_rules_file,
+    AddArguments, build_rules_path, create_rules_file, fold_repository_name,
     template::RulesTemplate,
 };
 
@@ -192,10 +192,15 @@ fn render_missing_rules(
     folder: &Path,
 ) -> anyhow::Result<Vec<(PathBuf, String)>> {
     let book = RulesBook::parse(known, connections);
+    let with_rules: BTreeSet<String> = book
+        .repositories()
+        .filter_map(|rules| rules.repository().ok())
+        .map(|name| fold_repository_name(&name))
+        .collect();
     let mut new = Vec::new();
     let mut kept = 0;
     for repository in selected {
-        if book.for_repository(&repository.name).is_some() {
+        if with_rules.contains(&fold_repository_name(&repository.name)) {
             kept += 1;
             continue;
         }
@@ -258,7 +263,7 @@ fn collect_preview_rules(
 ) -> anyhow::Result<TempDir> {
     let names: BTreeSet<String> = selected
         .iter()
-        .map(|repository| repository.name.to_string())
+        .map(|repository| fold_repository_name(&repository.name))
         .collect();
     let folder = tempfile::tempdir()?;
     let write = |name: &str, text: &str| {
@@ -269,7 +274,7 @@ fn collect_preview_rules(
         let alone = RulesBook::parse(std::slice::from_ref(&file), connections);
         let mut repositories = alone.repositories().filter_map(|rules| rules.repository().ok());
         let is_defaults = alone.repositories().next().is_none() && alone.problems().is_empty();
-        if is_defaults || repositories.any(|name| names.contains(&name.to_string())) {
+        if is_defaults || repositories.any(|name| names.contains(&fold_repository_name(&name))) {
             write(name, text)?;
         }
     }
@@ -281,7 +286,7 @@ fn collect_preview_rules(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::template::TicketMark, *};
 
     fn build_repository(name: &str, is_archived: bool, is_fork: bool) -> OwnerRepository {
         OwnerRepository {
@@ -340,11 +345,29 @@ mod tests {
     }
 
     #[test]
+    fn rules_of_other_case_are_kept() {
+        let known = [(
+            "shop.yaml".to_owned(),
+            "repo: {owner: Acme, name: shop}\n".to_owned(),
+        )];
+        let selected = [
+            build_repository("acme/Shop", false, false),
+            build_repository("acme/api", false, false),
+        ];
+        let template = RulesTemplate::usual(Some("ENG"), None, TicketMark::Component).unwrap();
+        let nothing = ConfiguredInstances::default();
+        let folder = Path::new("/no/such/folder");
+        let new = render_missing_rules(&selected, &template, &known, &nothing, folder).unwrap();
+        let paths: Vec<&PathBuf> = new.iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, [&folder.join("acme-api.yaml")]);
+    }
+
+    #[test]
     fn preview_concerns_selected_repositories_alone() {
         let known = [
             ("defaults.yaml", "agent: {status: Go}\n"),
             ("docs.yaml", "repo: {owner: acme, name: docs}\n"),
-            ("shop.yaml", "repo: {owner: acme, name: shop}\n"),
+            ("shop.yaml", "repo: {owner: Acme, name: Shop}\n"),
         ]
         .map(|(name, text)| (name.to_owned(), text.to_owned()));
         let new = [(
