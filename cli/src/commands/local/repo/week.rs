@@ -6,7 +6,7 @@ use api::{
     Client, Error, build_implement_job,
     types::{TicketLine, TicketsQuery},
 };
-use domain::TicketKey;
+use domain::{TicketKey, cause::format_error_chain};
 use futures::{StreamExt as _, stream};
 
 use super::super::{print_error, print_result};
@@ -24,6 +24,8 @@ enum TicketForecast {
     Work { repository: String, line: String },
     /// No work, for this reason.
     Left { line: String },
+    /// Unknown, because the tracker or the API failed.
+    Failed { line: String },
 }
 
 /// Prints the work that a request on each ticket of the last week would have started.
@@ -40,44 +42,68 @@ pub(super) async fn preview_week(client: &Client) -> anyhow::Result<ExitCode> {
         ));
     }
     let tried = listed.tickets.iter().take(MOST_TRIED);
-    let forecasts: Vec<anyhow::Result<TicketForecast>> = stream::iter(tried)
+    let forecasts: Vec<TicketForecast> = stream::iter(tried)
         .map(|ticket| forecast_ticket(client, ticket))
         .buffered(AT_ONCE)
         .collect()
         .await;
-    let forecasts = forecasts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     for line in render_week(&forecasts, listed.tickets.len()) {
         print_result(&line);
     }
-    Ok(match listed.problems.is_empty() {
+    let has_failed = forecasts
+        .iter()
+        .any(|forecast| matches!(forecast, TicketForecast::Failed { .. }));
+    Ok(match listed.problems.is_empty() && !has_failed {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
 }
 
-async fn forecast_ticket(client: &Client, ticket: &TicketLine) -> anyhow::Result<TicketForecast> {
-    let key: TicketKey = ticket.ticket.parse()?;
+async fn forecast_ticket(client: &Client, ticket: &TicketLine) -> TicketForecast {
     let (name, status) = (&ticket.ticket, &ticket.status);
+    let key: TicketKey = match name.parse() {
+        Ok(key) => key,
+        Err(invalid) => {
+            let line = format!("{name} ({status}): {}", format_error_chain(&invalid));
+            return TicketForecast::Failed { line };
+        }
+    };
     match client.plan(&build_implement_job(&key)).await {
-        Ok(planned) => Ok(TicketForecast::Work {
+        Ok(planned) => TicketForecast::Work {
             repository: planned.repository,
             line: format!("{name} ({status}): {}", ticket.summary),
-        }),
-        Err(refused @ (Error::Refused { .. } | Error::Needless(_))) => Ok(TicketForecast::Left {
-            line: format!("{name} ({status}): {refused}"),
-        }),
-        Err(error) => Err(error.into()),
+        },
+        Err(error) => judge_refusal(&error, &format!("{name} ({status})")),
     }
 }
 
-/// Lines with the work of each repository, then the tickets that are left alone. `listed`: number of tickets that changed.
+/// Forecast of a ticket whose dry run has no plan. An error of one ticket says nothing about the others.
+fn judge_refusal(error: &Error, ticket: &str) -> TicketForecast {
+    let line = format!("{ticket}: {}", format_error_chain(error));
+    match error {
+        Error::Refused { status, .. } if status.is_server_error() => TicketForecast::Failed { line },
+        Error::Refused { .. } | Error::Needless(_) => TicketForecast::Left { line },
+        Error::Client(_)
+        | Error::Unreachable { .. }
+        | Error::UnknownToken
+        | Error::NotUnderstood(_)
+        | Error::Lost(_)
+        | Error::BrokenOff
+        | Error::Events(_) => TicketForecast::Failed { line },
+    }
+}
+
+/// Lines with the work of each repository, then the tickets that are left alone or have failed. `listed`: number of tickets
+/// that changed.
 fn render_week(forecasts: &[TicketForecast], listed: usize) -> Vec<String> {
     let mut work: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut left: Vec<&str> = Vec::new();
+    let mut failed: Vec<&str> = Vec::new();
     for forecast in forecasts {
         match forecast {
             TicketForecast::Work { repository, line } => work.entry(repository).or_default().push(line),
             TicketForecast::Left { line } => left.push(line),
+            TicketForecast::Failed { line } => failed.push(line),
         }
     }
     let started: usize = work.values().map(Vec::len).sum();
@@ -92,9 +118,11 @@ fn render_week(forecasts: &[TicketForecast], listed: usize) -> Vec<String> {
         lines.push(format!("work     {repository}: {}", count_tickets(tickets.len())));
         add_examples(&mut lines, tickets);
     }
-    if !left.is_empty() {
-        lines.push(format!("left     {}", count_tickets(left.len())));
-        add_examples(&mut lines, &left);
+    for (label, tickets) in [("left  ", &left), ("failed", &failed)] {
+        if !tickets.is_empty() {
+            lines.push(format!("{label}   {}", count_tickets(tickets.len())));
+            add_examples(&mut lines, tickets);
+        }
     }
     lines
 }
@@ -116,6 +144,8 @@ fn count_tickets(count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::StatusCode;
+
     use super::*;
 
     fn build_work(repository: &str, line: &str) -> TicketForecast {
@@ -123,6 +153,27 @@ mod tests {
             repository: repository.to_owned(),
             line: line.to_owned(),
         }
+    }
+
+    #[test]
+    fn failure_of_tracker_is_no_refusal() {
+        let refused = |status| Error::Refused {
+            status,
+            name: String::new(),
+            detail: "Jira does not answer".to_owned(),
+        };
+        let judge = |error: &Error| judge_refusal(error, "jira:ENG-1 (Done)");
+        let TicketForecast::Failed { line } = judge(&refused(StatusCode::BAD_GATEWAY)) else {
+            panic!("the tracker failed")
+        };
+        assert_eq!(line, "jira:ENG-1 (Done): Jira does not answer");
+        for left in [refused(StatusCode::CONFLICT), Error::Needless("done".to_owned())] {
+            assert!(matches!(judge(&left), TicketForecast::Left { .. }), "{left}");
+        }
+        assert!(matches!(
+            judge(&Error::UnknownToken),
+            TicketForecast::Failed { .. }
+        ));
     }
 
     #[test]
@@ -134,11 +185,12 @@ mod tests {
         forecasts.push(TicketForecast::Left {
             line: "jira:ENG-7 (To Do): its label skip-dispatch".to_owned(),
         });
+        forecasts.push(judge_refusal(&Error::BrokenOff, "jira:ENG-8 (To Do)"));
         assert_eq!(
             render_week(&forecasts, 9),
             [
                 "week     9 tickets changed in the last 7 days; 6 would have started work if a user had asked",
-                "         the latest 7 were tried",
+                "         the latest 8 were tried",
                 "work     acme/docs: 1 ticket",
                 "         jira:ENG-6 (To Do): Explain",
                 "work     acme/shop: 5 tickets",
@@ -148,6 +200,8 @@ mod tests {
                 "         and 2 more",
                 "left     1 ticket",
                 "         jira:ENG-7 (To Do): its label skip-dispatch",
+                "failed   1 ticket",
+                "         jira:ENG-8 (To Do): the events of the API broke off",
             ]
         );
         assert_eq!(
