@@ -34,7 +34,7 @@ struct AccountAnswer {
 }
 
 /// Failure of an account's check.
-enum AccountFailure {
+pub(super) enum AccountFailure {
     /// The server was not reached or failed itself, so that the credentials may be right.
     Unreachable(String),
     /// The server refused the account or the request.
@@ -42,7 +42,7 @@ enum AccountFailure {
 }
 
 impl AccountFailure {
-    fn of_github(settings: &github::Settings, error: &github::Error) -> Self {
+    pub(super) fn of_github(settings: &github::Settings, error: &github::Error) -> Self {
         use github::Error;
         let problem = format_error_chain(error);
         match error {
@@ -62,6 +62,24 @@ impl AccountFailure {
             | Error::RateLimited { .. }
             | Error::HeldBack { .. }
             | Error::Malformed { .. } => Self::Refused(problem),
+        }
+    }
+
+    /// Failure of a request for an object of GitHub, whose absence says nothing about the account.
+    pub(super) fn of_github_object(settings: &github::Settings, error: &github::Error) -> Self {
+        use github::Error;
+        let problem = format_error_chain(error);
+        match matches!(error, Error::Unavailable { .. } | Error::Unknown { .. }) {
+            true => Self::Unreachable(format!("{}: {problem}", settings.api_url)),
+            false => Self::Refused(problem),
+        }
+    }
+
+    /// Finding with the remedy for the account, or for the network.
+    pub(super) fn into_finding(self, remedy: Remedy) -> DoctorFinding {
+        match self {
+            Self::Unreachable(problem) => DoctorFinding::Failed(problem, Remedy::Network),
+            Self::Refused(problem) => DoctorFinding::Failed(problem, remedy),
         }
     }
 
@@ -236,8 +254,7 @@ async fn check_account(
                 events: answer.events,
             };
         }
-        Ok(Err(AccountFailure::Unreachable(problem))) => DoctorFinding::Failed(problem, Remedy::Network),
-        Ok(Err(AccountFailure::Refused(problem))) => DoctorFinding::Failed(problem, remedy),
+        Ok(Err(failure)) => failure.into_finding(remedy),
         Err(_) => {
             let late = format!("{address}: no answer within {} s", CHECK_LIMIT.as_secs());
             DoctorFinding::Failed(late, Remedy::Network)
@@ -521,6 +538,18 @@ fn summarize_jira_account(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unreachable_server_is_no_problem_of_account() {
+        let remedy = |failure: AccountFailure| match failure.into_finding(Remedy::GithubProjects) {
+            DoctorFinding::Failed(_, remedy) => Some(remedy),
+            DoctorFinding::Ok(_) | DoctorFinding::Warn(_) | DoctorFinding::Skipped(_) => None,
+        };
+        let unreachable = AccountFailure::Unreachable("no route".to_owned());
+        assert_eq!(remedy(unreachable), Some(Remedy::Network));
+        let refused = AccountFailure::Refused("forbidden".to_owned());
+        assert_eq!(remedy(refused), Some(Remedy::GithubProjects));
+    }
 
     #[test]
     fn token_expiry_changes_finding_over_time() {

@@ -467,7 +467,7 @@ async fn find_within_limit(
         Ok(Err(problem)) => DoctorFinding::Failed(problem, remedy),
         Err(_) => {
             let late = format!("no answer within {} s", CHECK_LIMIT.as_secs());
-            DoctorFinding::Failed(late, remedy)
+            DoctorFinding::Failed(late, remedy.of_silence())
         }
     }
 }

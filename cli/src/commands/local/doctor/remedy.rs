@@ -90,6 +90,14 @@ impl Remedy {
         }
     }
 
+    /// Remedy when the server of a check gives no answer in time, which says nothing about its accounts.
+    pub(super) fn of_silence(self) -> Self {
+        match matches!(self, Self::Nats | Self::Redis) {
+            true => self,
+            false => Self::Network,
+        }
+    }
+
     /// Remedy for an invalid or missing setting. The message starts with its key.
     pub(super) fn of_setting(problem: &str) -> Self {
         let sections = [
@@ -170,6 +178,14 @@ mod tests {
             ALL.len(),
             "the last one is the last"
         );
+    }
+
+    #[test]
+    fn silent_server_is_network_problem() {
+        for remedy in [Remedy::GithubApps, Remedy::GithubProjects, Remedy::Requesters] {
+            assert_eq!(remedy.of_silence(), Remedy::Network);
+        }
+        assert_eq!(Remedy::Nats.of_silence(), Remedy::Nats);
     }
 
     #[test]

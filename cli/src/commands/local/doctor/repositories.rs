@@ -8,7 +8,9 @@ use github::{Error, GitHubProject, GitHubReader, GitHubWriter};
 
 use super::{
     super::branch_folders::{describe_obstacle, list_branch_folders},
-    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy, check_within_limit, find_within_limit,
+    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy,
+    accounts::AccountFailure,
+    find_within_limit,
     instances::InstanceSections,
 };
 
@@ -37,7 +39,7 @@ pub(super) async fn check_repositories(
             // The check has a client per account, in which the account is the default instance.
             let name = repository.clone().on(None);
             let seen = (can_read(reader, &name).await, can_write(writer, &name).await);
-            let meant = match seen {
+            let meant = match &seen {
                 (Ok(false), Ok(false)) => suggest_repository(reader, &name).await,
                 (Ok(_) | Err(_), Ok(_) | Err(_)) => None,
             };
@@ -86,21 +88,23 @@ async fn suggest_repository(settings: &github::Settings, name: &RepositoryName) 
     Some(found.name.clone())
 }
 
-async fn can_read(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
-    let reader = GitHubReader::new(settings).map_err(|error| format_error_chain(&error))?;
-    is_seen(reader.repository(name).await)
+async fn can_read(settings: &github::Settings, name: &RepositoryName) -> Result<bool, AccountFailure> {
+    let failed = |error| AccountFailure::of_github(settings, &error);
+    let reader = GitHubReader::new(settings).map_err(failed)?;
+    is_seen(settings, reader.repository(name).await)
 }
 
-async fn can_write(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
-    let writer = GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
-    is_seen(writer.repository(name).await)
+async fn can_write(settings: &github::Settings, name: &RepositoryName) -> Result<bool, AccountFailure> {
+    let failed = |error| AccountFailure::of_github(settings, &error);
+    let writer = GitHubWriter::new(settings).map_err(failed)?;
+    is_seen(settings, writer.repository(name).await)
 }
 
-fn is_seen<T>(answer: Result<T, Error>) -> Result<bool, String> {
+fn is_seen<T>(settings: &github::Settings, answer: Result<T, Error>) -> Result<bool, AccountFailure> {
     match answer {
         Ok(_) => Ok(true),
         Err(Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(format_error_chain(&error)),
+        Err(error) => Err(AccountFailure::of_github(settings, &error)),
     }
 }
 
@@ -108,16 +112,20 @@ fn is_seen<T>(answer: Result<T, Error>) -> Result<bool, String> {
 /// account.
 fn judge_visibility(
     repository: &RepositoryName,
-    reader: Result<bool, String>,
-    writer: Result<bool, String>,
+    reader: Result<bool, AccountFailure>,
+    writer: Result<bool, AccountFailure>,
     meant: Option<RepositoryName>,
 ) -> DoctorFinding {
     let problem = match (reader, writer) {
         (Ok(true), Ok(true)) => {
             return DoctorFinding::Ok(format!("{repository}: both accounts of GitHub see it"));
         }
-        (Err(_), _) | (_, Err(_)) => {
-            return DoctorFinding::Skipped(format!("{repository}: not both accounts of GitHub answered"));
+        (Err(failure), _) | (_, Err(failure)) => {
+            let reason = match failure {
+                AccountFailure::Unreachable(problem) => format!("GitHub was not reached: {problem}"),
+                AccountFailure::Refused(problem) => format!("GitHub refused the account: {problem}"),
+            };
+            return DoctorFinding::Skipped(format!("{repository}: {reason}"));
         }
         (Ok(true), Ok(false)) => "the reader sees it, the writer does not: work on it would end at the push",
         (Ok(false), Ok(true)) => {
@@ -152,7 +160,14 @@ pub(super) async fn check_github_projects(
         };
         let finding = match account {
             Some(settings) if settings.project_token.is_some() => {
-                check_within_limit(Remedy::GithubProjects, inspect_project(settings, rules)).await
+                find_within_limit(Remedy::GithubProjects, async {
+                    let inspected = inspect_project(settings, rules).await;
+                    Ok(inspected.map_or_else(
+                        |failure| failure.into_finding(Remedy::GithubProjects),
+                        DoctorFinding::Ok,
+                    ))
+                })
+                .await
             }
             Some(_) | None => {
                 let left = "the fields of projects are left alone: project_token is not set";
@@ -163,24 +178,33 @@ pub(super) async fn check_github_projects(
     }
 }
 
-async fn inspect_project(settings: &github::Settings, rules: &RepositoryRules) -> Result<String, String> {
-    let repository = rules.repository().map_err(|error| format_error_chain(&error))?;
+async fn inspect_project(
+    settings: &github::Settings,
+    rules: &RepositoryRules,
+) -> Result<String, AccountFailure> {
+    let failed = |error| AccountFailure::of_github_object(settings, &error);
+    let repository = rules
+        .repository()
+        .map_err(|error| AccountFailure::Refused(format_error_chain(&error)))?;
     // The check has a client per account, in which the account is the default instance.
     let repository = repository.on(None);
     let Some(wanted) = &rules.triage.project else {
-        return Err("the rules name none".to_owned());
+        return Err(AccountFailure::Refused("the rules name none".to_owned()));
     };
-    let writer = GitHubWriter::new(settings).map_err(|error| format_error_chain(&error))?;
+    let writer = GitHubWriter::new(settings).map_err(failed)?;
     let found = writer
         .projects()
         .project(&repository, &wanted.owner, wanted.number)
         .await
-        .map_err(|error| format_error_chain(&error))?;
+        .map_err(failed)?;
     let place = format!("{} ({}/{})", found.title, wanted.owner, wanted.number);
     let lacking = list_missing_fields(&found, rules);
     match lacking.is_empty() {
         true => Ok(format!("{place}, for {repository}")),
-        false => Err(format!("{place} has no {}", lacking.join(", "))),
+        false => Err(AccountFailure::Refused(format!(
+            "{place} has no {}",
+            lacking.join(", ")
+        ))),
     }
 }
 
@@ -221,10 +245,29 @@ mod tests {
             (Ok(true), Ok(false), "the writer does not"),
             (Ok(false), Ok(true), "the reader does not"),
             (Ok(false), Ok(false), "no account"),
-            (Err("x".to_owned()), Ok(false), "not checked"),
+            (
+                Err(AccountFailure::Refused("x".to_owned())),
+                Ok(false),
+                "not checked",
+            ),
         ] {
             let problem = find_problem(reader, writer).unwrap();
             assert!(problem.contains(part), "{part}: {problem}");
+        }
+        for (failure, part) in [
+            (
+                AccountFailure::Unreachable("no route".to_owned()),
+                "acme/shop: GitHub was not reached: no route",
+            ),
+            (
+                AccountFailure::Refused("expired".to_owned()),
+                "acme/shop: GitHub refused the account: expired",
+            ),
+        ] {
+            let DoctorFinding::Skipped(reason) = judge_visibility(&name, Ok(true), Err(failure), None) else {
+                panic!("the account's check reports it")
+            };
+            assert_eq!(reason, part);
         }
     }
 }
