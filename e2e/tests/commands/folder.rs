@@ -355,6 +355,14 @@ async fn try_names_missing_packages_and_runs_given_setup() {
     ] {
         assert!(ran.out.contains(said), "{said}: {ran:?}");
     }
+    assert!(!ran.out.contains("--allow has no effect"), "{ran:?}");
+    let scene = Scene::with_packages(vec![fixture::nothing_to_do()]).await;
+    let idle = scene.try_with(&["--no-setup", "--allow", "pypi"]).await;
+    assert!(
+        idle.out
+            .contains("--allow has no effect: this run has no setup, and other commands reach no host"),
+        "{idle:?}"
+    );
     let wrong = scene.try_with(&["--allow", "https://pypi.org"]).await;
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }

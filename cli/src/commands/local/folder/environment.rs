@@ -21,6 +21,7 @@ pub(in super::super) struct FolderEnvironment {
     _rules: TempDir,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
+    has_setup: bool,
 }
 
 impl FolderEnvironment {
@@ -40,14 +41,23 @@ impl FolderEnvironment {
         let head = folder.head()?;
         // Opening the state locks the folder against another process.
         let state = FolderState::open(&folder.path(), data)?;
-        let rules = write_folder_rules(&state, &head, defaults, setup)?;
+        let FolderRules {
+            folder: rules,
+            has_setup,
+        } = write_folder_rules(&state, &head, defaults, setup)?;
         let environment = state.environment(settings.environment.clone(), rules.path(), write_branch);
         Ok(Self {
             state,
             _rules: rules,
             file: settings.file(),
             environment,
+            has_setup,
         })
+    }
+
+    /// True when commands run before the work.
+    pub(super) fn has_setup(&self) -> bool {
+        self.has_setup
     }
 
     /// Ticket of this work.
@@ -67,13 +77,19 @@ impl FolderEnvironment {
     }
 }
 
+/// Rules directory of a folder.
+struct FolderRules {
+    folder: TempDir,
+    has_setup: bool,
+}
+
 /// Rules directory of this folder: the file of defaults, and the base branch of the work.
 fn write_folder_rules(
     state: &FolderState,
     head: &FolderHead,
     defaults: Option<&Path>,
     setup: &FolderSetup,
-) -> anyhow::Result<TempDir> {
+) -> anyhow::Result<FolderRules> {
     let folder = tempfile::tempdir()?;
     let mut own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
     // An absent part is that of the defaults.
@@ -86,7 +102,8 @@ fn write_folder_rules(
     // Every JSON document is also valid YAML.
     std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
     let Some(defaults) = defaults else {
-        return Ok(folder);
+        let has_setup = !setup.commands.is_empty();
+        return Ok(FolderRules { folder, has_setup });
     };
     std::fs::copy(defaults, folder.path().join("defaults.yaml"))
         .with_context(|| format!("cannot read {}", defaults.display()))?;
@@ -102,5 +119,6 @@ fn write_folder_rules(
             defaults.display()
         );
     }
-    Ok(folder)
+    let has_setup = book.repositories().any(|rules| !rules.executor.setup.is_empty());
+    Ok(FolderRules { folder, has_setup })
 }

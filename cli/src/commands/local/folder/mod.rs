@@ -194,6 +194,9 @@ pub(super) async fn work_in_folder(
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let setup = setup_plan::plan_setup(&folder, &head, &options.setup, defaults.is_some(), form).await?;
     let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
+    if !setup.hosts.is_empty() && !ground.has_setup() {
+        form.print_note(setup_plan::ALLOW_WITHOUT_SETUP);
+    }
     // The state exists by now, and no text has gone to the model.
     model_notice::print_model_notice(&state::find_state_base(data)?, &settings, form)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();

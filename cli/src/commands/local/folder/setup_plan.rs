@@ -38,6 +38,10 @@ const REGISTRIES: [(&str, &[&str]); 9] = [
     ("nuget", &["api.nuget.org"]),
 ];
 
+/// Note for `--allow` without commands that could use it: the model's commands have no network.
+pub(super) const ALLOW_WITHOUT_SETUP: &str =
+    "--allow has no effect: this run has no setup, and other commands reach no host; add --setup COMMAND";
+
 /// Options for the setup of a run in a folder.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SetupOptions {
