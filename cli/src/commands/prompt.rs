@@ -127,15 +127,14 @@ pub(super) async fn ask_optional_secret(flag: &str, question: &str) -> anyhow::R
 fn read_unseen_text(question: &str) -> anyhow::Result<String> {
     loop {
         let line = read_unseen_line(question)?;
-        // At its end the terminal returns a line without a line break.
-        if line.is_empty() || !line.trim().is_empty() {
+        if !line.trim().is_empty() {
             return Ok(line);
         }
         super::print_error("error: this answer is empty");
     }
 }
 
-/// Reads a line without echo. The echo is switched off before the question appears, so that text pasted early stays hidden.
+/// Reads a line without echo; an error at the end of the input. The echo is switched off before the question appears, so that text pasted early stays hidden.
 fn read_unseen_line(question: &str) -> anyhow::Result<String> {
     let terminal = Term::stderr();
     let before = tcgetattr(std::io::stdin())?;
@@ -148,7 +147,7 @@ fn read_unseen_line(question: &str) -> anyhow::Result<String> {
     // The settings of the terminal are restored before any error returns.
     tcsetattr(std::io::stdin(), OptionalActions::Now, &before)?;
     terminal.write_line("")?;
-    read?;
+    anyhow::ensure!(read? > 0, "the input ended");
     Ok(line)
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{print_error, print_json, print_result, print_styled, progress::ProgressDisplay},
+    super::{print_error, print_json, print_result, print_styled, progress::ProgressDisplay, prompt},
     brief_view::{BriefView, describe_activity},
     questions::{UserAnswer, UserQuestion},
 };
@@ -48,8 +48,10 @@ impl RunViewForm {
 pub(super) struct AttendedRun {
     /// Stop reason; absent after an interruption.
     pub(super) reason: Option<StopReason>,
-    /// Lines of the question that the run asked without a terminal; empty: it asked none.
+    /// Lines of the question that the user did not answer; empty: the run asked none.
     pub(super) unanswered: Vec<String>,
+    /// True when the input of the terminal ended at this question.
+    pub(super) has_input_ended: bool,
     /// Title of the change.
     pub(super) title: Option<String>,
     /// Files of the change with their lines.
@@ -241,7 +243,9 @@ impl<'a> InteractiveVisit<'a> {
             ),
             PendingRequest::Plan(id, plan) => (UserQuestion::Plan(plan), Some(id)),
         };
-        match (question.ask().await?, head) {
+        let answer = question.ask().await?;
+        self.outcome.has_input_ended = answer.is_none() && prompt::can_ask();
+        match (answer, head) {
             (Some(UserAnswer::Comment(text)), _) => {
                 self.client.comment(self.run.ticket(), &text).await?;
             }

@@ -332,7 +332,7 @@ fn report_end(attended: &AttendedRun, switch: Option<&str>) -> ExitCode {
         Some(StopReason::Completed) => return ExitCode::SUCCESS,
         None => return ExitCode::from(EXIT_INTERRUPTED),
         Some(_) if !attended.unanswered.is_empty() => (
-            run_end::explain_open_question(&attended.unanswered),
+            run_end::explain_open_question(&attended.unanswered, attended.has_input_ended),
             EXIT_PERSON.into(),
         ),
         Some(other) => (run_end::explain_end(other, switch), ExitCode::FAILURE),

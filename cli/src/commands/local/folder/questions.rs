@@ -143,6 +143,11 @@ async fn ask_line(wanted: &str) -> anyhow::Result<Option<String>> {
         });
         match read.await?? {
             Some(line) if line.is_empty() => {}
+            // Ctrl-D leaves the cursor behind the prompt.
+            None => {
+                print_error("");
+                return Ok(None);
+            }
             answer => return Ok(answer),
         }
     }

@@ -29,11 +29,18 @@ pub(super) fn explain_end(reason: &StopReason, switch: Option<&str>) -> Vec<Stri
     lines
 }
 
-/// Lines about a question that has no terminal to be asked at.
-pub(super) fn explain_open_question(question: &[String]) -> Vec<String> {
-    let mut lines = vec!["the run asked a question, and there is no terminal to answer at".to_owned()];
+/// Lines about a question without an answer: the input of the terminal ended, or there is no terminal.
+pub(super) fn explain_open_question(question: &[String], has_input_ended: bool) -> Vec<String> {
+    let (reason, remedy) = match has_input_ended {
+        true => ("the input ended before the answer", "give the command again"),
+        false => (
+            "there is no terminal to answer at",
+            "give the command at a terminal",
+        ),
+    };
+    let mut lines = vec![format!("the run asked a question, and {reason}")];
     lines.extend(question.iter().map(|line| format!("  {line}")));
-    lines.push("next: write the answer into the text, or give the command at a terminal".to_owned());
+    lines.push(format!("next: write the answer into the text, or {remedy}"));
     lines
 }
 
@@ -214,8 +221,16 @@ mod tests {
     fn open_question_is_quoted() {
         let question = ["question: Gross or net?".to_owned(), "  1. Gross.".to_owned()];
         assert_eq!(
-            explain_open_question(&question)[1..3],
+            explain_open_question(&question, false)[1..3],
             ["  question: Gross or net?", "    1. Gross."]
+        );
+        let ended = explain_open_question(&question, true);
+        assert_eq!(
+            (ended[0].as_str(), ended[3].as_str()),
+            (
+                "the run asked a question, and the input ended before the answer",
+                "next: write the answer into the text, or give the command again"
+            )
         );
     }
 }
