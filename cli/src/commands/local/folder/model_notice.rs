@@ -66,8 +66,10 @@ fn render_notice(destination: &ModelDestination, budgets: &PlannerBudgets) -> [S
     let hosts = destination.hosts.join(", ");
     let price = match &destination.price {
         Some(price) => format!(
-            "{} costs ${:.2} for a million tokens that it reads, ${:.2} for a million that it writes",
-            destination.model, price.input, price.output
+            "{} costs ${} for a million tokens that it reads, ${} for a million that it writes",
+            destination.model,
+            format_price(price.input),
+            format_price(price.output)
         ),
         None => format!("the price of {} is not known here", destination.model),
     };
@@ -107,6 +109,16 @@ fn choose_limit(usual: u64, most: u64) -> Option<u64> {
     [usual, most].into_iter().filter(|limit| *limit > 0).min()
 }
 
+/// Price in dollars with at least two decimals, and with all that it has: `3.00`, `0.075`.
+fn format_price(dollars: f64) -> String {
+    let exact = dollars.to_string();
+    let decimals = exact.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    match decimals < 2 {
+        true => format!("{dollars:.2}"),
+        false => exact,
+    }
+}
+
 fn format_tokens(tokens: u64) -> String {
     match (tokens / 1_000_000, tokens % 1_000_000) {
         (millions, 0) => format!("{millions} million tokens"),
@@ -138,6 +150,34 @@ mod tests {
             notice[2],
             "  cost     the price of m is not known here; a run ends at 10 million tokens or 240 minutes; --max-cost sets \
              a limit in dollars"
+        );
+    }
+
+    #[test]
+    fn price_is_exact() {
+        for (dollars, text) in [
+            (3.0, "3.00"),
+            (0.5, "0.50"),
+            (1.25, "1.25"),
+            (0.075, "0.075"),
+            (0.0025, "0.0025"),
+            (0.0, "0.00"),
+        ] {
+            assert_eq!(format_price(dollars), text);
+        }
+        let price = [
+            ("MODEL__PRICES__M__INPUT", "0.075"),
+            ("MODEL__PRICES__M__OUTPUT", "3"),
+        ];
+        let settings = build_settings(&price);
+        let loaded: NoticeSettings = settings::load_settings(None, settings.environment).unwrap();
+        let notice = render_notice(&locate_configured_models(&loaded.model), &loaded.planner);
+        assert!(
+            notice[2].starts_with(
+                "  cost     m costs $0.075 for a million tokens that it reads, $3.00 for a million"
+            ),
+            "{}",
+            notice[2]
         );
     }
 
