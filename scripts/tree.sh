@@ -25,8 +25,9 @@ if [ "$profile" = dev ]; then strip --strip-debug "$folder"/bin/* "$folder"/libe
 "$folder/bin/journeyman" completions fish >"$folder/share/fish/vendor_completions.d/journeyman.fish"
 "$folder/bin/journeyman" completions zsh >"$folder/share/zsh/site-functions/_journeyman"
 html=$folder/share/doc/journeyman/html
-"$folder/bin/journeyman" docs --html "$html" >/dev/null
 install -d "$html/console" "$html/schemas"
 install -m 0644 docs/console/*.png "$html/console/"
 install -m 0644 docs/schemas/*.json "$html/schemas/"
 install -m 0644 docs/openapi.json "$html/"
+# The pages link only to files that are there already.
+"$folder/bin/journeyman" docs --html "$html" >/dev/null

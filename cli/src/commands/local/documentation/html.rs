@@ -1,6 +1,6 @@
 //! Pages as HTML, with the headings and links of their Markdown.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use maud::{DOCTYPE, Escaper, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -20,9 +20,9 @@ pub(super) fn name_file(page: &DocumentationPage) -> String {
     }
 }
 
-/// Renders a page.
-pub(super) fn render_page(page: &DocumentationPage) -> String {
-    let mut writer = HtmlWriter::new(page);
+/// Renders a page for a folder of all pages. Pictures and other files that the folder lacks become text.
+pub(super) fn render_page(page: &DocumentationPage, folder: &Path) -> String {
+    let mut writer = HtmlWriter::new(page, folder);
     for event in Parser::new_ext(page.text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
         writer.write(event);
     }
@@ -61,6 +61,8 @@ struct OpenImage {
 /// Writer of the body of a page.
 struct HtmlWriter<'a> {
     page: &'a DocumentationPage,
+    /// Folder of all pages.
+    folder: &'a Path,
     html: String,
     /// Number of headings by anchor.
     anchors: BTreeMap<String, usize>,
@@ -72,9 +74,10 @@ struct HtmlWriter<'a> {
 }
 
 impl<'a> HtmlWriter<'a> {
-    fn new(page: &'a DocumentationPage) -> Self {
+    fn new(page: &'a DocumentationPage, folder: &'a Path) -> Self {
         Self {
             page,
+            folder,
             html: String::new(),
             anchors: BTreeMap::new(),
             heading: None,
@@ -252,13 +255,24 @@ impl<'a> HtmlWriter<'a> {
 
     fn close_image(&mut self) {
         let Some(image) = self.image.take() else { return };
+        if !image.source.contains("://") && !self.has_file(&image.source) {
+            self.escape(&image.alternative);
+            return;
+        }
         self.html.push_str("<img");
         self.write_attribute("src", &image.source);
         self.write_attribute("alt", &image.alternative);
         self.html.push('>');
     }
 
-    /// Target of a link in the HTML; `None` for a file outside of the documentation, which is not shipped.
+    /// True when the folder of all pages has a file that this page names.
+    fn has_file(&self, target: &str) -> bool {
+        let page = self.folder.join(name_file(self.page));
+        let below = page.parent().unwrap_or(self.folder);
+        below.join(target).is_file()
+    }
+
+    /// Target of a link in the HTML; `None` for a file outside of the documentation, or one that is not there.
     fn resolve_link(&self, target: &str) -> Option<String> {
         if target.starts_with('#') || target.contains("://") {
             return Some(target.to_owned());
@@ -271,10 +285,10 @@ impl<'a> HtmlWriter<'a> {
             Some((path, anchor)) => (path, format!("#{anchor}")),
             None => (target, String::new()),
         };
-        Some(match path.strip_suffix(".md") {
-            Some(name) => format!("{name}.html{anchor}"),
-            None => target.to_owned(),
-        })
+        match path.strip_suffix(".md") {
+            Some(name) => Some(format!("{name}.html{anchor}")),
+            None => self.has_file(path).then(|| target.to_owned()),
+        }
     }
 }
 
@@ -286,7 +300,11 @@ mod tests {
     use crate::commands::local::documentation::pages::list_pages;
 
     fn render(name: &'static str, text: &'static str) -> String {
-        let page = render_page(&DocumentationPage { name, text });
+        render_in(Path::new("/no/such/folder"), name, text)
+    }
+
+    fn render_in(folder: &Path, name: &'static str, text: &'static str) -> String {
+        let page = render_page(&DocumentationPage { name, text }, folder);
         let (_, rest) = page.split_once("<main>").unwrap();
         rest.split_once("</main>").unwrap().0.to_owned()
     }
@@ -311,12 +329,25 @@ mod tests {
     #[test]
     fn links_lead_to_shipped_files_alone() {
         let text = "[a](setup.md#choose-the-model) [b](../README.md) [c](https://x.example/y.md) [d](#e) ![f](console/run.png)\n";
-        let html = render("page", text);
+        let folder = tempfile::tempdir().unwrap();
+        for below in ["console", "jobs"] {
+            std::fs::create_dir(folder.path().join(below)).unwrap();
+        }
+        std::fs::write(folder.path().join("console/run.png"), "").unwrap();
+        let html = render_in(folder.path(), "page", text);
         let expected = "<a href=\"setup.html#choose-the-model\">a</a> b <a href=\"https://x.example/y.md\">c</a> <a href=\"#e\">d</a> \
                         <img src=\"console/run.png\" alt=\"f\">";
         assert!(html.contains(expected), "{html}");
         let below = render("jobs/page", "[a](../setup.md) [b](../../README.md)\n");
         assert!(below.contains("<a href=\"../setup.html\">a</a> b"), "{below}");
+        let text = "[a](../openapi.json) ![a <b>](../console/run.png) ![c](https://x.example/c.png)\n";
+        let there = render_in(folder.path(), "jobs/page", text);
+        let expected = "<p>a <img src=\"../console/run.png\" alt=\"a &lt;b&gt;\"> \
+                        <img src=\"https://x.example/c.png\" alt=\"c\"></p>";
+        assert!(there.contains(expected), "{there}");
+        let absent = render("jobs/page", text);
+        let expected = "<p>a a &lt;b&gt; <img src=\"https://x.example/c.png\" alt=\"c\"></p>";
+        assert!(absent.contains(expected), "{absent}");
     }
 
     #[test]
@@ -324,7 +355,7 @@ mod tests {
         let mut ids = BTreeSet::new();
         let pages: Vec<(String, String)> = list_pages()
             .iter()
-            .map(|page| (name_file(page), render_page(page)))
+            .map(|page| (name_file(page), render_page(page, Path::new("/no/such/folder"))))
             .collect();
         for (file, html) in &pages {
             ids.insert(file.clone());

@@ -25,7 +25,7 @@ pub(in crate::commands) struct Arguments {
     /// The page, with a heading after #: setup, or runbook#a-server-does-not-answer
     #[arg(value_name = "PAGE")]
     page: Option<String>,
-    /// Write all pages as HTML into this folder, which is created if missing
+    /// Write all pages as HTML into this folder, which is created if missing; pictures that it lacks become text
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
     html: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ fn write_html(folder: &Path) -> anyhow::Result<()> {
         let path = folder.join(html::name_file(page));
         let below = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(below)
-            .and_then(|()| replace_file(&path, html::render_page(page).as_bytes(), 0o644))
+            .and_then(|()| replace_file(&path, html::render_page(page, folder).as_bytes(), 0o644))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     print_result(&format!("docs     {}", folder.join("index.html").display()));
