@@ -196,6 +196,13 @@ pub(super) fn is_requirements(path: &str) -> bool {
     is_near && (is_below || name.contains("requirements")) && name.ends_with(".txt")
 }
 
+/// Returns true for a path that is one word in every shell and no option. The author of a branch chooses the names of its
+/// files, and the command runs as it is proposed.
+fn is_plain_word(path: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    !path.starts_with('-') && path.chars().all(is_plain)
+}
+
 fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec<String> {
     for (lock, command) in [
         ("uv.lock", "uv sync --frozen"),
@@ -208,7 +215,10 @@ fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec
         }
     }
     let mut install = String::from(".venv/bin/pip install");
-    for path in paths.iter().filter(|path| is_requirements(path)).take(5) {
+    let lists = paths
+        .iter()
+        .filter(|path| is_requirements(path) && is_plain_word(path));
+    for path in lists.take(5) {
         install.push_str(&format!(" -r {path}"));
     }
     if has("pyproject.toml") || has("setup.py") {

@@ -249,6 +249,23 @@ mod tests {
     }
 
     #[test]
+    fn only_plain_names_are_proposed() {
+        let hint = propose(&[
+            ("-requirements.txt", "a\n"),
+            ("my requirements.txt", "b\n"),
+            ("requirements$(id).txt", "c\n"),
+            ("requirements;id;.txt", "d\n"),
+            ("requirements.txt", "e\n"),
+            ("requirements/test-1.0_all.txt", "f\n"),
+        ])
+        .unwrap();
+        assert_eq!(
+            hint.commands[1],
+            ".venv/bin/pip install -r requirements.txt -r requirements/test-1.0_all.txt"
+        );
+    }
+
+    #[test]
     fn repository_without_foreign_packages_needs_no_setup() {
         for files in [
             vec![("cart.py", "")],
