@@ -73,7 +73,10 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
     // Nothing of the other provider is an answer: its key must not reach this one.
     let known = match replaced {
         Some(_) => ConfiguredModel::default(),
-        None => known,
+        None => ConfiguredModel {
+            dialect: find_key_dialect(&known),
+            ..known
+        },
     };
     let mut previous = None;
     let (chosen, TriedModel { result: tried, roles }) = loop {
@@ -120,14 +123,17 @@ pub(super) async fn set_up_model(asked: Arguments, store: &SetupStore) -> anyhow
     Ok(())
 }
 
+/// Dialect of the settings. A key without one is for the usual dialect, whatever other keys the environment has.
+fn find_key_dialect(known: &ConfiguredModel) -> Option<String> {
+    let has_key = known.api_key.is_some() || known.auth_token.is_some();
+    let usual = has_key.then(|| USUAL_DIALECT.to_owned());
+    known.dialect.clone().or(usual)
+}
+
 /// Dialect of the settings that another one replaces; `None` when the dialect stays, or the settings have no model yet.
 fn find_replaced_dialect(asked: Option<&str>, known: &ConfiguredModel) -> Option<String> {
-    let has_key = known.api_key.is_some() || known.auth_token.is_some();
-    let is_usual = known.dialect.is_none() && (known.name.is_some() || has_key);
-    let dialect = known
-        .dialect
-        .clone()
-        .or_else(|| is_usual.then(|| USUAL_DIALECT.to_owned()))?;
+    let of_name = known.name.as_ref().map(|_| USUAL_DIALECT.to_owned());
+    let dialect = find_key_dialect(known).or(of_name)?;
     let asked = asked?.trim();
     (dialect != asked).then_some(dialect)
 }
@@ -364,6 +370,9 @@ mod tests {
                 "{asked:?}"
             );
         }
+        let key_alone = known(None, Some("m"), Some("k"));
+        assert_eq!(find_key_dialect(&key_alone).as_deref(), Some("anthropic"));
+        assert_eq!(find_key_dialect(&known(None, Some("m"), None)), None);
     }
 
     #[test]
