@@ -52,7 +52,7 @@ async fn polled_data_center_ticket_reaches_merge() {
     let pull = format!("|{}]", only_pull_request(&world).url);
     for markup in [
         pull.as_str(),
-        "{{shop/cart.py}}",
+        "{{tests/test_cart.py}}",
         "All checks passed",
         "has started",
     ] {
