@@ -94,7 +94,7 @@ impl ConsoleTour<'_> {
             .await?;
         client.click(Locator::Css("button[value=approve]")).await?;
         self.mark(client).await?;
-        let status = Locator::XPath("//p[@role='status'][contains(., 'completed')]");
+        let status = Locator::XPath("//*[@role='status'][contains(., 'completed')]");
         self.shown(client, status).await?;
         let last = Locator::XPath("//ol[@id='timeline']/li[last()][contains(., 'run finished: completed')]");
         self.shown(client, last).await?;
