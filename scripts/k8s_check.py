@@ -132,7 +132,7 @@ def check_foreign_images(where: str, pod: dict) -> None:
 def check_base_images() -> None:
     """The images that ours are built from have an exact version, too."""
     text = Path("Dockerfile").read_text()
-    bases = re.findall(r"^ARG \w+=(\S+:\S+)$", text, re.MULTILINE)
+    bases = re.findall(r"^(?:ARG \w+=|FROM )(\S+:\S+)", text, re.MULTILINE)
     require(len(bases) >= 3, "Dockerfile: its bases cannot be found")
     for image in bases:
         is_exact = re.search(r":\d+\.\d+(\.\d+)?-[\w.-]+(@sha256:[0-9a-f]{64})?$", image)
