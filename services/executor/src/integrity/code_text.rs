@@ -17,13 +17,13 @@ struct LanguageSyntax {
 struct StringSyntax {
     begin: &'static str,
     end: &'static str,
-    /// Whether a backslash protects the next character.
+    /// True when a backslash protects the next character.
     has_escapes: bool,
-    /// Whether the string goes on after a line without its end. Others end with their line.
+    /// True when the string continues after a line without its end. Others end with their line.
     has_lines: bool,
 }
 
-const fn text_of_line(mark: &'static str) -> StringSyntax {
+const fn build_line_string(mark: &'static str) -> StringSyntax {
     StringSyntax {
         begin: mark,
         end: mark,
@@ -32,14 +32,14 @@ const fn text_of_line(mark: &'static str) -> StringSyntax {
     }
 }
 
-const fn text_of_lines(mark: &'static str) -> StringSyntax {
+const fn build_block_string(mark: &'static str) -> StringSyntax {
     StringSyntax {
         has_lines: true,
-        ..text_of_line(mark)
+        ..build_line_string(mark)
     }
 }
 
-const fn raw_text(begin: &'static str, end: &'static str) -> StringSyntax {
+const fn build_raw_string(begin: &'static str, end: &'static str) -> StringSyntax {
     StringSyntax {
         begin,
         end,
@@ -51,32 +51,37 @@ const fn raw_text(begin: &'static str, end: &'static str) -> StringSyntax {
 /// Limit of a regular expression in characters.
 const MAX_PATTERN: usize = 1_000;
 
-const DOUBLE: StringSyntax = text_of_line("\"");
-const SINGLE: StringSyntax = text_of_line("'");
+const DOUBLE: StringSyntax = build_line_string("\"");
+const SINGLE: StringSyntax = build_line_string("'");
 const SLASHES: &[&str] = &["//"];
 const STARS: Option<(&str, &str)> = Some(("/*", "*/"));
 
-const PYTHON_STRINGS: &[StringSyntax] = &[text_of_lines("\"\"\""), text_of_lines("'''"), DOUBLE, SINGLE];
-const SCRIPT_STRINGS: &[StringSyntax] = &[text_of_lines("`"), DOUBLE, SINGLE];
-const GO_STRINGS: &[StringSyntax] = &[raw_text("`", "`"), DOUBLE, SINGLE];
-/// A single quote begins a lifetime more often than a character.
-const RUST_STRINGS: &[StringSyntax] = &[
-    raw_text("r##\"", "\"##"),
-    raw_text("r#\"", "\"#"),
-    raw_text("r\"", "\""),
-    text_of_lines("\""),
-    raw_text("'\"'", ""),
-];
-const JVM_STRINGS: &[StringSyntax] = &[text_of_lines("\"\"\""), DOUBLE, SINGLE];
-const C_SHARP_STRINGS: &[StringSyntax] = &[
-    raw_text("\"\"\"", "\"\"\""),
-    raw_text("@\"", "\""),
+const PYTHON_STRINGS: &[StringSyntax] = &[
+    build_block_string("\"\"\""),
+    build_block_string("'''"),
     DOUBLE,
     SINGLE,
 ];
-const CPP_STRINGS: &[StringSyntax] = &[raw_text("R\"(", ")\""), DOUBLE, SINGLE];
-const SQL_STRINGS: &[StringSyntax] = &[raw_text("'", "'"), DOUBLE];
-const SHELL_STRINGS: &[StringSyntax] = &[text_of_lines("\""), raw_text("'", "'")];
+const SCRIPT_STRINGS: &[StringSyntax] = &[build_block_string("`"), DOUBLE, SINGLE];
+const GO_STRINGS: &[StringSyntax] = &[build_raw_string("`", "`"), DOUBLE, SINGLE];
+/// A single quote begins a lifetime more often than a character.
+const RUST_STRINGS: &[StringSyntax] = &[
+    build_raw_string("r##\"", "\"##"),
+    build_raw_string("r#\"", "\"#"),
+    build_raw_string("r\"", "\""),
+    build_block_string("\""),
+    build_raw_string("'\"'", ""),
+];
+const JVM_STRINGS: &[StringSyntax] = &[build_block_string("\"\"\""), DOUBLE, SINGLE];
+const C_SHARP_STRINGS: &[StringSyntax] = &[
+    build_raw_string("\"\"\"", "\"\"\""),
+    build_raw_string("@\"", "\""),
+    DOUBLE,
+    SINGLE,
+];
+const CPP_STRINGS: &[StringSyntax] = &[build_raw_string("R\"(", ")\""), DOUBLE, SINGLE];
+const SQL_STRINGS: &[StringSyntax] = &[build_raw_string("'", "'"), DOUBLE];
+const SHELL_STRINGS: &[StringSyntax] = &[build_block_string("\""), build_raw_string("'", "'")];
 
 const fn find_syntax(language: SourceLanguage) -> LanguageSyntax {
     let (line_comments, block_comment, strings): (&[&str], _, _) = match language {
@@ -126,6 +131,7 @@ pub(super) fn keep_code(language: SourceLanguage, text: &str) -> String {
     }
 }
 
+/// Scan of a text, which collects its code line by line.
 struct CodeScan<'a> {
     language: SourceLanguage,
     syntax: LanguageSyntax,
@@ -136,7 +142,7 @@ struct CodeScan<'a> {
     line: String,
     /// Code of the lines before.
     code: String,
-    /// Whether the current line has only white space and letters that may begin a string.
+    /// True while the current line has only white space and letters that may begin a string.
     is_bare: bool,
     /// Brackets that are open at the position. A Python string inside is never documentation.
     open_brackets: u32,

@@ -117,7 +117,7 @@ fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
 /// Returns the path of an edit with the old and the new text of each replacement, every line with its line feed.
 ///
 /// # Errors
-/// The input is no edit of a file.
+/// When the input is not a valid edit of a file.
 pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<(String, String)>), String> {
     let input: Input = parse_input(input)?;
     let mut replacements = Vec::new();
