@@ -54,6 +54,9 @@ enum FileEdit {
     Strings { old: String, new: String, all: bool },
 }
 
+/// Old and new lines of a replacement.
+pub(super) type ReplacedLines = (Vec<String>, Vec<String>);
+
 fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
     let edits = parse_edits(&input)?;
@@ -114,30 +117,24 @@ fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
     }
 }
 
-/// Returns the path of an edit with the old and the new text of each replacement, every line with its line feed.
+/// Returns the path of an edit with the old and the new lines of each replacement.
 ///
 /// # Errors
 /// When the input is not a valid edit of a file.
-pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<(String, String)>), String> {
+pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<ReplacedLines>), String> {
     let input: Input = parse_input(input)?;
+    let split = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let mut replacements = Vec::new();
     for edit in parse_edits(&input)? {
         match edit {
-            FileEdit::Strings { old, new, .. } => {
-                replacements.push((end_every_line(old.lines()), end_every_line(new.lines())));
-            }
+            FileEdit::Strings { old, new, .. } => replacements.push((split(&old), split(&new))),
             FileEdit::Blocks(blocks) => {
                 let readings = blocks.iter().filter_map(|block| block.readings().next());
-                replacements.extend(readings.map(|(old, new)| (end_every_line(old), end_every_line(new))));
+                replacements.extend(readings.map(|(old, new)| (old.to_vec(), new.to_vec())));
             }
         }
     }
     Ok((input.path, replacements))
-}
-
-fn end_every_line(lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let lines = lines.into_iter();
-    lines.map(|line| format!("{}\n", line.as_ref())).collect()
 }
 
 /// Parses an edit of a list: a block as text, or an object with the two strings.

@@ -1,12 +1,13 @@
 //! Sizes of edits, read from the calls of the tools that write files.
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use super::{
-    apply_patch, edit_file,
+    apply_patch,
+    edit_file::{self, ReplacedLines},
     patch::{FilePatch, HunkLine, NOWHERE, PatchHunk, parse_patch},
     patch_envelope::{FileOperation, is_envelope, parse_envelope},
+    text::match_kept_lines,
     write_file,
 };
 
@@ -42,17 +43,12 @@ pub fn measure_edits(tool: &str, input: &Value) -> Vec<EditSize> {
     }
 }
 
-fn measure_replacements(path: String, replacements: &[(String, String)]) -> EditSize {
+fn measure_replacements(path: String, replacements: &[ReplacedLines]) -> EditSize {
     let (mut added, mut removed) = (0, 0);
     for (old, new) in replacements {
-        let diff = TextDiff::from_lines(old, new);
-        for change in diff.iter_all_changes() {
-            match change.tag() {
-                ChangeTag::Insert => added += 1,
-                ChangeTag::Delete => removed += 1,
-                ChangeTag::Equal => {}
-            }
-        }
+        let kept = match_kept_lines(old, new).into_iter().flatten().count();
+        added += new.len() - kept;
+        removed += old.len() - kept;
     }
     EditSize {
         path,
