@@ -70,6 +70,14 @@ const MANIFESTS: [(&str, PackageEcosystem); 12] = [
     ("mix.exs", Elixir),
 ];
 
+/// Lock files of Python at the root, in order of precedence, with the commands that install their packages.
+pub(super) const PYTHON_LOCKS: [(&str, &str); 4] = [
+    ("uv.lock", "uv sync --frozen"),
+    ("poetry.lock", "poetry install --no-interaction"),
+    ("pdm.lock", "pdm sync"),
+    ("Pipfile.lock", "pipenv sync --dev"),
+];
+
 impl PackageEcosystem {
     pub(super) fn of_line(line: &str) -> Option<Self> {
         WORDS
@@ -204,12 +212,7 @@ fn is_plain_word(path: &str) -> bool {
 }
 
 fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec<String> {
-    for (lock, command) in [
-        ("uv.lock", "uv sync --frozen"),
-        ("poetry.lock", "poetry install --no-interaction"),
-        ("pdm.lock", "pdm sync"),
-        ("Pipfile.lock", "pipenv sync --dev"),
-    ] {
+    for (lock, command) in PYTHON_LOCKS {
         if has(lock) {
             return vec![command.to_owned()];
         }

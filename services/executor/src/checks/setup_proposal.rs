@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::SetupHint;
 use serde_json::Value;
 
-use super::installation::{PackageEcosystem, install_hint, is_requirements};
+use super::installation::{PYTHON_LOCKS, PackageEcosystem, install_hint, is_requirements};
 
 /// Folders whose files show that the repository contains its dependencies itself, and the root.
 pub const SETUP_FOLDERS: [&str; 6] = [
@@ -108,9 +108,8 @@ impl DeclaredFiles<'_> {
         };
         let requirements = self.paths.iter().filter(|path| is_requirements(path));
         let mut texts = requirements.filter_map(|path| self.text(path));
-        let locks = ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"];
         texts.any(|text| text.lines().any(is_listed))
-            || locks.iter().any(|lock| self.has(lock))
+            || PYTHON_LOCKS.iter().any(|(lock, _)| self.has(lock))
             || self.has_project_packages()
     }
 
