@@ -90,10 +90,12 @@ impl DeclaredFiles<'_> {
         self.text(path).is_some_and(|text| text.lines().any(is_it))
     }
 
+    fn parse_json(&self, path: &str) -> Option<Value> {
+        serde_json::from_str(self.text(path)?).ok()
+    }
+
     fn has_node_packages(&self) -> bool {
-        let manifest = self.text("package.json");
-        let manifest: Option<Value> = manifest.and_then(|text| serde_json::from_str(text).ok());
-        let is_declared = manifest.is_some_and(|manifest| {
+        let is_declared = self.parse_json("package.json").is_some_and(|manifest| {
             ["dependencies", "devDependencies", "workspaces"]
                 .iter()
                 .any(|key| manifest.get(key).is_some_and(has_entries))
@@ -146,11 +148,9 @@ impl DeclaredFiles<'_> {
     }
 
     fn has_composer_packages(&self) -> bool {
-        let manifest = self.text("composer.json");
-        let manifest: Option<Value> = manifest.and_then(|text| serde_json::from_str(text).ok());
         // PHP itself and its extensions come with the machine.
         let is_package = |name: &String| name.contains('/');
-        let is_declared = manifest.is_some_and(|manifest| {
+        let is_declared = self.parse_json("composer.json").is_some_and(|manifest| {
             ["require", "require-dev"].iter().any(|key| {
                 let packages = manifest.get(key).and_then(Value::as_object);
                 packages.is_some_and(|packages| packages.keys().any(is_package))
