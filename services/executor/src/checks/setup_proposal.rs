@@ -86,8 +86,8 @@ impl DeclaredFiles<'_> {
         found.map(|(_, text)| text.as_str())
     }
 
-    fn has_line(&self, path: &str, is_it: fn(&str) -> bool) -> bool {
-        self.text(path).is_some_and(|text| text.lines().any(is_it))
+    fn has_line(&self, path: &str, is_match: fn(&str) -> bool) -> bool {
+        self.text(path).is_some_and(|text| text.lines().any(is_match))
     }
 
     fn parse_json(&self, path: &str) -> Option<Value> {
