@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    convert,
     sync::Arc,
     time::Duration,
 };
@@ -27,9 +28,6 @@ use crate::{
 const TOKEN_MARGIN: Duration = Duration::from_secs(300);
 // Lifetime of a token whose end cannot be parsed. GitHub's tokens live for an hour.
 const TOKEN_LIFE: Duration = Duration::from_secs(600);
-const PAGE: usize = 100;
-// An App on more accounts is one that anybody can install.
-const MAX_PAGES: usize = 50;
 /// Maximum number of redirects from one repository to another in one call.
 pub(crate) const MAX_MOVES: usize = 3;
 
@@ -96,18 +94,7 @@ pub(crate) struct InstallationAccount {
 
 /// Lists the installations of an App, at most 5,000.
 pub(crate) async fn list_installations(app: &ApiCaller) -> Result<Vec<AccountInstallation>, Error> {
-    let mut found = Vec::new();
-    for page in 1..=MAX_PAGES {
-        let path = format!("/app/installations?per_page={PAGE}&page={page}");
-        let answer = transport::send_read(app, GitHubCall::Get(&path)).await?;
-        let installations: Vec<AccountInstallation> = answer.parse()?;
-        let is_last = installations.len() < PAGE;
-        found.extend(installations);
-        if is_last {
-            break;
-        }
-    }
-    Ok(found)
+    transport::read_list(app, "/app/installations", convert::identity).await
 }
 
 #[derive(Deserialize)]

@@ -1,13 +1,11 @@
 //! Repositories of an owner that our account sees.
 
+use std::convert;
+
 use domain::RepositoryName;
 use serde::Deserialize;
 
-use crate::{Error, GitHubReader, client::GitHubClient, connection::GitHubCall, transport};
-
-const PAGE: usize = 100;
-// An owner with more repositories is configured in parts.
-const MAX_PAGES: usize = 50;
+use crate::{Error, GitHubReader, client::GitHubClient, transport};
 
 /// Repository in the list of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,28 +59,16 @@ impl GitHubReader {
 
 impl GitHubClient {
     async fn repositories_of(&self, owner: &str) -> Result<Vec<OwnerRepository>, Error> {
-        let is_app = self.app_id().is_some();
-        let caller = match is_app {
-            true => self.routes().owner_caller(owner).await?,
-            false => self.routes().own().clone(),
-        };
-        let mut found: Vec<OwnerRepository> = Vec::new();
-        for page in 1..=MAX_PAGES {
-            let path = match is_app {
-                true => format!("/installation/repositories?per_page={PAGE}&page={page}"),
-                false => format!("/user/repos?per_page={PAGE}&page={page}"),
-            };
-            let answer = transport::send_read(&caller, GitHubCall::Get(&path)).await?;
-            let repositories: Vec<WireOwnerRepository> = match is_app {
-                true => answer.parse::<WireInstallationRepositories>()?.repositories,
-                false => answer.parse()?,
-            };
-            let is_last = repositories.len() < PAGE;
-            found.extend(repositories.into_iter().map(OwnerRepository::from));
-            if is_last {
-                break;
+        let routes = self.routes();
+        let repositories: Vec<WireOwnerRepository> = match self.app_id() {
+            Some(_) => {
+                let caller = routes.owner_caller(owner).await?;
+                let entries = |page: WireInstallationRepositories| page.repositories;
+                transport::read_list(&caller, "/installation/repositories", entries).await?
             }
-        }
+            None => transport::read_list(routes.own(), "/user/repos", convert::identity).await?,
+        };
+        let mut found: Vec<_> = repositories.into_iter().map(OwnerRepository::from).collect();
         // A token sees the repositories of other owners too.
         found.retain(|repository| repository.name.owner().eq_ignore_ascii_case(owner));
         found.sort_by(|one, other| one.name.cmp(&other.name));

@@ -20,6 +20,10 @@ use crate::{
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 // GitHub's documentation asks for at least one minute where neither header names a time.
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
+// GitHub's maximum number of entries per page.
+const PAGE: usize = 100;
+// An App on more accounts is public, and an owner with more repositories is configured in parts.
+const MAX_PAGES: usize = 50;
 
 /// Successful answer, or a 304.
 pub(crate) struct GitHubAnswer {
@@ -145,6 +149,26 @@ struct WireGraphqlError {
 pub(crate) async fn send_read(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
     let is_outage = |error: &Error| matches!(error, Error::Unavailable { .. });
     webclient::retry_read("github", is_outage, || send_request(caller, call)).await
+}
+
+/// Reads a list of the account, at most 5,000 entries. `entries` returns those of one page.
+pub(crate) async fn read_list<P: DeserializeOwned, T>(
+    caller: &ApiCaller,
+    path: &str,
+    entries: fn(P) -> Vec<T>,
+) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    for page in 1..=MAX_PAGES {
+        let path = format!("{path}?per_page={PAGE}&page={page}");
+        let answer = send_read(caller, GitHubCall::Get(&path)).await?;
+        let found = entries(answer.parse()?);
+        let is_last = found.len() < PAGE;
+        list.extend(found);
+        if is_last {
+            break;
+        }
+    }
+    Ok(list)
 }
 
 /// Sends a request once, unless the limits of the caller hold it back.
