@@ -241,13 +241,9 @@ impl InstallationRouter {
         let mut body = self.place(repository).await.scope();
         // A leaked token then opens one repository for one kind of call.
         body["permissions"] = json!(access.within(&installation.permissions));
-        let path = format!("/app/installations/{}/access_tokens", installation.id);
-        let answered = transport::send_request(&self.own, GitHubCall::Post(&path, &body)).await;
-        // The request names the installation of the cache, which may have been removed since.
-        let minted: MintedToken = match answered.and_then(|answer| answer.parse()) {
+        let minted = match self.request_token(installation.id, &body).await {
             Ok(minted) => minted,
-            // A lost token harms no one and expires, so that the request may be sent again.
-            Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
+            // The request names the installation of the cache, which may have been removed since.
             Err(Error::NotFound { .. }) => {
                 self.installations.lock().await.remove(repository);
                 return Err(Error::NotFound {
@@ -256,15 +252,30 @@ impl InstallationRouter {
             }
             Err(error) => return Err(error),
         };
-        let connection = self.own.connection.with_token(&minted.token)?;
+        let caller = self.installation_caller(installation.id, &minted.token)?;
         tracing::debug!(%repository, ?access, "installation token made");
         Ok(InstallationToken {
             until: Instant::now() + compute_token_lifetime(minted.expires_at.as_deref()),
             secret: minted.token,
-            caller: ApiCaller {
-                connection,
-                limits: self.limits.of_installation(installation.id),
-            },
+            caller,
+        })
+    }
+
+    /// Requests a token of an installation.
+    async fn request_token(&self, installation: u64, body: &Value) -> Result<MintedToken, Error> {
+        let path = format!("/app/installations/{installation}/access_tokens");
+        let answered = transport::send_request(&self.own, GitHubCall::Post(&path, body)).await;
+        match answered.and_then(|answer| answer.parse()) {
+            // A lost token harms no one and expires, so that the request may be sent again.
+            Err(Error::Unknown { detail, source }) => Err(Error::Unavailable { detail, source }),
+            answered => answered,
+        }
+    }
+
+    fn installation_caller(&self, installation: u64, token: &SecretString) -> Result<ApiCaller, Error> {
+        Ok(ApiCaller {
+            connection: self.own.connection.with_token(token)?,
+            limits: self.limits.of_installation(installation),
         })
     }
 
@@ -278,18 +289,9 @@ impl InstallationRouter {
         let installation = found.iter().find(is_theirs).ok_or_else(|| Error::NotFound {
             what: format!("an installation of the App on {owner}"),
         })?;
-        let path = format!("/app/installations/{}/access_tokens", installation.id);
         let body = json!({ "permissions": { "metadata": "read" } });
-        let answered = transport::send_request(&self.own, GitHubCall::Post(&path, &body)).await;
-        let minted: MintedToken = match answered.and_then(|answer| answer.parse()) {
-            // A lost token harms no one and expires, so that the request may be sent again.
-            Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
-            answered => answered?,
-        };
-        Ok(ApiCaller {
-            connection: self.own.connection.with_token(&minted.token)?,
-            limits: self.limits.of_installation(installation.id),
-        })
+        let minted = self.request_token(installation.id, &body).await?;
+        self.installation_caller(installation.id, &minted.token)
     }
 
     async fn installation(&self, repository: &RepositoryName) -> Result<AppInstallation, Error> {
