@@ -11,7 +11,7 @@ use crate::{
     installation_router::list_installations,
     limits::{AccountLimits, ApiCaller},
     permissions::{EVENTS, READER, RequiredAppPermission, WRITER},
-    transport,
+    transport::{self, GitHubAnswer},
 };
 
 // The longest name that GitHub accepts for an App.
@@ -131,10 +131,7 @@ pub async fn convert_manifest_code(api_url: &str, code: &str) -> Result<NewApp, 
             detail: "the code of the manifest is not one".to_owned(),
         });
     }
-    let caller = ApiCaller {
-        connection: ApiConnection::anonymous(api_url)?,
-        limits: AccountLimits::default(),
-    };
+    let caller = build_anonymous_caller(api_url)?;
     let path = format!("/app-manifests/{code}/conversions");
     let answer = transport::send_request(&caller, GitHubCall::Post(&path, &json!({}))).await;
     let made = answer.and_then(|answer| answer.parse());
@@ -152,15 +149,7 @@ struct WireNumbered {
 /// # Errors
 /// GitHub's refusal, e.g. of an unknown account.
 pub async fn fetch_bot_id(api_url: &str, slug: &str) -> Result<u64, Error> {
-    let caller = ApiCaller {
-        connection: ApiConnection::anonymous(api_url)?,
-        limits: AccountLimits::default(),
-    };
-    let path = format!(
-        "/users/{}",
-        domain::address::percent_encode(&format!("{slug}[bot]"))
-    );
-    let answer = transport::send_read(&caller, GitHubCall::Get(&path)).await?;
+    let answer = fetch_account(api_url, &format!("{slug}[bot]")).await?;
     answer.parse::<WireNumbered>().map(|account| account.id)
 }
 
@@ -170,13 +159,22 @@ pub async fn fetch_bot_id(api_url: &str, slug: &str) -> Result<u64, Error> {
 /// # Errors
 /// GitHub's refusal, except for an unknown name.
 pub async fn has_account(api_url: &str, name: &str) -> Result<bool, Error> {
-    let caller = ApiCaller {
+    let answer = fetch_account(api_url, name).await;
+    Error::none_if_missing(answer).map(|found| found.is_some())
+}
+
+/// Reads a user, an organization or the account of an App, without a login.
+async fn fetch_account(api_url: &str, login: &str) -> Result<GitHubAnswer, Error> {
+    let caller = build_anonymous_caller(api_url)?;
+    let path = format!("/users/{}", domain::address::percent_encode(login));
+    transport::send_read(&caller, GitHubCall::Get(&path)).await
+}
+
+fn build_anonymous_caller(api_url: &str) -> Result<ApiCaller, Error> {
+    Ok(ApiCaller {
         connection: ApiConnection::anonymous(api_url)?,
         limits: AccountLimits::default(),
-    };
-    let path = format!("/users/{}", domain::address::percent_encode(name));
-    let answer = transport::send_read(&caller, GitHubCall::Get(&path)).await;
-    Error::none_if_missing(answer).map(|found| found.is_some())
+    })
 }
 
 /// Replaces the code in an error: until the code is used, its holder can obtain the App with its key.
