@@ -40,8 +40,8 @@ pub use model::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
     GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestPoll, PullRequestRemark,
     PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment, ReviewVerdict, WorkflowRun,
-    WorkflowRunProgress, conclude_checks, is_action_job, is_action_workflow, is_key_mentioned,
-    is_our_check_run, parse_run_id,
+    WorkflowRunProgress, conclude_checks, is_action_job, is_action_workflow, is_ci_check_run,
+    is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
     DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,

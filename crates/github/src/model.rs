@@ -441,8 +441,13 @@ pub(crate) const CHECK_NAME: &str = "Journeyman";
 // Prefix of its `external_id`: another App may give its check run the same name.
 pub(crate) const OURS: &str = "journeyman:";
 
-/// True when a check run is the one that Journeyman creates.
-pub fn is_our_check_run(name: &str, external_id: Option<&str>) -> bool {
+/// True for a check run of the repository's CI: not the one that Journeyman creates, and not a job of its GitHub Action.
+pub fn is_ci_check_run(name: &str, external_id: Option<&str>) -> bool {
+    !is_our_check_run(name, external_id) && !is_action_job(name)
+}
+
+/// True for the check run that Journeyman creates.
+pub(crate) fn is_our_check_run(name: &str, external_id: Option<&str>) -> bool {
     name == CHECK_NAME && external_id.is_some_and(|id| id.starts_with(OURS))
 }
 

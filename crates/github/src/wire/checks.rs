@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::parse_instant;
-use crate::{CheckConclusion, CheckKind, CheckStatus, CommitCheck, is_action_job, is_our_check_run};
+use crate::{CheckConclusion, CheckKind, CheckStatus, CommitCheck, is_ci_check_run, model::is_our_check_run};
 
 const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
 
@@ -61,14 +61,14 @@ fn take_tail(text: &str) -> &str {
 }
 
 impl WireCheckRun {
-    /// True for the check run that Journeyman creates: its own report must not count as a check of its work.
+    /// True for the check run that Journeyman creates.
     pub(crate) fn is_ours(&self) -> bool {
         is_our_check_run(&self.name, self.external_id.as_deref())
     }
 
-    /// True for a check of the repository's CI: not ours, and no job of Journeyman's GitHub Action.
+    /// True for a check of the repository's CI.
     pub(crate) fn is_of_ci(&self) -> bool {
-        !self.is_ours() && !is_action_job(&self.name)
+        is_ci_check_run(&self.name, self.external_id.as_deref())
     }
 }
 

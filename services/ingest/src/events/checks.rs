@@ -54,10 +54,9 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Vec<ChecksChange
             } = hook.read()?;
             let branches = Vec::from_iter(check_run.check_suite.head_branch);
             // The reporter's check run about our own work is not a check of that work, nor is a job of our action.
-            let is_ours = github::is_our_check_run(&check_run.name, check_run.external_id.as_deref())
-                || github::is_action_job(&check_run.name);
+            let is_of_ci = github::is_ci_check_run(&check_run.name, check_run.external_id.as_deref());
             (
-                action == "completed" && !is_ours,
+                action == "completed" && is_of_ci,
                 repository,
                 check_run.head_sha,
                 branches,
