@@ -46,11 +46,11 @@ esac
 RECORDED = ("docker", "helm", "gh", "git", "make", "apt-get", "pipx", "uv")
 
 
-def version():
+def read_version():
     return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
-def notes(wanted):
+def find_notes(wanted):
     """The section of a version in the changelog, without its heading."""
     text = (ROOT / "CHANGELOG.md").read_text()
     found = re.search(rf"^## (?:Unreleased: )?\[?{re.escape(wanted)}\]?.*?$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
@@ -58,7 +58,7 @@ def notes(wanted):
 
 
 def version_problems(tag):
-    wanted = version()
+    wanted = read_version()
     for path, pattern in NAMED.items():
         found = re.findall(pattern, (ROOT / path).read_text(), re.MULTILINE)
         if not found:
@@ -72,7 +72,7 @@ def version_problems(tag):
     for path in COMPILERS[1:]:
         if compilers[path] != leading:
             yield f"{path} names {' and '.join(compilers[path]) or 'no image with the compiler'}; edit it to {' or '.join(leading)}"
-    if not notes(wanted):
+    if not find_notes(wanted):
         yield f"CHANGELOG.md has no section for {wanted}"
     if tag and tag != f"v{wanted}":
         yield f"the tag is {tag}, and the version {wanted}"
@@ -80,7 +80,7 @@ def version_problems(tag):
         yield f"CHANGELOG.md calls {wanted} unreleased"
 
 
-def expand(text, contexts):
+def expand_expressions(text, contexts):
     def value(found):
         name = found[1].strip()
         if name not in contexts:
@@ -89,7 +89,7 @@ def expand(text, contexts):
     return re.sub(r"\$\{\{(.*?)\}\}", value, str(text))
 
 
-def play(workflow, folder):
+def play_workflow(workflow, folder):
     """Runs the steps of every job in the order of its needs. Returns the calls of the recorded programs, and the number of steps."""
     tree, programs, record = folder / "tree", folder / "programs", folder / "record"
     for part in ("scripts", "charts", "packaging"):
@@ -101,10 +101,10 @@ def play(workflow, folder):
         path.parent.mkdir(exist_ok=True)
         path.write_text(RECORDER)
         path.chmod(0o755)
-    tag = f"v{version()}"
+    tag = f"v{read_version()}"
     contexts = {"github.ref_name": tag, "github.repository_owner": "Acme", "github.token": "token", "github.actor": "ada"}
-    shared = {name: expand(value, contexts) for name, value in workflow["env"].items()}
-    base = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), "RECORD": str(record), "VERSION": version(),
+    shared = {name: expand_expressions(value, contexts) for name, value in workflow["env"].items()}
+    base = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), "RECORD": str(record), "VERSION": read_version(),
             "GITHUB_WORKSPACE": str(tree), "GITHUB_REPOSITORY": "Acme/journeyman", "GITHUB_SERVER_URL": "https://github.com"}
     kept = folder / "artifact"
     waiting, done, steps = dict(workflow["jobs"]), set(), 0
@@ -120,13 +120,13 @@ def play(workflow, folder):
             steps += 1
             action = step.get("uses", "").split("@")[0]
             if action == "actions/upload-artifact":
-                shutil.copytree(tree / expand(step["with"]["path"], contexts), kept)
+                shutil.copytree(tree / expand_expressions(step["with"]["path"], contexts), kept)
             elif action == "actions/download-artifact":
-                shutil.copytree(kept, tree / expand(step["with"]["path"], contexts))
+                shutil.copytree(kept, tree / expand_expressions(step["with"]["path"], contexts))
             elif "run" in step:
-                own = {key: expand(value, contexts) for key, value in step.get("env", {}).items()}
-                ran = subprocess.run(["bash", "-eo", "pipefail", "-c", expand(step["run"], contexts)], cwd=tree, env=base | shared | own,
-                                     capture_output=True, text=True)
+                own = {key: expand_expressions(value, contexts) for key, value in step.get("env", {}).items()}
+                command = ["bash", "-eo", "pipefail", "-c", expand_expressions(step["run"], contexts)]
+                ran = subprocess.run(command, cwd=tree, env=base | shared | own, capture_output=True, text=True)
                 if ran.returncode:
                     raise SystemExit(f"release-check: {name}: {step['run'].strip()}\n{ran.stdout}{ran.stderr}")
         done.add(name)
@@ -139,10 +139,10 @@ def as_list(value):
 
 
 def outcome_problems(workflow, calls):
-    """What a release must have done."""
-    tag, registry = f"v{version()}", "ghcr.io/acme"
+    """Problems of a release by the calls that its steps made."""
+    tag, registry = f"v{read_version()}", "ghcr.io/acme"
     pushed = [call for call in calls if call[0] == "docker" and "--push" in call]
-    wanted = [f"{registry}/journeyman/{name}:{version()}" for name in IMAGES]
+    wanted = [f"{registry}/journeyman/{name}:{read_version()}" for name in IMAGES]
     if [call[call.index("--tag") + 1] for call in pushed] != wanted:
         yield f"these images are pushed: {pushed}"
     for call in pushed:
@@ -166,12 +166,12 @@ def outcome_problems(workflow, calls):
         yield f"these jobs may write contents: {writers}"
 
 
-def check(tag):
+def check_release(tag):
     import yaml
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
     problems = list(version_problems(tag))
     with tempfile.TemporaryDirectory() as folder:
-        calls, steps = play(workflow, Path(folder))
+        calls, steps = play_workflow(workflow, Path(folder))
     problems.extend(outcome_problems(workflow, calls))
     for problem in problems:
         print(f"release-check: {problem}", file=sys.stderr)
@@ -183,8 +183,8 @@ def check(tag):
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["notes", wanted]:
-            print(notes(wanted) or sys.exit(f"CHANGELOG.md has no section for {wanted}"))
+            print(find_notes(wanted) or sys.exit(f"CHANGELOG.md has no section for {wanted}"))
         case ["check", *tag]:
-            check("".join(tag))
+            check_release("".join(tag))
         case _:
             sys.exit(__doc__)
