@@ -49,6 +49,7 @@ def differences(wanted, found, where=""):
         yield f"{where}: {str(wanted)[:60]!r} is {str(found)[:60]!r}"
 
 
+SERVICES = ("ingest", "planner", "executor", "reporter", "egress")
 # A change of each value, and a word that must then be in what is rendered.
 CHANGES = [
     ({"image": {"registry": "registry.example"}}, "registry.example/journeyman/planner:"),
@@ -61,12 +62,12 @@ CHANGES = [
     ({"natsUsers": {"planner": "UPLANNER"}}, "UPLANNER"),
     ({"existingSecret": {"ingest": "ingest-of-mine"}}, "ingest-of-mine"),
     ({"existingSecret": {"redis": "redis-of-mine"}}, "redis-of-mine"),
-    *[({name: {"replicas": 77}}, "'replicas': 77") for name in ("ingest", "planner", "executor", "reporter", "egress", "nats")],
-    *[({name: {"resources": {"limits": {"memory": "77Gi"}}}}, "77Gi") for name in ("ingest", "planner", "executor", "reporter", "egress")],
+    *[({name: {"replicas": 77}}, "'replicas': 77") for name in (*SERVICES, "nats")],
+    *[({name: {"resources": {"limits": {"memory": "77Gi"}}}}, "77Gi") for name in SERVICES],
     *[({name: {"env": [{"name": "OF_MINE", "value": name}]}}, f"{{'name': 'OF_MINE', 'value': '{name}'}}")
-      for name in ("ingest", "planner", "executor", "reporter", "egress")],
+      for name in SERVICES],
     *[({name: {"patch": {"metadata": {"annotations": {"patched": name}}}}}, f"'patched': '{name}'")
-      for name in ("ingest", "planner", "executor", "reporter", "egress", "nats", "redis")],
+      for name in (*SERVICES, "nats", "redis")],
     ({"nats": {"storage": {"size": "77Gi"}}}, "77Gi"),
     ({"nats": {"storage": {"className": "fast"}}}, "'storageClassName': 'fast'"),
     ({"namespace": {"create": True}}, "'kind': 'Namespace'"),
