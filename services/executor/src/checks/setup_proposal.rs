@@ -117,25 +117,17 @@ impl DeclaredFiles<'_> {
 
     fn has_project_packages(&self) -> bool {
         let text = self.text("pyproject.toml").unwrap_or_default();
-        let Ok(document) = text.parse::<toml::Table>() else {
+        let Ok(document) = toml::from_str::<Value>(text) else {
             return false;
         };
-        let table = |name: &str| document.get(name).and_then(toml::Value::as_table);
-        let is_filled = |value: &toml::Value| match value {
-            toml::Value::Array(list) => !list.is_empty(),
-            toml::Value::Table(table) => !table.is_empty(),
-            toml::Value::String(_)
-            | toml::Value::Integer(_)
-            | toml::Value::Float(_)
-            | toml::Value::Boolean(_)
-            | toml::Value::Datetime(_) => false,
-        };
-        let project = table("project").is_some_and(|project| {
-            ["dependencies", "optional-dependencies"]
-                .iter()
-                .any(|key| project.get(*key).is_some_and(is_filled))
-        });
-        project || document.get("dependency-groups").is_some_and(is_filled)
+        let project = &document["project"];
+        [
+            &project["dependencies"],
+            &project["optional-dependencies"],
+            &document["dependency-groups"],
+        ]
+        .into_iter()
+        .any(has_entries)
     }
 
     fn has_crates(&self) -> bool {
