@@ -65,36 +65,29 @@ impl GitHubClient {
                 })
             }
             AccountCredentials::Token(_) => {
-                match transport::send_read(self.0.places.own(), GitHubCall::Get("/user")).await {
-                    Ok(answer) => {
-                        let user: WireUser = answer.parse()?;
-                        Ok(AccountIdentity {
-                            login: user.login,
-                            is_app: false,
-                            permissions: answer.scopes(),
-                            events: Vec::new(),
-                        })
-                    }
+                let own = self.0.places.own();
+                let (login, permissions) = match transport::send_read(own, GitHubCall::Get("/user")).await {
+                    Ok(answer) => (answer.parse::<WireUser>()?.login, answer.scopes()),
                     // The token of a workflow's job belongs to an installation of an App, which has no user.
-                    Err(Error::Forbidden { .. }) => self.ask_viewer().await,
-                    Err(error) => Err(error),
-                }
+                    Err(Error::Forbidden { .. }) => (self.fetch_viewer_login().await?, Vec::new()),
+                    Err(error) => return Err(error),
+                };
+                Ok(AccountIdentity {
+                    login,
+                    is_app: false,
+                    permissions,
+                    events: Vec::new(),
+                })
             }
         }
     }
 
-    /// Asks GraphQL for the account of a token, because it answers to tokens of installations too.
-    async fn ask_viewer(&self) -> Result<AccountIdentity, Error> {
+    /// Reads the login of a token by GraphQL, which answers to tokens of installations too.
+    async fn fetch_viewer_login(&self) -> Result<String, Error> {
         let data = self.query_own("query { viewer { login } }").await?;
         let login = data["viewer"]["login"].as_str();
-        let login = login.ok_or_else(|| Error::Malformed {
+        login.map(str::to_owned).ok_or_else(|| Error::Malformed {
             detail: "the account of the token has no login".to_owned(),
-        })?;
-        Ok(AccountIdentity {
-            login: login.to_owned(),
-            is_app: false,
-            permissions: Vec::new(),
-            events: Vec::new(),
         })
     }
 }
