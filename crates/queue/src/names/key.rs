@@ -78,7 +78,7 @@ impl RecordKey {
         decode_token(self.0.split('.').next()?)?.parse().ok()
     }
 
-    /// Start of all keys that have this one's parts and more. It is no key of a record.
+    /// Lower bound of the keys that have all parts of this one and more. It is not a valid key itself.
     pub(crate) fn first_below(&self) -> Self {
         Self(format!("{}.", self.0))
     }
