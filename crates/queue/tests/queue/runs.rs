@@ -116,16 +116,23 @@ async fn lost_overviews_or_position_are_rebuilt() {
     assert_eq!(runs.get(&build_run_id(1)).await.unwrap(), Some(whole));
 }
 
+/// Starts runs and returns a mirror of their overviews that has caught up.
+async fn mirror_started_runs(world: &World, numbers: &[u64]) -> TableMirror<RunOverview> {
+    for number in numbers {
+        append_facts(world, *number, vec![build_started_fact(*number)]).await;
+    }
+    let runs = world.queue.runs();
+    take_in_all(&runs).await;
+    let mut mirror = TableMirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    mirror
+}
+
 #[tokio::test]
 async fn mirror_follows_writes_removals_and_purges() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    for number in [1, 2, 3] {
-        append_facts(&world, number, vec![build_started_fact(number)]).await;
-    }
-    take_in_all(&runs).await;
-    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
-    mirror.catch_up().await.unwrap();
+    let mut mirror = mirror_started_runs(&world, &[1, 2, 3]).await;
     assert_eq!(mirror.values().count(), 3);
     append_facts(&world, 2, vec![build_finished_fact()]).await;
     take_in_all(&runs).await;
@@ -159,13 +166,7 @@ async fn mirror_follows_writes_removals_and_purges() {
 #[tokio::test]
 async fn mirror_finds_runs_below_ticket() {
     let world = World::new().await;
-    let runs = world.queue.runs();
-    for number in [1, 2, 12] {
-        append_facts(&world, number, vec![build_started_fact(number)]).await;
-    }
-    take_in_all(&runs).await;
-    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
-    mirror.catch_up().await.unwrap();
+    let mirror = mirror_started_runs(&world, &[1, 2, 12]).await;
     let run = build_run_id(1);
     let found: Vec<_> = mirror
         .values_below(run.ticket())
@@ -179,10 +180,7 @@ async fn mirror_finds_runs_below_ticket() {
 async fn mirror_version_grows_with_changes_only() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    append_facts(&world, 1, vec![build_started_fact(1)]).await;
-    take_in_all(&runs).await;
-    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
-    mirror.catch_up().await.unwrap();
+    let mut mirror = mirror_started_runs(&world, &[1]).await;
     let first = mirror.version();
     mirror.catch_up().await.unwrap();
     assert_eq!(mirror.version(), first);
@@ -216,11 +214,7 @@ async fn count_idle_messages(world: &World, mirror: &mut TableMirror<RunOverview
 #[tokio::test]
 async fn foreign_subject_costs_mirror_no_reread() {
     let world = World::new().await;
-    let runs = world.queue.runs();
-    append_facts(&world, 1, vec![build_started_fact(1)]).await;
-    take_in_all(&runs).await;
-    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
-    mirror.catch_up().await.unwrap();
+    let mut mirror = mirror_started_runs(&world, &[1]).await;
     let plain = count_idle_messages(&world, &mut mirror).await;
     let raw = world.raw().await;
     let written = raw.publish("$KV.runs._not=a=key", "x".into()).await.unwrap();
@@ -236,12 +230,7 @@ async fn foreign_subject_costs_mirror_no_reread() {
 async fn mirror_detects_purge_since_last_read() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    for number in [1, 2] {
-        append_facts(&world, number, vec![build_started_fact(number)]).await;
-    }
-    take_in_all(&runs).await;
-    let mut mirror: TableMirror<RunOverview> = TableMirror::new(runs.table());
-    mirror.catch_up().await.unwrap();
+    let mut mirror = mirror_started_runs(&world, &[1, 2]).await;
     append_facts(&world, 2, vec![build_finished_fact()]).await;
     take_in_all(&runs).await;
     world.queue.forget_ticket(build_run_id(2).ticket()).await.unwrap();
