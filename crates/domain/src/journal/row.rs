@@ -112,6 +112,11 @@ pub enum RunStatus {
 }
 
 impl TicketRow {
+    /// Maximum takeovers without progress. A ticket with more is quarantined.
+    pub const MOST_TAKEOVERS: u32 = 5;
+    /// Maximum number of finished runs in the row.
+    pub const KEPT_RUNS: usize = 20;
+
     /// Returns true when the ticket is a pull request of another author: its runs review it or answer questions about it.
     pub fn is_review(&self) -> bool {
         let jobs = || self.runs.iter().map(|run| run.job);
@@ -119,11 +124,6 @@ impl TicketRow {
             && jobs().any(|job| job == Job::Review)
             && jobs().all(|job| matches!(job, Job::Review | Job::Answer))
     }
-
-    /// Maximum takeovers without progress. A ticket with more is quarantined.
-    pub const MOST_TAKEOVERS: u32 = 5;
-    /// Maximum number of finished runs in the row.
-    pub const KEPT_RUNS: usize = 20;
 
     /// Returns the summary of a run.
     pub fn run(&self, id: &RunId) -> Option<&RunSummary> {
