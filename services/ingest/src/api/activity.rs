@@ -58,9 +58,9 @@ impl ActivityCount {
     }
 
     fn of_tickets(mut self, tickets: &[TicketHistory], scope: &TokenScope) -> ActivityView {
-        for records in tickets.iter().filter(|records| scope.has_ticket(&records.ticket)) {
-            self.add_runs(records);
-            self.add_end(records);
+        for history in tickets.iter().filter(|history| scope.has_ticket(&history.ticket)) {
+            self.add_runs(history);
+            self.add_end(history);
         }
         self.view()
     }
@@ -72,8 +72,8 @@ impl ActivityCount {
     }
 
     /// Adds the runs to the days of their start, with their whole cost: a run seldom lasts longer than a day.
-    fn add_runs(&mut self, records: &TicketHistory) {
-        for run in &records.runs {
+    fn add_runs(&mut self, history: &TicketHistory) {
+        for run in &history.runs {
             let Some(DayCount { total, .. }) = self.day(run.summary.started_at) else {
                 continue;
             };
@@ -86,16 +86,16 @@ impl ActivityCount {
     }
 
     /// Adds the ticket to the day of its end.
-    fn add_end(&mut self, records: &TicketHistory) {
-        let ended = find_end(records);
-        let started = records.started_at();
+    fn add_end(&mut self, history: &TicketHistory) {
+        let ended = find_end(history);
+        let started = history.started_at();
         let (Some(ended), Some(started)) = (ended, started) else {
             return;
         };
         let Some(DayCount { total, leads }) = self.day(ended) else {
             return;
         };
-        match records.standing() {
+        match history.standing() {
             TicketStanding::Merged => {
                 total.merged = total.merged.saturating_add(1);
                 leads.push(u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX));
@@ -150,14 +150,14 @@ fn add_total(sum: &mut ActivityTotal, day: &ActivityTotal) {
 }
 
 /// Time of the ticket's end: the event that started its last `finish` run, else the end of its last run.
-fn find_end(records: &TicketHistory) -> Option<Timestamp> {
-    let mut newest_first = records.runs.iter().rev();
+fn find_end(history: &TicketHistory) -> Option<Timestamp> {
+    let mut newest_first = history.runs.iter().rev();
     // A merge starts the run, so its start is the time of the merge, however long the run takes.
     let finish = newest_first.find(|run| run.summary.job == Job::Finish);
     let of_event = finish.map(|run| run.summary.started_at);
-    match records.standing() {
-        TicketStanding::Merged | TicketStanding::Closed => of_event.or_else(|| records.finished_at()),
-        TicketStanding::Failed => records.finished_at(),
+    match history.standing() {
+        TicketStanding::Merged | TicketStanding::Closed => of_event.or_else(|| history.finished_at()),
+        TicketStanding::Failed => history.finished_at(),
         TicketStanding::NeedsPerson
         | TicketStanding::Working
         | TicketStanding::Open
@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn results_outside_of_scope_are_left_out() {
         let ticket: TicketKey = "jira:ENG-1".parse().unwrap();
-        let records = build_history(&ticket, &[finished(StopReason::NoPlan)], None);
+        let history = build_history(&ticket, &[finished(StopReason::NoPlan)], None);
         let projects = bootstrap::settings::TextList(vec!["OPS".to_owned()]);
         let scope = TokenScope::new(None, Some(&projects)).unwrap();
         assert_eq!(
-            count_three_days(&[records], &scope).total,
+            count_three_days(&[history], &scope).total,
             ActivityTotal::default()
         );
     }

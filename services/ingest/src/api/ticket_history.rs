@@ -164,8 +164,8 @@ pub(super) mod tests {
             ),
             (vec![done()], None, TicketStanding::Done),
         ] {
-            let records = build_history(&ticket, &statuses, pull_request);
-            assert_eq!(records.standing(), expected, "{statuses:?} {pull_request:?}");
+            let history = build_history(&ticket, &statuses, pull_request);
+            assert_eq!(history.standing(), expected, "{statuses:?} {pull_request:?}");
         }
         let quarantined = TicketHistory {
             quarantined: Some("taken over too often".to_owned()),

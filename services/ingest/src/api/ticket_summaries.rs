@@ -58,14 +58,14 @@ impl TicketListFilter {
         })
     }
 
-    fn holds(&self, records: &TicketHistory, last: &RunId) -> bool {
+    fn holds(&self, history: &TicketHistory, last: &RunId) -> bool {
         let is_older = |before: &RunId| build_sort_key(last) < build_sort_key(before);
-        let is_in = |wanted: &String| find_repository(records).as_ref() == Some(wanted);
-        self.scope.has_ticket(&records.ticket)
+        let is_in = |wanted: &String| find_repository(history).as_ref() == Some(wanted);
+        self.scope.has_ticket(&history.ticket)
             && self.before.as_ref().is_none_or(is_older)
             && self.repository.as_ref().is_none_or(is_in)
-            && self.standing.is_none_or(|wanted| records.standing() == wanted)
-            && self.search.are_in(|| build_ticket_search_text(records))
+            && self.standing.is_none_or(|wanted| history.standing() == wanted)
+            && self.search.are_in(|| build_ticket_search_text(history))
     }
 }
 
@@ -73,23 +73,23 @@ fn list_summaries(tickets: &[TicketHistory], wanted: &TicketListFilter) -> Vec<T
     // A ticket without a run has a row because of a skipped request. Nothing of it belongs into the list.
     let mut listed: Vec<_> = tickets
         .iter()
-        .filter_map(|records| Some((records, records.runs.last()?)))
-        .filter(|(records, last)| wanted.holds(records, &last.summary.id))
+        .filter_map(|history| Some((history, history.runs.last()?)))
+        .filter(|(history, last)| wanted.holds(history, &last.summary.id))
         .collect();
     listed
         .sort_unstable_by(|(_, a), (_, b)| build_sort_key(&b.summary.id).cmp(&build_sort_key(&a.summary.id)));
     let listed = listed.into_iter().take(wanted.limit);
     listed
-        .map(|(records, last)| summarize_ticket(records, last))
+        .map(|(history, last)| summarize_ticket(history, last))
         .collect()
 }
 
-fn build_ticket_search_text(records: &TicketHistory) -> String {
-    let of_runs = records
+fn build_ticket_search_text(history: &TicketHistory) -> String {
+    let of_runs = history
         .runs
         .iter()
         .map(|run| build_search_text(&run.summary.id, run.overview.as_deref()));
-    let of_pull_requests = records
+    let of_pull_requests = history
         .pull_requests
         .iter()
         .map(|one| format!("{}#{}", one.repository, one.number));
@@ -97,18 +97,18 @@ fn build_ticket_search_text(records: &TicketHistory) -> String {
 }
 
 /// Last known repository of the work.
-fn find_repository(records: &TicketHistory) -> Option<String> {
-    let mut newest_first = list_overviews(records).rev();
+fn find_repository(history: &TicketHistory) -> Option<String> {
+    let mut newest_first = list_overviews(history).rev();
     let repository = newest_first.find_map(|overview| overview.repository.as_ref());
     repository.map(ToString::to_string)
 }
 
-fn list_overviews(records: &TicketHistory) -> impl DoubleEndedIterator<Item = &RunOverview> {
-    records.runs.iter().filter_map(|run| run.overview.as_deref())
+fn list_overviews(history: &TicketHistory) -> impl DoubleEndedIterator<Item = &RunOverview> {
+    history.runs.iter().filter_map(|run| run.overview.as_deref())
 }
 
-fn summarize_ticket(records: &TicketHistory, last: &KnownRun) -> TicketSummary {
-    let overviews = || list_overviews(records);
+fn summarize_ticket(history: &TicketHistory, last: &KnownRun) -> TicketSummary {
+    let overviews = || list_overviews(history);
     let title = overviews()
         .rev()
         .find_map(|overview| Some(overview.title.clone()).filter(|title| !title.is_empty()));
@@ -117,25 +117,25 @@ fn summarize_ticket(records: &TicketHistory, last: &KnownRun) -> TicketSummary {
         sum.plus(overview.spend.cost_usd)
     });
     TicketSummary {
-        ticket: records.ticket.to_string(),
+        ticket: history.ticket.to_string(),
         title: title.unwrap_or_default(),
-        repository: find_repository(records),
-        standing: records.standing(),
+        repository: find_repository(history),
+        standing: history.standing(),
         last_run: RunView {
             overview: last.overview.as_deref().map(Into::into),
             ..RunView::from(&last.summary)
         },
-        runs: u64::try_from(records.runs.len()).unwrap_or(u64::MAX),
-        pull_requests: records.pull_requests.clone(),
+        runs: u64::try_from(history.runs.len()).unwrap_or(u64::MAX),
+        pull_requests: history.pull_requests.clone(),
         cost_usd: cost,
         unpriced: overviews()
             .map(|overview| u64::from(overview.spend.unpriced))
             .sum(),
         evidence: evidence.map(|level| level.to_string()),
         actor: overviews().find_map(|overview| overview.actor.clone()),
-        started_at: records.started_at().unwrap_or_default().to_string(),
-        finished_at: records.finished_at().map(|at| at.to_string()),
-        quarantined: records.quarantined.clone(),
+        started_at: history.started_at().unwrap_or_default().to_string(),
+        finished_at: history.finished_at().map(|at| at.to_string()),
+        quarantined: history.quarantined.clone(),
     }
 }
 
@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn limited_token_lists_own_tickets_only() {
         let ticket: TicketKey = "jira:ENG-1".parse().unwrap();
-        let records = build_history(&ticket, &[finished(StopReason::Completed)], None);
+        let history = build_history(&ticket, &[finished(StopReason::Completed)], None);
         let projects = bootstrap::settings::TextList(vec!["OPS".to_owned()]);
         let scope = TokenScope::new(None, Some(&projects)).unwrap();
         let wanted = TicketListFilter::new(TicketSummariesQuery::default(), scope)
             .ok()
             .unwrap();
-        assert!(list_summaries(&[records], &wanted).is_empty());
+        assert!(list_summaries(&[history], &wanted).is_empty());
     }
 }
