@@ -87,15 +87,15 @@ impl ActivityCount {
 
     /// Adds the ticket to the day of its end.
     fn add_end(&mut self, history: &TicketHistory) {
-        let ended = find_end(history);
-        let started = history.started_at();
-        let (Some(ended), Some(started)) = (ended, started) else {
+        let standing = history.standing();
+        let ended = find_end(history, standing);
+        let (Some(ended), Some(started)) = (ended, history.started_at()) else {
             return;
         };
         let Some(DayCount { total, leads }) = self.day(ended) else {
             return;
         };
-        match history.standing() {
+        match standing {
             TicketStanding::Merged => {
                 total.merged = total.merged.saturating_add(1);
                 leads.push(u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX));
@@ -150,12 +150,12 @@ fn add_total(sum: &mut ActivityTotal, day: &ActivityTotal) {
 }
 
 /// Time of the ticket's end: the event that started its last `finish` run, else the end of its last run.
-fn find_end(history: &TicketHistory) -> Option<Timestamp> {
+fn find_end(history: &TicketHistory, standing: TicketStanding) -> Option<Timestamp> {
     let mut newest_first = history.runs.iter().rev();
     // A merge starts the run, so its start is the time of the merge, however long the run takes.
     let finish = newest_first.find(|run| run.summary.job == Job::Finish);
     let of_event = finish.map(|run| run.summary.started_at);
-    match history.standing() {
+    match standing {
         TicketStanding::Merged | TicketStanding::Closed => of_event.or_else(|| history.finished_at()),
         TicketStanding::Failed => history.finished_at(),
         TicketStanding::NeedsPerson
