@@ -70,7 +70,6 @@ impl TicketListFilter {
 }
 
 fn list_summaries(tickets: &[TicketHistory], wanted: &TicketListFilter) -> Vec<TicketSummary> {
-    // A ticket without a run has a row because of a skipped request. Nothing of it belongs into the list.
     let mut listed: Vec<_> = tickets
         .iter()
         .filter_map(|history| Some((history, history.runs.last()?)))
