@@ -1,6 +1,8 @@
 //! Words of a search over lists.
 
-use domain::{PullRequestRef, RunId, RunOverview};
+use std::fmt::Display;
+
+use domain::{RunId, RunOverview};
 
 // Words beyond this number are ignored, so that one request cannot compare without end.
 const MOST_WORDS: usize = 10;
@@ -34,14 +36,16 @@ pub(super) fn build_search_text(run: &RunId, overview: Option<&RunOverview>) -> 
         parts.extend(overview.repository.as_ref().map(ToString::to_string));
         parts.extend(overview.actor.clone());
         parts.extend(overview.branch.clone());
-        parts.extend(overview.pull_requests.iter().map(format_pull_request));
+        let opened = overview.pull_requests.iter();
+        parts.extend(opened.map(|one| format_pull_request(&one.repository, one.number)));
     }
     // No word contains a line break, so none is found across two parts.
     parts.join("\n")
 }
 
-fn format_pull_request(pull_request: &PullRequestRef) -> String {
-    format!("{}#{}", pull_request.repository, pull_request.number)
+/// Formats a pull request as people type it: `acme/shop#7`.
+pub(super) fn format_pull_request(repository: &impl Display, number: u64) -> String {
+    format!("{repository}#{number}")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     ApiProblem, ApiState, ViewerProof,
     known_runs::build_sort_key,
     scope::TokenScope,
-    search_words::{SearchWords, build_search_text},
+    search_words::{SearchWords, build_search_text, format_pull_request},
     ticket_history::{KnownRun, TicketHistory},
 };
 
@@ -91,7 +91,7 @@ fn build_ticket_search_text(history: &TicketHistory) -> String {
     let of_pull_requests = history
         .pull_requests
         .iter()
-        .map(|one| format!("{}#{}", one.repository, one.number));
+        .map(|one| format_pull_request(&one.repository, one.number));
     of_runs.chain(of_pull_requests).collect::<Vec<_>>().join("\n")
 }
 
