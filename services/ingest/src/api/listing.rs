@@ -29,6 +29,7 @@ const AT_ONCE: usize = 8;
 const LISTED: usize = 50;
 const LISTED_CHANGED: usize = 100;
 const MOST_DAYS: u32 = 31;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Lists tickets of the projects and repositories that the rules name, in any status.
 #[utoipa::path(get, path = "/v1/tickets", params(TicketsQuery), security(("bearer" = [])),
@@ -190,10 +191,8 @@ impl TicketListSource {
                     }
                     TicketFilter::Status(_) => return Ok(None),
                     TicketFilter::ChangedWithin(days) => {
-                        let ago = Duration::from_secs(u64::from(days) * 86_400);
-                        let now = bootstrap::read_wall_clock().unix_ms();
-                        let ago = i64::try_from(ago.as_millis()).unwrap_or_default();
-                        IssueListState::ChangedSince(Timestamp::from_unix_ms(now - ago))
+                        let ago_ms = i64::from(days) * DAY_MS;
+                        IssueListState::ChangedSince(bootstrap::read_wall_clock().plus_ms(-ago_ms))
                     }
                 };
                 read_github_tickets(router, rules, repository, state, filter.limit())
