@@ -14,7 +14,7 @@ use super::{
     ApiProblem,
     scope::TokenScope,
     search_words::{SearchWords, build_search_text},
-    ticket_history::build_lines,
+    ticket_history::build_pull_request_lines,
     ticket_key::parse_ticket_key,
     ticket_records::TicketRecords,
 };
@@ -114,13 +114,17 @@ impl RunMirrors {
         let ticket = overview.run.ticket();
         let of_ticket = self.rows.get(ticket).map(|row| row.pull_requests.as_slice());
         match overview.pull_requests.as_slice() {
-            [] => self.build_lines(ticket, of_ticket.unwrap_or_default()),
-            opened => self.build_lines(ticket, opened),
+            [] => self.build_ticket_lines(ticket, of_ticket.unwrap_or_default()),
+            opened => self.build_ticket_lines(ticket, opened),
         }
     }
 
-    fn build_lines(&self, ticket: &TicketKey, pull_requests: &[PullRequestRef]) -> Vec<PullRequestLine> {
-        build_lines(pull_requests, |one| {
+    fn build_ticket_lines(
+        &self,
+        ticket: &TicketKey,
+        pull_requests: &[PullRequestRef],
+    ) -> Vec<PullRequestLine> {
+        build_pull_request_lines(pull_requests, |one| {
             let key = RecordKey::pull_request(&one.repository, one.number, ticket);
             Some(self.pull_requests.get(key)?.status)
         })

@@ -8,7 +8,7 @@ use domain::{
 };
 
 // Largest number of pull requests with a run or a ticket.
-const LINES: usize = 10;
+const MOST_PULL_REQUESTS: usize = 10;
 
 /// A run with its overview, which is absent until it begins.
 pub(super) struct KnownRun {
@@ -27,11 +27,11 @@ pub(super) struct TicketHistory {
 }
 
 /// Builds the lines of the first pull requests, with their status in the index.
-pub(super) fn build_lines(
+pub(super) fn build_pull_request_lines(
     pull_requests: &[PullRequestRef],
     find_status: impl Fn(&PullRequestRef) -> Option<PullRequestStatus>,
 ) -> Vec<PullRequestLine> {
-    let listed = pull_requests.iter().take(LINES);
+    let listed = pull_requests.iter().take(MOST_PULL_REQUESTS);
     listed
         .map(|one| PullRequestLine::new(one, find_status(one)))
         .collect()

@@ -8,7 +8,7 @@ use std::{
 use domain::{PullRequestRecord, RunId, RunOverview, TicketKey, TicketRow};
 use queue::RecordKey;
 
-use super::ticket_history::{KnownRun, TicketHistory, build_lines};
+use super::ticket_history::{KnownRun, TicketHistory, build_pull_request_lines};
 
 /// Records of all tickets at one moment. They are shared with the copies of the tables, which change without them.
 pub(super) struct TicketRecords {
@@ -55,7 +55,7 @@ impl TicketRecords {
                 ticket: ticket.clone(),
                 runs,
                 pull_requests: row.map_or_else(Vec::new, |row| {
-                    build_lines(&row.pull_requests, |one| {
+                    build_pull_request_lines(&row.pull_requests, |one| {
                         statuses.get(&(ticket, &one.repository, one.number)).copied()
                     })
                 }),
