@@ -140,37 +140,46 @@ impl WakeupSweeper {
 
     /// True when a ticket has work that goes on without an event from outside.
     pub(crate) async fn has_open_work(&mut self, now: Timestamp) -> Result<bool, queue::Error> {
-        if !self.find_suspects(now).await?.is_empty() {
-            return Ok(true);
-        }
+        let rows = self.read_rows().await?;
+        Ok(rows.iter().any(|(_, row)| goes_on_alone(row, now))
+            || !self.select_suspects(&rows, now).await?.is_empty())
+    }
+
+    /// Reads the rows of all tickets, and before them the new triggers.
+    async fn read_rows(&mut self) -> Result<Vec<(RecordKey, TicketRow)>, queue::Error> {
+        // The log is read before the rows, so that a planner that advances in between does not appear
+        // behind.
+        self.triggers.catch_up(&self.queue.triggers()).await?;
         let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-        Ok(rows.list().await?.iter().any(|(_, row)| goes_on_alone(row, now)))
+        rows.list().await
     }
 
     /// Tickets with open work. Most have a token, or are about to get one.
     async fn find_suspects(&mut self, now: Timestamp) -> Result<Vec<SweptTicket>, queue::Error> {
-        let triggers = self.queue.triggers();
-        // The log is read before the rows, so that a planner that advances in between does not appear
-        // behind.
-        self.triggers.catch_up(&triggers).await?;
+        let rows = self.read_rows().await?;
+        self.select_suspects(&rows, now).await
+    }
+
+    /// Tickets with open work according to their rows and the logs.
+    async fn select_suspects(
+        &mut self,
+        rows: &[(RecordKey, TicketRow)],
+        now: Timestamp,
+    ) -> Result<Vec<SweptTicket>, queue::Error> {
         let mut new: BTreeSet<TicketKey> = self.triggers.last.keys().cloned().collect();
         let mut suspects = Vec::new();
-        for (key, row) in self
-            .queue
-            .table::<TicketRow>(KeyValueBucket::Tickets)
-            .list()
-            .await?
-        {
+        for (key, row) in rows {
             let Some(ticket) = key.ticket() else {
                 continue;
             };
             new.remove(&ticket);
             let last = self.triggers.last.get(&ticket).copied();
-            if needs_waking(&row, last, now) {
+            if needs_waking(row, last, now) {
                 suspects.push(SweptTicket::of_triggers(ticket, last));
             }
         }
         // Tickets that no planner has taken yet, or whose row is unreadable. A planner rebuilds such a row.
+        let triggers = self.queue.triggers();
         for ticket in self.triggers.confirmed(new, &triggers).await? {
             let last = self.triggers.last.get(&ticket).copied();
             suspects.push(SweptTicket::of_triggers(ticket, last));
