@@ -138,10 +138,10 @@ impl WakeupSweeper {
         Ok(woken)
     }
 
-    /// True when a ticket has work that goes on without an event from outside.
+    /// True when a ticket has work that continues without an event from outside.
     pub(crate) async fn has_open_work(&mut self, now: Timestamp) -> Result<bool, queue::Error> {
         let rows = self.read_rows().await?;
-        Ok(rows.iter().any(|(_, row)| goes_on_alone(row, now))
+        Ok(rows.iter().any(|(_, row)| can_continue_alone(row, now))
             || !self.select_suspects(&rows, now).await?.is_empty())
     }
 
@@ -310,9 +310,9 @@ fn needs_waking(row: &TicketRow, last: Option<u64>, now: Timestamp) -> bool {
     unread || (row.quarantined.is_none() && (due || at_work))
 }
 
-/// True when a run of the ticket goes on without an event from outside: now, soon, or when a place allows it. A run that
+/// True when a run of the ticket continues without an event from outside: now, soon, or when a slot is free. A run that
 /// waits for a report is not counted, because the unsettled report is.
-fn goes_on_alone(row: &TicketRow, now: Timestamp) -> bool {
+fn can_continue_alone(row: &TicketRow, now: Timestamp) -> bool {
     let mut runs = row.runs.iter().map(|run| &run.status);
     let is_late = row.due.is_some_and(|due| due > now.plus(SOON));
     let waits_long = |waits_for: WaitCondition| {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn work_without_outside_event_goes_on_alone() {
+    fn work_without_outside_event_continues_alone() {
         let now = Timestamp::default();
         let parked = |waits_for| RunStatus::Parked { waits_for };
         for status in [
@@ -368,7 +368,7 @@ mod tests {
             parked(WaitCondition::Slot),
         ] {
             assert!(
-                goes_on_alone(&build_ticket_row(Some(status.clone())), now),
+                can_continue_alone(&build_ticket_row(Some(status.clone())), now),
                 "{status:?}"
             );
         }
@@ -381,16 +381,16 @@ mod tests {
             },
         ] {
             assert!(
-                !goes_on_alone(&build_ticket_row(Some(status.clone())), now),
+                !can_continue_alone(&build_ticket_row(Some(status.clone())), now),
                 "{status:?}"
             );
         }
-        assert!(!goes_on_alone(&build_ticket_row(None), now));
+        assert!(!can_continue_alone(&build_ticket_row(None), now));
         let mut waiting = build_ticket_row(Some(parked(WaitCondition::Retry)));
         waiting.due = Some(now.plus(SOON));
-        assert!(goes_on_alone(&waiting, now));
+        assert!(can_continue_alone(&waiting, now));
         waiting.due = Some(now.plus(SOON * 2));
-        assert!(!goes_on_alone(&waiting, now), "a budget's next period");
+        assert!(!can_continue_alone(&waiting, now), "a budget's next period");
         let mut held = build_ticket_row(Some(parked(WaitCondition::Answer)));
         let next = RunId::new("jira:ENG-1".parse().unwrap(), 6);
         held.open(
@@ -398,12 +398,12 @@ mod tests {
             Timestamp::default(),
         );
         assert!(
-            !goes_on_alone(&held, now),
+            !can_continue_alone(&held, now),
             "the next run waits for the person too"
         );
         let mut quarantined = build_ticket_row(Some(RunStatus::Active));
         quarantined.quarantined = Some("three takeovers".to_owned());
-        assert!(!goes_on_alone(&quarantined, now));
+        assert!(!can_continue_alone(&quarantined, now));
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl CommandRounds {
         }
     }
 
-    /// True when no ticket has work that goes on by itself.
+    /// True when no ticket has work that continues by itself.
     async fn is_at_rest(&mut self) -> Result<bool, queue::Error> {
         let before = self.newest_records().await?;
         let is_open = self.sweeper.has_open_work(bootstrap::read_wall_clock()).await?;
