@@ -265,23 +265,19 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(TextPart<
         let order = order.max(anywhere);
         let is_order = order > 0 && order >= length;
         let is_sign = is_order && anywhere > 0 && (next == '/' || before.is_some_and(is_word));
-        let is_order = is_order && !is_sign;
-        let end = match is_sign {
-            true => next.len_utf8(),
-            false => length.max(order).max(next.len_utf8()),
-        };
-        take(if is_sign {
-            TextPart::Sign(next)
+        let (part, end) = if is_sign {
+            (TextPart::Sign(next), next.len_utf8())
         } else if is_order {
-            TextPart::Order(&rest[..order])
+            (TextPart::Order(&rest[..order]), order)
         } else if length > 0 {
-            TextPart::Reference(&rest[..length])
+            (TextPart::Reference(&rest[..length]), length)
         } else {
-            TextPart::Other(next)
-        });
-        opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
+            (TextPart::Other(next), next.len_utf8())
+        };
         // Code style ends a word, so a mention may follow it at once.
-        let is_code = !is_sign && (is_order || length > 0);
+        let is_code = matches!(part, TextPart::Order(_) | TextPart::Reference(_));
+        take(part);
+        opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
         before = Some(if is_code { '`' } else { next });
         rest = &rest[end..];
     }
