@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Returns the job of the run that requested a report; `None` if the report does not contain it.
-fn job_of_report(report: &OutboundRequest) -> Option<Job> {
+fn find_report_job(report: &OutboundRequest) -> Option<Job> {
     let known = report.progress.map(|progress| progress.job);
     // The run of such an event does no work, so it has no progress.
     if let (None, OutboundAction::PullRequest(event)) = (known, &report.request) {
@@ -93,7 +93,7 @@ impl ReportPerformer {
                         report,
                         at,
                         run,
-                        job: job_of_report(asked.report),
+                        job: find_report_job(asked.report),
                         text,
                         mark,
                     };
