@@ -91,7 +91,7 @@ impl OutboundEffect for ShowFiles {
             .await?;
         Ok(ChangedFiles {
             total: files.len(),
-            files: message::named_files(files),
+            files: message::select_named_files(files),
         })
     }
 }

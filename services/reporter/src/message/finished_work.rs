@@ -23,7 +23,7 @@ const FILES: usize = 20;
 const SUMMARY_CHARS: usize = 4_000;
 
 /// Returns the files to name. Their differences are behind the link to the pull request.
-pub(crate) fn named_files(files: Vec<PullRequestFile>) -> Vec<PullRequestFile> {
+pub(crate) fn select_named_files(files: Vec<PullRequestFile>) -> Vec<PullRequestFile> {
     let names = files.into_iter().take(FILES);
     names
         .map(|file| PullRequestFile {
@@ -118,7 +118,7 @@ mod tests {
         });
         let all = ChangedFiles {
             total: count,
-            files: named_files(files.collect()),
+            files: select_named_files(files.collect()),
         };
         assert!(all.files.iter().all(|file| file.patch.is_empty()));
         render_changed_files(Some(&all), Some(&pull_request(url))).unwrap()

@@ -32,7 +32,7 @@ pub(crate) use failure::{
     work_was_cut,
 };
 pub(crate) use finished_work::{
-    named_files, render_changed_files, render_delivery, render_finished_work, shown_change,
+    render_changed_files, render_delivery, render_finished_work, select_named_files, shown_change,
 };
 pub(crate) use guide::{render_guide, render_review_guide};
 pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
