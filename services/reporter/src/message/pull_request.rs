@@ -90,7 +90,7 @@ pub(crate) fn pull_request_body(
         true => {
             let visible = clean_part(&text.visible, BODY_CHARS);
             let details = clean_part(&text.details, DETAIL_CHARS);
-            format!("{visible}{}", fold_details(details.trim()))
+            format!("{visible}{}", fold_details(&details))
         }
         false => clean_part(&text.joined(), BODY_CHARS),
     };
