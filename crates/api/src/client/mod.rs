@@ -113,7 +113,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn caller(&self) -> Result<Option<CallerView>, Error> {
-        unless_unknown_path(self.call(Method::GET, "/v1/me", None).await)
+        accept_unknown_path(self.call(Method::GET, "/v1/me", None).await)
     }
 
     /// Reads the results of the last days. `None` for an API of an earlier release without this path.
@@ -122,7 +122,7 @@ impl Client {
     /// Those of the API with their texts.
     pub async fn activity(&self, query: &ActivityQuery) -> Result<Option<ActivityView>, Error> {
         let request = self.request(Method::GET, "/v1/activity").query(query);
-        unless_unknown_path(self.answered(request).await)
+        accept_unknown_path(self.answered(request).await)
     }
 
     /// Lists the tickets with runs that match a query, the most recently requested first. Empty for an API of
@@ -132,7 +132,7 @@ impl Client {
     /// Those of the API with their texts.
     pub async fn ticket_summaries(&self, query: &TicketSummariesQuery) -> Result<Vec<TicketSummary>, Error> {
         let request = self.request(Method::GET, "/v1/ticket-summaries").query(query);
-        let found = unless_unknown_path(self.answered(request).await)?;
+        let found = accept_unknown_path(self.answered(request).await)?;
         Ok(found.unwrap_or_default())
     }
 
@@ -219,7 +219,7 @@ impl Client {
     /// # Errors
     /// Those of the API with their texts.
     pub async fn credentials(&self) -> Result<Vec<CredentialView>, Error> {
-        let found = unless_unknown_path(self.call(Method::GET, "/v1/credentials", None).await)?;
+        let found = accept_unknown_path(self.call(Method::GET, "/v1/credentials", None).await)?;
         Ok(found.unwrap_or_default())
     }
 
@@ -422,7 +422,7 @@ impl Client {
 }
 
 /// Returns `None` for the answer of an API that does not have the path.
-fn unless_unknown_path<T>(answered: Result<T, Error>) -> Result<Option<T>, Error> {
+fn accept_unknown_path<T>(answered: Result<T, Error>) -> Result<Option<T>, Error> {
     match answered {
         Err(Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(None),
         answered => answered.map(Some),
