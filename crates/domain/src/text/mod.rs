@@ -15,4 +15,4 @@ pub use characters::{
     escape_hidden, format_code, is_hidden, normalize_text, one_line, remove_hidden, sanitize_output,
     take_tail, truncate_text,
 };
-pub use numbers::{format_count, format_duration, format_times, group_digits};
+pub use numbers::{format_count, format_duration, format_seconds, format_times, group_digits};

@@ -27,10 +27,16 @@ pub fn format_times(number: u64) -> String {
 
 /// Formats milliseconds: `1.5 s`, `3 min 4 s`, `2 h 5 min`, `1 d 1 h`.
 pub fn format_duration(ms: u64) -> String {
-    let seconds = ms / 1_000;
+    match ms / 1_000 {
+        seconds @ 0..10 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        seconds => format_seconds(seconds),
+    }
+}
+
+/// Formats seconds: `4 s`, `3 min 4 s`, `2 h 5 min`, `1 d 1 h`.
+pub fn format_seconds(seconds: u64) -> String {
     match seconds {
-        0..10 => format!("{seconds}.{} s", ms % 1_000 / 100),
-        10..60 => format!("{seconds} s"),
+        0..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),

@@ -4,7 +4,7 @@ use domain::{RunId, RunPhase};
 
 use super::{
     transition::not_moved,
-    words::{format_code, format_minute, is_web_link, one_line},
+    words::{format_code, format_minute, format_seconds, is_web_link, one_line},
 };
 use crate::board::{BoardEntry, BoardProgress, StatusBoard, WorkEnd};
 
@@ -45,13 +45,13 @@ fn render_signature(latest: &BoardEntry, board: &StatusBoard, run_url: Option<&s
     let named = run.map(|run| format!("run {}{work}", format_code(&run.to_string())));
     let elapsed = board.started_at.map(|start| at.unix_s() - start.unix_s());
     // The first text of the work has no duration yet.
-    let elapsed = elapsed.filter(|seconds| *seconds > 0);
+    let elapsed = elapsed.and_then(|seconds| u64::try_from(seconds).ok().filter(|seconds| *seconds > 0));
     let cost = standing.and_then(|standing| standing.cost);
     let parts = [
         Some("Journeyman".to_owned()),
         named,
         Some(format_minute(at)),
-        elapsed.map(|seconds| format!("{} after the start", format_elapsed(seconds))),
+        elapsed.map(|seconds| format!("{} after the start", format_seconds(seconds))),
         cost.filter(|cost| cost.micros() > 0)
             .map(|cost| format!("{cost} spent")),
         run.zip(run_url)
@@ -103,20 +103,6 @@ fn earlier_line(entry: &BoardEntry) -> String {
     let text = mark_entry(entry);
     let first = text.split("\n\n").next().unwrap_or_default();
     format!("- {}: {}", format_minute(entry.at), one_line(first))
-}
-
-fn format_elapsed(seconds: i64) -> String {
-    match (
-        seconds / 86_400,
-        seconds / 3_600 % 24,
-        seconds / 60 % 60,
-        seconds % 60,
-    ) {
-        (0, 0, 0, seconds) => format!("{seconds} s"),
-        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
-        (days, hours, ..) => format!("{days} d {hours} h"),
-    }
 }
 
 #[cfg(test)]

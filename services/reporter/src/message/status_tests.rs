@@ -107,7 +107,7 @@ fn failed_move_is_shown_until_moved() {
 
 #[test]
 fn times_are_short() {
-    let spans = [59, 61, 3_599, 7_260, 90_000].map(format_elapsed);
+    let spans = [59, 61, 3_599, 7_260, 90_000].map(format_seconds);
     assert_eq!(
         spans,
         ["59 s", "1 min 1 s", "59 min 59 s", "2 h 1 min", "1 d 1 h"]

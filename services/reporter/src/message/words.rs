@@ -2,7 +2,7 @@
 
 use domain::{PullRequestRef, Timestamp, text::truncate_text};
 
-pub(super) use domain::text::{format_count, format_times, group_digits, one_line};
+pub(super) use domain::text::{format_count, format_seconds, format_times, group_digits, one_line};
 
 use crate::{bot_orders, sanitize};
 
