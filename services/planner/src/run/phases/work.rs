@@ -126,9 +126,12 @@ fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) ->
         return RunStep::Close(StopReason::NoChange { summary });
     }
     // What could not be saved cannot be delivered, and a part of the change would mislead.
-    match unsaved.is_empty() {
-        true => end_early(state, request, StopReason::Unfinished { summary, unsaved }),
-        false => RunStep::Close(StopReason::Unfinished { summary, unsaved }),
+    let is_saved = unsaved.is_empty();
+    let reason = StopReason::Unfinished { summary, unsaved };
+    if is_saved {
+        end_early(state, request, reason)
+    } else {
+        RunStep::Close(reason)
     }
 }
 
