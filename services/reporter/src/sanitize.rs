@@ -53,7 +53,7 @@ pub(crate) fn sanitize_and_truncate(text: &str, most: usize) -> String {
 /// Closes the code block that is open at the end of the text. A block in a list or quotation ends with it.
 pub(crate) fn close_code_block(text: String) -> String {
     match find_open_fence(&text) {
-        // Other white space may belong to a line that is no fence because of it.
+        // Other white space may be the reason why the last line is not a fence.
         Some(fence) => format!("{}\n{fence}", text.trim_end_matches('\n')),
         None => text,
     }
@@ -212,7 +212,7 @@ fn remove_order_sign(words: &str) -> String {
 /// Sanitizes a title: one line that some readers parse as Markdown, and others as a commit message.
 ///
 /// Mentions lose their sign, references become code, and the sign of a command is in brackets. No mark skips checks, and
-/// `#done` after an issue's key is no Jira command.
+/// `#done` after an issue's key is not a Jira command.
 pub(crate) fn sanitize_title(text: &str) -> String {
     let text = commit_orders::clean_marks(&remove_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
