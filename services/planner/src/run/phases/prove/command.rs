@@ -51,6 +51,11 @@ impl<'a> CheckCommand<'a> {
         self.made(tree, again).0
     }
 
+    /// Returns the outcome at the base; `None` before the run there.
+    fn base_outcome(&self) -> Option<CheckOutcome> {
+        self.result(TreeKind::Base, 0).map(|run| run.outcome)
+    }
+
     /// Returns the run of a tree that counts so far, and the check that is still missing for it.
     fn made(&self, tree: TreeKind, again: u32) -> (Option<&'a CompletedCheck>, Option<CheckSpec>) {
         let spec = self.spec(tree.clone(), again);
@@ -359,7 +364,7 @@ impl<'a> CheckCommand<'a> {
         let lost = self.lost();
         Some(CheckRow {
             command: self.found.command.clone(),
-            base: self.result(TreeKind::Base, 0).map(|run| run.outcome),
+            base: self.base_outcome(),
             head: head.outcome,
             passed: head.tests.as_ref().map_or(0, |tests| tests.passed),
             broken,
@@ -388,7 +393,7 @@ impl<'a> CheckCommand<'a> {
         };
         (!tests.is_empty() || !lost.is_empty()).then(|| RedCheck {
             command: self.found.command.clone(),
-            base: self.result(TreeKind::Base, 0).map(|run| run.outcome),
+            base: self.base_outcome(),
             output_tail: take_tail(&head.output_tail, TAIL),
             tests,
             missing_count: lost.count,
