@@ -82,7 +82,7 @@ impl<V: StoredRecord + Send + Sync> TableMirror<V> {
         below.filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Readable records with their keys, ordered by key. A caller that keeps some of them leaves the copy free.
+    /// Readable records with their keys, ordered by key. A caller may keep them while this copy changes.
     pub fn shared_values(&self) -> impl Iterator<Item = (&RecordKey, &Arc<V>)> {
         self.values
             .iter()
