@@ -20,7 +20,7 @@ use testkit::{
 };
 use tokio::process::Command;
 
-use crate::stage::Stage;
+use crate::{find_repository_root, read_yaml, stage::Stage};
 
 /// Rules file of the repository. Without the required checks a job would wait for the first one.
 const RULES: &str = "issues: {labels: [journeyman]}\nci: {required: true}\n";
@@ -28,18 +28,6 @@ const RULES: &str = "issues: {labels: [journeyman]}\nci: {required: true}\n";
 const STATE: &str = "journeyman-state-";
 /// Time in which the processes of a job must be gone after its last step.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
-
-fn find_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .canonicalize()
-        .unwrap()
-}
-
-fn read_yaml(path: &str) -> Value {
-    let text = fs::read_to_string(find_root().join(path)).unwrap();
-    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
 
 /// Runner of one repository's jobs, with its cache.
 struct StandInRunner {
@@ -170,7 +158,7 @@ impl StandInRunner {
             .envs(self.environment.iter().map(|(name, value)| (*name, value)))
             .env("PATH", path)
             .env("HOME", machine)
-            .env("GITHUB_ACTION_PATH", find_root())
+            .env("GITHUB_ACTION_PATH", find_repository_root())
             .env("GITHUB_WORKSPACE", self.workspace.path())
             .env("GITHUB_RUN_ID", self.jobs.to_string())
             .env("GITHUB_ENV", &variables)
@@ -498,7 +486,7 @@ async fn download_is_installed_with_right_checksum_alone() {
 
 #[test]
 fn action_has_models_of_command() {
-    let script = fs::read_to_string(find_root().join("packaging/action/work.sh")).unwrap();
+    let script = fs::read_to_string(find_repository_root().join("packaging/action/work.sh")).unwrap();
     for dialect in ["anthropic", "openai"] {
         let model = find_default_model(dialect).unwrap();
         assert!(
@@ -525,14 +513,14 @@ fn workflow_by_hand_needs_default_branch() {
 
 #[test]
 fn action_page_names_inputs_and_shows_workflows() {
-    let page = fs::read_to_string(find_root().join("docs/action.md")).unwrap();
+    let page = fs::read_to_string(find_repository_root().join("docs/action.md")).unwrap();
     let action = read_yaml("action.yml");
     for name in action["inputs"].as_object().unwrap().keys() {
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
     }
     for file in ["journeyman.yml", "journeyman-reviews.yml"] {
         let path = format!("packaging/action/{file}");
-        let workflow = fs::read_to_string(find_root().join(&path)).unwrap();
+        let workflow = fs::read_to_string(find_repository_root().join(&path)).unwrap();
         assert!(page.contains(&workflow), "docs/action.md shows another {path}");
         let parsed = read_yaml(&path);
         assert!(parsed["on"].is_object(), "{path}");

@@ -1,11 +1,7 @@
 //! `compose.yaml`: the services accept its settings and the keys of `prepare.sh`, and each holds no more than its part.
 //! No container engine is needed.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use bootstrap::{ServiceConfig, settings::load_settings};
 use queue::Queue;
@@ -13,6 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 use tokio::process::Command;
+
+use crate::{find_repository_root, read_yaml};
 
 /// What a service of Journeyman may have.
 struct Part {
@@ -61,13 +59,8 @@ const PARTS: [Part; 6] = [
     },
 ];
 
-fn find_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 fn read_compose() -> Value {
-    let text = fs::read_to_string(find_root().join("compose.yaml")).unwrap();
-    serde_saphyr::from_str(&text).unwrap()
+    read_yaml("compose.yaml")
 }
 
 /// Runs the first service of the compose file.
@@ -79,7 +72,7 @@ async fn prepare_keys(folder: &Path) {
         std::env::var_os("PATH").unwrap().to_string_lossy()
     );
     let ran = Command::new("sh")
-        .arg(find_root().join("packaging/compose/prepare.sh"))
+        .arg(find_repository_root().join("packaging/compose/prepare.sh"))
         .arg(folder)
         .env("PATH", path)
         .output()
@@ -108,7 +101,7 @@ fn read_environment(compose: &Value, service: &str, keys: &Path) -> Vec<(String,
 
 fn check_settings<C: ServiceConfig>(compose: &Value, service: &str, keys: &Path) {
     let has_file = !compose["services"][service]["environment"]["JOURNEYMAN_CONFIG"].is_null();
-    let file = find_root().join("packaging/compose/journeyman.toml");
+    let file = find_repository_root().join("packaging/compose/journeyman.toml");
     let environment = read_environment(compose, service, keys);
     let config: Result<C, _> = load_settings(has_file.then_some(file.as_path()), environment);
     let checked = config.and_then(|config| config.check());
@@ -178,7 +171,7 @@ fn lay_out_mounts(service: &Value, keys: &Path, root: &Path) {
         match source.strip_prefix("keys-") {
             Some(owner) => fs::rename(keys.join(owner), target).unwrap(),
             None if source.starts_with("./") => {
-                fs::copy(find_root().join(source), target).unwrap();
+                fs::copy(find_repository_root().join(source), target).unwrap();
             }
             None => fs::create_dir_all(target).unwrap(),
         }
@@ -250,7 +243,8 @@ fn containers_have_their_part_alone() {
             .all(|name| name.starts_with("JOURNEYMAN__EXECUTOR__"))
     );
     let manifests = ["nats", "redis"].map(|name| {
-        let manifest = fs::read_to_string(find_root().join(format!("k8s/base/{name}.yaml"))).unwrap();
+        let manifest =
+            fs::read_to_string(find_repository_root().join(format!("k8s/base/{name}.yaml"))).unwrap();
         assert_eq!(compose["services"][name]["networks"][0], "state", "{name}");
         let image = compose["services"][name]["image"].as_str().unwrap();
         (name, manifest.contains(&format!("image: {image}\n")))

@@ -1,6 +1,8 @@
 //! `journeyman.example.toml` names every setting.
 
-use std::{fs, path::Path};
+use std::fs;
+
+use crate::find_repository_root;
 
 /// Source files that declare settings.
 const SOURCES: [&str; 15] = [
@@ -51,7 +53,7 @@ fn list_struct_fields(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_example_names_every_setting() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let root = find_repository_root();
     let example = fs::read_to_string(root.join("journeyman.example.toml")).unwrap();
     let words: Vec<&str> = example
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')

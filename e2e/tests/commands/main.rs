@@ -32,3 +32,17 @@ mod terminal;
 mod tickets;
 mod up;
 mod watch;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn find_repository_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Reads a YAML file by its path below the root of the repository.
+fn read_yaml(path: &str) -> Value {
+    let text = std::fs::read_to_string(find_repository_root().join(path)).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

@@ -8,9 +8,11 @@ use std::{
 
 use clap::{Command, CommandFactory};
 
+use crate::find_repository_root;
+
 fn build_page_path(name: &str) -> String {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    docs.join(name).display().to_string()
+    let page = find_repository_root().join("docs").join(name);
+    page.display().to_string()
 }
 
 /// Collects a command and its subcommands, as users call them.
@@ -126,7 +128,7 @@ fn find_unknown_word(root: &Command, call: &str) -> Option<String> {
 
 #[test]
 fn pages_show_existing_commands_and_flags() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = find_repository_root();
     let mut pages = vec![root.join("README.md")];
     collect_pages(&root.join("docs"), &mut pages);
     let mut command = journeyman::Arguments::command();
