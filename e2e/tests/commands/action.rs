@@ -248,10 +248,8 @@ async fn copy_folder(from: &Path, to: &Path) {
     assert!(copied.unwrap().success(), "{}", from.display());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn labeled_issue_is_merged_across_jobs() {
-    let stage = Stage::start("").await;
-    let mut runner = StandInRunner::new(&stage);
+/// Opens the fixture's ticket as an issue with the label of the rules, and returns its number.
+fn open_labeled_issue(stage: &Stage) -> u64 {
     let (title, body) = fixture::describe_shop_ticket();
     let number = stage
         .github
@@ -261,6 +259,14 @@ async fn labeled_issue_is_merged_across_jobs() {
         .github
         .label_issue(REPOSITORY, number, "journeyman", "rita")
         .unwrap();
+    number
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labeled_issue_is_merged_across_jobs() {
+    let stage = Stage::start("").await;
+    let mut runner = StandInRunner::new(&stage);
+    let number = open_labeled_issue(&stage);
     let worked = runner.run_job().await;
     assert!(worked.is_good, "{}", worked.log);
     assert!(!worked.log.contains(MODEL_API_KEY) && !worked.log.contains(WORKFLOW_TOKEN));
@@ -326,15 +332,7 @@ async fn failed_run_fails_job_with_reason() {
     let stage = Stage::start("").await;
     stage.model.set_script("", vec![fixture::nothing_to_do()]);
     let mut runner = StandInRunner::new(&stage);
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = stage
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    stage
-        .github
-        .label_issue(REPOSITORY, number, "journeyman", "rita")
-        .unwrap();
+    open_labeled_issue(&stage);
     let failed = runner.run_job().await;
     assert!(!failed.is_good, "{}", failed.log);
     let error = "::error title=Journeyman::journeyman ended with 1";
@@ -358,15 +356,7 @@ async fn time_limit_leaves_work_to_next_job() {
     script.insert(0, ScriptStep::call("run_command", waits));
     stage.model.set_script("", script);
     let mut runner = StandInRunner::new(&stage);
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = stage
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    stage
-        .github
-        .label_issue(REPOSITORY, number, "journeyman", "rita")
-        .unwrap();
+    open_labeled_issue(&stage);
     // The command runs longer than this limit on every machine.
     let usual = runner.inputs.insert("time-limit", "0.2".to_owned()).unwrap();
     let limited = runner.run_job().await;
@@ -391,15 +381,7 @@ async fn time_limit_leaves_work_to_next_job() {
 async fn lost_state_opens_no_second_pull_request() {
     let stage = Stage::start("").await;
     let mut runner = StandInRunner::new(&stage);
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = stage
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    stage
-        .github
-        .label_issue(REPOSITORY, number, "journeyman", "rita")
-        .unwrap();
+    open_labeled_issue(&stage);
     let worked = runner.run_job().await;
     assert!(worked.is_good, "{}", worked.log);
     let calls = stage.model.call_count();
