@@ -1,17 +1,16 @@
 //! `journeyman eval`: a data set of three tasks with the stand-in for the model.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY, poll_until};
 
-use crate::program::{Program, Ran, run_program};
+use crate::{
+    checkout::{create_repository, run_git},
+    program::{Program, Ran, run_program},
+};
 
 /// Deciding test, which no file of the base contains.
 const HIDDEN: &str = "import unittest\n\nfrom shop.cart import Cart\n\n\nclass HiddenTest(unittest.TestCase):\n    \
@@ -35,14 +34,7 @@ impl Scene {
         bootstrap::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let shop = root.path().join("shop");
-        for (path, content) in fixture::list_shop_files() {
-            let file = shop.join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, content).unwrap();
-        }
-        run_git(&shop, &["init", "-q", "-b", "trunk"]);
-        run_git(&shop, &["add", "--all"]);
-        run_git(&shop, &["commit", "-q", "-m", "The shop"]);
+        create_repository(&shop, "trunk", &fixture::list_shop_files());
         let base = run_git(&shop, &["rev-parse", "HEAD"]);
         let cart = shop.join("shop/cart.py");
         let text = std::fs::read_to_string(&cart).unwrap();
@@ -123,14 +115,6 @@ impl Scene {
     fn summary(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.results().join("summary.json")).unwrap()).unwrap()
     }
-}
-
-fn run_git(folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]);
-    let output = command.args(arguments).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Builds a patch that adds a file.

@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use rustix::process::Signal;
@@ -16,6 +16,7 @@ use testkit::{
 use tokio::io::AsyncWriteExt;
 
 use crate::{
+    checkout::{create_repository, run_git},
     program::{Program, Ran, run_program},
     terminal::at_terminal_with,
 };
@@ -37,14 +38,7 @@ impl Scene {
             model: ScriptedModel::start(script).await.unwrap(),
             root,
         };
-        for (path, content) in fixture::list_shop_files() {
-            let file = scene.folder().join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, content).unwrap();
-        }
-        scene.git(&["init", "-q", "-b", "trunk"]);
-        scene.git(&["add", "--all"]);
-        scene.git(&["commit", "-q", "-m", "The shop"]);
+        create_repository(&scene.folder(), "trunk", &fixture::list_shop_files());
         scene
     }
 
@@ -66,13 +60,7 @@ impl Scene {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new("git");
-        command.args(["-c", "user.name=A", "-c", "user.email=a@b.example"]);
-        command.args(arguments).current_dir(self.folder());
-        command.env("GIT_OPTIONAL_LOCKS", "0");
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        run_git(&self.folder(), arguments)
     }
 
     /// Environment of a user: a key, and in this test the address of the stand-in.

@@ -6,6 +6,7 @@
 )]
 
 mod action;
+mod checkout;
 mod compose;
 mod demo;
 mod dispatch;

@@ -4,13 +4,13 @@
     reason = "a recording whose programs are not installed is reported as not made"
 )]
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use serde_json::json;
 use tempfile::TempDir;
 use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY};
 
-use crate::program::run_program;
+use crate::{checkout::create_repository, program::run_program};
 
 /// Repository with a defect, and the model's work on it.
 struct Recording {
@@ -35,13 +35,6 @@ const VARYING: [(&str, &str); 6] = [
     (r"\$0\.\d{4}", "$$0.…"),
     (r"\bat [0-9a-f]{12}\b", "at 3f2c9d01a6be"),
 ];
-
-fn run_git(folder: &Path, arguments: &[&str]) {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@acme.example"]);
-    let output = command.args(arguments).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-}
 
 /// Returns the replies of a model that writes one file, runs the tests and hands over.
 fn write_then_finish(path: &str, content: &str, command: &str) -> Vec<ScriptStep> {
@@ -81,14 +74,7 @@ async fn compare_output(recording: Recording) {
     let model = ScriptedModel::start(recording.script).await.unwrap();
     let root = TempDir::new().unwrap();
     let folder = root.path().join("shop");
-    for (path, content) in recording.files {
-        let file = folder.join(path);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, content).unwrap();
-    }
-    run_git(&folder, &["init", "-q", "-b", "main"]);
-    run_git(&folder, &["add", "--all"]);
-    run_git(&folder, &["commit", "-q", "-m", "The shop"]);
+    create_repository(&folder, "main", &recording.files);
     let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
     let environment = [
         ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),

@@ -1,19 +1,8 @@
 //! `journeyman repo add`: rules from a checkout, and a forecast of the tickets.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
-use crate::{program::run_program, stage::Stage};
-
-fn run_git(folder: &Path, arguments: &[&str]) {
-    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@acme.example"];
-    let ran = Command::new("git")
-        .current_dir(folder)
-        .args(identity)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "{ran:?}");
-}
+use crate::{checkout::run_git, program::run_program, stage::Stage};
 
 /// Creates a checkout with plain commits on a branch `trunk`.
 fn create_checkout(place: &Path) -> String {
