@@ -24,6 +24,19 @@ use crate::{
 const TEXT: &str = "Cart total ignores the quantity\n\nThe tests in tests/test_cart.py show it.";
 const BRANCH: &str = "fix/shop-1-count-every-piece-in-the-carts-total";
 
+/// Returns the environment of a user: a key, and in these tests the address of the stand-in.
+pub(crate) fn build_user_environment(model: &ScriptedModel, state: &Path) -> Vec<(String, String)> {
+    [
+        ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
+        ("ANTHROPIC_BASE_URL", model.url()),
+        ("XDG_STATE_HOME", state.display().to_string()),
+        // The name of a model with a known price, so that the output contains costs.
+        ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
 /// Folder with the fixture's repository, and a scripted model.
 struct Scene {
     model: ScriptedModel,
@@ -63,18 +76,8 @@ impl Scene {
         run_git(&self.folder(), arguments)
     }
 
-    /// Environment of a user: a key, and in this test the address of the stand-in.
     fn environment(&self) -> Vec<(String, String)> {
-        let state = self.state().display().to_string();
-        [
-            ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
-            ("ANTHROPIC_BASE_URL", self.model.url()),
-            ("XDG_STATE_HOME", state),
-            // The name of a model with a known price, so that the output contains costs.
-            ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        build_user_environment(&self.model, &self.state())
     }
 
     async fn try_with(&self, more: &[&str]) -> Ran {

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::{ScriptStep, ScriptedModel, fixture, model::MODEL_API_KEY};
+use testkit::{ScriptStep, ScriptedModel, fixture};
 
-use crate::{checkout::create_repository, program::run_program};
+use crate::{checkout::create_repository, folder::build_user_environment, program::run_program};
 
 /// Repository with a defect, and the model's work on it.
 struct Recording {
@@ -75,16 +75,9 @@ async fn compare_output(recording: Recording) {
     let root = TempDir::new().unwrap();
     let folder = root.path().join("shop");
     create_repository(&folder, "main", &recording.files);
-    let home = std::env::var_os("HOME").map(|home| home.to_string_lossy().into_owned());
-    let environment = [
-        ("ANTHROPIC_API_KEY", MODEL_API_KEY.to_owned()),
-        ("ANTHROPIC_BASE_URL", model.url()),
-        ("XDG_STATE_HOME", root.path().join("state").display().to_string()),
-        // The name of a model with a known price, so that the output contains costs.
-        ("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5".to_owned()),
-        ("HOME", home.unwrap_or_default()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value));
+    let mut environment = build_user_environment(&model, &root.path().join("state"));
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    environment.push(("HOME".to_owned(), home.to_string_lossy().into_owned()));
     let arguments = [&["try", recording.text][..], recording.arguments].concat();
     let ran = run_program("journeyman", &arguments, &environment, &folder).await;
     assert_eq!(model.violations(), Vec::<String>::new(), "{ran:?}");
