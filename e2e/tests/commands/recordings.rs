@@ -1,4 +1,4 @@
-//! What `journeyman try` prints, word for word, for one repository of each kind.
+//! Output of `journeyman try`, word for word, for one repository of each kind.
 #![allow(
     clippy::print_stdout,
     reason = "a recording whose programs are not installed is reported as not made"
@@ -13,7 +13,7 @@ use testkit::{ScriptStep, ScriptedModel, fixture};
 use crate::{checkout::create_repository, folder::build_user_environment, program::run_program};
 
 /// Repository with a defect, and the model's work on it.
-struct Recording {
+struct RecordedRun {
     name: &'static str,
     /// Program with arguments that succeeds if the tests can run.
     probe: &'static [&'static str],
@@ -36,8 +36,8 @@ const VARYING: [(&str, &str); 6] = [
     (r"\bat [0-9a-f]{12}\b", "at 3f2c9d01a6be"),
 ];
 
-/// Returns the replies of a model that writes one file, runs the tests and hands over.
-fn write_then_finish(path: &str, content: &str, command: &str) -> Vec<ScriptStep> {
+/// Returns the replies of a model that writes one file, runs the tests before and after, and hands over.
+fn build_edit_script(path: &str, content: &str, command: &str) -> Vec<ScriptStep> {
     vec![
         ScriptStep::call("run_command", json!({"command": command})),
         ScriptStep::call("write_file", json!({"path": path, "content": content})),
@@ -61,7 +61,7 @@ fn hand_over(path: &str) -> ScriptStep {
 }
 
 /// Runs `journeyman try` and compares its output with the recording.
-async fn compare_output(recording: Recording) {
+async fn compare_output(recording: RecordedRun) {
     let [program, arguments @ ..] = recording.probe else {
         panic!("{} has no probe", recording.name);
     };
@@ -83,7 +83,7 @@ async fn compare_output(recording: Recording) {
     assert_eq!(model.violations(), Vec::<String>::new(), "{ran:?}");
     let shown = format!(
         "$ journeyman {}\n{}{}exit code {}\n",
-        shell_words(&arguments),
+        quote_arguments(&arguments),
         ran.out,
         ran.err,
         ran.code.unwrap_or(-1),
@@ -97,7 +97,7 @@ async fn compare_output(recording: Recording) {
     settings.bind(|| insta::assert_snapshot!(recording.name, shown));
 }
 
-fn shell_words(arguments: &[&str]) -> String {
+fn quote_arguments(arguments: &[&str]) -> String {
     let quoted = arguments.iter().map(|argument| match argument.contains(' ') {
         true => format!("\"{argument}\""),
         false => (*argument).to_owned(),
@@ -107,7 +107,7 @@ fn shell_words(arguments: &[&str]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn try_output_for_python() {
-    compare_output(Recording {
+    compare_output(RecordedRun {
         name: "try_python",
         probe: &["python3", "--version"],
         files: fixture::list_shop_files(),
@@ -121,7 +121,7 @@ async fn try_output_for_python() {
 #[tokio::test(flavor = "multi_thread")]
 async fn try_output_for_node() {
     const FIXED: &str = "exports.total = (prices) => prices.reduce((sum, price) => sum + price, 0);\n";
-    compare_output(Recording {
+    compare_output(RecordedRun {
         name: "try_node",
         probe: &["npm", "--version"],
         files: vec![
@@ -137,7 +137,7 @@ async fn try_output_for_node() {
             ),
         ],
         text: "The total of a cart is always 0",
-        script: write_then_finish("cart.js", FIXED, "npm test"),
+        script: build_edit_script("cart.js", FIXED, "npm test"),
         arguments: &[],
     })
     .await;
@@ -146,7 +146,7 @@ async fn try_output_for_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn try_output_for_rust() {
     const FIXED: &str = "pub fn total(prices: &[u32]) -> u32 {\n    prices.iter().sum()\n}\n";
-    compare_output(Recording {
+    compare_output(RecordedRun {
         name: "try_rust",
         probe: &["cargo", "--version"],
         files: vec![
@@ -170,7 +170,7 @@ async fn try_output_for_rust() {
             ),
         ],
         text: "The total of a cart is always 0",
-        script: write_then_finish("src/lib.rs", FIXED, "cargo test --offline"),
+        script: build_edit_script("src/lib.rs", FIXED, "cargo test --offline"),
         arguments: &[],
     })
     .await;
@@ -179,7 +179,7 @@ async fn try_output_for_rust() {
 #[tokio::test(flavor = "multi_thread")]
 async fn try_output_without_tests() {
     const FIXED: &str = "def total(prices):\n    return sum(prices)\n";
-    compare_output(Recording {
+    compare_output(RecordedRun {
         name: "try_no_tests",
         probe: &["python3", "--version"],
         files: vec![("cart.py", "def total(prices):\n    return 0\n")],
@@ -196,7 +196,7 @@ async fn try_output_without_tests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn try_output_of_failure() {
-    compare_output(Recording {
+    compare_output(RecordedRun {
         name: "try_failure",
         probe: &["python3", "--version"],
         files: fixture::list_shop_files(),
