@@ -1,12 +1,11 @@
 //! `compose.yaml`: the services accept its settings and the keys of `prepare.sh`, and each holds no more than its part.
 //! No container engine is needed.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{fs, path::Path};
 
 use bootstrap::{ServiceConfig, settings::load_settings};
 use queue::Queue;
 use serde_json::Value;
-use tempfile::TempDir;
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 use tokio::process::Command;
 
@@ -115,13 +114,9 @@ fn write_secrets(compose: &Value, keys: &Path) {
     }
 }
 
-fn start_folder() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn services_accept_settings_of_compose_file() {
-    let (compose, keys) = (read_compose(), start_folder());
+    let (compose, keys) = (read_compose(), tempfile::tempdir().unwrap());
     prepare_keys(keys.path()).await;
     write_secrets(&compose, keys.path());
     check_settings::<ingest::Config>(&compose, "ingest", keys.path());
@@ -134,7 +129,7 @@ async fn services_accept_settings_of_compose_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_accept_prepared_keys_and_keep_them() {
-    let keys = start_folder();
+    let keys = tempfile::tempdir().unwrap();
     prepare_keys(keys.path()).await;
     let read = |path: &str| fs::read_to_string(keys.path().join(path)).unwrap();
     let token = read("operator/token");
@@ -180,7 +175,8 @@ fn lay_out_mounts(service: &Value, keys: &Path, root: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nats_server_finds_users_of_its_settings() {
-    let (compose, keys, root) = (read_compose(), start_folder(), start_folder());
+    let compose = read_compose();
+    let (keys, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     prepare_keys(keys.path()).await;
     let service = &compose["services"]["nats"];
     lay_out_mounts(service, keys.path(), root.path());
@@ -242,15 +238,12 @@ fn containers_have_their_part_alone() {
             .keys()
             .all(|name| name.starts_with("JOURNEYMAN__EXECUTOR__"))
     );
-    let manifests = ["nats", "redis"].map(|name| {
+    for name in ["nats", "redis"] {
+        let service = &compose["services"][name];
+        assert_eq!(service["networks"][0], "state", "{name}");
         let manifest =
             fs::read_to_string(find_repository_root().join(format!("k8s/base/{name}.yaml"))).unwrap();
-        assert_eq!(compose["services"][name]["networks"][0], "state", "{name}");
-        let image = compose["services"][name]["image"].as_str().unwrap();
-        (name, manifest.contains(&format!("image: {image}\n")))
-    });
-    assert_eq!(
-        BTreeMap::from(manifests),
-        BTreeMap::from([("nats", true), ("redis", true)])
-    );
+        let image = format!("image: {}\n", service["image"].as_str().unwrap());
+        assert!(manifest.contains(&image), "{name}: {image}");
+    }
 }
