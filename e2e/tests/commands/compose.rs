@@ -1,4 +1,4 @@
-//! `compose.yaml`: the services accept its settings and the keys of `prepare.sh`, and each holds no more than its part.
+//! `compose.yaml`: the services accept its settings and the keys of `prepare.sh`, and each has the listed access alone.
 //! No container engine is needed.
 
 use std::{fs, path::Path};
@@ -11,46 +11,46 @@ use tokio::process::Command;
 
 use crate::{find_repository_root, read_yaml};
 
-/// What a service of Journeyman may have.
-struct Part {
+/// Networks, volumes and secrets that one service of Journeyman has.
+struct ServiceAccess {
     name: &'static str,
     networks: &'static [&'static str],
     volumes: &'static [&'static str],
     secrets: &'static [&'static str],
 }
 
-const PARTS: [Part; 6] = [
-    Part {
+const SERVICES: [ServiceAccess; 6] = [
+    ServiceAccess {
         name: "ingest",
         networks: &["state", "front"],
         volumes: &["keys-ingest"],
         secrets: &["github-reader-token"],
     },
-    Part {
+    ServiceAccess {
         name: "planner",
         networks: &["state", "work", "outside"],
         volumes: &["keys-planner"],
         secrets: &["model-api-key"],
     },
-    Part {
+    ServiceAccess {
         name: "executor",
         networks: &["work"],
         volumes: &["keys-executor", "executor-data"],
         secrets: &[],
     },
-    Part {
+    ServiceAccess {
         name: "reporter",
         networks: &["state", "work", "outside"],
         volumes: &["keys-reporter", "reporter-data"],
         secrets: &["github-writer-token"],
     },
-    Part {
+    ServiceAccess {
         name: "egress",
         networks: &["work", "outside"],
         volumes: &["keys-egress"],
         secrets: &[],
     },
-    Part {
+    ServiceAccess {
         name: "console",
         networks: &["front"],
         volumes: &[],
@@ -197,21 +197,21 @@ fn find_shared<'a>(service: &'a Value, key: &str) -> &'a Value {
 }
 
 #[test]
-fn containers_have_their_part_alone() {
+fn containers_have_listed_access_alone() {
     let compose = read_compose();
     let list = |value: &Value| -> Vec<String> {
         let items = value.as_array().into_iter().flatten();
         items.map(|item| item.as_str().unwrap().to_owned()).collect()
     };
-    for part in PARTS {
-        let name = part.name;
+    for access in SERVICES {
+        let name = access.name;
         let service = &compose["services"][name];
-        assert_eq!(list(&service["networks"]), part.networks, "{name}");
-        assert_eq!(list(&service["secrets"]), part.secrets, "{name}");
+        assert_eq!(list(&service["networks"]), access.networks, "{name}");
+        assert_eq!(list(&service["secrets"]), access.secrets, "{name}");
         let mounted = list(&service["volumes"]);
         let named = mounted.iter().filter_map(|volume| volume.split(':').next());
         let named: Vec<_> = named.filter(|volume| !volume.starts_with(['.', '$'])).collect();
-        assert_eq!(named, part.volumes, "{name}");
+        assert_eq!(named, access.volumes, "{name}");
         assert_eq!(find_shared(service, "cap_drop")[0], "ALL", "{name}");
         assert_eq!(*find_shared(service, "read_only"), true, "{name}");
         let image = format!(
