@@ -96,7 +96,7 @@ struct StateAnswers {
     now: Timestamp,
 }
 
-type Answers = State<Arc<StateAnswers>>;
+type AnswersState = State<Arc<StateAnswers>>;
 
 impl StateAnswers {
     /// Answers with a value, whose free texts are hostile in that state.
@@ -148,12 +148,12 @@ fn replace_free_texts(value: &mut Value) {
     }
 }
 
-fn refuse(status: StatusCode, error: &str, detail: &str) -> Response {
+fn build_refusal(status: StatusCode, error: &str, detail: &str) -> Response {
     (status, Json(json!({"error": error, "detail": detail}))).into_response()
 }
 
 fn refuse_unknown() -> Response {
-    refuse(StatusCode::NOT_FOUND, "not_found", "nothing is known of it")
+    build_refusal(StatusCode::NOT_FOUND, "not_found", "nothing is known of it")
 }
 
 fn build_routes(answers: Arc<StateAnswers>) -> Router {
@@ -161,7 +161,7 @@ fn build_routes(answers: Arc<StateAnswers>) -> Router {
         .route("/v1/me", get(show_caller))
         .route(
             "/v1/activity",
-            get(async |State(known): Answers| known.answer(&known.records.activity)),
+            get(async |State(known): AnswersState| known.answer(&known.records.activity)),
         )
         .route("/v1/runs", get(list_runs))
         .route("/v1/runs/{id}", get(show_run))
@@ -178,31 +178,31 @@ fn build_routes(answers: Arc<StateAnswers>) -> Router {
         )
         .route(
             "/v1/dead",
-            get(async |State(known): Answers| known.answer(&known.records.letters)),
+            get(async |State(known): AnswersState| known.answer(&known.records.letters)),
         )
         .route("/v1/dead/{sequence}", get(show_letter))
         .route(
             "/v1/rules",
-            get(async |State(known): Answers| known.answer(&known.records.rules)),
+            get(async |State(known): AnswersState| known.answer(&known.records.rules)),
         )
         .route(
             "/v1/credentials",
-            get(async |State(known): Answers| known.answer(&known.records.credentials)),
+            get(async |State(known): AnswersState| known.answer(&known.records.credentials)),
         )
         .route(
             "/v1/pools",
-            get(async |State(known): Answers| known.answer(&known.records.pools)),
+            get(async |State(known): AnswersState| known.answer(&known.records.pools)),
         )
         .route("/v1/spend", get(show_spend))
         .route(
             "/v1/stop-all",
-            get(async |State(known): Answers| known.answer(&known.records.stop_all)),
+            get(async |State(known): AnswersState| known.answer(&known.records.stop_all)),
         )
         .fallback(async || refuse_unknown())
         .with_state(answers)
 }
 
-async fn show_caller(State(known): Answers) -> Response {
+async fn show_caller(State(known): AnswersState) -> Response {
     let caller = CallerView {
         name: match known.is_hostile {
             true => HOSTILE.to_owned(),
@@ -215,7 +215,7 @@ async fn show_caller(State(known): Answers) -> Response {
     known.answer(&caller)
 }
 
-async fn list_runs(State(known): Answers, Query(query): Query<RunsQuery>) -> Response {
+async fn list_runs(State(known): AnswersState, Query(query): Query<RunsQuery>) -> Response {
     let is_for_person = |run: &RunView| {
         let people = [WaitCondition::Decision, WaitCondition::Answer].map(WaitCondition::as_str);
         run.waits_for
@@ -231,7 +231,7 @@ async fn list_runs(State(known): Answers, Query(query): Query<RunsQuery>) -> Res
     known.answer(&runs.take(query.limit.unwrap_or(100)).collect::<Vec<_>>())
 }
 
-async fn show_run(State(known): Answers, Path(id): Path<String>) -> Response {
+async fn show_run(State(known): AnswersState, Path(id): Path<String>) -> Response {
     match known.records.runs.iter().find(|run| run.id == id) {
         Some(run) => known.answer(run),
         None => refuse_unknown(),
@@ -239,7 +239,7 @@ async fn show_run(State(known): Answers, Path(id): Path<String>) -> Response {
 }
 
 async fn show_journal(
-    State(known): Answers,
+    State(known): AnswersState,
     Path(id): Path<String>,
     Query(query): Query<JournalQuery>,
 ) -> Response {
@@ -256,7 +256,7 @@ async fn show_journal(
     Json(entries).into_response()
 }
 
-async fn show_diff(State(known): Answers, Path(id): Path<String>) -> Response {
+async fn show_diff(State(known): AnswersState, Path(id): Path<String>) -> Response {
     if !known.records.runs.iter().any(|run| run.id == id) {
         return refuse_unknown();
     }
@@ -270,9 +270,9 @@ async fn show_diff(State(known): Answers, Path(id): Path<String>) -> Response {
 }
 
 /// Answers as if the run was stopped, or refuses with the hostile text.
-async fn stop_run(State(known): Answers) -> Response {
+async fn stop_run(State(known): AnswersState) -> Response {
     match known.is_hostile {
-        true => refuse(StatusCode::CONFLICT, "conflict", HOSTILE),
+        true => build_refusal(StatusCode::CONFLICT, "conflict", HOSTILE),
         false => StatusCode::NO_CONTENT.into_response(),
     }
 }
@@ -282,13 +282,13 @@ async fn follow_run() -> Response {
     Sse::new(stream::pending::<Result<Event, Infallible>>()).into_response()
 }
 
-async fn list_tickets(State(known): Answers, Query(query): Query<TicketSummariesQuery>) -> Response {
+async fn list_tickets(State(known): AnswersState, Query(query): Query<TicketSummariesQuery>) -> Response {
     let tickets = known.records.tickets.iter();
     let tickets = tickets.filter(|ticket| query.standing.is_none_or(|standing| ticket.standing == standing));
     known.answer(&tickets.take(query.limit.unwrap_or(100)).collect::<Vec<_>>())
 }
 
-async fn show_ticket(State(known): Answers, Path(key): Path<String>) -> Response {
+async fn show_ticket(State(known): AnswersState, Path(key): Path<String>) -> Response {
     let runs = known.records.runs.iter().rev().filter(|run| run.ticket == key);
     let runs: Vec<_> = runs.cloned().collect();
     if runs.is_empty() {
@@ -308,10 +308,10 @@ async fn show_ticket(State(known): Answers, Path(key): Path<String>) -> Response
     })
 }
 
-async fn show_text(State(known): Answers) -> Response {
+async fn show_text(State(known): AnswersState) -> Response {
     match &known.records.text {
         Some(text) => known.answer(text),
-        None => refuse(
+        None => build_refusal(
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
             "Jira does not answer",
@@ -319,7 +319,7 @@ async fn show_text(State(known): Answers) -> Response {
     }
 }
 
-async fn show_letter(State(known): Answers, Path(sequence): Path<u64>) -> Response {
+async fn show_letter(State(known): AnswersState, Path(sequence): Path<u64>) -> Response {
     let letter = known
         .records
         .letters
@@ -337,7 +337,7 @@ async fn show_letter(State(known): Answers, Path(sequence): Path<u64>) -> Respon
     }
 }
 
-async fn show_spend(State(known): Answers) -> Response {
+async fn show_spend(State(known): AnswersState) -> Response {
     known.answer(&SpendView {
         since: known.now.plus_ms(-30 * 24 * 60 * 60 * 1_000).to_string(),
         until: known.now.to_string(),
