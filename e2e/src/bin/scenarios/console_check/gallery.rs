@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use super::{
     browser::{ChromiumDriver, PageLook},
-    page_check::{CheckedPage, PageChecker},
+    page_check::{CheckedPage, PageChecker, build_run_path},
     session::{BrowserSession, Locator},
     stand_in_api::{HOSTILE, StandInApi},
     state_records::{FINISHED_RUN, InstallationState, LIVE_RUN, LONG_RUN, TICKET, WAITING_RUN},
@@ -80,7 +80,7 @@ async fn check_orders(
         | InstallationState::Failing => "Round *half up*.",
     };
     let of_state = |name: &str| name_page(&CheckedPage::new(name, ""), state, false);
-    checker.load(client, &run_path(LIVE_RUN)).await?;
+    checker.load(client, &build_run_path(LIVE_RUN)).await?;
     client.type_text(Locator::Css("#say-text"), text).await?;
     // A script, because the fixed parts of a page may cover a button.
     client
@@ -128,12 +128,7 @@ fn list_public_pages() -> [CheckedPage; 2] {
     ]
 }
 
-fn run_path(id: &str) -> String {
-    format!("/runs/{}", percent_encode(id))
-}
-
 fn list_pages() -> Vec<CheckedPage> {
-    let run = run_path;
     vec![
         CheckedPage::new("overview", "/").with_picture("needs-you"),
         CheckedPage::new("tickets", "/tickets").with_picture("tickets"),
@@ -141,14 +136,17 @@ fn list_pages() -> Vec<CheckedPage> {
         CheckedPage::new("ticket", format!("/tickets/{}", percent_encode(TICKET))).with_picture("ticket"),
         CheckedPage::new("runs", "/runs").with_picture("runs"),
         CheckedPage::new("runs-filter", "/runs?job=implement&stop=failed"),
-        CheckedPage::new("run", run(FINISHED_RUN)),
-        CheckedPage::new("run-entries", format!("{}?from=0", run(LONG_RUN))),
-        CheckedPage::new("run-live", run(LIVE_RUN)),
-        CheckedPage::new("run-follow", format!("{}?follow=true", run(LIVE_RUN))),
-        CheckedPage::new("diff", format!("{}/diff", run(FINISHED_RUN))),
-        CheckedPage::new("diff-split", format!("{}/diff?view=split", run(FINISHED_RUN))),
-        CheckedPage::new("entry", format!("{}/entries/0", run(FINISHED_RUN))),
-        CheckedPage::new("approval", format!("{}/approval", run(WAITING_RUN))),
+        CheckedPage::new("run", build_run_path(FINISHED_RUN)),
+        CheckedPage::new("run-entries", format!("{}?from=0", build_run_path(LONG_RUN))),
+        CheckedPage::new("run-live", build_run_path(LIVE_RUN)),
+        CheckedPage::new("run-follow", format!("{}?follow=true", build_run_path(LIVE_RUN))),
+        CheckedPage::new("diff", format!("{}/diff", build_run_path(FINISHED_RUN))),
+        CheckedPage::new(
+            "diff-split",
+            format!("{}/diff?view=split", build_run_path(FINISHED_RUN)),
+        ),
+        CheckedPage::new("entry", format!("{}/entries/0", build_run_path(FINISHED_RUN))),
+        CheckedPage::new("approval", format!("{}/approval", build_run_path(WAITING_RUN))),
         CheckedPage::new("costs", "/costs").with_picture("costs"),
         CheckedPage::new("pools", "/pools").with_picture("pools"),
         CheckedPage::new("rules", "/rules").with_picture("rules"),

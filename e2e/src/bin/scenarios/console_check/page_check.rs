@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::ensure;
+use domain::address::percent_encode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
@@ -52,6 +53,11 @@ impl CheckedPage {
             ..self
         }
     }
+}
+
+/// Returns the path of a run's page.
+pub(crate) fn build_run_path(id: &str) -> String {
+    format!("/runs/{}", percent_encode(id))
 }
 
 /// Checker of the pages of one console.

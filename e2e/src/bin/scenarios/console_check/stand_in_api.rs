@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use super::state_records::{InstallationState, LONG_RUN, StateRecords, lengthen_journal};
+use super::state_records::{DAY_MS, InstallationState, LONG_RUN, StateRecords, lengthen_journal};
 
 /// Text that closes markup, has a script, an htmx attribute, a link with a script and hidden characters, and no place
 /// to break a line.
@@ -339,7 +339,7 @@ async fn show_letter(State(known): AnswersState, Path(sequence): Path<u64>) -> R
 
 async fn show_spend(State(known): AnswersState) -> Response {
     known.answer(&SpendView {
-        since: known.now.plus_ms(-30 * 24 * 60 * 60 * 1_000).to_string(),
+        since: known.now.plus_ms(-30 * DAY_MS).to_string(),
         until: known.now.to_string(),
         lines: known.records.spend.clone(),
         next: None,

@@ -5,7 +5,7 @@ use api::types::{
     PullRequestLine, QuestionView, RepositoryView, RulesProblemView, RulesView, RunState, RunView, SpendLine,
     StopAllView, TicketStanding, TicketSummary, TicketTextView,
 };
-use domain::{Dollars, Job, PoolFreshness, PullRequestStatus, StopReason, Timestamp};
+use domain::{Dollars, Job, PoolFreshness, PullRequestStatus, StopReason, Timestamp, WaitCondition};
 use serde_json::Value;
 
 /// Finished run that every state except the empty one has.
@@ -22,7 +22,7 @@ pub(crate) const TICKET: &str = "jira:ENG-12";
 // One journal entry of every kind.
 const ENTRIES: &str = include_str!("../../../../../crates/domain/tests/stored/v1/entry.jsonl");
 const MINUTE_MS: i64 = 60_000;
-const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+pub(crate) const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 // Number of runs in the state with many. A page of a list has a hundred.
 const MANY: u64 = 130;
 // Number of journal entries in the state with one of each.
@@ -123,7 +123,7 @@ impl RecordBuilder {
         let finished = self.run(FINISHED_RUN, RunState::Finished, None);
         StateRecords {
             tickets: vec![self.ticket(&finished, TicketStanding::Merged)],
-            runs: vec![self.waiting_run("decision"), finished],
+            runs: vec![self.waiting_run(), finished],
             journal: self.journal(FEW),
             activity: self.activity(1),
             letters: vec![self.letter(1, "delivery")],
@@ -138,7 +138,7 @@ impl RecordBuilder {
     fn many(&self) -> StateRecords {
         let mut runs = vec![
             self.run(LIVE_RUN, RunState::Active, None),
-            self.waiting_run("decision"),
+            self.waiting_run(),
             self.run(FINISHED_RUN, RunState::Finished, None),
         ];
         for number in 100..100 + MANY {
@@ -151,7 +151,7 @@ impl RecordBuilder {
             runs.push(self.run(&id, state, None));
         }
         let mut asking = self.run("jira:ENG-15@60", RunState::Parked, None);
-        asking.waits_for = Some("answer".to_owned());
+        asking.waits_for = Some(WaitCondition::Answer.as_str().to_owned());
         runs.push(asking);
         runs.push(self.run(LONG_RUN, RunState::Finished, None));
         let standings = TicketStanding::ALL.into_iter().cycle();
@@ -222,7 +222,7 @@ impl RecordBuilder {
 
     fn hostile(&self) -> StateRecords {
         let mut records = self.failing();
-        records.runs.insert(0, self.waiting_run("decision"));
+        records.runs.insert(0, self.waiting_run());
         records.runs.insert(0, self.run(LIVE_RUN, RunState::Active, None));
         records.runs.push(self.run(LONG_RUN, RunState::Finished, None));
         records.text = Some(self.text());
@@ -235,9 +235,9 @@ impl RecordBuilder {
         self.now.plus_ms(-before_ms).to_string()
     }
 
-    fn waiting_run(&self, waits_for: &str) -> RunView {
+    fn waiting_run(&self) -> RunView {
         let mut run = self.run(WAITING_RUN, RunState::Parked, None);
-        run.waits_for = Some(waits_for.to_owned());
+        run.waits_for = Some(WaitCondition::Decision.as_str().to_owned());
         if let Some(overview) = &mut run.overview {
             overview.decides_about = Some("1a2b3c4d".repeat(5));
             overview.questions.clear();

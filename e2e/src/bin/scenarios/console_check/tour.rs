@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     console_check::{
         browser::{ChromiumDriver, PageLook},
-        page_check::{CheckedPage, PageChecker},
+        page_check::{CheckedPage, PageChecker, build_run_path},
         session::{BrowserSession, Locator},
     },
     output::print_line,
@@ -189,5 +189,5 @@ fn list_run_pages(run: &RunId) -> Vec<CheckedPage> {
 }
 
 fn path_of(run: &RunId) -> String {
-    format!("/runs/{}", percent_encode(&run.to_string()))
+    build_run_path(&run.to_string())
 }
