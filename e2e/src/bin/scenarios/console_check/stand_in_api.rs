@@ -217,10 +217,8 @@ async fn show_caller(State(known): AnswersState) -> Response {
 
 async fn list_runs(State(known): AnswersState, Query(query): Query<RunsQuery>) -> Response {
     let is_for_person = |run: &RunView| {
-        let people = [WaitCondition::Decision, WaitCondition::Answer].map(WaitCondition::as_str);
-        run.waits_for
-            .as_deref()
-            .is_some_and(|waits_for| people.contains(&waits_for))
+        let waits_for = serde_json::from_value(json!(run.waits_for));
+        waits_for.is_ok_and(WaitCondition::is_for_person)
     };
     let is_wanted = |run: &&RunView| {
         query.status.is_none_or(|status| run.status == status)
