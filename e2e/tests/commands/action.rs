@@ -293,7 +293,7 @@ async fn labeled_issue_is_merged_across_jobs() {
     assert!(unchecked.is_good, "{}", unchecked.log);
     assert!(
         stage.github.pull_requests(REPOSITORY)[0].draft,
-        "a job of the action is no CI: {}",
+        "a job of the action does not count as CI: {}",
         unchecked.log
     );
 
