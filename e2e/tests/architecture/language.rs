@@ -146,11 +146,7 @@ impl LanguageFigures {
                 SHORT_DOCS,
             ),
         ];
-        let mut breaches: Vec<String> = ceilings
-            .iter()
-            .filter(|(_, value, ceiling)| value > ceiling)
-            .map(|(name, value, ceiling)| format!("{name}: {value:.1}, at most {ceiling}"))
-            .collect();
+        let mut breaches = list_breaches(&ceilings);
         let reasons = compute_percent(self.reasons, self.lines);
         if reasons < REASONS {
             breaches.push(format!(
@@ -162,8 +158,17 @@ impl LanguageFigures {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a source tree are small")]
-fn compute_percent(part: usize, whole: usize) -> f64 {
+pub(crate) fn compute_percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Returns a line for each name whose value is above its ceiling.
+pub(crate) fn list_breaches(ceilings: &[(&str, f64, f64)]) -> Vec<String> {
+    ceilings
+        .iter()
+        .filter(|(_, value, ceiling)| value > ceiling)
+        .map(|(name, value, ceiling)| format!("{name}: {value:.1}, at most {ceiling}"))
+        .collect()
 }
 
 /// Words of a name in camel case or snake case.

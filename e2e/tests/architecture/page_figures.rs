@@ -11,7 +11,11 @@ use std::{
 
 use regex::Regex;
 
-use crate::{book::list_book_pages, find_repository_root};
+use crate::{
+    book::list_book_pages,
+    find_repository_root,
+    language::{compute_percent, list_breaches},
+};
 
 /// Mean of the words in a sentence.
 const SENTENCE_WORDS: f64 = 15.0;
@@ -143,11 +147,6 @@ impl PageFigures {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of words are far below 2^52")]
-fn compute_ratio(part: usize, whole: usize) -> f64 {
-    part as f64 / whole.max(1) as f64
-}
-
 /// Returns the pages that people write: the generated help and the contents have another form.
 fn list_written_pages() -> Vec<PathBuf> {
     let mut pages = list_book_pages();
@@ -190,34 +189,30 @@ fn pages_read_like_well_liked_ones() {
     let ceilings = [
         (
             "words in a sentence",
-            compute_ratio(all.sentence_words, all.sentences),
+            compute_percent(all.sentence_words, all.sentences) / 100.0,
             SENTENCE_WORDS,
         ),
         (
             "% long sentences",
-            100.0 * compute_ratio(all.long_sentences, all.sentences),
+            compute_percent(all.long_sentences, all.sentences),
             LONG_SENTENCES,
         ),
         (
             "% sentences with a passive",
-            100.0 * compute_ratio(all.passives, all.sentences),
+            compute_percent(all.passives, all.sentences),
             PASSIVES,
         ),
         (
             "% words in tables outside of the reference",
-            100.0 * compute_ratio(tasks.table_words, tasks.words),
+            compute_percent(tasks.table_words, tasks.words),
             TABLE_WORDS,
         ),
     ];
-    let mut breaches: Vec<String> = ceilings
-        .iter()
-        .filter(|(_, figure, ceiling)| figure > ceiling)
-        .map(|(name, figure, ceiling)| format!("{figure:.1} {name}, at most {ceiling}"))
-        .collect();
-    let reader_words = 1000.0 * compute_ratio(all.reader_words, all.sentence_words);
+    let mut breaches = list_breaches(&ceilings);
+    let reader_words = 10.0 * compute_percent(all.reader_words, all.sentence_words);
     if reader_words < READER_WORDS {
         breaches.push(format!(
-            "{reader_words:.1} words for the reader per 1,000, at least {READER_WORDS}"
+            "words for the reader per 1,000: {reader_words:.1}, at least {READER_WORDS}"
         ));
     }
     let median = lengths[lengths.len() / 2];
