@@ -48,9 +48,9 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
         "branch   trunk\nmade of  Rust\ncommits  plain\n".to_owned(),
         "check    cargo test".to_owned(),
         format!("would start implement on jira:{asks} in acme/shop: "),
-        format!("would leave jira:{waits} until somebody asks for it (To Do): Explain the tax"),
+        format!("would leave jira:{waits} until a user asks for it (To Do): Explain the tax"),
         format!("would leave jira:{skipped} alone: "),
-        format!("would have worked on jira:{over} in acme/shop if somebody had asked (Done): Round the tax"),
+        format!("would have worked on jira:{over} in acme/shop if a user had asked (Done): Round the tax"),
     ] {
         assert!(ran.out.contains(&part), "{part}: {}", ran.out);
     }

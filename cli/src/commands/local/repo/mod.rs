@@ -287,7 +287,7 @@ async fn describe_past_work(client: &Client, ticket: &TicketLine) -> anyhow::Res
     let (name, status) = (&ticket.ticket, &ticket.status);
     Ok(match client.plan(&build_implement_job(&key)).await {
         Ok(planned) => format!(
-            "would have worked on {name} in {} if somebody had asked ({status}): {}",
+            "would have worked on {name} in {} if a user had asked ({status}): {}",
             planned.repository, ticket.summary
         ),
         Err(refused) => format!("would have left {name} alone ({status}): {refused}"),
@@ -300,7 +300,7 @@ async fn describe_planned_work(client: &Client, ticket: &TicketLine) -> anyhow::
     Ok(match client.plan(&build_implement_job(&key)).await {
         Ok(planned) if ticket.asks => render_planned_job(&planned),
         Ok(_) => format!(
-            "would leave {name} until somebody asks for it ({status}): {}",
+            "would leave {name} until a user asks for it ({status}): {}",
             ticket.summary
         ),
         Err(refused) => format!("would leave {name} alone: {refused}"),
