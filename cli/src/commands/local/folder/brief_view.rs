@@ -353,14 +353,14 @@ mod tests {
 
     use super::*;
 
-    /// View that renders facts, and numbers their calls.
+    /// View of facts that a test adds one by one, with numbers for their calls.
     #[derive(Default)]
-    struct Scene {
+    struct RenderedFacts {
         view: BriefView,
         position: u64,
     }
 
-    impl Scene {
+    impl RenderedFacts {
         fn show(&mut self, fact: Fact) -> Vec<String> {
             let entry = JournalEntry {
                 position: self.position,
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn edits_are_paths_with_lines() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         let edit = json!({"path": "shop/cart.py", "old_string": "a\nb", "new_string": "a\nc\nd"});
         assert_eq!(
             scene.call("edit_file", edit.clone(), ToolResult::ok("done")),
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn commands_show_mark_and_time_once_per_result() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         assert_eq!(
             scene.run(Some(1), 340),
             ["run      ✗ pytest -q  exit code 1  0.3 s"]
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn only_checks_of_whole_change_are_shown() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         let tests = |passed, failed| {
             Some(TestReport {
                 runner: "pytest".to_owned(),
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn same_command_has_line_per_folder() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         let mut check = |directory| scene.check_in(directory, TreeKind::Head, CheckOutcome::Timeout, None);
         assert_eq!(
             check("api"),
@@ -524,7 +524,7 @@ mod tests {
 
     #[test]
     fn phases_show_plan_proof_and_review() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         let mut phase = |output| scene.show(Fact::PhaseFinished { output });
         let intake = TicketIntake {
             one_liner: "Count every\npiece.".to_owned(),
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn failures_are_shown_and_details_are_not() {
-        let mut scene = Scene::default();
+        let mut scene = RenderedFacts::default();
         let id = "folder:shop#1@1".parse::<RunId>().unwrap().call(3);
         let failed = Fact::ModelFailed {
             id,

@@ -10,16 +10,16 @@ const SMALLER_TASK: &str = "give a smaller task, or one part of this one";
 const REPORT_IT: &str =
     "give the command again; if it ends in the same way, report the last lines of `--verbose`";
 
-/// Lines about the end of a run: what ended it with its name for programs, the details, and the next step.
+/// Lines about the end of a run: its cause with the name for programs, the details, and the next step.
 ///
 /// `switch` is the command that checks the change so far out.
 pub(super) fn explain_end(reason: &StopReason, switch: Option<&str>) -> Vec<String> {
-    let (what, next) = describe_end(reason);
+    let (cause, next) = describe_end(reason);
     let detail = reason.detail().unwrap_or_default();
     let mut details = detail.trim().lines();
     let mut lines = vec![match details.next() {
-        None | Some("") => format!("{what} ({})", reason.as_str()),
-        Some(first) => format!("{what} ({}): {}", reason.as_str(), first.trim()),
+        None | Some("") => format!("{cause} ({})", reason.as_str()),
+        Some(first) => format!("{cause} ({}): {}", reason.as_str(), first.trim()),
     }];
     lines.extend(details.map(|line| format!("  {}", line.trim_end())));
     lines.push(match switch {
@@ -76,7 +76,7 @@ const fn keeps_change(reason: &StopReason) -> bool {
     }
 }
 
-/// What ended the run, and the next step.
+/// Cause of the end, and the next step.
 const fn describe_end(reason: &StopReason) -> (&'static str, &'static str) {
     match reason {
         StopReason::Completed => ("the run is completed", "read the change"),

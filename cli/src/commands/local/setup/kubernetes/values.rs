@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn blocks_read_back_as_their_texts() {
         #[derive(Debug, Deserialize)]
-        struct Texts {
+        struct TextBlocks {
             texts: BTreeMap<String, String>,
         }
         let texts = [
@@ -94,7 +94,7 @@ mod tests {
         for (number, text) in texts.iter().enumerate() {
             yaml += &format!("  t{number}: {}\n", render_text(text, 4));
         }
-        let read: Texts = serde_saphyr::from_str(&yaml).unwrap();
+        let read: TextBlocks = serde_saphyr::from_str(&yaml).unwrap();
         let read: Vec<&str> = read.texts.values().map(String::as_str).collect();
         assert_eq!(read, texts, "{yaml}");
     }
