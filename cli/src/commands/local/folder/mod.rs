@@ -225,9 +225,9 @@ pub(super) async fn work_in_folder(
         true => check_out_result(&folder, &attended, form),
         false => Ok(()),
     };
-    let root = folder.path();
+    let git = result::find_git_command(&folder.path());
     let frame = ResultFrame {
-        folder: &root,
+        git: &git,
         head: &head,
         dry_run: asked.dry_run,
         accept: asked.accept && checked_out.is_ok(),

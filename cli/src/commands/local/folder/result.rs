@@ -25,8 +25,8 @@ const MAX_FILES: usize = 20;
 
 /// Circumstances of a result that the run itself does not know.
 pub(super) struct ResultFrame<'a> {
-    /// Root of the folder's working tree.
-    pub(super) folder: &'a Path,
+    /// Git with the options that reach the folder, as a user at the terminal calls it.
+    pub(super) git: &'a str,
     /// Start of the work.
     pub(super) head: &'a FolderHead,
     /// True when no branch is written.
@@ -37,8 +37,7 @@ pub(super) struct ResultFrame<'a> {
 
 /// Prints the result, and for a dry run also the text and the patch.
 pub(super) fn print_run_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> anyhow::Result<()> {
-    let git = find_git_command(frame.folder);
-    render_result(outcome, frame, &git).iter().for_each(print_styled);
+    render_result(outcome, frame).iter().for_each(print_styled);
     for line in render_setup_advice(outcome.checks()) {
         print_result(&line);
     }
@@ -55,12 +54,11 @@ pub(super) fn print_run_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -
 /// Command that checks the change out; `None` without a branch, and for a dry run, which writes none.
 pub(super) fn render_switch_command(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Option<String> {
     let branch = outcome.branch.as_deref().filter(|_| !frame.dry_run)?;
-    let git = find_git_command(frame.folder);
-    Some(format!("{git} switch {}", quote_for_shell(branch)))
+    Some(format!("{} switch {}", frame.git, quote_for_shell(branch)))
 }
 
 /// Lines about the change, its places and cost, and the commands that read and take it.
-fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> Vec<TerminalLine> {
+fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<TerminalLine> {
     let mut lines = Vec::new();
     if let (Some(title), Some(_)) = (&outcome.title, &outcome.branch) {
         lines.push(TerminalLine::default());
@@ -92,7 +90,7 @@ fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> V
             lines.push(TerminalLine::labeled(label).with(Plain, &path.display().to_string()));
         }
     }
-    let commands = list_next_commands(outcome, frame, git);
+    let commands = list_next_commands(outcome, frame);
     if !commands.is_empty() {
         lines.push(TerminalLine::default());
     }
@@ -117,19 +115,17 @@ fn render_changed_files(files: &[ChangedFileSize]) -> Vec<TerminalLine> {
 }
 
 /// Commands that show, check out and apply the change, each with its effect.
-fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>, git: &str) -> Vec<TerminalLine> {
+fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<TerminalLine> {
+    let git = frame.git;
     let mut commands = Vec::new();
-    if let (Some(branch), false) = (&outcome.branch, frame.dry_run) {
+    if let (Some(branch), Some(switch)) = (&outcome.branch, render_switch_command(outcome, frame)) {
         let base = name_base(frame.head);
-        let (branch, range) = (
-            quote_for_shell(branch),
-            quote_for_shell(&format!("{base}...{branch}")),
-        );
+        let range = quote_for_shell(&format!("{base}...{branch}"));
         commands.push((format!("{git} diff {range}"), "shows the change"));
         if frame.accept {
             commands.push((format!("{git} switch -"), "goes back to the branch before"));
         } else {
-            commands.push((format!("{git} switch {branch}"), "checks it out"));
+            commands.push((switch, "checks it out"));
         }
     }
     if let Some(patch) = &outcome.patch {
@@ -157,7 +153,8 @@ fn name_base(head: &FolderHead) -> &str {
     }
 }
 
-fn find_git_command(folder: &Path) -> String {
+/// Git for the folder as the user calls it from the current directory.
+pub(super) fn find_git_command(folder: &Path) -> String {
     name_git_command(folder, std::env::current_dir().ok().as_deref())
 }
 
@@ -220,6 +217,7 @@ fn render_failed_check(row: &CheckRow) -> String {
         (None, true) => format!("`{}` cannot be run here", row.command),
     }
 }
+
 #[cfg(test)]
 mod tests {
     use domain::{
@@ -263,18 +261,21 @@ mod tests {
         }
     }
 
-    fn render_text(outcome: &AttendedRun, dry_run: bool, accept: bool) -> String {
-        let head = FolderHead {
+    fn build_head() -> FolderHead {
+        FolderHead {
             branch: "main".to_owned(),
             commit: "3f2c9d01a6be".repeat(4)[..40].parse().unwrap(),
-        };
+        }
+    }
+
+    fn render_text(outcome: &AttendedRun, dry_run: bool, accept: bool) -> String {
         let frame = ResultFrame {
-            folder: Path::new("/home/ada/shop"),
-            head: &head,
+            git: "git",
+            head: &build_head(),
             dry_run,
             accept,
         };
-        let lines = render_result(outcome, &frame, "git");
+        let lines = render_result(outcome, &frame);
         let lines: Vec<String> = lines.iter().map(|line| line.render(false)).collect();
         lines.join("\n")
     }
@@ -318,14 +319,11 @@ next     git diff main...fix/shop-1  # shows the change
 
     #[test]
     fn switch_command_needs_written_branch() {
-        let head = FolderHead {
-            branch: "main".to_owned(),
-            commit: "3f2c9d01a6be".repeat(4)[..40].parse().unwrap(),
-        };
+        let git = name_git_command(Path::new("/home/ada/my shop"), None);
         let switch = |outcome: &AttendedRun, dry_run| {
             let frame = ResultFrame {
-                folder: Path::new("/home/ada/my shop"),
-                head: &head,
+                git: &git,
+                head: &build_head(),
                 dry_run,
                 accept: false,
             };
