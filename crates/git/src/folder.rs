@@ -57,6 +57,16 @@ pub struct FolderHead {
     pub commit: CommitId,
 }
 
+impl FolderHead {
+    /// Name of the head for git commands in the folder: the branch, or the short commit of a detached head.
+    pub fn revision(&self) -> &str {
+        match self.branch.as_str() {
+            DETACHED => self.commit.short(),
+            branch => branch,
+        }
+    }
+}
+
 impl FolderRepository {
     /// Opens the repository that contains a path: its root, or any folder below.
     ///

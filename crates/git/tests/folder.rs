@@ -211,6 +211,7 @@ fn work_starts_from_detached_head_and_worktree() {
     let scene = Scene::new();
     scene.git(&["checkout", "-q", "--detach"]);
     let head = scene.folder().head().unwrap();
+    assert_eq!(head.revision(), head.commit.short());
     assert_eq!((head.branch.as_str(), head.commit), ("detached", scene.head()));
     scene.folder().fetch_into(&scene.mirror).unwrap();
     assert_eq!(scene.mirror.branch_head("detached").unwrap(), Some(scene.head()));

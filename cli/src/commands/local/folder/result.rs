@@ -119,7 +119,7 @@ fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<Ter
     let git = frame.git;
     let mut commands = Vec::new();
     if let (Some(branch), Some(switch)) = (&outcome.branch, render_switch_command(outcome, frame)) {
-        let base = name_base(frame.head);
+        let base = frame.head.revision();
         let range = quote_for_shell(&format!("{base}...{branch}"));
         commands.push((format!("{git} diff {range}"), "shows the change"));
         if frame.accept {
@@ -142,15 +142,6 @@ fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<Ter
                 .with(Faint, &format!("  # {effect}"))
         })
         .collect()
-}
-
-/// Branch of the base; for a detached head its commit.
-fn name_base(head: &FolderHead) -> &str {
-    match head.branch.as_str() {
-        // `FolderHead` has this name for a detached head.
-        "detached" => head.commit.short(),
-        branch => branch,
-    }
 }
 
 /// Git for the folder as the user calls it from the current directory.
