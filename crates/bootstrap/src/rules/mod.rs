@@ -10,6 +10,7 @@ mod store;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
     string::FromUtf8Error,
 };
@@ -82,6 +83,19 @@ pub struct FileProblem {
     pub problem: String,
     /// Repository that the problem disables, if the file names it.
     pub repository: Option<RepositoryName>,
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            line,
+            key,
+            problem,
+            ..
+        } = self;
+        write!(f, "{file}:{line} {key}: {problem}")
+    }
 }
 
 impl FileProblem {

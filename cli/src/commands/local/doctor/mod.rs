@@ -367,11 +367,7 @@ fn check_rules(
         );
     }
     for problem in book.problems() {
-        let place = format!(
-            "{}:{} {}: {}",
-            problem.file, problem.line, problem.key, problem.problem
-        );
-        findings.add("rules", DoctorFinding::Failed(place, Remedy::Rules));
+        findings.add("rules", DoctorFinding::Failed(problem.to_string(), Remedy::Rules));
     }
     if book.repositories().next().is_none() && book.problems().is_empty() {
         findings.add(

@@ -234,7 +234,7 @@ fn check_together(
         .problems()
         .iter()
         .filter(|problem| !before.problems().contains(problem))
-        .map(|found| format!("{}:{} {}: {}", found.file, found.line, found.key, found.problem))
+        .map(ToString::to_string)
         .collect();
     if problems.is_empty() {
         return Ok(());

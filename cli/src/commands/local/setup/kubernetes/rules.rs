@@ -48,12 +48,9 @@ impl ClusterRules {
         );
         // Rules that name another instance or a folder have a problem.
         let book = RulesBook::parse(&files, connections);
-        let problems = book.problems().iter();
         Ok(Self {
             repositories: book.repositories().count(),
-            problems: problems
-                .map(|found| format!("{}:{} {}: {}", found.file, found.line, found.key, found.problem))
-                .collect(),
+            problems: book.problems().iter().map(ToString::to_string).collect(),
             files,
         })
     }
