@@ -110,7 +110,7 @@ impl OneShotServices {
         let target = folder.path().join(name).with_extension("yaml");
         std::fs::copy(rules, target).with_context(|| format!("cannot read {}", rules.display()))?;
         let connections = read_connections(self.file.as_deref())?;
-        refuse_problems(folder.path(), rules, &connections)?;
+        read_valid_rules(folder.path(), rules, &connections)?;
         Ok(Some(folder))
     }
 }
@@ -133,14 +133,16 @@ struct InstanceNames {
     folder: BTreeMap<InstanceName, IgnoredAny>,
 }
 
-/// Fails for a rules file with a problem. Such a file disables its repository, and the ticket would appear to belong to none.
-pub(super) fn refuse_problems(
+/// Reads the rules of a folder, and fails for a file with a problem. Such a file disables its repository, and the ticket would
+/// appear to belong to none.
+pub(super) fn read_valid_rules(
     folder: &Path,
     rules: &Path,
     connections: &ConfiguredInstances,
-) -> anyhow::Result<()> {
-    match RulesBook::read(folder, connections)?.problems().first() {
-        None => Ok(()),
+) -> anyhow::Result<RulesBook> {
+    let book = RulesBook::read(folder, connections)?;
+    match book.problems().first() {
+        None => Ok(book),
         Some(found) => {
             let line = if found.line == 0 {
                 String::new()

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use bootstrap::rules::{ConfiguredInstances, RulesBook};
+use bootstrap::rules::ConfiguredInstances;
 use domain::TicketKey;
 use git::{FolderHead, FolderRepository};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{
-    super::one_shot::refuse_problems, model::FolderRunSettings, setup_plan::FolderSetup, state::FolderState,
+    super::one_shot::read_valid_rules, model::FolderRunSettings, setup_plan::FolderSetup, state::FolderState,
 };
 use crate::local::StartPlan;
 
@@ -111,8 +111,7 @@ fn write_folder_rules(
         folders: [state.name.clone()].into(),
         ..ConfiguredInstances::default()
     };
-    refuse_problems(folder.path(), defaults, &connections)?;
-    let book = RulesBook::read(folder.path(), &connections)?;
+    let book = read_valid_rules(folder.path(), defaults, &connections)?;
     if book.repositories().count() > 1 {
         bail!(
             "{}: rules for a folder are without repo: the folder is the repository",
