@@ -1,9 +1,9 @@
 //! Setup of the copy that a run works on: commands that install dependencies, and the hosts that they may reach.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use clap::Args;
-use domain::{HostPattern, SetupHint};
+use domain::{HostPattern, InvalidId, SetupHint};
 use executor::{SETUP_FOLDERS, is_setup_source, propose_setup};
 use git::{BareRepository, FolderHead, FolderRepository};
 
@@ -82,10 +82,10 @@ pub(in super::super) struct FolderSetup {
 }
 
 /// Parses a registry or a host.
-fn parse_allowed_hosts(text: &str) -> Result<AllowedHosts, String> {
+fn parse_allowed_hosts(text: &str) -> Result<AllowedHosts, InvalidId> {
     let hosts = find_registry_hosts(text).unwrap_or(std::slice::from_ref(&text));
     let hosts: Result<Vec<HostPattern>, _> = hosts.iter().map(|host| host.parse::<HostPattern>()).collect();
-    hosts.map(AllowedHosts).map_err(|invalid| invalid.to_string())
+    hosts.map(AllowedHosts)
 }
 
 fn find_registry_hosts(name: &str) -> Option<&'static [&'static str]> {
@@ -145,11 +145,7 @@ pub(super) async fn plan_setup(
         return Ok(given);
     }
     let hosts = match given.hosts.is_empty() {
-        true => {
-            parse_allowed_hosts(&name_registry(&hint.registry))
-                .map_err(anyhow::Error::msg)?
-                .0
-        }
+        true => parse_allowed_hosts(&name_registry(&hint.registry))?.0,
         false => given.hosts.clone(),
     };
     let question = format!(
@@ -227,11 +223,7 @@ fn find_missing_program(commands: &[String], has: impl Fn(&str) -> bool) -> Opti
 
 fn is_program_installed(name: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| is_file(&folder.join(name)))
-}
-
-fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file())
+    std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
 }
 
 #[cfg(test)]
@@ -242,7 +234,7 @@ mod tests {
     fn registry_names_stand_for_their_hosts() {
         let hosts = |text: &str| {
             let allowed = parse_allowed_hosts(text)?;
-            Ok::<_, String>(allowed.0.iter().map(ToString::to_string).collect::<Vec<_>>())
+            Ok::<_, InvalidId>(allowed.0.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(hosts("PyPI").unwrap(), ["pypi.org", "files.pythonhosted.org"]);
         assert_eq!(hosts("*.acme.example:8443").unwrap(), ["*.acme.example:8443"]);
