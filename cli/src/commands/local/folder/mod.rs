@@ -337,12 +337,7 @@ fn report_end(attended: &AttendedRun, switch: Option<&str>) -> ExitCode {
         ),
         Some(other) => (run_end::explain_end(other, switch), ExitCode::FAILURE),
     };
-    for (line, start) in lines
-        .iter()
-        .zip(["journeyman: "].into_iter().chain(std::iter::repeat("")))
-    {
-        print_error(&format!("{start}{line}"));
-    }
+    print_error(&format!("journeyman: {}", lines.join("\n")));
     code
 }
 
