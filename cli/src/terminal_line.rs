@@ -45,8 +45,7 @@ impl TerminalLine {
 
     /// Adds a part.
     pub(crate) fn with(mut self, emphasis: TextEmphasis, text: &str) -> Self {
-        self.parts
-            .push((emphasis, escape_hidden(&text.replace(['\n', '\t'], " "))));
+        self.parts.push((emphasis, flatten_text(text)));
         self
     }
 
@@ -74,9 +73,22 @@ impl TerminalLine {
     }
 }
 
+/// Text on one line. Commands of a model have several lines, and each would move a display at the end of the terminal.
+pub(crate) fn flatten_text(text: &str) -> String {
+    escape_hidden(&text.replace(['\n', '\t'], " "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_several_lines_is_one() {
+        assert_eq!(
+            flatten_text("cat <<E\n\tone\u{1b}[2J\nE"),
+            "cat <<E  one<U+001B>[2J E"
+        );
+    }
 
     #[test]
     fn color_appears_only_where_terminal_has_it() {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
+use crate::terminal_line::flatten_text;
+
 const TICK: Duration = Duration::from_millis(100);
 // `wide_msg` ends at the edge of the terminal. A longer line would wrap, and each tick would print it again.
 const SPINNER: &str = "{spinner} {elapsed} {wide_msg}";
@@ -38,7 +40,7 @@ impl ProgressDisplay {
 
     /// Shows the current activity on one line.
     pub(super) fn now(&self, words: &str) {
-        self.0.set_message(flatten_message(words));
+        self.0.set_message(flatten_text(words));
     }
 
     /// Marks one part as finished.
@@ -54,11 +56,6 @@ impl Drop for ProgressDisplay {
     }
 }
 
-/// Message without line breaks. Commands of a model have several lines, and each would move the display.
-fn flatten_message(words: &str) -> String {
-    domain::text::escape_hidden(&words.replace(['\n', '\t'], " "))
-}
-
 /// Prints above the progress display.
 pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
     // The clone releases the lock before `print` runs, so that a nested print cannot deadlock.
@@ -72,14 +69,6 @@ pub(in crate::commands) fn suspend_display<T>(print: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn message_of_several_lines_is_one() {
-        assert_eq!(
-            flatten_message("cat <<E\n\tone\u{1b}[2J\nE"),
-            "cat <<E  one<U+001B>[2J E"
-        );
-    }
 
     #[test]
     fn lines_print_with_or_without_display() {
