@@ -69,8 +69,8 @@ struct HtmlWriter<'a> {
     heading: Option<OpenHeading>,
     image: Option<OpenImage>,
     is_table_head: bool,
-    /// True for each open link that is written.
-    links: Vec<bool>,
+    /// Ends of the open elements.
+    ends: Vec<&'static str>,
 }
 
 impl<'a> HtmlWriter<'a> {
@@ -83,7 +83,7 @@ impl<'a> HtmlWriter<'a> {
             heading: None,
             image: None,
             is_table_head: false,
-            links: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -134,51 +134,49 @@ impl<'a> HtmlWriter<'a> {
     }
 
     fn open(&mut self, tag: Tag<'_>) {
-        let html = match tag {
-            Tag::Paragraph => "<p>",
+        let (start, end) = match tag {
+            Tag::Paragraph => ("<p>", "</p>\n"),
             Tag::Heading { .. } => {
                 self.heading = Some(OpenHeading {
                     start: self.html.len(),
                     title: String::new(),
                 });
-                return;
+                ("", "")
             }
-            Tag::BlockQuote(_) => "<blockquote>",
-            Tag::CodeBlock(_) => "<pre><code>",
-            Tag::List(None) => "<ul>",
+            Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>\n"),
+            Tag::CodeBlock(_) => ("<pre><code>", "</code></pre>\n"),
+            Tag::List(None) => ("<ul>", "</ul>\n"),
             Tag::List(Some(first)) => {
                 self.html.push_str("<ol");
                 self.write_attribute("start", &first.to_string());
-                ">"
+                (">", "</ol>\n")
             }
-            Tag::Item => "<li>",
-            Tag::Table(_) => "<table>",
+            Tag::Item => ("<li>", "</li>\n"),
+            Tag::Table(_) => ("<table>", "</tbody></table>\n"),
             Tag::TableHead => {
                 self.is_table_head = true;
-                "<thead><tr>"
+                ("<thead><tr>", "</tr></thead><tbody>\n")
             }
-            Tag::TableRow => "<tr>",
-            Tag::TableCell if self.is_table_head => "<th>",
-            Tag::TableCell => "<td>",
-            Tag::Emphasis => "<em>",
-            Tag::Strong => "<strong>",
-            Tag::Strikethrough => "<del>",
-            Tag::Link { dest_url, .. } => {
-                let target = self.resolve_link(&dest_url);
-                self.links.push(target.is_some());
-                if let Some(target) = target {
+            Tag::TableRow => ("<tr>", "</tr>\n"),
+            Tag::TableCell if self.is_table_head => ("<th>", "</th>"),
+            Tag::TableCell => ("<td>", "</td>"),
+            Tag::Emphasis => ("<em>", "</em>"),
+            Tag::Strong => ("<strong>", "</strong>"),
+            Tag::Strikethrough => ("<del>", "</del>"),
+            Tag::Link { dest_url, .. } => match self.resolve_link(&dest_url) {
+                Some(target) => {
                     self.html.push_str("<a");
                     self.write_attribute("href", &target);
-                    self.html.push('>');
+                    (">", "</a>")
                 }
-                return;
-            }
+                None => ("", ""),
+            },
             Tag::Image { dest_url, .. } => {
                 self.image = Some(OpenImage {
                     source: dest_url.into_string(),
                     alternative: String::new(),
                 });
-                return;
+                ("", "")
             }
             Tag::HtmlBlock
             | Tag::FootnoteDefinition(_)
@@ -187,52 +185,23 @@ impl<'a> HtmlWriter<'a> {
             | Tag::DefinitionListDefinition
             | Tag::Superscript
             | Tag::Subscript
-            | Tag::MetadataBlock(_) => "",
+            | Tag::MetadataBlock(_) => ("", ""),
         };
-        self.html.push_str(html);
+        self.html.push_str(start);
+        self.ends.push(end);
     }
 
     fn close(&mut self, tag: TagEnd) {
-        let html = match tag {
-            TagEnd::Paragraph => "</p>\n",
-            TagEnd::Heading(level) => {
-                self.close_heading(level as usize);
-                return;
-            }
-            TagEnd::BlockQuote(_) => "</blockquote>\n",
-            TagEnd::CodeBlock => "</code></pre>\n",
-            TagEnd::List(false) => "</ul>\n",
-            TagEnd::List(true) => "</ol>\n",
-            TagEnd::Item => "</li>\n",
-            TagEnd::Table => "</tbody></table>\n",
-            TagEnd::TableHead => {
-                self.is_table_head = false;
-                "</tr></thead><tbody>\n"
-            }
-            TagEnd::TableRow => "</tr>\n",
-            TagEnd::TableCell if self.is_table_head => "</th>",
-            TagEnd::TableCell => "</td>",
-            TagEnd::Emphasis => "</em>",
-            TagEnd::Strong => "</strong>",
-            TagEnd::Strikethrough => "</del>",
-            TagEnd::Link => match self.links.pop() {
-                Some(true) => "</a>",
-                Some(false) | None => "",
-            },
-            TagEnd::Image => {
-                self.close_image();
-                return;
-            }
-            TagEnd::HtmlBlock
-            | TagEnd::FootnoteDefinition
-            | TagEnd::DefinitionList
-            | TagEnd::DefinitionListTitle
-            | TagEnd::DefinitionListDefinition
-            | TagEnd::Superscript
-            | TagEnd::Subscript
-            | TagEnd::MetadataBlock(_) => "",
-        };
-        self.html.push_str(html);
+        if let TagEnd::Heading(level) = tag {
+            self.close_heading(level as usize);
+        }
+        if tag == TagEnd::Image {
+            self.close_image();
+        }
+        if tag == TagEnd::TableHead {
+            self.is_table_head = false;
+        }
+        self.html.push_str(self.ends.pop().unwrap_or_default());
     }
 
     fn close_heading(&mut self, level: usize) {
