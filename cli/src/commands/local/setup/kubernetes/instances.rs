@@ -13,8 +13,20 @@ use serde::Deserialize;
 
 use super::super::store::SetupStore;
 
+/// Services that get secrets of named sites.
+pub(super) const SERVICES_OF_SITES: [&str; 2] = ["ingest", "reporter"];
 // Folder of the Secrets in a container.
 const MOUNTED: &str = "/run/secrets/journeyman";
+
+/// Variable that names the file with the value of a setting, by its dotted key.
+pub(super) fn build_file_variable(setting: &str) -> String {
+    format!("JOURNEYMAN__{}__FILE", setting.replace('.', "__")).to_uppercase()
+}
+
+/// Path of an entry of a Secret in a container.
+pub(super) fn build_mounted_path(entry: &str) -> String {
+    format!("{MOUNTED}/{entry}")
+}
 
 /// Sites as ingest reads them.
 #[derive(Default, Deserialize)]
@@ -67,12 +79,12 @@ pub(super) struct InstanceSecret {
 impl InstanceSecret {
     /// Variable that names the mounted file.
     pub(super) fn variable(&self) -> String {
-        format!("JOURNEYMAN__{}__FILE", self.setting.replace('.', "__")).to_uppercase()
+        build_file_variable(&self.setting)
     }
 
     /// Path of the mounted file.
     pub(super) fn path(&self) -> String {
-        format!("{MOUNTED}/{}", self.entry)
+        build_mounted_path(&self.entry)
     }
 }
 

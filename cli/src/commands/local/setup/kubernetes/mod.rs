@@ -15,7 +15,7 @@ use clap::Args;
 use secrecy::ExposeSecret;
 
 use self::{
-    instances::{JiraInstance, list_connections, list_secrets, read_jira_instances},
+    instances::{JiraInstance, SERVICES_OF_SITES, list_connections, list_secrets, read_jira_instances},
     overlay::{ClusterImages, ClusterOverlay},
     rules::ClusterRules,
     secrets::{GeneratedKeys, build_secrets, render_secrets_yaml},
@@ -172,7 +172,7 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
         }
         None => {
             made.public().iter().for_each(|line| report(line));
-            for service in ["ingest", "reporter"] {
+            for service in SERVICES_OF_SITES {
                 for secret in list_secrets(&instances, service) {
                     let (name, path) = (secret.variable(), secret.path());
                     report(&format!("variable {service}: {name}={path}"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     super::{super::folder::ConfiguredModel, KnownSettings},
     DeploymentFile, PRIVATE, PUBLIC,
-    instances::{JiraInstance, list_secrets},
+    instances::{JiraInstance, SERVICES_OF_SITES, build_file_variable, build_mounted_path, list_secrets},
     rules::ClusterRules,
     settings::ClusterSettings,
 };
@@ -90,13 +90,13 @@ impl TokenPatch {
     }
 
     fn render(&self) -> String {
-        let variable = |key: &str| format!("JOURNEYMAN__{}__{key}__FILE", self.section).to_uppercase();
+        let expected = format!("{}.{}", self.section, self.expected);
         let entries = [
-            format!("{{name: {}, $patch: delete}}", variable(self.expected)),
+            format!("{{name: {}, $patch: delete}}", build_file_variable(&expected)),
             format!(
-                "{{name: {}, value: /run/secrets/journeyman/{}}}",
-                variable(self.key),
-                self.file
+                "{{name: {}, value: {}}}",
+                build_file_variable(&self.setting()),
+                build_mounted_path(self.file)
             ),
         ];
         render_env_patch(self.deployment, &entries)
@@ -230,7 +230,7 @@ impl ClusterOverlay<'_> {
             text.push_str("patches:\n");
         }
         text.extend(self.tokens.iter().map(TokenPatch::render));
-        for service in ["ingest", "reporter"] {
+        for service in SERVICES_OF_SITES {
             let secrets = list_secrets(self.instances, service);
             let entries: Vec<String> = secrets
                 .iter()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    instances::{JiraInstance, list_secrets},
+    instances::{JiraInstance, SERVICES_OF_SITES, list_secrets},
     overlay::ClusterImages,
     rules::ClusterRules,
     settings::ClusterSettings,
@@ -37,7 +37,7 @@ pub(super) fn render_values(
             text += &format!("  {}: {key}\n", name.to_lowercase());
         }
     }
-    for service in ["ingest", "reporter"] {
+    for service in SERVICES_OF_SITES {
         let secrets = list_secrets(instances, service);
         if !secrets.is_empty() {
             text += &format!("{service}:\n  env:\n");
