@@ -77,6 +77,16 @@ pub(super) struct Arguments {
     console_url: Option<String>,
 }
 
+impl Arguments {
+    /// File of the Secrets; `None` when they are printed.
+    fn secrets_file(&self) -> Option<PathBuf> {
+        match &self.overlay {
+            Some(folder) => Some(folder.join(overlay::SECRETS)),
+            None => Some(self.output.clone()).filter(|output| output != Path::new("-")),
+        }
+    }
+}
+
 /// Parses a DNS label, the form that Kubernetes requires for a namespace.
 fn parse_namespace(text: &str) -> Result<String, String> {
     let is_label = (1..=63).contains(&text.len())
@@ -114,8 +124,10 @@ struct DeploymentFile {
 }
 
 pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> anyhow::Result<()> {
-    let is_printed = asked.overlay.is_none() && asked.output == Path::new("-");
-    check_targets(&asked)?;
+    let secrets_file = asked.secrets_file();
+    if let Some(file) = &secrets_file {
+        check_no_secrets(file)?;
+    }
     check_no_stored_keys(store)?;
     let known = KnownSettings::read(store)?;
     let ModelSection { model } = load_process_settings(store.existing())?;
@@ -128,9 +140,9 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
         &build_secrets(&known, model_key.unwrap_or_default(), &made, &instances),
     );
     // With `-` the standard output contains the Secrets only, so that it can be piped to kubectl.
-    let report = |line: &str| match is_printed {
-        true => print_error(line),
-        false => print_result(line),
+    let report = |line: &str| match &secrets_file {
+        Some(_) => print_result(line),
+        None => print_error(line),
     };
     // Everything is rendered before the keys are stored, so that a problem leaves nothing behind.
     let deployment = match (&asked.overlay, &asked.values) {
@@ -148,16 +160,12 @@ pub(super) async fn set_up_kubernetes(asked: Arguments, store: &SetupStore) -> a
     if let Some(backup) = made.backup() {
         store.keep(BACKUP, &backup.nkey_seed)?;
     }
-    match &asked.overlay {
-        Some(folder) => write_file(&folder.join(overlay::SECRETS), &secrets, PRIVATE)?,
-        None if is_printed => print_line(secrets.trim_end()),
-        None => {
-            write_file(&asked.output, &secrets, PRIVATE)?;
-            report(&format!(
-                "secrets  {}: kubectl apply -f it",
-                asked.output.display()
-            ));
-        }
+    match &secrets_file {
+        Some(file) => write_file(file, &secrets, PRIVATE)?,
+        None => print_line(secrets.trim_end()),
+    }
+    if let (Some(file), None) = (&secrets_file, &asked.overlay) {
+        report(&format!("secrets  {}: kubectl apply -f it", file.display()));
     }
     report(&format!(
         "token    {}: the operator's, for `journeyman login URL --token-file`",
@@ -193,16 +201,11 @@ fn write_file(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
 }
 
 /// Refuses a file of Secrets that exists: services may use its keys.
-fn check_targets(asked: &Arguments) -> anyhow::Result<()> {
-    let secrets = match &asked.overlay {
-        Some(folder) => folder.join(overlay::SECRETS),
-        None => asked.output.clone(),
-    };
-    let is_printed = asked.overlay.is_none() && secrets == Path::new("-");
+fn check_no_secrets(file: &Path) -> anyhow::Result<()> {
     ensure!(
-        is_printed || !secrets.exists(),
+        !file.exists(),
         "{} is there already, and new keys would shut out the services that have its keys: remove it first",
-        secrets.display()
+        file.display()
     );
     Ok(())
 }
