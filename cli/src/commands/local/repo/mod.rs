@@ -98,12 +98,11 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let RepoAction::Add(asked) = asked.what;
     let file = find_settings_file(asked.settings.settings.clone());
     let needs_trigger = asked.project.is_none() && asked.issue_label.is_none() && asked.template.is_none();
-    let (repository, org) = (asked.repository.clone(), asked.org.clone());
-    match (repository, org) {
-        (Some(repository), _) => Box::pin(add_repository(&asked, &repository, needs_trigger, file)).await,
+    match (&asked.repository, &asked.org) {
+        (Some(repository), _) => Box::pin(add_repository(&asked, repository, needs_trigger, file)).await,
         (None, Some(_)) if needs_trigger => Ok(report_missing_trigger()),
         (None, Some(org)) => {
-            let folder = Box::pin(organization::add_repositories(&asked, &org, file.as_deref())).await?;
+            let folder = Box::pin(organization::add_repositories(&asked, org, file.as_deref())).await?;
             Box::pin(preview_rules(&asked, folder.path(), file)).await
         }
         // The arguments require one of the two.
