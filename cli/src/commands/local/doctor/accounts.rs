@@ -44,17 +44,28 @@ pub(super) enum AccountFailure {
 impl AccountFailure {
     pub(super) fn of_github(settings: &github::Settings, error: &github::Error) -> Self {
         use github::Error;
+        // For an unknown id GitHub answers that the App is not found.
+        if !matches!(error, Error::Unauthorized { .. } | Error::NotFound { .. }) {
+            return Self::of_github_object(settings, error);
+        }
+        let problem = format_error_chain(error);
+        Self::Refused(match settings.app_id {
+            Some(id) => format!("the App with the id {id} at {}: {problem}", settings.api_url),
+            None => format!("the token at {}: {problem}", settings.api_url),
+        })
+    }
+
+    /// Failure of a request for an object of GitHub, whose absence says nothing about the account.
+    pub(super) fn of_github_object(settings: &github::Settings, error: &github::Error) -> Self {
+        use github::Error;
         let problem = format_error_chain(error);
         match error {
             Error::Unavailable { .. } | Error::Unknown { .. } => {
                 Self::Unreachable(format!("{}: {problem}", settings.api_url))
             }
-            // For an unknown id GitHub answers that the App is not found.
-            Error::Unauthorized { .. } | Error::NotFound { .. } => Self::Refused(match settings.app_id {
-                Some(id) => format!("the App with the id {id} at {}: {problem}", settings.api_url),
-                None => format!("the token at {}: {problem}", settings.api_url),
-            }),
-            Error::Forbidden { .. }
+            Error::Unauthorized { .. }
+            | Error::NotFound { .. }
+            | Error::Forbidden { .. }
             | Error::UnknownInstance { .. }
             | Error::Moved { .. }
             | Error::Conflict { .. }
@@ -62,16 +73,6 @@ impl AccountFailure {
             | Error::RateLimited { .. }
             | Error::HeldBack { .. }
             | Error::Malformed { .. } => Self::Refused(problem),
-        }
-    }
-
-    /// Failure of a request for an object of GitHub, whose absence says nothing about the account.
-    pub(super) fn of_github_object(settings: &github::Settings, error: &github::Error) -> Self {
-        use github::Error;
-        let problem = format_error_chain(error);
-        match matches!(error, Error::Unavailable { .. } | Error::Unknown { .. }) {
-            true => Self::Unreachable(format!("{}: {problem}", settings.api_url)),
-            false => Self::Refused(problem),
         }
     }
 
