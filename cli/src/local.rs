@@ -44,6 +44,16 @@ pub struct StartPlan {
 }
 
 impl StartPlan {
+    /// Plan of all services on free ports, without a settings file.
+    pub fn on_free_ports(environment: Vec<(String, String)>, data: PathBuf) -> Self {
+        Self {
+            environment,
+            data,
+            free_ports: true,
+            ..Self::default()
+        }
+    }
+
     /// True when only the API starts.
     fn only_answers(&self) -> bool {
         self.extent == IngestMode::Answers

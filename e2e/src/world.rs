@@ -133,13 +133,7 @@ impl TestWorld {
                 None => (format!("JOURNEYMAN__{key}"), value),
             });
         environment.extend(more);
-        let plan = StartPlan {
-            file: None,
-            environment,
-            data: folder.path().join("data"),
-            free_ports: true,
-            ..StartPlan::default()
-        };
+        let plan = StartPlan::on_free_ports(environment, folder.path().join("data"));
         let prepared = Box::pin(PreparedServices::new(plan)).await?;
         let (url, token, mut environment) = (
             prepared.url.clone(),

@@ -123,13 +123,7 @@ impl<S: DemoServices> DemoPlay<S> {
         let folder = ScratchFolder::create(FOLDER_PREFIX)?;
         let vendors = start_stand_ins(project).await?;
         let environment = arguments.environment(vendors.outside(), folder.path())?;
-        let plan = StartPlan {
-            file: None,
-            environment,
-            data: folder.path().join("data"),
-            free_ports: true,
-            ..StartPlan::default()
-        };
+        let plan = StartPlan::on_free_ports(environment, folder.path().join("data"));
         let prepared = Box::pin(PreparedServices::new(plan)).await?;
         let client = Client::new(&prepared.url, prepared.token.clone())?;
         let url = prepared.url.clone();

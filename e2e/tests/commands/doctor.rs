@@ -17,13 +17,7 @@ struct Ward {
 impl Ward {
     async fn open() -> Self {
         let stage = Stage::start("").await;
-        let plan = StartPlan {
-            file: None,
-            environment: stage.environment(),
-            data: stage.path().join("data"),
-            free_ports: true,
-            ..StartPlan::default()
-        };
+        let plan = StartPlan::on_free_ports(stage.environment(), stage.path().join("data"));
         let prepared = PreparedServices::new(plan).await.unwrap();
         let mut environment = prepared.environment.clone();
         // `doctor` connects to NATS as ingest and to Redis as the planner.

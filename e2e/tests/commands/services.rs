@@ -22,13 +22,7 @@ async fn build_service_settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(St
         &format!("nats://127.0.0.1:{nats}"),
     );
     let environment = replace_setting(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
-    let plan = StartPlan {
-        file: None,
-        environment,
-        data: stage.path().join("data"),
-        free_ports: true,
-        ..StartPlan::default()
-    };
+    let plan = StartPlan::on_free_ports(environment, stage.path().join("data"));
     PreparedServices::new(plan).await.unwrap().environment
 }
 
