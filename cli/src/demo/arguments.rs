@@ -81,23 +81,26 @@ impl DemoArguments {
         read_folder(folder).map(Some)
     }
 
-    fn real_model(&self, dialect: ProviderDialect) -> anyhow::Result<[(String, String); 4]> {
-        let (variable, base) = match dialect {
-            ProviderDialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
-            ProviderDialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
+    /// Settings of a real model. Without a base URL the planner uses the provider's own.
+    fn real_model(&self, dialect: ProviderDialect) -> anyhow::Result<Vec<(String, String)>> {
+        let variable = match dialect {
+            ProviderDialect::Anthropic => "ANTHROPIC_API_KEY",
+            ProviderDialect::OpenAi => "OPENAI_API_KEY",
         };
         let key = std::env::var_os(variable).and_then(|key| key.into_string().ok());
         let key = key.with_context(|| format!("{variable} must hold the model's key"))?;
         let usual = find_default_model(dialect.as_str()).unwrap_or_default();
         let name = self.model_name.clone().unwrap_or_else(|| usual.to_owned());
-        let base = self.model_base_url.clone().unwrap_or_else(|| base.to_owned());
         let settings = [
-            ("DIALECT", dialect.as_str().to_owned()),
-            ("NAME", name),
-            ("BASE_URL", base),
-            ("API_KEY", key),
+            ("DIALECT", Some(dialect.as_str().to_owned())),
+            ("NAME", Some(name)),
+            ("BASE_URL", self.model_base_url.clone()),
+            ("API_KEY", Some(key)),
         ];
-        Ok(settings.map(|(key, value)| (format!("JOURNEYMAN__MODEL__{key}"), value)))
+        let given = settings
+            .into_iter()
+            .filter_map(|(key, value)| Some((format!("JOURNEYMAN__MODEL__{key}"), value?)));
+        Ok(given.collect())
     }
 }
 
