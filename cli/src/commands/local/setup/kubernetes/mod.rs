@@ -200,6 +200,11 @@ fn write_file(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Text as a YAML string. Every JSON string is a valid double-quoted one.
+fn quote_for_yaml(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// Refuses a file of Secrets that exists: services may use its keys.
 fn check_no_secrets(file: &Path) -> anyhow::Result<()> {
     ensure!(

@@ -2,12 +2,11 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use serde_json::Value;
-
 use super::{
     super::{super::folder::ConfiguredModel, KnownSettings},
     DeploymentFile, PRIVATE, PUBLIC,
     instances::{JiraInstance, SERVICES_OF_SITES, build_file_variable, build_mounted_path, list_secrets},
+    quote_for_yaml,
     rules::ClusterRules,
     settings::ClusterSettings,
 };
@@ -191,8 +190,6 @@ impl ClusterOverlay<'_> {
     }
 
     fn render_kustomization(&self) -> String {
-        // Every JSON string is also a valid YAML string.
-        let quoted = |text: &str| Value::from(text).to_string();
         let base = match self.is_one_node {
             true => "k8s/overlays/laptop",
             false => "k8s/base",
@@ -209,8 +206,8 @@ impl ClusterOverlay<'_> {
             let _ = writeln!(
                 text,
                 "  - {{name: journeyman/{service}, newName: {}, newTag: {}}}",
-                quoted(&self.images.name(service)),
-                quoted(self.images.tag)
+                quote_for_yaml(&self.images.name(service)),
+                quote_for_yaml(self.images.tag)
             );
         }
         text.push_str(
@@ -223,7 +220,7 @@ impl ClusterOverlay<'_> {
         }
         text.push_str("  - name: journeyman-rules\n    behavior: replace\n    files:\n");
         for (name, _) in &self.rules.files {
-            let _ = writeln!(text, "      - {}", quoted(&format!("rules/{name}")));
+            let _ = writeln!(text, "      - {}", quote_for_yaml(&format!("rules/{name}")));
         }
         text.push_str("    options: {disableNameSuffixHash: true}\n");
         if !self.tokens.is_empty() || !self.instances.is_empty() {

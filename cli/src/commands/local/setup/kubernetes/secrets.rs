@@ -11,6 +11,7 @@ use super::{
         KnownSettings,
     },
     instances::{JiraInstance, list_secrets},
+    quote_for_yaml,
 };
 use crate::secrets::generate_token;
 
@@ -130,7 +131,7 @@ pub(super) fn build_secrets(
     ]
 }
 
-/// YAML text. A JSON string is a valid double-quoted YAML string.
+/// YAML text.
 pub(super) fn render_secrets_yaml(namespace: &str, secrets: &[SecretManifest]) -> String {
     let one = |(name, entries): &SecretManifest| {
         let mut text = format!(
@@ -141,7 +142,7 @@ pub(super) fn render_secrets_yaml(namespace: &str, secrets: &[SecretManifest]) -
         }
         for (key, value) in entries {
             // Writing to a `String` does not fail.
-            let _ = write!(text, "\n  {key}: {}", serde_json::Value::from(value.trim_end()));
+            let _ = write!(text, "\n  {key}: {}", quote_for_yaml(value.trim_end()));
         }
         text + "\n"
     };

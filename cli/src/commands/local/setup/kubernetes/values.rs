@@ -1,10 +1,9 @@
 //! Values of the Helm chart.
 
-use serde_json::Value;
-
 use super::{
     instances::{JiraInstance, SERVICES_OF_SITES, list_secrets},
     overlay::ClusterImages,
+    quote_for_yaml,
     rules::ClusterRules,
     settings::ClusterSettings,
 };
@@ -17,19 +16,18 @@ pub(super) fn render_values(
     rules: &ClusterRules,
     instances: &[JiraInstance],
 ) -> String {
-    let quoted = |text: &str| Value::from(text).to_string();
     let mut text = format!(
         "# Values of the chart journeyman, version {}. Its Secrets are in a file of their own.\nimage:\n  registry: {}\n  tag: \
          {}\n",
         env!("CARGO_PKG_VERSION"),
-        quoted(images.registry.unwrap_or_default().trim_end_matches('/')),
-        quoted(images.tag)
+        quote_for_yaml(images.registry.unwrap_or_default().trim_end_matches('/')),
+        quote_for_yaml(images.tag)
     );
     text += &format!("settings: {}\n", render_text(&settings.services, 2));
     text += &format!("executorSettings: {}\n", render_text(&settings.executor, 2));
     text.push_str("rules:\n");
     for (name, rules) in &rules.files {
-        text += &format!("  {}: {}\n", quoted(name), render_text(rules, 4));
+        text += &format!("  {}: {}\n", quote_for_yaml(name), render_text(rules, 4));
     }
     text.push_str("natsUsers:\n");
     for user in nats_users {
@@ -43,7 +41,7 @@ pub(super) fn render_values(
             text += &format!("{service}:\n  env:\n");
         }
         for secret in secrets {
-            let (name, value) = (quoted(&secret.variable()), quoted(&secret.path()));
+            let (name, value) = (quote_for_yaml(&secret.variable()), quote_for_yaml(&secret.path()));
             text += &format!("    - {{name: {name}, value: {value}}}\n");
         }
     }
@@ -55,7 +53,7 @@ fn render_text(text: &str, indent: usize) -> String {
     let is_plain =
         |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}'));
     if text.trim().is_empty() || !text.chars().all(is_plain) {
-        return Value::from(text).to_string();
+        return quote_for_yaml(text);
     }
     // The number says where the text begins, so that a first line may begin with spaces.
     let mut block = "|2".to_owned();
