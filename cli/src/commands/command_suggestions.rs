@@ -19,7 +19,7 @@ pub(super) fn suggest_commands(
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
     };
-    let near = find_nearest(typed, find_parent(root, typed, arguments));
+    let near = find_nearest_commands(typed, find_parent(root, typed, arguments));
     if !near.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }
@@ -38,7 +38,7 @@ fn find_parent<'a>(
 }
 
 /// Subcommands with the fewest typing errors, if these are few enough for the length of the word.
-fn find_nearest(typed: &str, parent: &Command) -> Vec<String> {
+fn find_nearest_commands(typed: &str, parent: &Command) -> Vec<String> {
     let most = match typed.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
