@@ -103,17 +103,13 @@ impl BriefView {
     }
 
     fn render_command(&mut self, command: &str, result: &ToolResult) -> Option<TerminalLine> {
-        let (mark, emphasis, end) = match (result.exit_code, result.status) {
-            (Some(0), _) => ("✓", Good, String::new()),
-            (Some(code), _) => ("✗", Bad, format!("exit code {code}")),
-            (None, ToolStatus::Interrupted) => ("✗", Bad, "interrupted".to_owned()),
-            (None, ToolStatus::Ok | ToolStatus::Error) => ("✗", Bad, "did not end".to_owned()),
+        let (emphasis, end) = match (result.exit_code, result.status) {
+            (Some(0), _) => (Good, String::new()),
+            (Some(code), _) => (Bad, format!("exit code {code}")),
+            (None, ToolStatus::Interrupted) => (Bad, "interrupted".to_owned()),
+            (None, ToolStatus::Ok | ToolStatus::Error) => (Bad, "did not end".to_owned()),
         };
-        self.note_result("run", command, &end)?;
-        let line = TerminalLine::labeled("run")
-            .with(emphasis, &format!("{mark} "))
-            .with_truncated(Plain, command, COMMAND_COLUMNS);
-        Some(with_details(line, &end, result.duration_ms))
+        self.render_end("run", command, emphasis, end, result.duration_ms)
     }
 
     /// Line of a check of the whole change. The other trees are expected to fail, and the proof sums them up.
@@ -126,28 +122,42 @@ impl BriefView {
             | TreeKind::HeadWithBase { .. } => return None,
         }
         let count = |of: fn(&domain::check::TestReport) -> u32| run.tests.as_ref().map_or(0, of);
-        let (mark, emphasis, end) = match run.outcome {
-            CheckOutcome::Green => ("✓", Good, count_tests(count(|tests| tests.passed), "passed")),
-            CheckOutcome::Red => ("✗", Bad, count_tests(count(|tests| tests.failed), "failed")),
-            CheckOutcome::Inert => ("–", Warning, "cannot be run here".to_owned()),
-            CheckOutcome::NoTests => ("–", Warning, "no tests ran".to_owned()),
-            CheckOutcome::Timeout => ("✗", Bad, "exceeded its time limit".to_owned()),
-            CheckOutcome::Infra => ("–", Warning, "could not be completed".to_owned()),
+        let (emphasis, end) = match run.outcome {
+            CheckOutcome::Green => (Good, count_tests(count(|tests| tests.passed), "passed")),
+            CheckOutcome::Red => (Bad, count_tests(count(|tests| tests.failed), "failed")),
+            CheckOutcome::Inert => (Warning, "cannot be run here".to_owned()),
+            CheckOutcome::NoTests => (Warning, "no tests ran".to_owned()),
+            CheckOutcome::Timeout => (Bad, "exceeded its time limit".to_owned()),
+            CheckOutcome::Infra => (Warning, "could not be completed".to_owned()),
         };
         let check = name_check(&run.command, &run.directory);
-        self.note_result("check", &check, &end)?;
-        let line = TerminalLine::labeled("check")
-            .with(emphasis, &format!("{mark} "))
-            .with_truncated(Plain, &check, COMMAND_COLUMNS);
-        Some(with_details(line, &end, run.duration_ms))
+        self.render_end("check", &check, emphasis, end, run.duration_ms)
     }
 
-    /// Stores a result; `None` when it repeats the last one.
-    fn note_result(&mut self, kind: &str, command: &str, result: &str) -> Option<()> {
-        let before = self
-            .results
-            .insert(format!("{kind} {command}"), result.to_owned());
-        (before.as_deref() != Some(result)).then_some(())
+    /// Line of a command or check that ended; `None` when its result repeats the last one.
+    fn render_end(
+        &mut self,
+        label: &str,
+        command: &str,
+        emphasis: TextEmphasis,
+        end: String,
+        duration_ms: u64,
+    ) -> Option<TerminalLine> {
+        let mark = match emphasis {
+            Good => "✓ ",
+            Bad => "✗ ",
+            Warning | Plain | Faint | TextEmphasis::Strong => "– ",
+        };
+        let line =
+            TerminalLine::labeled(label)
+                .with(emphasis, mark)
+                .with_truncated(Plain, command, COMMAND_COLUMNS);
+        let line = match end.as_str() {
+            "" => line,
+            end => line.with(Plain, &format!("  {end}")),
+        };
+        let before = self.results.insert(format!("{label} {command}"), end.clone());
+        (before != Some(end)).then(|| line.with(Faint, &format!("  {}", format_duration(duration_ms))))
     }
 }
 
@@ -248,14 +258,6 @@ fn render_edit(size: &EditSize) -> TerminalLine {
 pub(super) fn with_lines(line: TerminalLine, added: usize, removed: usize) -> TerminalLine {
     line.with(Good, &format!(" +{added}"))
         .with(Bad, &format!(" −{removed}"))
-}
-
-fn with_details(line: TerminalLine, end: &str, duration_ms: u64) -> TerminalLine {
-    let line = match end {
-        "" => line,
-        end => line.with(Plain, &format!("  {end}")),
-    };
-    line.with(Faint, &format!("  {}", format_duration(duration_ms)))
 }
 
 fn count_tests(count: u32, what: &str) -> String {
