@@ -6,7 +6,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use api::{
     Client,
-    types::{RunView, TicketLine, TicketsQuery, TicketsView},
+    types::{ListProblem, RunView, TicketLine, TicketsQuery, TicketsView},
 };
 use clap::Args;
 use console::{measure_text_width, truncate_str};
@@ -111,12 +111,7 @@ async fn list_or_choose(
         days: None,
     };
     let listed = client.tickets(&query).await?;
-    for problem in &listed.problems {
-        print_error(&format!(
-            "journeyman: {}: {}",
-            problem.repository, problem.problem
-        ));
-    }
+    print_list_problems(&listed.problems);
     let code = match listed.problems.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -130,6 +125,13 @@ async fn list_or_choose(
         OutputFormat::Text => print_long(render_ticket_table(&listed), asked.paging),
     }
     Ok(MenuChoice::Nothing(code))
+}
+
+/// Prints the trackers whose tickets are missing from a list.
+pub(super) fn print_list_problems(problems: &[ListProblem]) {
+    for ListProblem { repository, problem } in problems {
+        print_error(&format!("journeyman: {repository}: {problem}"));
+    }
 }
 
 /// Table with one line per ticket, below a line with the column names.

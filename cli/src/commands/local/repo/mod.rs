@@ -29,6 +29,7 @@ use super::{
     EXIT_ARGUMENTS, EXIT_INTERRUPTED,
     dispatch::render_planned_job,
     find_settings_file,
+    list_tickets::print_list_problems,
     one_shot::{OneShotServices, read_connections},
     print_error, print_result,
 };
@@ -239,12 +240,7 @@ fn create_rules_file(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Prints the dry run of each ticket. Only the API runs, so that nothing can start work.
 async fn preview_tickets(client: &Client) -> anyhow::Result<ExitCode> {
     let listed = client.tickets(&TicketsQuery::default()).await?;
-    for problem in &listed.problems {
-        print_error(&format!(
-            "journeyman: {}: {}",
-            problem.repository, problem.problem
-        ));
-    }
+    print_list_problems(&listed.problems);
     if listed.tickets.is_empty() {
         print_result("tickets  none is open");
     }

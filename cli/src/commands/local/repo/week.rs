@@ -9,7 +9,7 @@ use api::{
 use domain::{TicketKey, cause::format_error_chain};
 use futures::{StreamExt as _, stream};
 
-use super::super::{print_error, print_result};
+use super::super::{list_tickets::print_list_problems, print_result};
 
 const DAYS: u32 = 7;
 // Tickets that are tried, each with several requests to its tracker.
@@ -35,12 +35,7 @@ pub(super) async fn preview_week(client: &Client) -> anyhow::Result<ExitCode> {
         ..TicketsQuery::default()
     };
     let listed = client.tickets(&query).await?;
-    for problem in &listed.problems {
-        print_error(&format!(
-            "journeyman: {}: {}",
-            problem.repository, problem.problem
-        ));
-    }
+    print_list_problems(&listed.problems);
     let tried = listed.tickets.iter().take(MOST_TRIED);
     let forecasts: Vec<TicketForecast> = stream::iter(tried)
         .map(|ticket| forecast_ticket(client, ticket))
