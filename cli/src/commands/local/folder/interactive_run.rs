@@ -235,25 +235,22 @@ impl<'a> InteractiveVisit<'a> {
         // A run that waits for a report, a retry or a slot continues without the user.
         let Some(asked) = asked else { return Ok(()) };
         self.progress = None;
-        let (question, head) = match asked {
-            PendingRequest::Questions(questions) => (UserQuestion::Questions(questions), None),
-            PendingRequest::Change(head) => (
-                UserQuestion::Change(self.client.diff(&self.run).await?),
-                Some(head),
-            ),
-            PendingRequest::Plan(id, plan) => (UserQuestion::Plan(plan), Some(id)),
+        let question = match asked {
+            PendingRequest::Questions(questions) => UserQuestion::Questions(questions),
+            PendingRequest::Change(head) => UserQuestion::Change(head, self.client.diff(&self.run).await?),
+            PendingRequest::Plan(id, plan) => UserQuestion::Plan(id, plan),
         };
         let answer = question.ask().await?;
         self.outcome.has_input_ended = answer.is_none() && prompt::can_ask();
-        match (answer, head) {
-            (Some(UserAnswer::Comment(text)), _) => {
+        match answer {
+            Some(UserAnswer::Comment(text)) => {
                 self.client.comment(self.run.ticket(), &text).await?;
             }
-            (Some(UserAnswer::Decision(verdict, feedback)), Some(head)) => {
+            Some(UserAnswer::Decision(head, verdict, feedback)) => {
                 let head = head.as_str();
                 self.client.decide(&self.run, verdict, head, &feedback).await?;
             }
-            (Some(UserAnswer::Decision(..)), None) | (None, _) => {
+            None => {
                 self.outcome.unanswered = question.lines();
                 // The services end with this command, so no later answer can reach the run.
                 self.client.stop_run(&self.run).await?;

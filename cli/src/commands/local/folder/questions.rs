@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use domain::{ChangePlan, DecisionVerdict, TicketQuestion};
+use domain::{ChangePlan, CommitId, DecisionVerdict, TicketQuestion};
 
 use super::super::{print_error, print_prompt, prompt};
 use crate::timeline;
@@ -12,10 +12,10 @@ use crate::timeline;
 pub(super) enum UserQuestion {
     /// Questions of the model.
     Questions(Vec<TicketQuestion>),
-    /// Approval of this change, as a difference.
-    Change(String),
-    /// Approval of a plan.
-    Plan(Box<ChangePlan>),
+    /// Approval of the change up to a head, with its difference.
+    Change(CommitId, String),
+    /// Approval of a plan by its id.
+    Plan(CommitId, Box<ChangePlan>),
 }
 
 /// Answer of the user.
@@ -23,8 +23,8 @@ pub(super) enum UserQuestion {
 pub(super) enum UserAnswer {
     /// Answers to the questions of the model, as one comment.
     Comment(String),
-    /// Decision about a change or plan, with the requested changes.
-    Decision(DecisionVerdict, String),
+    /// Decision about the change up to a head, or about a plan by its id, with the requested changes.
+    Decision(CommitId, DecisionVerdict, String),
 }
 
 impl UserQuestion {
@@ -35,13 +35,13 @@ impl UserQuestion {
         }
         match self {
             Self::Questions(questions) => ask_questions(questions).await,
-            Self::Change(diff) => {
+            Self::Change(head, diff) => {
                 print_error(diff);
-                ask_decision("change").await
+                ask_decision("change", head).await
             }
-            Self::Plan(plan) => {
+            Self::Plan(id, plan) => {
                 print_error(&timeline::render_plan(plan));
-                ask_decision("plan").await
+                ask_decision("plan", id).await
             }
         }
     }
@@ -50,11 +50,8 @@ impl UserQuestion {
     pub(super) fn lines(&self) -> Vec<String> {
         match self {
             Self::Questions(questions) => questions.iter().flat_map(render_question).collect(),
-            Self::Change(_) => vec!["the change needs your approval".to_owned()],
-            Self::Plan(plan) => {
-                let goal = format!("the plan needs your approval: {}", plan.goal);
-                vec![goal]
-            }
+            Self::Change(..) => vec!["the change needs your approval".to_owned()],
+            Self::Plan(_, plan) => vec![format!("the plan needs your approval: {}", plan.goal)],
         }
     }
 }
@@ -84,7 +81,8 @@ async fn ask_questions(questions: &[TicketQuestion]) -> anyhow::Result<Option<Us
     Ok(Some(UserAnswer::Comment(answers.join("\n\n"))))
 }
 
-async fn ask_decision(what: &str) -> anyhow::Result<Option<UserAnswer>> {
+async fn ask_decision(what: &str, head: &CommitId) -> anyhow::Result<Option<UserAnswer>> {
+    let decide = |verdict, feedback| UserAnswer::Decision(head.clone(), verdict, feedback);
     print_error(&format!("question: do you approve this {what}?"));
     for option in ["  1. yes", "  2. no", "  3. yes, after changes"] {
         print_error(option);
@@ -96,14 +94,14 @@ async fn ask_decision(what: &str) -> anyhow::Result<Option<UserAnswer>> {
         match parse_decision(&line) {
             Some(DecisionVerdict::Revise) => {
                 let feedback = ask_line("what to do differently").await?;
-                return Ok(feedback.map(|feedback| UserAnswer::Decision(DecisionVerdict::Revise, feedback)));
+                return Ok(feedback.map(|feedback| decide(DecisionVerdict::Revise, feedback)));
             }
             Some(verdict @ (DecisionVerdict::Approve | DecisionVerdict::Reject)) => {
-                return Ok(Some(UserAnswer::Decision(verdict, String::new())));
+                return Ok(Some(decide(verdict, String::new())));
             }
             // A mistyped number is no request for a change.
             None if line.parse::<i64>().is_ok() => print_error(&format!("there is no option {line}")),
-            None => return Ok(Some(UserAnswer::Decision(DecisionVerdict::Revise, line))),
+            None => return Ok(Some(decide(DecisionVerdict::Revise, line))),
         }
     }
 }
