@@ -134,7 +134,8 @@ fn read_unseen_text(question: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Reads a line without echo; an error at the end of the input. The echo is switched off before the question appears, so that text pasted early stays hidden.
+/// Reads a line without echo; an error at the end of the input. The echo is switched off before the question appears, so that
+/// text pasted early stays hidden.
 fn read_unseen_line(question: &str) -> anyhow::Result<String> {
     let terminal = Term::stderr();
     let before = tcgetattr(std::io::stdin())?;
@@ -149,6 +150,13 @@ fn read_unseen_line(question: &str) -> anyhow::Result<String> {
     terminal.write_line("")?;
     anyhow::ensure!(read? > 0, "the input ended");
     Ok(line)
+}
+
+/// Option that an answer names by its number, from 1; any other answer itself.
+pub(super) fn resolve_numbered_option<'a>(answer: &'a str, options: &'a [String]) -> &'a str {
+    let number: Option<usize> = answer.parse().ok();
+    let option = number.and_then(|number| options.get(number.checked_sub(1)?));
+    option.map_or(answer, String::as_str)
 }
 
 /// Asks for yes or no; `default` is the meaning of an empty answer.

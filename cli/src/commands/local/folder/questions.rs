@@ -76,7 +76,8 @@ async fn ask_questions(questions: &[TicketQuestion]) -> anyhow::Result<Option<Us
         let Some(line) = ask_line(wanted).await? else {
             return Ok(None);
         };
-        answers.push(format!("{}\n{}", question.text, resolve_option(question, &line)));
+        let answer = prompt::resolve_numbered_option(&line, &question.options);
+        answers.push(format!("{}\n{answer}", question.text));
     }
     Ok(Some(UserAnswer::Comment(answers.join("\n\n"))))
 }
@@ -114,13 +115,6 @@ fn parse_decision(line: &str) -> Option<DecisionVerdict> {
         "3" => Some(DecisionVerdict::Revise),
         _ => None,
     }
-}
-
-/// Option of this number, or the text itself.
-fn resolve_option<'a>(question: &'a TicketQuestion, line: &'a str) -> &'a str {
-    let number: Option<usize> = line.parse().ok();
-    let option = number.and_then(|number| question.options.get(number.checked_sub(1)?));
-    option.map_or(line, String::as_str)
 }
 
 fn print_lines(lines: &[String]) {
@@ -164,10 +158,10 @@ mod tests {
 
     #[test]
     fn number_selects_option_and_text_stays() {
-        let question = build_question(&["Gross.", "Net."]);
-        assert_eq!(resolve_option(&question, "2"), "Net.");
+        let options = build_question(&["Gross.", "Net."]).options;
+        assert_eq!(prompt::resolve_numbered_option("2", &options), "Net.");
         for text in ["0", "3", "both", "-1"] {
-            assert_eq!(resolve_option(&question, text), text);
+            assert_eq!(prompt::resolve_numbered_option(text, &options), text);
         }
     }
 

@@ -87,16 +87,10 @@ async fn ask_group(all: &FoundGroups) -> anyhow::Result<String> {
 
 /// Group that an answer names or numbers. A name wins over a number.
 fn resolve_group<'a>(answer: &'a str, all: &'a FoundGroups) -> &'a str {
-    if all.names.iter().any(|name| name == answer) {
-        return answer;
+    match all.names.iter().any(|name| name == answer) {
+        true => answer,
+        false => prompt::resolve_numbered_option(answer, &all.names),
     }
-    let place = answer
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_sub(1));
-    place
-        .and_then(|place| all.names.get(place))
-        .map_or(answer, String::as_str)
 }
 
 /// Proposed group.
