@@ -1,10 +1,10 @@
 //! Status chips: an icon and a text, so that no meaning depends on color alone.
 
 use api::types::{PullRequestLine, RunState, RunView, TicketStanding};
-use domain::{PullRequestStatus, StopClass, WaitCondition, check::EvidenceLevel};
+use domain::{PullRequestStatus, StopClass, check::EvidenceLevel};
 use maud::{Markup, html};
 
-use crate::words::{describe_run_state, make_visible, web_address};
+use crate::words::{describe_run_state, make_visible, parse_wait, web_address};
 
 /// Meaning of a chip, with its color and its icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,8 @@ fn choose_run_tone(run: &RunView) -> ChipTone {
     match run.status {
         RunState::Queued => ChipTone::Plain,
         RunState::Active => ChipTone::Work,
-        RunState::Parked => match run.waits_for.as_deref() {
-            Some(waits_for) if is_for_person(waits_for) => ChipTone::Warm,
+        RunState::Parked => match run.waits_for.as_deref().and_then(parse_wait) {
+            Some(wait) if wait.is_for_person() => ChipTone::Warm,
             Some(_) | None => ChipTone::Plain,
         },
         RunState::Finished => match run.stop.as_ref().map(domain::StopReason::class) {
@@ -77,13 +77,6 @@ fn choose_run_tone(run: &RunView) -> ChipTone {
             Some(StopClass::Settled) | None => ChipTone::Plain,
         },
     }
-}
-
-/// Returns true if only a person ends the wait.
-pub(crate) fn is_for_person(waits_for: &str) -> bool {
-    [WaitCondition::Decision, WaitCondition::Answer]
-        .iter()
-        .any(|wait| wait.as_str() == waits_for)
 }
 
 /// Describes the state of the work on a ticket.

@@ -71,11 +71,16 @@ pub(crate) const fn describe_verdict(verdict: DecisionVerdict) -> &'static str {
     }
 }
 
+/// Parses the condition that a parked run waits for; `None` for a condition of a later release.
+pub(crate) fn parse_wait(waits_for: &str) -> Option<WaitCondition> {
+    serde_json::from_value(waits_for.into()).ok()
+}
+
 /// Describes the condition that a parked run waits for.
 pub(crate) fn describe_wait(waits_for: &str) -> String {
-    match serde_json::from_value::<WaitCondition>(waits_for.into()) {
-        Ok(known) => known.words().to_owned(),
-        Err(_) => format!("waits for {}", make_visible(waits_for)),
+    match parse_wait(waits_for) {
+        Some(known) => known.words().to_owned(),
+        None => format!("waits for {}", make_visible(waits_for)),
     }
 }
 
