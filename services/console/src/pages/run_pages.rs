@@ -5,6 +5,7 @@ use std::ops::Range;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::list_filter::build_list_path;
 use crate::words::{format_count, run_path};
 
 // Most entries of one page.
@@ -25,21 +26,20 @@ pub(super) struct RunPageQuery {
 impl RunPageQuery {
     /// Returns the address of the page with these options.
     pub(super) fn path(self, path: &str) -> String {
-        let from = self.from.or(self.all.then_some(0));
-        let from = from.map(|from| format!("from={from}"));
-        let follow = self.follow.then(|| "follow=true".to_owned());
-        let options: Vec<String> = from.into_iter().chain(follow).collect();
-        match options.is_empty() {
-            true => path.to_owned(),
-            false => format!("{path}?{}", options.join("&")),
-        }
+        let from = self.first().map_or_else(String::new, |first| first.to_string());
+        let follow = if self.follow { "true" } else { "" };
+        build_list_path(path, &[("from", from.as_str()), ("follow", follow)])
+    }
+
+    /// Returns the position of the first entry, as the address names it.
+    fn first(self) -> Option<usize> {
+        self.from.or(self.all.then_some(0))
     }
 
     /// Returns the entries of this page of a journal with `count` entries. A page beyond the end is the newest one.
     pub(super) fn select_entries(self, count: usize) -> Range<usize> {
         let newest = count.saturating_sub(ENTRIES);
-        let asked = self.from.or(self.all.then_some(0));
-        let first = asked.filter(|first| *first < count).unwrap_or(newest);
+        let first = self.first().filter(|first| *first < count).unwrap_or(newest);
         first..count.min(first.saturating_add(ENTRIES))
     }
 
