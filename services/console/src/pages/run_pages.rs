@@ -68,14 +68,19 @@ impl RunPageQuery {
 }
 
 /// Returns the first position of the page that has an entry.
-pub(super) const fn find_page_start(position: usize) -> usize {
+const fn find_page_start(position: usize) -> usize {
     position / ENTRIES * ENTRIES
+}
+
+/// Returns the address of the page that has the entry.
+pub(super) fn page_path(run: &str, position: usize) -> String {
+    format!("{}?from={}", run_path(run), find_page_start(position))
 }
 
 /// Returns the address of an entry on the page that has it.
 pub(super) fn entry_path(run: &str, position: u64) -> String {
-    let from = find_page_start(usize::try_from(position).unwrap_or(usize::MAX));
-    format!("{}?from={from}#entry-{position}", run_path(run))
+    let page = page_path(run, usize::try_from(position).unwrap_or(usize::MAX));
+    format!("{page}#entry-{position}")
 }
 
 #[cfg(test)]

@@ -5,11 +5,8 @@ use std::ops::Range;
 use domain::{Fact, JournalEntry, Timestamp, text::format_duration};
 use maud::{Markup, html};
 
-use super::run_pages::find_page_start;
-use crate::{
-    stages::{StageKind, list_stages},
-    words::run_path,
-};
+use super::run_pages::page_path;
+use crate::stages::{StageKind, list_stages};
 
 // Width of the picture in its own units. The style sheet stretches it to the page.
 const WIDTH: u64 = 1_000;
@@ -98,8 +95,7 @@ fn stage_path(run: &str, stage: &StagePeriod, shown: &Range<usize>) -> String {
     if entries.start < shown.end && shown.start < entries.end {
         return format!("#stage-{number}");
     }
-    let from = find_page_start(entries.start);
-    format!("{}?from={from}#stage-{number}", run_path(run))
+    format!("{}#stage-{number}", page_path(run, entries.start))
 }
 
 /// Returns the period of the run and those of its stages; `None` without entries.
