@@ -144,6 +144,12 @@ impl TimelineCursor {
         self.kind == StageKind::Proof
     }
 
+    /// Returns the cursor with the current one of these steps.
+    pub(crate) fn with_step(self, steps: &CurrentSteps) -> Self {
+        let step = steps.current().map(|step| step.position);
+        Self { step, ..self }
+    }
+
     /// Places the next entry.
     pub(crate) fn place(&mut self, entry: &JournalEntry) -> EntryPlace {
         let begun = begun_stage(&entry.fact);
@@ -267,17 +273,16 @@ impl CheckAttempts<'_> {
     }
 }
 
-/// Divides a journal into stages. All entries count for the division; those with the indexes `shown` are listed.
+/// Divides a journal into stages. All entries count for the division; those with the indexes `shown` are listed. The
+/// cursor has no step.
 pub(crate) fn list_stages(
     journal: &[JournalEntry],
     shown: impl RangeBounds<usize>,
 ) -> (Vec<RunStage<'_>>, TimelineCursor) {
     let mut cursor = TimelineCursor::default();
-    let mut steps = CurrentSteps::default();
     let mut stages: Vec<RunStage<'_>> = Vec::new();
     for (index, entry) in journal.iter().enumerate() {
         let place = cursor.place(entry);
-        steps.apply(entry);
         if place.begins_stage || stages.is_empty() {
             stages.push(RunStage {
                 number: place.stage,
@@ -296,7 +301,6 @@ pub(crate) fn list_stages(
             }
         }
     }
-    cursor.step = steps.current().map(|step| step.position);
     (stages, cursor)
 }
 
@@ -401,6 +405,13 @@ pub(crate) struct CurrentStep {
 pub(crate) struct CurrentSteps(Vec<CurrentStep>);
 
 impl CurrentSteps {
+    /// Folds a journal.
+    pub(crate) fn of(journal: &[JournalEntry]) -> Self {
+        let mut steps = Self::default();
+        journal.iter().for_each(|entry| steps.apply(entry));
+        steps
+    }
+
     /// Returns the step that began last.
     pub(crate) fn current(&self) -> Option<&CurrentStep> {
         self.0.last()
@@ -498,6 +509,7 @@ mod tests {
         assert_eq!(turns.count(), 2);
         assert!(matches!(stages[1].parts.last(), Some(StagePart::Entry(_))));
         assert!(matches!(&stages[2].parts[0], StagePart::Check(check) if check.entries.len() == 4));
+        let cursor = cursor.with_step(&CurrentSteps::of(&journal));
         assert_eq!((cursor.last, cursor.step), (Some(17), None));
     }
 
@@ -548,6 +560,7 @@ mod tests {
         let journal = build_run_journal();
         for split in 0..journal.len() {
             let (_, cursor) = list_stages(&journal[..split], ..);
+            let cursor = cursor.with_step(&CurrentSteps::of(&journal[..split]));
             let mut continued: TimelineCursor = cursor.to_string().parse().unwrap();
             assert_eq!(continued, cursor, "{split}");
             let mut whole = cursor;
@@ -600,8 +613,7 @@ mod tests {
     fn current_step_is_request_without_result() {
         let journal = build_run_journal();
         let at = |count: usize| {
-            let mut steps = CurrentSteps::default();
-            journal[..count].iter().for_each(|entry| steps.apply(entry));
+            let steps = CurrentSteps::of(&journal[..count]);
             steps.current().map(|step| step.position)
         };
         assert_eq!(at(1), Some(0));

@@ -121,22 +121,17 @@ fn render_timeline(
         (timeline.render_stages(&stages))
         @if shown.end < known.journal.len() { (asked.render_links(&path, shown, known.journal.len())) }
         @if let Some(nonce) = nonce {
+            @let steps = CurrentSteps::of(&known.journal);
+            @let cursor = cursor.with_step(&steps);
             @let first = known.journal.get(shown.start).map_or(0, |entry| entry.position);
             @let events = format!("{path}/events?start={}&at={cursor}&from={first}", known.start().unix_ms());
-            (render_follower(known, asked, (events.as_str(), nonce), now))
+            (render_follower(&path, asked, &events, nonce, &render_step(steps.current(), now)))
         }
     }
 }
 
 /// Renders the end of a live run's page: the current step, its output, and the element that receives the news.
-fn render_follower(
-    known: &RunWithJournal,
-    asked: RunPageQuery,
-    (events, nonce): (&str, &str),
-    now: Timestamp,
-) -> Markup {
-    let mut steps = CurrentSteps::default();
-    known.journal.iter().for_each(|entry| steps.apply(entry));
+fn render_follower(path: &str, asked: RunPageQuery, events: &str, nonce: &str, step: &Markup) -> Markup {
     let swap = if asked.follow {
         "innerHTML show:bottom"
     } else {
@@ -146,13 +141,13 @@ fn render_follower(
         follow: !asked.follow,
         ..asked
     }
-    .path(&run_path(&known.view.id));
+    .path(path);
     html! {
         div id="follow" hx-sse:connect=(events) hx-sse:close="over" hx-target="#end" hx-swap=(swap)
             hx-nonce=(nonce) {}
         p id="end" {}
         div.now {
-            div id="now" { (render_step(steps.current(), now)) }
+            div id="now" { (step) }
             pre id="output" tabindex="0" role="region" aria-label="Output of the running command" {}
             p {
                 @match asked.follow {

@@ -180,7 +180,7 @@ impl FollowedRun {
         };
         let place = self.cursor.place(entry);
         self.steps.apply(entry);
-        self.cursor.step = self.steps.current().map(|step| step.position);
+        self.cursor = self.cursor.with_step(&self.steps);
         self.checks.push(entry, place);
         let attempts = self.checks.find_attempts(entry.position);
         let item = timeline.render_new_entry(entry, place, attempts.as_ref());

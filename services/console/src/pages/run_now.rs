@@ -73,10 +73,7 @@ mod tests {
 
     #[test]
     fn step_shows_command_and_elapsed_time() {
-        let mut steps = CurrentSteps::default();
-        build_run_journal()[..8]
-            .iter()
-            .for_each(|entry| steps.apply(entry));
+        let steps = CurrentSteps::of(&build_run_journal()[..8]);
         let line = render_step(steps.current(), Timestamp::from_unix_ms(15_400)).into_string();
         assert_eq!(line, "<p><strong>now: </strong>run_command cart.py … 8.4 s</p>");
         assert_eq!(render_step(None, Timestamp::default()).into_string(), "");
@@ -93,10 +90,7 @@ mod tests {
         );
         tail.push(&build_output(7, &"x".repeat(5_000)));
         assert_eq!(tail.render().into_string(), "x".repeat(OUTPUT_CHARS));
-        let mut steps = CurrentSteps::default();
-        build_run_journal()[..8]
-            .iter()
-            .for_each(|entry| steps.apply(entry));
+        let steps = CurrentSteps::of(&build_run_journal()[..8]);
         assert!(!tail.clear_unless(steps.current()));
         assert!(tail.clear_unless(None) && !tail.clear_unless(None));
         assert_eq!(tail.render().into_string(), "");
