@@ -297,48 +297,46 @@ pub(crate) fn list_stages(
             stage.end = entry.at;
             stage.entries.end = index + 1;
             if shown.contains(&index) {
-                stage.add(entry, place);
+                add_entry(&mut stage.parts, entry, place.turn);
             }
         }
     }
     (stages, cursor)
 }
 
-impl<'a> RunStage<'a> {
-    fn add(&mut self, entry: &'a JournalEntry, place: EntryPlace) {
-        if let Fact::CheckRequested { check, .. } = &entry.fact {
-            return self.add_check(entry, check);
-        }
-        if let Fact::CheckRan { id, .. } = &entry.fact
-            && let Some(attempts) = self.attempts().find(|known| known.has_requested(id))
-        {
-            return attempts.entries.push(entry);
-        }
-        match (place.turn, self.parts.last_mut()) {
-            (Some(start), Some(StagePart::Turn(turn))) if turn.start == start => turn.entries.push(entry),
-            (Some(start), _) => {
-                let entries = vec![entry];
-                self.parts.push(StagePart::Turn(TurnEntries { start, entries }));
-            }
-            (None, _) => self.parts.push(StagePart::Entry(entry)),
-        }
+/// Adds an entry to the part of a stage that it continues, or as the next part.
+fn add_entry<'a>(parts: &mut Vec<StagePart<'a>>, entry: &'a JournalEntry, turn: Option<u64>) {
+    if let Fact::CheckRequested { check, .. } = &entry.fact {
+        return add_check(parts, entry, check);
     }
+    if let Fact::CheckRan { id, .. } = &entry.fact
+        && let Some(attempts) = list_attempts(parts).find(|known| known.has_requested(id))
+    {
+        return attempts.entries.push(entry);
+    }
+    match (turn, parts.last_mut()) {
+        (Some(start), Some(StagePart::Turn(turn))) if turn.start == start => turn.entries.push(entry),
+        (Some(start), _) => {
+            let entries = vec![entry];
+            parts.push(StagePart::Turn(TurnEntries { start, entries }));
+        }
+        (None, _) => parts.push(StagePart::Entry(entry)),
+    }
+}
 
-    fn add_check(&mut self, entry: &'a JournalEntry, check: &'a CheckSpec) {
-        if let Some(attempts) = self.attempts().find(|known| known.is_about(check)) {
-            return attempts.entries.push(entry);
-        }
-        let entries = vec![entry];
-        self.parts
-            .push(StagePart::Check(CheckAttempts { check, entries }));
+fn add_check<'a>(parts: &mut Vec<StagePart<'a>>, entry: &'a JournalEntry, check: &'a CheckSpec) {
+    if let Some(attempts) = list_attempts(parts).find(|known| known.is_about(check)) {
+        return attempts.entries.push(entry);
     }
+    let entries = vec![entry];
+    parts.push(StagePart::Check(CheckAttempts { check, entries }));
+}
 
-    fn attempts(&mut self) -> impl Iterator<Item = &mut CheckAttempts<'a>> {
-        self.parts.iter_mut().filter_map(|part| match part {
-            StagePart::Check(attempts) => Some(attempts),
-            StagePart::Entry(_) | StagePart::Turn(_) => None,
-        })
-    }
+fn list_attempts<'p, 'a>(parts: &'p mut [StagePart<'a>]) -> impl Iterator<Item = &'p mut CheckAttempts<'a>> {
+    parts.iter_mut().filter_map(|part| match part {
+        StagePart::Check(attempts) => Some(attempts),
+        StagePart::Entry(_) | StagePart::Turn(_) => None,
+    })
 }
 
 /// Requests and results of the checks of the current stage, for a page that follows the run.
@@ -367,22 +365,9 @@ impl StageChecks {
 
     /// Returns the attempts of the check that the entry at this position belongs to; `None` for another entry.
     pub(crate) fn find_attempts(&self, position: u64) -> Option<CheckAttempts<'_>> {
-        let mut stage = RunStage {
-            number: 0,
-            kind: StageKind::Proof,
-            start: Timestamp::default(),
-            end: Timestamp::default(),
-            entries: 0..0,
-            parts: Vec::new(),
-        };
-        let place = EntryPlace {
-            stage: 0,
-            kind: StageKind::Proof,
-            begins_stage: false,
-            turn: None,
-        };
-        self.0.iter().for_each(|entry| stage.add(entry, place));
-        stage.parts.into_iter().find_map(|part| match part {
+        let mut parts = Vec::new();
+        self.0.iter().for_each(|entry| add_entry(&mut parts, entry, None));
+        parts.into_iter().find_map(|part| match part {
             StagePart::Check(attempts) if attempts.has_entry(position) => Some(attempts),
             StagePart::Check(_) | StagePart::Entry(_) | StagePart::Turn(_) => None,
         })
