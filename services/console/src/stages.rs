@@ -283,7 +283,7 @@ pub(crate) fn list_stages(
     let mut stages: Vec<RunStage<'_>> = Vec::new();
     for (index, entry) in journal.iter().enumerate() {
         let place = cursor.place(entry);
-        if place.begins_stage || stages.is_empty() {
+        if place.begins_stage {
             stages.push(RunStage {
                 number: place.stage,
                 kind: place.kind,
