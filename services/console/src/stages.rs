@@ -374,6 +374,11 @@ impl StageChecks {
     }
 }
 
+/// Returns true for an event through which a parked run stays parked. Every other event ends the wait.
+pub(crate) const fn is_within_wait(fact: &Fact) -> bool {
+    matches!(fact, Fact::NewsArrived { .. } | Fact::TakenOver { .. })
+}
+
 /// Step that a run performs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CurrentStep {
@@ -407,8 +412,8 @@ impl CurrentSteps {
         if let Some(done) = settled_call(&entry.fact) {
             self.0.retain(|step| step.call != done);
         }
-        // A run that waits performs nothing else, and every event but these ends the wait.
-        if !matches!(entry.fact, Fact::NewsArrived { .. } | Fact::TakenOver { .. }) {
+        // A run that waits performs nothing else.
+        if !is_within_wait(&entry.fact) {
             self.0.retain(|step| !step.call.is_empty());
         }
         if matches!(

@@ -6,7 +6,7 @@ use domain::{Fact, JournalEntry, Timestamp, text::format_duration};
 use maud::{Markup, html};
 
 use super::run_pages::page_path;
-use crate::stages::{StageKind, list_stages};
+use crate::stages::{StageKind, is_within_wait, list_stages};
 
 // Width of the picture in its own units. The style sheet stretches it to the page.
 const WIDTH: u64 = 1_000;
@@ -123,8 +123,7 @@ fn find_waits(journal: &[JournalEntry], end: Timestamp) -> Vec<RunPeriod> {
     let mut waits = Vec::new();
     let mut since = None;
     for entry in journal {
-        // A run stays parked through these events.
-        if matches!(entry.fact, Fact::NewsArrived { .. } | Fact::TakenOver { .. }) {
+        if is_within_wait(&entry.fact) {
             continue;
         }
         if let Some(start) = since.take() {
