@@ -8,6 +8,7 @@ use domain::Dollars;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::list_filter::trim_field;
 use crate::{
     charts::{BarPart, BarTone, DayBar, render_day_chart},
     layout::{ConsolePage, NavigationEntry},
@@ -31,10 +32,9 @@ pub(super) async fn show_costs(
     SignedInPerson(client): SignedInPerson,
     Query(asked): Query<CostsQuery>,
 ) -> Result<ConsolePage, PageProblem> {
-    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let query = SpendQuery {
-        since: given(&asked.since),
-        until: given(&asked.until),
+        since: trim_field(&asked.since),
+        until: trim_field(&asked.until),
         from: None,
     };
     let spent = client.spend(&query).await?;

@@ -1,4 +1,4 @@
-//! Filters of lists in the address: saved filters as links, and the address of the next page.
+//! Filters of lists in the address: their fields, saved filters as links, and the address of the next page.
 
 use domain::address::percent_encode;
 use maud::{Markup, html};
@@ -7,6 +7,11 @@ use maud::{Markup, html};
 pub(super) struct SavedFilter {
     pub(super) name: &'static str,
     pub(super) fields: &'static [(&'static str, &'static str)],
+}
+
+/// Returns the text of a form's field without the spaces around it; `None` if it is empty.
+pub(super) fn trim_field(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Builds an address with the fields that have a value.

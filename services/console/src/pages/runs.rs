@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters},
+    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters, trim_field},
     overview::name_run,
 };
 use crate::{
@@ -142,25 +142,25 @@ impl RunFilter {
     }
 
     fn asked(&self) -> Result<RunsQuery, PageProblem> {
-        let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let ticket = given(&self.ticket)
+        let ticket = trim_field(&self.ticket)
             .map(|text| parse_ticket_key(&text))
             .transpose()?;
-        let status =
-            given(&self.status).map(|text| RunState::ALL.into_iter().find(|state| state.as_str() == text));
-        let job = given(&self.job).map(|text| domain::Job::ALL.into_iter().find(|job| job.as_str() == text));
+        let status = trim_field(&self.status)
+            .map(|text| RunState::ALL.into_iter().find(|state| state.as_str() == text));
+        let job =
+            trim_field(&self.job).map(|text| domain::Job::ALL.into_iter().find(|job| job.as_str() == text));
         if status == Some(None) || job == Some(None) {
             return Err(PageProblem::Form("There is no such state or job."));
         }
         Ok(RunsQuery {
             ticket: ticket.map(|ticket| ticket.to_string()),
-            repository: given(&self.repository),
+            repository: trim_field(&self.repository),
             status: status.flatten(),
             job: job.flatten(),
-            waits_for: given(&self.waits_for),
-            stop: given(&self.stop),
-            search: given(&self.q),
-            before: given(&self.before),
+            waits_for: trim_field(&self.waits_for),
+            stop: trim_field(&self.stop),
+            search: trim_field(&self.q),
+            before: trim_field(&self.before),
             limit: Some(PAGE + 1),
         })
     }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters},
+    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters, trim_field},
     overview::name_ticket,
 };
 use crate::{
@@ -82,8 +82,7 @@ pub(super) async fn show_tickets(
 
 impl TicketFilter {
     fn build_query(&self) -> Result<TicketSummariesQuery, PageProblem> {
-        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let standing = given(&self.standing).map(|text| {
+        let standing = trim_field(&self.standing).map(|text| {
             TicketStanding::ALL
                 .into_iter()
                 .find(|known| known.as_str() == text)
@@ -92,10 +91,10 @@ impl TicketFilter {
             return Err(PageProblem::Form("There is no such state of a ticket."));
         }
         Ok(TicketSummariesQuery {
-            repository: given(&self.repository),
+            repository: trim_field(&self.repository),
             standing: standing.flatten(),
-            search: given(&self.q),
-            before: given(&self.before),
+            search: trim_field(&self.q),
+            before: trim_field(&self.before),
             limit: Some(PAGE + 1),
         })
     }
