@@ -65,13 +65,14 @@ impl RunTimeline<'_> {
     }
 
     fn render_turn(self, turn: &TurnEntries<'_>, is_current: bool) -> Markup {
-        let is_open = is_current || turn.entries.iter().any(|entry| is_failure(entry));
+        let views: Vec<EntryView> = turn.entries.iter().copied().map(EntryView::from).collect();
+        let is_open = is_current || views.iter().any(|view| view.tone == Tone::Bad);
         self.render_turn_frame(
             turn.start,
             is_open,
             &describe_turn(&turn.entries),
             html! {
-                @for entry in &turn.entries { (self.render_entry(entry)) }
+                @for (entry, view) in turn.entries.iter().zip(&views) { (self.render_entry_view(entry, view)) }
             },
         )
     }
@@ -102,8 +103,11 @@ impl RunTimeline<'_> {
     }
 
     /// Renders one entry. Its time is relative to the start of the run.
-    pub(crate) fn render_entry(self, entry: &JournalEntry) -> Markup {
-        let view = EntryView::from(entry);
+    fn render_entry(self, entry: &JournalEntry) -> Markup {
+        self.render_entry_view(entry, &EntryView::from(entry))
+    }
+
+    fn render_entry_view(self, entry: &JournalEntry, view: &EntryView) -> Markup {
         let (position, class) = (view.position, tone_class(view.tone));
         let head = make_visible(&view.head);
         html! {
