@@ -44,11 +44,6 @@ pub(crate) fn format_instant(text: &str) -> String {
     }
 }
 
-/// Formats a number with separators: `12,345`.
-pub(crate) fn format_count(number: u64) -> String {
-    domain::text::group_digits(number)
-}
-
 /// Formats a number of things: `1 run`, `2 runs`.
 pub(crate) fn format_quantity(number: usize, noun: &str) -> String {
     domain::text::format_count(u64::try_from(number).unwrap_or(u64::MAX), noun)
@@ -152,8 +147,6 @@ mod tests {
             "2026-11-25 09:30:12 UTC"
         );
         assert_eq!(format_instant("soon"), "soon");
-        assert_eq!(format_count(1_234_567), "1,234,567");
-        assert_eq!(format_count(999), "999");
         assert_eq!(format_quantity(1, "run"), "1 run");
         assert_eq!(format_quantity(1_200, "run"), "1,200 runs");
     }

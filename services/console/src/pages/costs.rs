@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use api::types::{SpendLine, SpendQuery, SpendTotal, SpendView};
 use axum::extract::Query;
-use domain::Dollars;
+use domain::{Dollars, text::group_digits};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_count, format_instant, format_money, format_quantity, make_visible},
+    words::{format_instant, format_money, format_quantity, make_visible},
 };
 
 // Number of tickets in their table: those with the highest cost.
@@ -85,8 +85,8 @@ fn render_daily_cost(spent: &SpendView) -> Markup {
         section.card aria-label="Total" {
             dl.figures {
                 div { dt { "Cost" } dd { (format_money(total.cost_usd, total.unpriced)) } }
-                div { dt { "Replies" } dd { (format_count(total.calls)) } }
-                div { dt { "Tokens in and out" } dd { (format_count(total.tokens)) } }
+                div { dt { "Replies" } dd { (group_digits(total.calls)) } }
+                div { dt { "Tokens in and out" } dd { (group_digits(total.tokens)) } }
             }
             (render_day_chart("Cost by day with a reply", &bars))
         }
@@ -138,8 +138,8 @@ fn render_sums(name: &str, sums: &[(&str, SpendTotal)], note: &Markup) -> Markup
                     @for (key, sum) in sums {
                         tr {
                             th scope="row" { @if key.is_empty() { "not known" } @else { (make_visible(key)) } }
-                            td.number data-name="Replies" { (format_count(sum.calls)) }
-                            td.number data-name="Tokens in and out" { (format_count(sum.tokens)) }
+                            td.number data-name="Replies" { (group_digits(sum.calls)) }
+                            td.number data-name="Tokens in and out" { (group_digits(sum.tokens)) }
                             td.number data-name="Cost" { (format_money(sum.cost_usd, sum.unpriced)) }
                         }
                     }

@@ -1,13 +1,16 @@
 //! Results of the last days on the overview: charts with their numbers.
 
 use api::types::{ActivityDay, ActivityTotal, ActivityView};
-use domain::{Timestamp, text::format_duration};
+use domain::{
+    Timestamp,
+    text::{format_duration, group_digits},
+};
 use maud::{Markup, html};
 
 use crate::{
     charts::{BarPart, BarTone, DayBar, render_day_chart},
     moments::format_span,
-    words::{format_count, format_money},
+    words::format_money,
 };
 
 /// Renders the results. Without an answer of the API, only the oldest wait is known.
@@ -43,9 +46,9 @@ fn render_ended_work(activity: &ActivityView) -> Markup {
     html! {
         section.card aria-label="Ended work" {
             dl.figures {
-                div { dt { "Merged" } dd { (format_count(total.merged)) } }
-                div { dt { "Closed" } dd { (format_count(total.closed)) } }
-                div { dt { "Failed" } dd { (format_count(total.failed)) } }
+                div { dt { "Merged" } dd { (group_digits(total.merged)) } }
+                div { dt { "Closed" } dd { (group_digits(total.closed)) } }
+                div { dt { "Failed" } dd { (group_digits(total.failed)) } }
                 div { dt { "Merge rate" } dd { @match rate { Some(rate) => { (rate) " %" }, None => "none yet" } } }
             }
             (render_day_chart("Tickets that ended by day: merged, closed, failed", &build_bars(activity, build_ended_bar)))
@@ -59,7 +62,7 @@ fn render_cost(activity: &ActivityView) -> Markup {
         section.card aria-label="Cost" {
             dl.figures {
                 div { dt { "Cost of models" } dd { (format_money(total.cost_usd, total.unpriced)) } }
-                div { dt { "Runs" } dd { (format_count(total.runs)) } }
+                div { dt { "Runs" } dd { (group_digits(total.runs)) } }
             }
             (render_day_chart("Cost of the runs that began by day", &build_bars(activity, build_cost_bar)))
             p.small { a href="/costs" { "Costs by repository, model, job and ticket" } }

@@ -1,7 +1,7 @@
 //! Pools: executors, their builds, and the reasons why some accept no work.
 
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
-use domain::{ExecutorState, PoolFreshness, Timestamp, address::percent_encode};
+use domain::{ExecutorState, PoolFreshness, Timestamp, address::percent_encode, text::format_count};
 use maud::{Markup, html};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_quantity, make_visible},
+    words::make_visible,
 };
 
 pub(super) async fn show_pools(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
@@ -100,7 +100,7 @@ fn render_pool(pool: &PoolView, now: Timestamp) -> Markup {
                 ul { @for problem in &pool.problems { li { span.bad { (make_visible(problem)) } } } }
             }
             @if let Some(since) = &pool.waiting_since {
-                p { (format_quantity(usize::try_from(pool.waiting).unwrap_or(usize::MAX), "run")) " in the queue for a slot, the first since " (render_moment(since, now)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
+                p { (format_count(pool.waiting.into(), "run")) " in the queue for a slot, the first since " (render_moment(since, now)) ". " a href="/runs?waits_for=slot" { "Runs that wait for a slot" } }
             }
             @if !pool.makes.is_empty() { (render_makes(pool)) }
             @if !pool.members.is_empty() { (render_members(pool, now)) }

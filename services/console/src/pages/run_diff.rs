@@ -5,7 +5,10 @@ use axum::{
     extract::{Path, Query},
     http::StatusCode,
 };
-use domain::{address::percent_encode, text::truncate_text};
+use domain::{
+    address::percent_encode,
+    text::{group_digits, truncate_text},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -15,7 +18,7 @@ use crate::{
     layout::{ConsolePage, NavigationEntry},
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_count, make_visible, run_path},
+    words::{format_quantity, make_visible, run_path},
 };
 
 // Number of lines that the page shows.
@@ -122,9 +125,8 @@ const fn describe_source(source: DiffSource) -> &'static str {
 }
 
 fn render_file_list(change: &ChangeDifference<'_>) -> Markup {
-    let count = change.files.len();
     html! {
-        h2 { (count) @if count == 1 { " file" } @else { " files" } }
+        h2 { (format_quantity(change.files.len(), "file")) }
         ul.files {
             @for file in change.files.iter().take(FILES) {
                 li { a href={ "#" (name_anchor(&file.path)) } { (show_header(&file.path)) } " " (render_size(file)) }
@@ -136,8 +138,8 @@ fn render_file_list(change: &ChangeDifference<'_>) -> Markup {
 /// Renders the numbers of added and removed lines.
 fn render_size(file: &FileDifference<'_>) -> Markup {
     html! {
-        span.good { "+" (format_count(file.added as u64)) } " "
-        span.removed { "−" (format_count(file.removed as u64)) }
+        span.good { "+" (group_digits(file.added as u64)) } " "
+        span.removed { "−" (group_digits(file.removed as u64)) }
         @if !file.note.is_empty() { " " span.soft { (show_header(&file.note)) } }
     }
 }
@@ -164,8 +166,8 @@ fn render_files(change: &ChangeDifference<'_>, view: DiffView) -> Markup {
     let more_files = change.files.len().saturating_sub(FILES) as u64;
     html! {
         @for file in &files { (file) }
-        @if more_files > 0 { p { (format_count(more_files)) " more files are left out: read them with journeyman diff." } }
-        @if left_out > 0 { p { (format_count(left_out)) " more lines are left out: read them with journeyman diff." } }
+        @if more_files > 0 { p { (group_digits(more_files)) " more files are left out: read them with journeyman diff." } }
+        @if left_out > 0 { p { (group_digits(left_out)) " more lines are left out: read them with journeyman diff." } }
     }
 }
 
@@ -247,7 +249,7 @@ impl CodePage {
             new: line.new,
             code: html! {
                 (render_code(text, tokens.as_deref()))
-                @if left_out > 0 { span.warm { " … " (format_count(left_out)) " more characters of this line are left out" } }
+                @if left_out > 0 { span.warm { " … " (group_digits(left_out)) " more characters of this line are left out" } }
             },
         }
     }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use domain::text::group_digits;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::list_filter::build_list_path;
-use crate::words::{format_count, run_path};
+use crate::words::run_path;
 
 // Most entries of one page.
 const ENTRIES: usize = 500;
@@ -52,8 +53,8 @@ impl RunPageQuery {
         html! {
             @if shown.len() < count {
                 p.actions {
-                    "Entries " (format_count(shown.start as u64 + 1)) " to " (format_count(shown.end as u64)) " of "
-                    (format_count(count as u64))
+                    "Entries " (group_digits(shown.start as u64 + 1)) " to " (group_digits(shown.end as u64)) " of "
+                    (group_digits(count as u64))
                     @if let Some(before) = shown.start.checked_sub(1) {
                         a rel="prev" href=(begin_at(Some(find_page_start(before)))) { "Earlier entries" }
                     }

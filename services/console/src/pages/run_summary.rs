@@ -1,14 +1,17 @@
 //! Header of a run's page: its state in one sentence, its ticket and pull request, evidence, cost and time.
 
 use api::types::{OverviewView, RunState, RunView};
-use domain::{StopClass, Timestamp, WaitCondition, check::EvidenceLevel, text::format_duration};
+use domain::{
+    StopClass, Timestamp, WaitCondition,
+    check::EvidenceLevel,
+    text::{format_count, format_duration, group_digits},
+};
 use maud::{Markup, html};
 
 use crate::{
     chips::render_external_link,
     words::{
-        describe_run_state, format_count, format_elapsed, format_money, format_quantity, make_visible,
-        run_path, stop_detail, ticket_path,
+        describe_run_state, format_elapsed, format_money, make_visible, run_path, stop_detail, ticket_path,
     },
 };
 
@@ -123,9 +126,9 @@ fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
             }
             dt { "Model" }
             dd {
-                (format_quantity(run.turns as usize, "turn")) ", " (format_quantity(overview.tool_calls as usize, "tool")) "; "
-                (format_count(overview.input_tokens)) " tokens in, " (format_count(overview.cached_tokens))
-                " of them cached, " (format_count(overview.output_tokens)) " out"
+                (format_count(run.turns.into(), "turn")) ", " (format_count(overview.tool_calls.into(), "tool")) "; "
+                (group_digits(overview.input_tokens)) " tokens in, " (group_digits(overview.cached_tokens))
+                " of them cached, " (group_digits(overview.output_tokens)) " out"
             }
         }
     }

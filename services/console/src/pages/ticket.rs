@@ -6,6 +6,7 @@ use api::types::{ChecksView, PullRequestView, RunState, RunView, RunsQuery, Tick
 use axum::{Form, extract::Path, response::Redirect};
 use domain::{
     ChecksConclusion, Dollars, Fact, JournalEntry, OutboundOutcome, OutboundReceipt, TicketKey, Timestamp,
+    text::{format_count, group_digits},
 };
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -21,10 +22,7 @@ use crate::{
     moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{
-        format_count, format_money, format_quantity, make_visible, run_path, shorten_text, stop_detail,
-        ticket_path,
-    },
+    words::{format_money, format_quantity, make_visible, run_path, shorten_text, stop_detail, ticket_path},
 };
 
 // Number of the newest runs whose journals are read for the writes outside.
@@ -200,7 +198,7 @@ fn format_total_cost(runs: &[RunView]) -> String {
     format!(
         "{}, {} tokens in and out, {}",
         format_money(cost, unpriced),
-        format_count(tokens),
+        group_digits(tokens),
         format_quantity(runs.len(), "run")
     )
 }
@@ -295,7 +293,7 @@ fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>, now: Ti
                         dd {
                             (make_visible(&review.author)) ", " (render_moment(&review.at, now))
                             @if review.asks_for_changes { ": " span.warm { "asks for changes" } }
-                            ", " (format_quantity(usize::try_from(review.threads).unwrap_or(usize::MAX), "thread"))
+                            ", " (format_count(review.threads.into(), "thread"))
                         }
                     }
                     @if let Some(since) = &one.awaits_review_since {
