@@ -5,7 +5,7 @@ use std::ops::Range;
 use api::types::RunView;
 use axum::{
     extract::{Path, Query},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use domain::{JournalEntry, RunId, Timestamp};
 use maud::{Markup, html};
@@ -22,6 +22,10 @@ use crate::{
     timeline::RunTimeline,
     words::{make_visible, run_path},
 };
+
+// Trigger of the summary's refresh: with the entries, and a second time 3 s after the last one. The API's record of a
+// run is written after the entry, and no further event arrives while a run waits for a person.
+const SUMMARY_TRIGGER: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
 
 /// Run and journal, as the API returned them.
 pub(super) struct RunWithJournal {
@@ -52,7 +56,6 @@ pub(super) async fn show_run(
     Path(id): Path<String>,
     Query(asked): Query<RunPageQuery>,
 ) -> Result<Response, PageProblem> {
-    use axum::response::IntoResponse;
     let known = RunWithJournal::of(&client, id.parse()?).await?;
     let title = format!("Run {}", make_visible(&id));
     let count = known.journal.len();
@@ -70,10 +73,6 @@ pub(super) async fn show_run(
     ))
 }
 
-// Trigger of the summary's refresh: with the entries, and a second time 3 s after the last one. The API's record of a
-// run is written after the entry, and no further event arrives while a run waits for a person.
-const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
-
 /// Renders the page. With a nonce it follows the run.
 pub(super) fn render_run(
     known: &RunWithJournal,
@@ -86,7 +85,7 @@ pub(super) fn render_run(
     let changes = render_changes(&known.view.id, &known.journal, &shown, now);
     html! {
         @match nonce {
-            Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger=(SUMMARY)
+            Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger=(SUMMARY_TRIGGER)
                 hx-swap="innerMorph" hx-nonce=(nonce) { (render_summary(&known.view, now)) },
             None => div id="summary" { (render_summary(&known.view, now)) },
         }
@@ -98,14 +97,15 @@ pub(super) fn render_run(
         (render_orders(&known.view))
         h2 id="timeline-name" { "What happened" }
         (asked.render_links(&path, &shown, known.journal.len()))
-        (render_timeline(known, asked, (nonce, &shown), now))
+        (render_timeline(known, asked, nonce, &shown, now))
     }
 }
 
 fn render_timeline(
     known: &RunWithJournal,
     asked: RunPageQuery,
-    (nonce, shown): (Option<&str>, &Range<usize>),
+    nonce: Option<&str>,
+    shown: &Range<usize>,
     now: Timestamp,
 ) -> Markup {
     let path = run_path(&known.view.id);
@@ -114,8 +114,7 @@ fn render_timeline(
         start: known.start(),
         is_live: nonce.is_some(),
     };
-    // The stream continues after the last entry of this page, so no entry is lost between page and
-    // stream.
+    // The stream continues after the last entry of this page, so no entry is lost between page and stream.
     let (stages, cursor) = list_stages(&known.journal, shown.clone());
     html! {
         (timeline.render_stages(&stages))
