@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     run::RunWithJournal,
-    run_diff::{DiffView, render_apart, render_diff},
+    run_diff::{DiffView, render_diff, render_on_blocking_thread},
 };
 use crate::{
     layout::{ConsolePage, NavigationEntry},
@@ -56,7 +56,7 @@ pub(super) async fn show_approval(
                 Some(plan) => DecisionSubject::Plan(plan),
                 None => DecisionSubject::Change(client.run_diff(&known.id).await?),
             };
-            render_apart(move || render_question(&id, &head, &about)).await?
+            render_on_blocking_thread(move || render_question(&id, &head, &about)).await?
         }
     };
     Ok(ConsolePage::new(NavigationEntry::Overview, title, body))

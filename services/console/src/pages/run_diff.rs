@@ -56,7 +56,7 @@ pub(super) async fn show_diff(
     let body = match client.run_diff(&id.parse()?).await {
         Ok(diff) => {
             let run = id.clone();
-            render_apart(move || render_diff(&run, &diff, asked.view)).await?
+            render_on_blocking_thread(move || render_diff(&run, &diff, asked.view)).await?
         }
         Err(api::Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => render_missing(&id),
         Err(error) => return Err(error.into()),
@@ -69,7 +69,7 @@ pub(super) async fn show_diff(
 ///
 /// # Errors
 /// When the rendering panics.
-pub(super) async fn render_apart(
+pub(super) async fn render_on_blocking_thread(
     render: impl FnOnce() -> Markup + Send + 'static,
 ) -> Result<Markup, PageProblem> {
     Ok(tokio::task::spawn_blocking(render).await?)
@@ -465,9 +465,11 @@ mod tests {
     #[tokio::test]
     async fn failed_rendering_is_page_problem() {
         use axum::response::IntoResponse as _;
-        let rendered = render_apart(|| html! { p { "1" } }).await.unwrap();
+        let rendered = render_on_blocking_thread(|| html! { p { "1" } }).await.unwrap();
         assert_eq!(rendered.into_string(), "<p>1</p>");
-        let failed = render_apart(|| panic!("a bug of a library")).await.unwrap_err();
+        let failed = render_on_blocking_thread(|| panic!("a bug of a library"))
+            .await
+            .unwrap_err();
         assert_eq!(failed.into_response().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
