@@ -197,7 +197,7 @@ fn list_kinds() -> Vec<(Scope, TokenKind)> {
 mod tests {
     use super::*;
 
-    fn highlight(path: &str, lines: &[&str]) -> Vec<Vec<(TokenKind, String)>> {
+    fn highlight_lines(path: &str, lines: &[&str]) -> Vec<Vec<(TokenKind, String)>> {
         let mut highlighter = LineHighlighter::of_path(path).unwrap();
         let mut budget = HighlightBudget {
             lines: 3,
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn tokens_cover_lines_with_their_kinds() {
         let lines = ["def total(items):  # sum", "    return \"a\""];
-        let tokens = highlight("shop/cart.py", &lines);
+        let tokens = highlight_lines("shop/cart.py", &lines);
         for (line, tokens) in lines.iter().zip(&tokens) {
             let whole: String = tokens.iter().map(|(_, text)| text.as_str()).collect();
             assert_eq!(whole, *line);
@@ -235,14 +235,14 @@ mod tests {
 
     #[test]
     fn comment_continues_over_lines() {
-        let tokens = highlight("a/b.ts", &["/* one", "two */ let x"]);
+        let tokens = highlight_lines("a/b.ts", &["/* one", "two */ let x"]);
         assert_eq!(tokens[1][0].0, TokenKind::Comment, "{tokens:?}");
     }
 
     #[test]
     fn lines_beyond_budget_stay_plain() {
         let long = format!("# {}", "x".repeat(MOST_BYTES));
-        let tokens = highlight("a.py", &[&long, "# 1", "# 2", "# 3", "# 4"]);
+        let tokens = highlight_lines("a.py", &[&long, "# 1", "# 2", "# 3", "# 4"]);
         let is_plain: Vec<bool> = tokens.iter().map(|line| line[0].0 == TokenKind::Plain).collect();
         assert_eq!(is_plain, [true, false, false, false, true]);
     }

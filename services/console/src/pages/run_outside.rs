@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    fn ask(text: &str) -> OutboundAction {
+    fn build_question(text: &str) -> OutboundAction {
         OutboundAction::QuestionAsked(QuestionAsked {
             questions: vec![TicketQuestion {
                 text: text.to_owned(),
@@ -224,7 +224,7 @@ mod tests {
         })
     }
 
-    fn open(body: &str) -> OutboundAction {
+    fn build_opening(body: &str) -> OutboundAction {
         OutboundAction::OpenPullRequest(PullRequestOpening {
             repository: "acme/shop".parse().unwrap(),
             branch: "fix/ENG-1".to_owned(),
@@ -246,14 +246,18 @@ mod tests {
         });
         push_report(
             &mut journal,
-            open("The *last* item"),
+            build_opening("The *last* item"),
             Some(OutboundOutcome::Done(opened)),
         );
-        push_report(&mut journal, ask("How to round?"), None);
+        push_report(&mut journal, build_question("How to round?"), None);
         let refusal = OutboundRefusal::NotApproved {
             head: HEAD.parse().unwrap(),
         };
-        push_report(&mut journal, open(""), Some(OutboundOutcome::Refused(refusal)));
+        push_report(
+            &mut journal,
+            build_opening(""),
+            Some(OutboundOutcome::Refused(refusal)),
+        );
         let page = render_outside(RUN, &journal).into_string();
         for part in [
             "href=\"/runs/jira%3AENG-1%403/entries/0\">#0</a> open draft pull request",
@@ -274,11 +278,11 @@ mod tests {
             path: build_hostile_text(),
         }];
         let refused = OutboundOutcome::Refused(OutboundRefusal::Policy { violations });
-        push_report(&mut journal, ask(&build_hostile_text()), Some(refused));
+        push_report(&mut journal, build_question(&build_hostile_text()), Some(refused));
         let detail = build_hostile_text();
         push_report(
             &mut journal,
-            open(&detail),
+            build_opening(&detail),
             Some(OutboundOutcome::Failed {
                 detail: detail.clone(),
             }),

@@ -5,8 +5,8 @@ use domain::{Fact, StopReason};
 use super::{
     run, run_pages,
     tests::{
-        build_decided_fact, build_hostile_text, build_journal_entries, build_run_view, gave_up, now,
-        render_safe_page,
+        build_decided_fact, build_hostile_text, build_journal_entries, build_page_time, build_run_view,
+        gave_up, render_safe_page,
     },
 };
 use crate::sample_journal::{build_run_journal, push_fact};
@@ -39,7 +39,7 @@ fn hostile_texts_of_journal_stay_texts() {
         &known,
         run_pages::RunPageQuery::default(),
         None,
-        now(),
+        build_page_time(),
     ));
     for part in [
         "gave up",
@@ -49,8 +49,13 @@ fn hostile_texts_of_journal_stay_texts() {
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let page =
-        run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce"), now()).into_string();
+    let page = run::render_run(
+        &known,
+        run_pages::RunPageQuery::default(),
+        Some("n0nce"),
+        build_page_time(),
+    )
+    .into_string();
     let tags = page.split('<').filter_map(|part| part.split('>').next());
     let stamped: Vec<&str> = tags.filter(|tag| tag.contains(" hx-")).collect();
     assert_eq!(stamped.len(), 3, "{stamped:?}");
@@ -68,8 +73,13 @@ fn live_page_continues_after_its_last_entry() {
     journal.truncate(8);
     let mut known = build_finished_run(journal, StopReason::Completed);
     known.view = build_run_view(RunState::Active, None, None);
-    let page =
-        run::render_run(&known, run_pages::RunPageQuery::default(), Some("n0nce"), now()).into_string();
+    let page = run::render_run(
+        &known,
+        run_pages::RunPageQuery::default(),
+        Some("n0nce"),
+        build_page_time(),
+    )
+    .into_string();
     assert!(
         page.contains("/events?start=0&amp;at=7-2-work-5-7&amp;from=0\""),
         "{page}"
@@ -97,7 +107,7 @@ fn page_lists_limited_number_of_entries() {
             from,
             ..run_pages::RunPageQuery::default()
         };
-        run::render_run(&known, asked, None, now()).into_string()
+        run::render_run(&known, asked, None, build_page_time()).into_string()
     };
     let newest = render(None);
     assert_eq!(newest.matches("<li id=\"entry-").count(), 500);

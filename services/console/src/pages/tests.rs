@@ -40,7 +40,7 @@ pub(super) fn render_safe_page(body: Markup) -> String {
 }
 
 /// Time of every page of these tests, some minutes after the start of the runs.
-pub(super) fn now() -> Timestamp {
+pub(super) fn build_page_time() -> Timestamp {
     Timestamp::parse("2026-11-25T09:45:00Z").unwrap()
 }
 
@@ -241,7 +241,10 @@ fn build_full_overview() -> overview::OverviewReadings {
 
 #[test]
 fn overview_names_questions_results_and_problems() {
-    let page = render_safe_page(overview::render_overview(&build_full_overview(), now()));
+    let page = render_safe_page(overview::render_overview(
+        &build_full_overview(),
+        build_page_time(),
+    ));
     for part in [
         "Needs you (4)",
         ">Decision<",
@@ -276,7 +279,7 @@ fn overview_names_questions_results_and_problems() {
 fn quiet_overview_shows_no_health_and_next_steps() {
     let page = render_safe_page(overview::render_overview(
         &overview::OverviewReadings::default(),
-        now(),
+        build_page_time(),
     ));
     assert!(!page.contains("Something is wrong"), "{page}");
     for part in ["Nothing needs you.", "No run works now.", "process-ticket"] {
@@ -286,7 +289,7 @@ fn quiet_overview_shows_no_health_and_next_steps() {
         activity: Some(ActivityView::default()),
         ..overview::OverviewReadings::default()
     };
-    let page = render_safe_page(overview::render_overview(&unused, now()));
+    let page = render_safe_page(overview::render_overview(&unused, build_page_time()));
     assert!(
         page.contains("No run in these days.") && !page.contains("role=\"img\""),
         "{page}"
@@ -303,7 +306,7 @@ fn ticket_list_has_every_column() {
         build_ticket_summary(TicketStanding::Failed),
         build_ticket_summary(TicketStanding::NeedsPerson),
     ];
-    let page = render_safe_page(tickets::render_tickets(&filter, &listed, true, now()));
+    let page = render_safe_page(tickets::render_tickets(&filter, &listed, true, build_page_time()));
     for part in [
         "2 tickets, the newest request first",
         ">failed<",
@@ -333,7 +336,7 @@ fn runs_are_listed_with_their_filter() {
     failed.finished_at = Some("2026-11-25T09:31:12.345Z".to_owned());
     failed.overview = Some(build_overview_view());
     let listed = [failed, build_run_view(RunState::Active, None, None)];
-    let page = render_safe_page(runs::render_runs(&filter, &listed, true, now()));
+    let page = render_safe_page(runs::render_runs(&filter, &listed, true, build_page_time()));
     for part in [
         "2 runs, the newest first",
         ">gave up<",
@@ -368,7 +371,7 @@ fn every_page_counts_cached_tokens_as_read() {
         &known,
         run_pages::RunPageQuery::default(),
         None,
-        now(),
+        build_page_time(),
     ));
     assert!(
         page.contains("1,000 tokens in, 600 of them cached, 50 out"),
@@ -486,7 +489,7 @@ fn ticket_page_shows_text_runs_and_cost() {
         })
         .collect(),
     };
-    let page = render_safe_page(ticket::render_ticket("folder:shop#1", &known, now()));
+    let page = render_safe_page(ticket::render_ticket("folder:shop#1", &known, build_page_time()));
     for part in [
         "$0.12, 1,500 tokens in and out, 2 runs",
         "In quarantine",
@@ -508,14 +511,17 @@ fn ticket_page_shows_text_runs_and_cost() {
         text: Some(Err(build_hostile_text())),
         ..ticket::TicketReadings::default()
     };
-    assert!(render_safe_page(ticket::render_ticket("jira:ENG-12", &unknown, now())).contains("is not known"));
+    assert!(
+        render_safe_page(ticket::render_ticket("jira:ENG-12", &unknown, build_page_time()))
+            .contains("is not known")
+    );
 }
 
 #[test]
 fn dead_letters_are_grouped_by_their_reason() {
     let page = render_safe_page(dead_letters::render_letters(
         &[build_dead_letter("trigger"), build_dead_letter("report")],
-        now(),
+        build_page_time(),
     ));
     assert_eq!(page.matches("<h2>").count(), 1, "{page}");
     insta::assert_snapshot!(page);
@@ -525,7 +531,7 @@ fn dead_letters_are_grouped_by_their_reason() {
     };
     insta::assert_snapshot!(
         "a_dead_letter",
-        render_safe_page(dead_letters::render_letter_detail(&found, now()))
+        render_safe_page(dead_letters::render_letter_detail(&found, build_page_time()))
     );
 }
 
@@ -609,7 +615,7 @@ fn health_page_contains_the_planner_switch() {
         letters: vec![build_dead_letter("trigger")],
         rules: Some(some_rules()),
     };
-    insta::assert_snapshot!(render_safe_page(health::render_health(&seen, now())));
+    insta::assert_snapshot!(render_safe_page(health::render_health(&seen, build_page_time())));
 }
 
 #[test]
@@ -703,7 +709,7 @@ fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {
         pools: vec![a_pool(PoolFreshness::Current)],
     };
-    insta::assert_snapshot!(render_safe_page(pools::render_pools(&listed, now())));
+    insta::assert_snapshot!(render_safe_page(pools::render_pools(&listed, build_page_time())));
 }
 
 #[test]
@@ -715,9 +721,9 @@ fn outdated_pool_is_not_shown_as_ready() {
         let listed = PoolsView {
             pools: vec![a_pool(news)],
         };
-        let page = render_safe_page(pools::render_pools(&listed, now()));
+        let page = render_safe_page(pools::render_pools(&listed, build_page_time()));
         assert!(page.contains(words) && !page.contains("takes work"), "{page}");
     }
-    let nothing = render_safe_page(pools::render_pools(&PoolsView::default(), now()));
+    let nothing = render_safe_page(pools::render_pools(&PoolsView::default(), build_page_time()));
     assert!(nothing.contains("Start a planner"), "{nothing}");
 }
