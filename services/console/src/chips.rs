@@ -139,7 +139,7 @@ pub(crate) fn render_external_link(url: &str, words: &str) -> Markup {
     }
 }
 
-/// Describes the strength of evidence in lists; `E3` is explained nowhere that a reader would look.
+/// Describes the strength of evidence in lists, which do not explain names such as `E3`.
 pub(crate) fn describe_evidence_level(level: &str) -> &'static str {
     EvidenceLevel::parse(level).map_or("unknown", EvidenceLevel::label)
 }

@@ -43,7 +43,7 @@ pub(crate) struct DiffLine<'a> {
     pub(crate) text: &'a str,
 }
 
-/// Part that a line has in the change.
+/// Role of a line in the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Context,
@@ -62,7 +62,7 @@ impl LineKind {
     }
 }
 
-/// Numbers of the next lines, and how many lines the hunk still has.
+/// Numbers of the next lines, and the numbers of remaining lines of the hunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct HunkRest {
     old: u32,
@@ -118,7 +118,7 @@ impl HunkRest {
 }
 
 impl<'a> FileDifference<'a> {
-    /// Adds a line to the last hunk. Returns false if it is no line of a hunk.
+    /// Adds a line to the last hunk. Returns false for a line that does not belong to it.
     fn push_line(&mut self, line: &'a str, rest: &mut HunkRest) -> bool {
         let (kind, text) = match line.chars().next() {
             // An editor or a mail program may have removed the only space.

@@ -61,7 +61,7 @@ pub(crate) struct CodeToken {
     pub(crate) range: Range<usize>,
 }
 
-/// Lines and time that are left for the highlighting of a page.
+/// Remaining lines and time for the highlighting of a page.
 pub(crate) struct HighlightBudget {
     lines: usize,
     end: Instant,

@@ -114,7 +114,7 @@ pub(crate) struct ConsolePage {
     search: SearchField,
     /// Nonce of the scripts that follow a run.
     nonce: Option<String>,
-    /// True if a browser without scripts loads the page again and again.
+    /// True if a browser without scripts reloads the page periodically.
     reloads: bool,
 }
 

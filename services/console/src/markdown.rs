@@ -68,7 +68,7 @@ impl MarkdownPage {
     fn open_element(&mut self, tag: Tag<'_>) {
         let (start, end) = match tag {
             Tag::Paragraph => ("<p>", "</p>"),
-            // A heading of the text is no heading of the page, whose outline it would break.
+            // A heading element would become part of the page's outline.
             Tag::Heading { .. } => ("<p class=\"heading\">", "</p>"),
             Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>"),
             Tag::CodeBlock(_) => ("<pre><code>", "</code></pre>"),

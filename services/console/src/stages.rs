@@ -184,7 +184,7 @@ impl fmt::Display for TimelineCursor {
     }
 }
 
-/// A text that is no cursor of this release.
+/// Error for a text that is not a cursor of this release.
 #[derive(Debug)]
 pub(crate) struct InvalidCursor;
 

@@ -171,7 +171,7 @@ fn render_files(change: &ChangeDifference<'_>, view: DiffView) -> Markup {
     }
 }
 
-/// Rest of what a page may show.
+/// Remaining lines and highlighting of a page.
 struct CodePage {
     budget: HighlightBudget,
     lines: usize,

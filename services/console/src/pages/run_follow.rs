@@ -104,7 +104,7 @@ pub(super) async fn serve_events(
         .map(FollowSignal::News)
         .chain(stream::iter([FollowSignal::Over]));
     let mut clock = interval(TICK);
-    // A browser that reads nothing for a minute needs the time of now, not sixty earlier ones.
+    // A browser that reads nothing for a minute needs the current time, not sixty earlier ones.
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let ticks = stream::unfold(clock, |mut clock| async move {
         clock.tick().await;

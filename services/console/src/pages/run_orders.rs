@@ -102,7 +102,7 @@ impl OrderForm {
     }
 }
 
-/// Shows what an order would do, with the button that gives it.
+/// Shows the effects of an order, with the button that gives it.
 pub(super) async fn confirm_order(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
@@ -143,7 +143,7 @@ pub(super) async fn give_order(
     Ok(Redirect::to(&run_path(&id)).into_response())
 }
 
-/// Returns what the order would do, one effect a line.
+/// Describes the effects of the order, one sentence for each.
 async fn describe_effects(
     client: &Client,
     run: &RunId,
