@@ -26,6 +26,12 @@ pub(super) fn build_list_path(path: &str, fields: &[(&str, &str)]) -> String {
     }
 }
 
+/// Builds the address of a page of a list: after the item `before`, or the first page if it is empty.
+pub(super) fn build_page_path(path: &str, search: &str, fields: &[(&str, &str)], before: &str) -> String {
+    let fields = [&[("q", search)][..], fields, &[("before", before)][..]].concat();
+    build_list_path(path, &fields)
+}
+
 /// Renders the saved filters. The one with exactly the fields of the page is marked; each keeps the search.
 pub(super) fn render_saved_filters(
     path: &str,

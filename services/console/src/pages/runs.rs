@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters, trim_field},
+    list_filter::{SavedFilter, build_page_path, render_page_links, render_saved_filters, trim_field},
     overview::name_run,
 };
 use crate::{
@@ -189,13 +189,7 @@ impl RunFilter {
 
     /// Returns the address of another page of the same list.
     fn path(&self, before: &str) -> String {
-        let fields = [
-            &[("q", self.q.as_str())][..],
-            &self.fields()[..],
-            &[("before", before)][..],
-        ]
-        .concat();
-        build_list_path("/runs", &fields)
+        build_page_path("/runs", &self.q, &self.fields(), before)
     }
 
     fn form(&self) -> Markup {

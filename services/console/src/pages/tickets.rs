@@ -7,7 +7,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    list_filter::{SavedFilter, build_list_path, render_page_links, render_saved_filters, trim_field},
+    list_filter::{
+        SavedFilter, build_list_path, build_page_path, render_page_links, render_saved_filters, trim_field,
+    },
     overview::name_ticket,
 };
 use crate::{
@@ -99,26 +101,23 @@ impl TicketFilter {
         })
     }
 
+    /// Fields of the filter except for the search and the page.
+    fn fields(&self) -> [(&'static str, &str); 2] {
+        [("repository", &self.repository), ("standing", &self.standing)]
+    }
+
     fn search(&self) -> SearchField {
+        let kept = self.fields().map(|(name, value)| (name, value.to_owned()));
         SearchField {
             text: self.q.clone(),
-            kept: vec![
-                ("repository", self.repository.clone()),
-                ("standing", self.standing.clone()),
-            ],
+            kept: kept.to_vec(),
             ..SearchField::default()
         }
     }
 
     /// Returns the address of another page of the same list.
     fn path(&self, before: &str) -> String {
-        let fields = [
-            ("q", self.q.as_str()),
-            ("repository", &self.repository),
-            ("standing", &self.standing),
-            ("before", before),
-        ];
-        build_list_path("/tickets", &fields)
+        build_page_path("/tickets", &self.q, &self.fields(), before)
     }
 }
 
@@ -128,18 +127,14 @@ pub(super) fn render_tickets(
     is_more: bool,
     now: Timestamp,
 ) -> Markup {
-    let current = [
-        ("repository", filter.repository.as_str()),
-        ("standing", &filter.standing),
-    ];
-    let is_filtered = !filter.q.is_empty() || current.iter().any(|(_, value)| !value.is_empty());
+    let is_filtered = filter.path("") != "/tickets";
     let newest = (!filter.before.is_empty()).then(|| filter.path(""));
     let older = tickets
         .last()
         .filter(|_| is_more)
         .map(|last| filter.path(&last.last_run.id));
     html! {
-        (render_saved_filters("/tickets", &SAVED, &current, &filter.q))
+        (render_saved_filters("/tickets", &SAVED, &filter.fields(), &filter.q))
         @if !filter.repository.is_empty() {
             p { "In " (make_visible(&filter.repository)) ". " a href="/tickets" { "All repositories" } }
         }
