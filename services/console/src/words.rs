@@ -1,6 +1,6 @@
 //! Words for the API's values. Text of others passes [`make_visible`] before it reaches a page.
 
-use api::types::{RunState, RunView};
+use api::types::{OverviewView, RunState, RunView};
 use domain::{
     DecisionVerdict, Dollars, StopClass, StopReason, Timestamp, WaitCondition,
     address::percent_encode,
@@ -56,6 +56,11 @@ pub(crate) fn format_money(cost: Dollars, unpriced: u64) -> String {
         1 => format!("{cost} and 1 reply without a known price"),
         unpriced => format!("{cost} and {unpriced} replies without a known price"),
     }
+}
+
+/// Formats the cost of a run.
+pub(crate) fn format_overview_cost(overview: &OverviewView) -> String {
+    format_money(overview.cost_usd, u64::from(overview.unpriced))
 }
 
 pub(crate) const fn describe_verdict(verdict: DecisionVerdict) -> &'static str {

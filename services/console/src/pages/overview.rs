@@ -16,8 +16,8 @@ use crate::{
     person::SignedInPerson,
     problem::{PageProblem, describe_api_error},
     words::{
-        describe_stop, format_money, format_quantity, make_visible, run_path, shorten_text, stop_detail,
-        ticket_path,
+        describe_stop, format_overview_cost, format_quantity, make_visible, run_path, shorten_text,
+        stop_detail, ticket_path,
     },
 };
 
@@ -366,7 +366,7 @@ fn render_run_meta(run: &RunView, when: Markup) -> Markup {
                 span { "asked for by " (make_visible(actor)) }
             }
             span { (when) }
-            @if let Some(overview) = overview { span { (format_money(overview.cost_usd, u64::from(overview.unpriced))) } }
+            @if let Some(overview) = overview { span { (format_overview_cost(overview)) } }
         }
     }
 }

@@ -11,7 +11,8 @@ use maud::{Markup, html};
 use crate::{
     chips::render_external_link,
     words::{
-        describe_run_state, format_elapsed, format_money, make_visible, run_path, stop_detail, ticket_path,
+        describe_run_state, format_elapsed, format_overview_cost, make_visible, run_path, stop_detail,
+        ticket_path,
     },
 };
 
@@ -115,7 +116,7 @@ fn render_run_facts(run: &RunView, overview: &OverviewView) -> Markup {
             }
             @if let Some(level) = &overview.evidence { dt { "Evidence" } dd { (describe_level(level)) } }
             dt { "Cost" }
-            dd { (format_money(overview.cost_usd, u64::from(overview.unpriced))) }
+            dd { (format_overview_cost(overview)) }
             @if let Some(repository) = &overview.repository { dt { "Repository" } dd { (make_visible(repository)) } }
             @if let Some(branch) = &overview.branch { dt { "Branch" } dd { code { (make_visible(branch)) } } }
             @if let Some(actor) = &overview.actor { dt { "Asked by" } dd { (make_visible(actor)) } }

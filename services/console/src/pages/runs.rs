@@ -16,7 +16,7 @@ use crate::{
     moments::render_moment,
     person::SignedInPerson,
     problem::PageProblem,
-    words::{format_elapsed, format_money, format_quantity, make_visible, run_path, ticket_path},
+    words::{format_elapsed, format_overview_cost, format_quantity, make_visible, run_path, ticket_path},
 };
 
 // Number of runs on one page.
@@ -292,9 +292,9 @@ fn render_run_row(run: &RunView, now: Timestamp) -> Markup {
 
 /// Cost of a run; a run that has not begun has none.
 pub(super) fn format_run_cost(run: &RunView) -> String {
-    let cost =
-        |overview: &api::types::OverviewView| format_money(overview.cost_usd, u64::from(overview.unpriced));
-    run.overview.as_ref().map_or_else(|| "none yet".to_owned(), cost)
+    run.overview
+        .as_ref()
+        .map_or_else(|| "none yet".to_owned(), format_overview_cost)
 }
 
 /// Time from the request of a run to its end, or to now.
