@@ -84,6 +84,11 @@ pub(crate) fn describe_wait(waits_for: &str) -> String {
     }
 }
 
+/// Describes the phase of a run, whose name in the API has underscores.
+pub(crate) fn describe_phase(phase: &str) -> String {
+    make_visible(&phase.replace('_', " "))
+}
+
 /// Describes the state of a run, with its style class.
 pub(crate) fn describe_run_state(run: &RunView) -> (String, &'static str) {
     match (run.status, &run.stop, run.waits_for.as_deref()) {

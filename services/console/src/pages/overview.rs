@@ -16,8 +16,8 @@ use crate::{
     person::SignedInPerson,
     problem::{PageProblem, describe_api_error},
     words::{
-        describe_stop, format_overview_cost, format_quantity, make_visible, run_path, shorten_text,
-        stop_detail, ticket_path,
+        describe_phase, describe_stop, format_overview_cost, format_quantity, make_visible, run_path,
+        shorten_text, stop_detail, ticket_path,
     },
 };
 
@@ -320,17 +320,13 @@ fn render_live_run(run: &RunView, now: Timestamp) -> Markup {
         .and_then(|overview| overview.phase.as_deref());
     html! {
         div.line {
-            (render_chip(ChipTone::Work, &phase.map_or_else(|| "starting".to_owned(), name_phase)))
+            (render_chip(ChipTone::Work, &phase.map_or_else(|| "starting".to_owned(), describe_phase)))
             a.item href=(run_path(&run.id)) { (name_run(run)) }
         }
         (render_run_meta(run, html! {
             @match elapsed { Some(seconds) => { "for " (format_span(seconds)) }, None => (make_visible(&run.started_at)) }
         }))
     }
-}
-
-fn name_phase(phase: &str) -> String {
-    make_visible(&phase.replace('_', " "))
 }
 
 /// Title of the run's ticket, or the id of a run without one.

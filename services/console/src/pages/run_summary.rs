@@ -11,8 +11,8 @@ use maud::{Markup, html};
 use crate::{
     chips::render_external_link,
     words::{
-        describe_run_state, format_elapsed, format_overview_cost, make_visible, run_path, stop_detail,
-        ticket_path,
+        describe_phase, describe_run_state, format_elapsed, format_overview_cost, make_visible, run_path,
+        stop_detail, ticket_path,
     },
 };
 
@@ -75,7 +75,7 @@ fn render_state(run: &RunView) -> Markup {
         },
         RunState::Queued | RunState::Active => html! {
             "The " (run.job) " run works"
-            @if let Some(phase) = &overview.phase { " (" (make_visible(&phase.replace('_', " "))) ")" }
+            @if let Some(phase) = &overview.phase { " (" (describe_phase(phase)) ")" }
         },
     }
 }
