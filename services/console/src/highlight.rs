@@ -99,6 +99,7 @@ impl HighlightBudget {
 }
 
 /// Highlighter of consecutive lines of one file.
+#[derive(Clone)]
 pub(crate) struct LineHighlighter {
     state: ParseState,
     scopes: ScopeStack,

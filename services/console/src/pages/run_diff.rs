@@ -185,10 +185,11 @@ struct VersionHighlighters {
 
 impl CodePage {
     fn render_file(&mut self, file: &FileDifference<'_>, view: DiffView) -> Markup {
+        let start = LineHighlighter::of_path(&file.path);
         let hunks: Vec<Markup> = file
             .hunks
             .iter()
-            .map(|hunk| self.render_hunk(&file.path, hunk, view))
+            .map(|hunk| self.render_hunk(start.as_ref(), hunk, view))
             .collect();
         html! {
             details.file id=(name_anchor(&file.path)) open {
@@ -202,16 +203,22 @@ impl CodePage {
         }
     }
 
-    fn render_hunk(&mut self, path: &str, hunk: &DiffHunk<'_>, view: DiffView) -> Markup {
+    /// Renders a hunk. `start` is the highlighter of its file before any line.
+    fn render_hunk(
+        &mut self,
+        start: Option<&LineHighlighter>,
+        hunk: &DiffHunk<'_>,
+        view: DiffView,
+    ) -> Markup {
         let shown = hunk.lines.len().min(self.lines);
         self.lines -= shown;
-        // A large difference has many more hunks than the page shows, and each highlighter searches the languages.
+        // A large difference has many more hunks than the page shows.
         if shown == 0 {
             return html! {};
         }
         let mut highlighters = VersionHighlighters {
-            old: LineHighlighter::of_path(path),
-            new: LineHighlighter::of_path(path),
+            old: start.cloned(),
+            new: start.cloned(),
         };
         let lines = hunk.lines.iter().take(shown);
         let lines: Vec<CodeLine> = lines
