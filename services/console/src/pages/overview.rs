@@ -256,7 +256,7 @@ fn render_waiting_run(run: &RunView, now: Timestamp) -> Markup {
             }
         }
         @if questions.is_empty() && is_decision { div.question { "Approve its change?" } }
-        (render_run_meta(run, html! { "waits since " (render_moment(run.waits_since(), now)) }))
+        (render_run_meta(run, html! { "began to wait " (render_moment(run.waits_since(), now)) }))
     }
 }
 

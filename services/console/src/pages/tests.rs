@@ -253,7 +253,7 @@ fn overview_names_questions_results_and_problems() {
         ">Quarantined<",
         "Running now (1)",
         "Approve its change?",
-        "waits since <time datetime=\"2026-11-25T09:40:00Z\" title=\"2026-11-25 09:40:00 UTC\">5 min ago</time>",
+        "began to wait <time datetime=\"2026-11-25T09:40:00Z\" title=\"2026-11-25 09:40:00 UTC\">5 min ago</time>",
         "for 14 min",
         ">60 %<",
         "$1.25",
