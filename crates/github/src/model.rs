@@ -41,7 +41,8 @@ pub enum CheckStatus {
 }
 
 /// Conclusion of a check, as in GitHub's documentation of check runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum CheckConclusion {
     /// The check passed.
     Success,
@@ -65,18 +66,8 @@ pub enum CheckConclusion {
 
 impl CheckConclusion {
     /// GitHub's name of the conclusion, e.g. `timed_out`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Neutral => "neutral",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-            Self::TimedOut => "timed_out",
-            Self::ActionRequired => "action_required",
-            Self::Stale => "stale",
-            Self::StartupFailure => "startup_failure",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// True when the conclusion does not block a merge.

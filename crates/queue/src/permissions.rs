@@ -17,7 +17,8 @@ use crate::names::{
 pub const UPKEEP: &str = "upkeep";
 
 /// Services with their own NATS user. Executor and egress have none: they know neither the server nor a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum NatsRole {
     /// Stores deliveries, appends triggers and serves the API. It is exposed to the internet, so it deletes
     /// no record and requests only maintenance from the reporter.
@@ -68,13 +69,8 @@ impl NatsRole {
     pub const ALL: [Self; 4] = [Self::Ingest, Self::Planner, Self::Reporter, Self::Backup];
 
     /// Name under which the service connects; also the end of its inbox prefix.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Planner => "planner",
-            Self::Reporter => "reporter",
-            Self::Backup => "backup",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Streams that must exist before the service can work.

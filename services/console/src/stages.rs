@@ -41,7 +41,7 @@ impl StageKind {
     ];
 
     /// The name in style sheets and addresses.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Model(phase) => phase.as_str(),

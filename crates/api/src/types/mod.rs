@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use domain::{DecisionVerdict, Dollars, PullRequestRef};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
@@ -33,7 +34,10 @@ pub use self::{
 };
 
 /// Permissions of a token; each role includes the previous ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Permission to read.
@@ -46,12 +50,8 @@ pub enum Role {
 
 impl Role {
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// State of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// The run waits for earlier runs of the ticket.
@@ -26,13 +27,8 @@ impl RunState {
     pub const ALL: [Self; 4] = [Self::Queued, Self::Active, Self::Parked, Self::Finished];
 
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Active => "active",
-            Self::Parked => "parked",
-            Self::Finished => "finished",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -299,7 +295,8 @@ impl RunsQuery {
 }
 
 /// Origin of the difference that a run shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum DiffSource {
     /// A person was asked to decide about it.
     Decision,
@@ -314,12 +311,8 @@ impl DiffSource {
     pub const ALL: [Self; 3] = [Self::Decision, Self::Pushed, Self::Workspace];
 
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Decision => "decision",
-            Self::Pushed => "pushed",
-            Self::Workspace => "workspace",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the origin with this spelling.

@@ -66,7 +66,8 @@ pub struct TicketSummariesQuery {
 }
 
 /// State of the work on a ticket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum TicketStanding {
     /// A run waits for a person, or the ticket is quarantined.
@@ -98,16 +99,8 @@ impl TicketStanding {
     ];
 
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NeedsPerson => "needs_person",
-            Self::Working => "working",
-            Self::Failed => "failed",
-            Self::Open => "open",
-            Self::Merged => "merged",
-            Self::Closed => "closed",
-            Self::Done => "done",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -51,7 +51,8 @@ pub struct EntryView {
 }
 
 /// Actor of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
     /// The planner acted.
@@ -68,14 +69,8 @@ pub enum Who {
 
 impl Who {
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Planner => "planner",
-            Self::Model => "model",
-            Self::Executor => "executor",
-            Self::Reporter => "reporter",
-            Self::Person => "person",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use time::{Date, Month, OffsetDateTime, Time};
 
 use crate::{
@@ -29,7 +30,8 @@ pub struct TicketLimits {
 }
 
 /// Owner of a budget beyond one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
     /// A ticket, for all its runs.
@@ -42,12 +44,8 @@ pub enum BudgetScope {
 
 impl BudgetScope {
     /// The name in settings, metrics and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ticket => "ticket",
-            Self::Repository => "repository",
-            Self::Organization => "organization",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

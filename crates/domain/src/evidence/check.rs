@@ -1,9 +1,8 @@
 //! Checks: a command in a tree of files that the model cannot change, its result, and the setup that it
 //! lacked.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use crate::{evidence::size::ChangedFileSize, identity::commit::TreeId, work::workspace::SandboxLevel};
 
@@ -21,7 +20,8 @@ pub const MAX_TEST_MESSAGE: usize = 400;
 pub const MAX_TAIL: usize = 8 * 1024;
 
 /// Outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
     /// Tests ran, none failed, and the exit code agrees.
@@ -40,15 +40,8 @@ pub enum CheckOutcome {
 
 impl CheckOutcome {
     /// The name in journals and listings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Green => "green",
-            Self::Red => "red",
-            Self::Inert => "inert",
-            Self::Timeout => "timeout",
-            Self::Infra => "infra",
-            Self::NoTests => "no_tests",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// True when the outcome depends on the code rather than on the environment of the check.
@@ -290,7 +283,7 @@ fn truncate_with_mark(text: &str, max: usize) -> String {
 }
 
 /// Strength of the evidence for a change, as displayed to people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 pub enum EvidenceLevel {
     /// No check could run.
     E0,
@@ -300,12 +293,6 @@ pub enum EvidenceLevel {
     E2,
     /// A test that failed before the change passes after it, and the other tests are no worse.
     E3,
-}
-
-impl fmt::Display for EvidenceLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
 }
 
 /// A command that may serve as a check, with its source.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::log_failures::has_failed_test;
 
 /// Kind of failure of a red check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
     /// The change may have caused it. Only this kind is given to a model.
@@ -32,16 +33,8 @@ impl FailureClass {
     }
 
     /// The name in the API and in journals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Real => "real",
-            Self::Infra => "infra",
-            Self::Inert => "inert",
-            Self::Timeout => "timeout",
-            Self::PreExisting => "pre_existing",
-            Self::Flaky => "flaky",
-            Self::Policy => "policy",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

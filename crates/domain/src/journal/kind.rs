@@ -1,11 +1,13 @@
 //! Kinds of stored records.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 /// Kind of a stored record, as dead letters, notices and errors name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A webhook delivery before its processing.
@@ -52,26 +54,7 @@ impl RecordKind {
     ];
 
     /// The name in the API, in subjects and in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delivery => "delivery",
-            Self::Trigger => "trigger",
-            Self::Entry => "entry",
-            Self::Report => "report",
-            Self::Row => "row",
-            Self::Ledger => "ledger",
-            Self::Branch => "branch",
-            Self::PullRequest => "pull_request",
-            Self::Control => "control",
-            Self::Letter => "letter",
-            Self::Ticket => "ticket",
-            Self::Overview => "overview",
-        }
-    }
-}
-
-impl fmt::Display for RecordKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -123,16 +123,8 @@ impl RepairEnd {
     }
 
     /// The name in the API and in journals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::NotOurs => "not_ours",
-            Self::FailedAgain => "failed_again",
-            Self::PerHead => "per_head",
-            Self::PerPullRequest => "per_pull_request",
-            Self::Repeated => "repeated",
-            Self::Forgotten => "forgotten",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Events that parked runs wait for.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 /// Event that a parked run waits for. The planner releases the ticket during the wait, so any planner may
 /// continue the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum WaitCondition {
     /// The reporter completes the requested report.
@@ -23,14 +23,8 @@ pub enum WaitCondition {
 
 impl WaitCondition {
     /// The name in the API and in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Report => "report",
-            Self::Decision => "decision",
-            Self::Answer => "answer",
-            Self::Retry => "retry",
-            Self::Slot => "slot",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state of the run for people: `waits for a person's decision`.
@@ -59,11 +53,5 @@ impl WaitCondition {
             Self::Report | Self::Slot => true,
             Self::Decision | Self::Answer | Self::Retry => false,
         }
-    }
-}
-
-impl fmt::Display for WaitCondition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

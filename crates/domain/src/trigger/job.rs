@@ -1,6 +1,7 @@
 //! Jobs: the kinds of work that a trigger requests, and the lanes in which they wait.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::identity::{repository::RepositoryName, ticket::TicketKey};
 
@@ -285,7 +286,8 @@ impl std::fmt::Display for Job {
 ///
 /// A parked run frees its lane for other runs, but in a change lane it keeps its branch.
 // Lanes keep short work, such as an answer, from waiting for a long change of the same ticket.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Lane {
     /// Work on branches of one repository.
@@ -318,12 +320,7 @@ impl Lane {
     }
 
     /// The name in logs and spans.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Change { .. } => "change",
-            Self::Talk => "talk",
-            Self::Review => "review",
-            Self::Upkeep => "upkeep",
-        }
+    pub fn as_str(&self) -> &'static str {
+        self.into()
     }
 }

@@ -182,8 +182,9 @@ impl SuspectChanges {
 }
 
 /// Reason why failed checks are left to people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RepairEnd {
     /// The rules disable repairs.
     Off,

@@ -1,6 +1,7 @@
 //! Assessment of a ticket before the work on it begins.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{identity::ticket::TicketQuestion, journal::stop::GiveUp};
 
@@ -46,7 +47,8 @@ pub struct ModuleNote {
 }
 
 /// Kind of a ticket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum TicketKind {
     /// A report that the product does not work.
@@ -74,13 +76,8 @@ impl TicketKind {
     }
 
     /// The name in prompts and listings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Bug => "bug",
-            Self::Story => "story",
-            Self::Question => "question",
-            Self::Chore => "chore",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -96,7 +93,10 @@ pub struct AcceptanceCriterion {
 }
 
 /// Amount of work for a ticket. It determines the limit of turns and the phases of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum WorkClass {
     /// A change in one small place without open questions.
@@ -110,12 +110,8 @@ pub enum WorkClass {
 
 impl WorkClass {
     /// The name in rules, prompts and listings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Trivial => "trivial",
-            Self::Normal => "normal",
-            Self::Large => "large",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the next larger class, if any.

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 /// Purpose of a conversation with the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
     /// The model makes the change in the workspace.
@@ -28,17 +32,8 @@ pub enum RunPhase {
 
 impl RunPhase {
     /// The name in journals, prompts and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Work => "work",
-            Self::Triage => "triage",
-            Self::Intake => "intake",
-            Self::Plan => "plan",
-            Self::Review => "review",
-            Self::Answer => "answer",
-            Self::Discuss => "discuss",
-            Self::PullRequest => "pull_request",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -225,7 +225,8 @@ pub(crate) fn build_singleton_key(name: &str) -> String {
 }
 
 /// Key-value buckets, with the parts of their keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KeyValueBucket {
     /// Rows of tickets: `<ticket>`.
     Tickets,
@@ -262,18 +263,8 @@ impl KeyValueBucket {
     ];
 
     /// Name of the bucket on the server.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tickets => "tickets",
-            Self::Effects => "effects",
-            Self::Branches => "branches",
-            Self::PullRequests => "pull-requests",
-            Self::Control => "control",
-            Self::Slots => "slots",
-            Self::History => "history",
-            Self::Runs => "runs",
-            Self::Pools => "pools",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Stream behind the bucket.

@@ -134,7 +134,7 @@ fn count_rows<'a>(rows: impl Iterator<Item = &'a TicketRow>, now: Timestamp) -> 
 }
 
 /// Label of a run's state; `None` for a finished run.
-const fn name_state(status: &RunStatus) -> Option<&'static str> {
+fn name_state(status: &RunStatus) -> Option<&'static str> {
     match status {
         RunStatus::Queued => Some("queued"),
         RunStatus::Active => Some("active"),

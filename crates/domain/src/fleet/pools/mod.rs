@@ -3,6 +3,7 @@
 mod fold;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 pub use fold::{ExecutorPool, PoolFreshness};
 
@@ -111,7 +112,8 @@ pub struct ObservedExecutor {
 }
 
 /// State of an executor. The order is that of the listing, from bad to good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutorState {
     /// The executor does not respond.
@@ -126,13 +128,8 @@ pub enum ExecutorState {
 
 impl ExecutorState {
     /// The spelling in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Silent => "silent",
-            Self::Unready => "unready",
-            Self::Draining => "draining",
-            Self::Ready => "ready",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

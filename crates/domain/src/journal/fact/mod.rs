@@ -53,8 +53,9 @@ impl StoredRecord for JournalEntry {
 /// with the journal position of the request.
 // Two facts per operation make a crash recoverable: the successor finds a request without an outcome and
 // repeats it under the same id, by which executor and reporter recognize it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Fact {
     /// The run was opened.
     RunStarted {

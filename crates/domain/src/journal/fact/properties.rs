@@ -5,49 +5,8 @@ use crate::{budget::amounts::ModelCharge, outbound::report::OutboundReceipt};
 
 impl Fact {
     /// The name in logs and listings.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "run_started",
-            Self::TakenOver { .. } => "taken_over",
-            Self::WorkspaceRequested { .. } => "workspace_requested",
-            Self::WorkspaceOpened { .. } => "workspace_opened",
-            Self::WorkspaceFailed { .. } => "workspace_failed",
-            Self::WorkspaceRestored { .. } => "workspace_restored",
-            Self::WentBack { .. } => "went_back",
-            Self::LimitsSet { .. } => "limits_set",
-            Self::ModelRequested { .. } => "model_requested",
-            Self::ModelReplied { .. } => "model_replied",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::BudgetRefused { .. } => "budget_refused",
-            Self::ToolRequested { .. } => "tool_requested",
-            Self::ToolFinished { .. } => "tool_finished",
-            Self::CodeFound { .. } => "code_found",
-            Self::EffortForecast { .. } => "effort_forecast",
-            Self::ChecksFound { .. } => "checks_found",
-            Self::CheckRequested { .. } => "check_requested",
-            Self::CheckRan { .. } => "check_ran",
-            Self::ChangeInspected { .. } => "change_inspected",
-            Self::PhaseFinished { .. } => "phase_finished",
-            Self::ContextCleared { .. } => "context_cleared",
-            Self::SummaryRequested { .. } => "summary_requested",
-            Self::Summarized { .. } => "summarized",
-            Self::SummaryFailed { .. } => "summary_failed",
-            Self::ClassRaised { .. } => "class_raised",
-            Self::Returned { .. } => "returned",
-            Self::HeadMoved { .. } => "head_moved",
-            Self::SnapshotTaken { .. } => "snapshot_taken",
-            Self::SnapshotFailed { .. } => "snapshot_failed",
-            Self::ReportRequested { .. } => "report_requested",
-            Self::ReportSettled { .. } => "report_settled",
-            Self::Parked { .. } => "parked",
-            Self::RetryScheduled { .. } => "retry_scheduled",
-            Self::Retried { .. } => "retried",
-            Self::Decided { .. } => "decided",
-            Self::StopRequested { .. } => "stop_requested",
-            Self::NewsArrived { .. } => "news_arrived",
-            Self::Hinted { .. } => "hinted",
-            Self::RunFinished { .. } => "run_finished",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 
     /// Returns the receipt of a report that the reporter completed.

@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// Reason for the end of a run. The reporter renders it on the ticket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StopReason {
     /// The job is done.
@@ -226,40 +227,14 @@ impl StopReason {
     }
 
     /// The name in the API, in metrics and in journals.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::NoChange { .. } => "no_change",
-            Self::Unfinished { .. } => "unfinished",
-            Self::ChecksFail { .. } => "checks_fail",
-            Self::TurnLimit { .. } => "turn_limit",
-            Self::NoPlan => "no_plan",
-            Self::Stuck(_) => "stuck",
-            Self::BudgetSpent { .. } => "budget_spent",
-            Self::SharedBudgetSpent(_) => "shared_budget_spent",
-            Self::PriceUnknown { .. } => "price_unknown",
-            Self::Stopped { .. } => "stopped",
-            Self::Rejected { .. } => "rejected",
-            Self::GivenUp { .. } => "given_up",
-            Self::RevisionLimit { .. } => "revision_limit",
-            Self::ModelRefused => "model_refused",
-            Self::ContextTooLong => "context_too_long",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::WorkspaceUnavailable { .. } => "workspace_unavailable",
-            Self::SetupFailed { .. } => "setup_failed",
-            Self::ReportRefused(_) => "report_refused",
-            Self::ReportFailed { .. } => "report_failed",
-            Self::UnsupportedJob => "unsupported_job",
-            Self::JournalUnreadable => "journal_unreadable",
-            Self::JournalLost => "journal_lost",
-            Self::Superseded => "superseded",
-            Self::Withdrawn { .. } => "withdrawn",
-        }
+    pub fn as_str(&self) -> &'static str {
+        self.into()
     }
 }
 
 /// Reason for which the model gave up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum GiveUp {
     /// The ticket contradicts existing tests that are correct.
@@ -280,16 +255,8 @@ pub enum GiveUp {
 
 impl GiveUp {
     /// The name in tool calls and journals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SpecContradictsTests => "spec_contradicts_tests",
-            Self::CannotReproduce => "cannot_reproduce",
-            Self::AlreadyDone => "already_done",
-            Self::OutOfScope => "out_of_scope",
-            Self::Blocked => "blocked",
-            Self::TooLarge => "too_large",
-            Self::Duplicate => "duplicate",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

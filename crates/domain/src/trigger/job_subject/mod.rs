@@ -18,7 +18,8 @@ pub use request::JobRequest;
 
 /// Subject of a job in addition to its ticket.
 // The payloads are boxed, because most jobs are about the ticket alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JobSubject {
     /// The ticket is the only subject.
@@ -50,7 +51,8 @@ pub struct DiscussionRequest {
 }
 
 /// Kinds of tasks in a discussion, except answering questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum DiscussionTask {
     /// Finds the answers that the code gives to the discussion's questions.
@@ -68,13 +70,8 @@ impl DiscussionTask {
     pub const ALL: [Self; 4] = [Self::Research, Self::Summarize, Self::Plan, Self::Complete];
 
     /// The name in the API, in prompts and in journals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Research => "research",
-            Self::Summarize => "summarize",
-            Self::Plan => "plan",
-            Self::Complete => "complete",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -118,16 +115,8 @@ impl JobSubject {
     }
 
     /// The name by which templates choose.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Ticket => "ticket",
-            Self::Checks(_) => "checks",
-            Self::Review(_) => "review",
-            Self::Question(_) => "question",
-            Self::Change(_) => "change",
-            Self::Discussion(_) => "discussion",
-            Self::Rehearsal(_) => "rehearsal",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 
     /// Returns the rehearsed job if this is a rehearsal.
