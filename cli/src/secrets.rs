@@ -1,5 +1,6 @@
 //! Random secrets, each with the hash for the other side.
 
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
 
@@ -8,8 +9,7 @@ pub fn generate_password() -> (String, String) {
     // Each UUID of version 4 has 122 random bits.
     let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
     let password = first + &second;
-    let hash = digest(&SHA256, password.as_bytes());
-    let sha256 = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = HEXLOWER.encode(digest(&SHA256, password.as_bytes()).as_ref());
     (password, sha256)
 }
 
@@ -21,7 +21,6 @@ pub(crate) fn generate_token() -> (SecretString, String) {
         uuid::Uuid::new_v4().simple(),
         uuid::Uuid::new_v4().simple()
     );
-    let digest = digest(&SHA256, token.as_bytes());
-    let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = HEXLOWER.encode(digest(&SHA256, token.as_bytes()).as_ref());
     (SecretString::from(token), sha256)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::account_settings::{AccountSetup, GithubApp, ModelChoice, render_variables};
 use ::github::registration::AppRole;
+use data_encoding::HEXLOWER;
 use domain::CommitAuthor;
 use reqwest::{Client, StatusCode};
 use ring::hmac;
@@ -122,8 +123,7 @@ impl VendorAddresses {
 pub fn sign_webhook(body: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
     let tag = hmac::sign(&key, body);
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={hex}")
+    format!("sha256={}", HEXLOWER.encode(tag.as_ref()))
 }
 
 /// Sender of webhooks to one ingest address.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use data_encoding::HEXLOWER;
 use domain::Timestamp;
 use ring::{
     rand::SystemRandom,
@@ -115,10 +116,7 @@ fn read_private(private_key: &SecretString) -> Result<Ed25519KeyPair, GrantRefus
 
 fn key_id(public_key: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, public_key);
-    digest
-        .as_ref()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut digits = HEXLOWER.encode(digest.as_ref());
+    digits.truncate(16);
+    digits
 }

@@ -4,12 +4,13 @@ use std::{collections::VecDeque, future::IntoFuture as _};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use bytes::{Bytes, BytesMut};
+use data_encoding::HEXLOWER;
 use domain::{ObjectRef, cause::format_error_chain};
 use tokio::time::timeout;
 
 use crate::{
     error::Error,
-    names::{encode_hex, object_chunks},
+    names::object_chunks,
     object_collection::UnreferencedObject,
     objects::{CHUNK_BYTES, ContentStore, TRANSFER_TIMEOUT, report_late_transfer},
 };
@@ -146,7 +147,7 @@ impl ObjectUpload {
         // content.
         let digest = self.digest.clone().finish();
         let object = ObjectRef {
-            sha256: encode_hex(digest.as_ref()),
+            sha256: HEXLOWER.encode(digest.as_ref()),
             size_bytes: self.size,
         };
         if let Some(sequence) = self.objects.renew(&object).await? {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 /// Id of a file's content (SHA-1), as git computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobId(pub [u8; 20]);
@@ -10,20 +12,14 @@ impl BlobId {
     /// Parses 40 hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
-        let mut id = [0; 20];
-        if text.len() != 40 || !text.is_ascii() {
-            return None;
-        }
-        for (at, byte) in id.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
-        }
-        Some(Self(id))
+        let id = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+        <[u8; 20]>::try_from(id).ok().map(Self)
     }
 }
 
 impl fmt::Display for BlobId {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
+        to.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 

@@ -76,7 +76,7 @@ async fn send_webhooks(
         let body = format!("{{\"id\": \"{id}\"}}");
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
         let tag = ring::hmac::sign(&key, body.as_bytes());
-        let tag: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = data_encoding::HEXLOWER.encode(tag.as_ref());
         let request = client
             .post(format!("{url}/webhooks/github"))
             .header("x-github-event", "star")

@@ -1,7 +1,8 @@
 //! Keys of records in tables, and digests for keys of any length.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
+use data_encoding::HEXLOWER;
 use domain::{OutboundId, RepositoryName, RunId, TicketKey};
 
 use super::token::{decode_token, encode_token};
@@ -140,13 +141,5 @@ pub(crate) fn key_hash(key: &str) -> String {
 
 /// SHA-256 in lower-case hexadecimal, 64 digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    encode_hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
-}
-
-/// Bytes in lower-case hexadecimal.
-pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }

@@ -11,7 +11,7 @@ use domain::{RecordKind, RepositoryName, RunId, ServiceOrigin, TicketKey};
 
 pub use key::RecordKey;
 use key::key_hash;
-pub(crate) use key::{encode_hex, sha256_hex};
+pub(crate) use key::sha256_hex;
 use token::{decode_token, encode_token};
 
 /// Names of one keyed log.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use data_encoding::HEXUPPER;
+
 /// Encodes a text as one subject token: `[A-Za-z0-9-]` unchanged, every other UTF-8 byte as `=HH`, the empty
 /// text as `=`.
 pub(crate) fn encode_token(text: &str) -> String {
@@ -29,7 +31,7 @@ pub(crate) fn decode_token(token: &str) -> Option<String> {
     let mut rest = token.bytes();
     while let Some(byte) = rest.next() {
         match byte {
-            b'=' => bytes.push(hex_digit(rest.next()?)? << 4 | hex_digit(rest.next()?)?),
+            b'=' => bytes.extend(HEXUPPER.decode(&[rest.next()?, rest.next()?]).ok()?),
             _ => bytes.push(byte),
         }
     }
@@ -37,14 +39,6 @@ pub(crate) fn decode_token(token: &str) -> Option<String> {
     String::from_utf8(bytes)
         .ok()
         .filter(|text| encode_token(text) == token)
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

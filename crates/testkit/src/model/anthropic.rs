@@ -1,6 +1,7 @@
 //! Anthropic Messages dialect: validation of requests, and rendering of replies as JSON or server-sent
 //! events.
 
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -235,7 +236,7 @@ fn check_thinking(block: &Value, model: &str) -> Result<(), String> {
 /// Returns the signature of a model's thinking.
 fn sign_thinking(text: &str, model: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{model}\n{text}").as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest.as_ref())
 }
 
 /// Validates the schema of a structured reply: closed objects without limits.

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, Method, Uri};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use data_encoding::HEXLOWER;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
 
@@ -102,7 +103,7 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
     for part in scope.split('/') {
         key = hmac_of(&key, part);
     }
-    Some(encode_hex(&hmac_of(&key, &text)) == field("Signature")?)
+    Some(HEXLOWER.encode(&hmac_of(&key, &text)) == field("Signature")?)
 }
 
 fn encode_segment(segment: &str) -> String {
@@ -125,11 +126,7 @@ fn hmac_of(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 fn hash_sha256(bytes: &[u8]) -> String {
-    encode_hex(digest::digest(&digest::SHA256, bytes).as_ref())
-}
-
-fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 /// Renders events of the Messages interface as event stream frames.

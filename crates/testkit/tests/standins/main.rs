@@ -69,11 +69,5 @@ async fn await_webhook(
 fn sign_body(secret: &str, body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, body);
-    format!(
-        "sha256={}",
-        tag.as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    )
+    format!("sha256={}", data_encoding::HEXLOWER.encode(tag.as_ref()))
 }

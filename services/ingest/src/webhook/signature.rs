@@ -87,7 +87,7 @@ mod tests {
 
     fn sign_body(secret: &str, body: &[u8]) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), body);
-        format!("sha256={}", hex::encode_hex(tag.as_ref()))
+        format!("sha256={}", data_encoding::HEXLOWER.encode(tag.as_ref()))
     }
 
     fn has_valid_signature(keys: &WebhookKeys, values: &[&[u8]]) -> bool {

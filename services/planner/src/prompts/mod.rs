@@ -13,6 +13,7 @@ mod tags;
 
 use std::sync::LazyLock;
 
+use data_encoding::HEXLOWER;
 use domain::{
     ChangeScope, ExecutorWorkspace, JobRequest, ReplyBlock, TicketKind, ToolSpec, cause::format_error_chain,
 };
@@ -286,8 +287,7 @@ fn prompt_digest(system: &str, tools: &Vec<ToolSpec>, task: &[TranscriptMessage]
             digest.update(text.as_bytes());
         }
     }
-    let digest = digest.finish();
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest.finish().as_ref())
 }
 
 /// Returns the blocks of a reply with a placeholder if they are blank: providers refuse an empty message.

@@ -2,11 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    fmt::Write,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, anyhow, bail};
+use data_encoding::HEXLOWER;
 use domain::CommitId;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
@@ -261,12 +261,7 @@ fn resolve_path(
 
 /// SHA-256 in hexadecimal.
 pub(super) fn hash_to_hex(bytes: &[u8]) -> String {
-    let hash = digest(&SHA256, bytes);
-    hash.as_ref().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a `String` does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use data_encoding::HEXLOWER;
 use domain::{InstanceName, TicketKey};
 use ring::digest::{SHA256, digest};
 
@@ -127,8 +128,9 @@ fn create_ticket_folder(tickets: &Path) -> anyhow::Result<(u64, PathBuf)> {
 
 fn short_digest(path: &Path) -> String {
     let hash = digest(&SHA256, path.as_os_str().as_encoded_bytes());
-    let bytes = hash.as_ref().iter().take(DIGEST);
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = HEXLOWER.encode(hash.as_ref());
+    digits.truncate(2 * DIGEST);
+    digits
 }
 
 /// Name of the folder as a valid name in keys; `repository` when no part of it is valid.

@@ -3,6 +3,7 @@
 use std::path::{Component, Path};
 
 use anyhow::Context;
+use data_encoding::HEXLOWER;
 use e2e::{VendorAddresses, WEBHOOK_SECRET};
 use journeyman::secrets;
 use queue::{NatsIdentity, NatsRole};
@@ -197,8 +198,7 @@ fn render_named_secret(namespace: &str, name: &str, data: &Value) -> Value {
 }
 
 fn hash_sha256(text: &str) -> String {
-    let hash = digest(&SHA256, text.as_bytes());
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 /// Renders the base's settings with all marked values replaced.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use tokio::process::Command;
 
@@ -172,11 +173,7 @@ impl ArchiveStore {
 }
 
 fn hash_sha256(content: &[u8]) -> String {
-    digest(&SHA256, content)
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(digest(&SHA256, content).as_ref())
 }
 
 /// Runs a program and expects success.

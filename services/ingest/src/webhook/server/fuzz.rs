@@ -102,7 +102,7 @@ fn sign_body(body: &[u8]) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
     format!(
         "sha256={}",
-        hex::encode_hex(ring::hmac::sign(&key, body).as_ref())
+        data_encoding::HEXLOWER.encode(ring::hmac::sign(&key, body).as_ref())
     )
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use api::types::Role;
 use axum::{Json, Router, extract::Path, routing::get};
+use data_encoding::HEXLOWER;
 use domain::{
     BranchRecord, Fact, JournalEntry, PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestRef,
     PullRequestStatus, RunFence, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
@@ -42,10 +43,6 @@ pub(crate) struct Harness {
     rules: tempfile::TempDir,
 }
 
-fn encode_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Returns in the next millisecond, the finest time unit of Jira.
 pub(crate) fn next_millisecond() {
     let now = bootstrap::read_wall_clock();
@@ -59,7 +56,7 @@ pub(crate) fn sign_body(secret: &str, body: &str) -> String {
         &hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
         body.as_bytes(),
     );
-    format!("sha256={}", encode_hex(tag.as_ref()))
+    format!("sha256={}", HEXLOWER.encode(tag.as_ref()))
 }
 
 pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
@@ -67,7 +64,7 @@ pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
         repositories: None,
         projects: None,
         speaks_for_people: false,
-        sha256: encode_hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
+        sha256: HEXLOWER.encode(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
         role,
     }
 }
