@@ -2,6 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
+use backon::Retryable as _;
 use domain::cause::format_error_chain;
 
 const DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(1000)];
@@ -13,24 +14,21 @@ const DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis
 pub async fn retry_read<T, E, F>(
     service: &str,
     is_outage: impl Fn(&E) -> bool,
-    mut attempt: impl FnMut() -> F,
+    attempt: impl FnMut() -> F,
 ) -> Result<T, E>
 where
     E: Error + 'static,
     F: Future<Output = Result<T, E>>,
 {
-    for delay in DELAYS {
-        match attempt().await {
-            // Only outages are retried: the service would refuse any other request again, and the wait of a
-            // rate limit exceeds these delays.
-            Err(error) if is_outage(&error) => {
-                tracing::debug!(error = %format_error_chain(&error), "{service} read failed, trying again");
-                tokio::time::sleep(add_jitter(delay)).await;
-            }
-            result => return result,
-        }
-    }
-    attempt().await
+    // Only outages are retried: the service would refuse any other request again, and the wait of a rate limit
+    // exceeds these delays.
+    attempt
+        .retry(DELAYS.into_iter().map(add_jitter))
+        .when(is_outage)
+        .notify(|error, _| {
+            tracing::debug!(error = %format_error_chain(error), "{service} read failed, trying again");
+        })
+        .await
 }
 
 /// Prolongs a delay by up to half of it, so that processes do not retry in step.

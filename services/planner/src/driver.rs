@@ -8,6 +8,7 @@ mod recovery;
 
 use std::{sync::Arc, time::Duration};
 
+use backon::{ExponentialBuilder, Retryable as _};
 use domain::{
     CallId, ExecutorWorkspace, Fact, JobRequest, ModelFault, OutboundAction, OutboundId, OutboundRequest,
     RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
@@ -41,8 +42,9 @@ const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
 const CLONE_STEP: u8 = 10;
 // Few tries with short pauses: after them the run opens its workspace again, at another executor if
 // necessary.
-const TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(500))
+    .with_max_times(2);
 
 /// Outcome of an action.
 #[derive(Debug)]
@@ -507,21 +509,15 @@ fn callers_of_workspaces(
 
 /// Retries a call while the executor is in trouble. A tool call keeps its id, so the executor never runs it
 /// twice.
-async fn retry_call<T, F, Fut>(mut call: F) -> Result<T, CallError>
+async fn retry_call<T, F, Fut>(call: F) -> Result<T, CallError>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, CallError>>,
 {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..TRIES {
-        match call().await {
-            Err(CallError::Trouble { words: problem, .. }) => {
-                tracing::debug!(problem, "executor call failed, trying again")
-            }
-            outcome => return outcome,
-        }
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-    }
-    call().await
+    call.retry(PAUSES)
+        .when(|error| matches!(error, CallError::Trouble { .. }))
+        .notify(|error, _| {
+            tracing::debug!(error = %format_error_chain(error), "executor call failed, trying again");
+        })
+        .await
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable as _};
+
 use crate::effect_error::EffectError;
 
 // Wait before the first retry; it doubles with each one.
@@ -18,31 +20,29 @@ pub(super) struct GaveUp {
 
 /// Performs a call with up to `retries` retries. The call has to check the current state before it writes: a try with
 /// an unknown outcome may have succeeded.
-pub(super) async fn retry_call<T, F>(retries: u32, mut once: impl FnMut() -> F) -> Result<T, GaveUp>
+pub(super) async fn retry_call<T, F>(retries: u32, once: impl FnMut() -> F) -> Result<T, GaveUp>
 where
     F: Future<Output = Result<T, EffectError>>,
 {
     let mut done = 0;
-    loop {
-        let trouble = match once().await {
-            Ok(value) => return Ok(value),
-            Err(trouble) => trouble,
-        };
-        match next_wait(&trouble, done).filter(|_| done < retries) {
-            Some(wait) => tokio::time::sleep(wait).await,
-            None => {
-                return Err(GaveUp {
-                    trouble,
-                    retries: done,
-                });
-            }
-        }
-        done += 1;
-    }
+    let waits = ExponentialBuilder::new()
+        .with_min_delay(FIRST_WAIT)
+        .without_max_delay()
+        .with_max_times(retries as usize);
+    let outcome = once
+        .retry(waits)
+        .adjust(|trouble, wait| choose_wait(trouble, wait?))
+        .notify(|_, _| done += 1)
+        .await;
+    outcome.map_err(|trouble| GaveUp {
+        trouble,
+        retries: done,
+    })
 }
 
-/// Returns the wait after this number of retries; `None` if a retry has the same result or would take too long.
-fn next_wait(trouble: &EffectError, done: u32) -> Option<Duration> {
+/// Returns the wait before the next retry, at least `wait`; `None` if a retry has the same result or would take too
+/// long.
+fn choose_wait(trouble: &EffectError, wait: Duration) -> Option<Duration> {
     let asked = match trouble {
         EffectError::Later { after, .. } => after.unwrap_or_default(),
         EffectError::HeldBack { wait, .. } => *wait,
@@ -57,7 +57,7 @@ fn next_wait(trouble: &EffectError, done: u32) -> Option<Duration> {
         | EffectError::HandBack(_)
         | EffectError::Shutdown => return None,
     };
-    let wait = asked.max(FIRST_WAIT * 2_u32.saturating_pow(done));
+    let wait = asked.max(wait);
     (wait <= LONGEST_WAIT).then_some(wait)
 }
 
