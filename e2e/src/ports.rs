@@ -4,10 +4,10 @@ use std::{
     collections::VecDeque,
     net::{Ipv4Addr, TcpListener, UdpSocket},
     ops::Range,
-    sync::{Mutex, PoisonError},
 };
 
 use anyhow::Context;
+use parking_lot::Mutex;
 
 // Range below the system's ephemeral ports, which outgoing connections use.
 const PORTS: Range<u16> = 12_000..30_000;
@@ -27,7 +27,7 @@ static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 pub fn free_port() -> anyhow::Result<u16> {
     let mut tries = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(TRIES);
     let (port, reservation) = tries.find_map(reserve_port).context("no free port")?;
-    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut reserved = RESERVED.lock();
     if reserved.len() == MOST_RESERVED {
         reserved.pop_front();
     }
@@ -58,6 +58,6 @@ mod tests {
         for _ in 0..MOST_RESERVED {
             free_port().unwrap();
         }
-        assert_eq!(RESERVED.lock().unwrap().len(), MOST_RESERVED);
+        assert_eq!(RESERVED.lock().len(), MOST_RESERVED);
     }
 }

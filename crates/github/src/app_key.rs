@@ -1,11 +1,10 @@
 //! Private key of a GitHub App, and the tokens that it signs: JSON web tokens with RS256.
 
-use std::sync::{Mutex, PoisonError};
-
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use parking_lot::Mutex;
 use ring::{
     error::Unspecified,
     rand::SystemRandom,
@@ -71,7 +70,7 @@ impl AppKey {
 
     fn token_at(&self, now_s: i64) -> Result<String, Unspecified> {
         // The lock is held while the token is signed (1 ms), so that concurrent calls share one.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some(token) = last.as_ref().filter(|token| token.is_usable(now_s)) {
             return Ok(token.text.clone());
         }

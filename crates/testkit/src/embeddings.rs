@@ -1,7 +1,7 @@
 //! Stand-in of the `OpenAI` embeddings API. A vector counts the words of each concept; requests beyond
 //! `OpenAI`'s documented limits are refused.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -9,11 +9,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fault::ServiceFault;
-use crate::http::{HttpServer, RequestLog, header_text, lock_state, render_json_answer};
+use crate::http::{HttpServer, RequestLog, header_text, render_json_answer};
 use crate::model::MODEL_API_KEY;
 
 // Maximum number of texts in one request, as `OpenAI` documents it.
@@ -75,7 +76,7 @@ impl FakeEmbeddings {
     /// Texts of each request, in order of arrival.
     #[must_use]
     pub fn inputs(&self) -> Vec<Vec<String>> {
-        lock_state(&self.desk.inputs).clone()
+        self.desk.inputs.lock().clone()
     }
 
     /// Answers the next matching requests with an error.
@@ -144,7 +145,7 @@ async fn embed_texts(State(desk): State<Arc<EmbeddingsState>>, headers: HeaderMa
     let data: Vec<Value> = vectors.collect();
     // An estimate of four bytes per token, like `LONGEST`.
     let tokens = request.input.iter().map(|text| text.len() / 4 + 1).sum::<usize>();
-    lock_state(&desk.inputs).push(request.input);
+    desk.inputs.lock().push(request.input);
     render_json_answer(
         StatusCode::OK,
         json!({

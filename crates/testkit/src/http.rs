@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -75,26 +76,27 @@ impl RequestLog {
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
-        lock_state(&self.inner).requests.clone()
+        self.inner.lock().requests.clone()
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {
-        lock_state(&self.inner).violations.clone()
+        self.inner.lock().violations.clone()
     }
 
     pub(crate) fn violation(&self, what: impl Into<String>) {
         let what = what.into();
         tracing::warn!(violation = what, "a caller broke the protocol");
-        lock_state(&self.inner).violations.push(what);
+        self.inner.lock().violations.push(what);
     }
 
     pub(crate) fn fail_next(&self, fault: ServiceFault) {
-        lock_state(&self.inner).faults.push(fault);
+        self.inner.lock().faults.push(fault);
     }
 
     /// Number of faults that wait for a matching request.
     pub(crate) fn faults_left(&self) -> usize {
-        lock_state(&self.inner)
+        self.inner
+            .lock()
             .faults
             .iter()
             .filter(|fault| fault.times > 0)
@@ -106,29 +108,29 @@ impl RequestLog {
     }
 
     pub(crate) fn set_list_lag(&self, lag: Duration) {
-        lock_state(&self.inner).list_lag = Some((Instant::now(), lag));
+        self.inner.lock().list_lag = Some((Instant::now(), lag));
     }
 
     /// Sets the random faults of later writes. `limit` is the HTTP status of the service's rate limit.
     pub(crate) fn set_write_faults(&self, faults: Option<WriteFaults>, limit: u16) {
-        lock_state(&self.inner).write_faults = faults.map(|faults| (faults, limit));
+        self.inner.lock().write_faults = faults.map(|faults| (faults, limit));
     }
 
     /// Number of faults met so far, by name.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
-        lock_state(&self.inner).faults_met.clone()
+        self.inner.lock().faults_met.clone()
     }
 
     /// True if lists already show an object that was created at `made`. Objects older than the delay's start
     /// are always shown.
     pub(crate) fn lists(&self, made: Instant) -> bool {
-        let lag = lock_state(&self.inner).list_lag;
+        let lag = self.inner.lock().list_lag;
         lag.is_none_or(|(since, lag)| made < since || made.elapsed() >= lag)
     }
 
     /// Freezes the header `Date` of answers.
     pub(crate) fn set_date(&self, date: &'static str) {
-        *lock_state(&self.date) = Some(HeaderValue::from_static(date));
+        *self.date.lock() = Some(HeaderValue::from_static(date));
     }
 
     /// Waits for the delay of answers. A change of the delay also affects requests that are already waiting.
@@ -144,12 +146,12 @@ impl RequestLog {
     }
 
     fn record(&self, request: RecordedRequest) {
-        lock_state(&self.inner).requests.push(request);
+        self.inner.lock().requests.push(request);
     }
 
     fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<ServiceFault> {
         // Ordered faults come first, so that a test gets its fault at the request that it names.
-        let mut inner = lock_state(&self.inner);
+        let mut inner = self.inner.lock();
         let fault = inner
             .ordered(method, path, body)
             .or_else(|| inner.drawn(method, path))?;
@@ -173,11 +175,6 @@ impl RequestRecords {
         *met += 1;
         faults.of(method, path, *met - 1, *limit)
     }
-}
-
-/// Locks even after a panic of another holder, because tests inspect a stand-in after failures.
-pub(crate) fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// HTTP server on a free loopback port. Dropping it stops the server.
@@ -280,7 +277,7 @@ async fn record_request(State(log): State<Arc<RequestLog>>, request: Request, ne
         body: recorded,
         status: response.status().as_u16(),
     });
-    if let Some(date) = lock_state(&log.date).clone() {
+    if let Some(date) = log.date.lock().clone() {
         response.headers_mut().insert(header::DATE, date);
     }
     response

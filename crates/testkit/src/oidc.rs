@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -18,6 +18,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use parking_lot::{Mutex, MutexGuard};
 use ring::{
     digest::{SHA256, digest},
     rand::SystemRandom,
@@ -162,7 +163,7 @@ impl Drop for FakeOidc {
 
 impl OidcState {
     fn lock(&self) -> MutexGuard<'_, OidcRecords> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn refuse(&self, problem: &str) -> Response {

@@ -1,17 +1,18 @@
 //! Signed webhooks: sent in order in the background, recorded, and repeated on demand.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::chaos::DeliveryFaults;
 use crate::exchanges;
-use crate::http::{iso_now, lock_state};
+use crate::http::iso_now;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DRAIN: Duration = Duration::from_secs(5);
@@ -109,7 +110,7 @@ impl SentWebhooks {
             // Deliveries with faults are sent concurrently, so that others can overtake late ones.
             let mut apart = JoinSet::new();
             while let Some((delivery, target)) = waiting.recv().await {
-                let delays = lock_state(&met).delays(&delivery);
+                let delays = met.lock().delays(&delivery);
                 match delays {
                     // Without faults, deliveries stay in order: each one ends before the next begins.
                     None => sender.clone().deliver(delivery, target, Duration::ZERO).await,
@@ -133,7 +134,7 @@ impl SentWebhooks {
     }
 
     pub(crate) fn set_target(&self, url: &str, secret: &str) {
-        *lock_state(&self.target) = Some(WebhookTarget {
+        *self.target.lock() = Some(WebhookTarget {
             url: url.to_owned(),
             secret: secret.to_owned(),
         });
@@ -141,12 +142,12 @@ impl SentWebhooks {
 
     /// Sets the random faults of later deliveries.
     pub(crate) fn set_faults(&self, faults: Option<DeliveryFaults>) {
-        lock_state(&self.trouble).faults = faults;
+        self.trouble.lock().faults = faults;
     }
 
     /// Number of late and of repeated deliveries.
     pub(crate) fn faults_met(&self) -> BTreeMap<String, usize> {
-        lock_state(&self.trouble).met.clone()
+        self.trouble.lock().met.clone()
     }
 
     /// Sends an event if a target is set.
@@ -175,15 +176,15 @@ impl SentWebhooks {
     }
 
     pub(crate) fn deliveries(&self) -> Vec<SentDelivery> {
-        lock_state(&self.deliveries).clone()
+        self.deliveries.lock().clone()
     }
 
     fn enqueue(&self, event: &str, payload: Value, guid: String, redelivery: bool) {
         // Without a target the event is lost, as on a site without webhooks.
-        let Some(target) = lock_state(&self.target).clone() else {
+        let Some(target) = self.target.lock().clone() else {
             return;
         };
-        let mut deliveries = lock_state(&self.deliveries);
+        let mut deliveries = self.deliveries.lock();
         let delivery = SentDelivery {
             id: deliveries.len() as u64 + 1,
             guid,
@@ -195,15 +196,15 @@ impl SentWebhooks {
         };
         deliveries.push(delivery.clone());
         // The queue is absent and its receiver closed only after `stop`, when webhooks no longer matter.
-        if let Some(queue) = lock_state(&self.queue).as_ref() {
+        if let Some(queue) = self.queue.lock().as_ref() {
             let _ = queue.send((delivery, target));
         }
     }
 
     /// Sends the queued webhooks within a few seconds and stops the task.
     pub(crate) async fn stop(&self) {
-        drop(lock_state(&self.queue).take());
-        let task = lock_state(&self.task).take();
+        drop(self.queue.lock().take());
+        let task = self.task.lock().take();
         if let Some(mut task) = task
             && tokio::time::timeout(DRAIN, &mut task).await.is_err()
         {
@@ -214,7 +215,7 @@ impl SentWebhooks {
 
 impl Drop for SentWebhooks {
     fn drop(&mut self) {
-        if let Some(task) = lock_state(&self.task).take() {
+        if let Some(task) = self.task.lock().take() {
             task.abort();
         }
     }
@@ -232,7 +233,7 @@ impl DeliverySender {
     async fn deliver(self, delivery: SentDelivery, target: WebhookTarget, delay: Duration) {
         tokio::time::sleep(delay).await;
         let status = send_with_retries(&self.client, self.style, &delivery, &target).await;
-        let mut known = lock_state(&self.known);
+        let mut known = self.known.lock();
         let entry = known.iter_mut().find(|entry| entry.id == delivery.id);
         // A delivery with several copies has succeeded if one of them has.
         if let Some(entry) = entry.filter(|entry| !(200..300).contains(&entry.status)) {

@@ -4,13 +4,10 @@ mod graphql;
 mod identity;
 mod reads;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use domain::{InstanceName, RepositoryName, cause::format_error_chain};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;

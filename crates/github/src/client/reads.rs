@@ -1,9 +1,8 @@
 //! Reads with a second part: the cached answer that GitHub confirms by its `ETag`, and the text, such as a log,
 //! that it redirects to.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use domain::RepositoryName;
+use parking_lot::MutexGuard;
 use serde::de::DeserializeOwned;
 
 use super::{GitHubClient, RepositoryRequest, RequestKind};
@@ -47,7 +46,7 @@ impl GitHubClient {
     }
 
     fn kept(&self) -> MutexGuard<'_, EtagCache> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.kept.lock()
     }
 
     /// Follows GitHub's redirect to a text and reads its last `keep` bytes. The other host receives no

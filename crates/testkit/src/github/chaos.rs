@@ -8,7 +8,6 @@ use super::hub::GitHubState;
 use super::state::CheckRunRecord;
 use super::{FakeGitHub, RunConclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
-use crate::http::lock_state;
 
 /// Lock of a branch. Dropping it unlocks the branch.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl FakeGitHub {
 
     /// Completes the checks of some branches before their push is answered; `None` ends it.
     pub fn set_early_checks(&self, early: Option<EarlyChecks>) {
-        *lock_state(&self.hub.early) = early;
+        *self.hub.early.lock() = early;
     }
 
     /// True if CI has checked the commit.
@@ -59,7 +58,7 @@ impl GitHubState {
         name: &str,
         before: &BTreeMap<String, String>,
     ) -> anyhow::Result<Duration> {
-        let Some(early) = lock_state(&self.early).clone() else {
+        let Some(early) = self.early.lock().clone() else {
             return Ok(Duration::ZERO);
         };
         // The lock is released here, because `run_checks` takes it again.

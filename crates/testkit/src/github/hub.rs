@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use super::shape::CI_LOGIN;
 use super::state::{CheckRunRecord, PullRecord, RepositoryRecord};
 use super::{RunConclusion, WRITER_LOGIN, repository};
 use crate::chaos::EarlyChecks;
-use crate::http::{RequestLog, iso_now, lock_state};
+use crate::http::{RequestLog, iso_now};
 use crate::webhook::SentWebhooks;
 
 /// State behind the HTTP interface.
@@ -94,7 +95,7 @@ pub(super) struct NewPull {
 
 impl GitHubState {
     pub(super) fn world(&self) -> MutexGuard<'_, GitHubRecords> {
-        lock_state(&self.world)
+        self.world.lock()
     }
 
     pub(super) fn create_repository(&self, name: &str, files: &[(&str, &str)]) -> anyhow::Result<String> {

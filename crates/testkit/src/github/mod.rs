@@ -41,9 +41,11 @@ mod suggestions;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::http::{RequestLog, lock_state};
+use parking_lot::Mutex;
+
+use crate::http::RequestLog;
 use crate::stand_in::{StandInParts, StandInServer};
 use crate::webhook::{SentWebhooks, WebhookStyle};
 pub use actions::HeldRunState;
@@ -352,12 +354,12 @@ impl FakeGitHub {
 
     /// Sends packs over a slow link from now on.
     pub fn set_link(&self, link: slow_link::SlowLink) {
-        lock_state(&self.hub.line).set(link);
+        self.hub.line.lock().set(link);
     }
 
     /// Sets the hourly rate limit; the default is 5,000 calls.
     pub fn set_rate_limit(&self, calls: u64) {
-        lock_state(&self.hub.quota).set_limit(calls);
+        self.hub.quota.lock().set_limit(calls);
     }
 }
 

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::auth::refuse_request;
 use super::hub::GitHubState;
-use crate::http::{header_text, lock_state};
+use crate::http::header_text;
 
 /// Hourly limit of an App installation.
 const DEFAULT_LIMIT: u64 = 5_000;
@@ -83,7 +83,7 @@ pub(super) async fn meter_calls(
         return next.run(request).await;
     }
     {
-        let mut quota = lock_state(&hub.quota);
+        let mut quota = hub.quota.lock();
         quota.turn();
         if quota.used >= quota.limit {
             let refused = refuse_request(
@@ -102,7 +102,7 @@ pub(super) async fn meter_calls(
         response
     };
     // The call is counted after the answer, because the status shows whether it was free.
-    let mut quota = lock_state(&hub.quota);
+    let mut quota = hub.quota.lock();
     quota.used += u64::from(response.status() != StatusCode::NOT_MODIFIED);
     (quota.headers(), response).into_response()
 }

@@ -8,7 +8,6 @@ use axum::response::Response;
 use futures::StreamExt as _;
 
 use super::hub::GitHubState;
-use crate::http::lock_state;
 
 /// Bytes per chunk of an answer on a slow link.
 const PIECE: usize = 16 * 1024;
@@ -64,10 +63,7 @@ impl PackLine {
 
 /// Streams the answer over the slow link, or returns it unchanged if no link is set.
 pub(super) fn throttle_response(response: Response, hub: &Arc<GitHubState>) -> Response {
-    let speed = lock_state(&hub.line)
-        .link
-        .as_ref()
-        .map(|link| link.bytes_per_second);
+    let speed = hub.line.lock().link.as_ref().map(|link| link.bytes_per_second);
     let Some(speed) = speed else {
         return response;
     };
@@ -95,7 +91,7 @@ pub(super) fn throttle_response(response: Response, hub: &Arc<GitHubState>) -> R
             if let Some(micros) = (length * 1_000_000).checked_div(speed) {
                 tokio::time::sleep(Duration::from_micros(micros)).await;
             }
-            match lock_state(&hub.line).pass(before, length) {
+            match hub.line.lock().pass(before, length) {
                 true => Err(std::io::Error::other("the line is interrupted")),
                 false => Ok(piece),
             }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::{FakeGitHub, history, repository, state};
-use crate::http::lock_state;
 
 /// Commit, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,7 +191,7 @@ impl FakeGitHub {
     /// interruptions to come.
     #[must_use]
     pub fn line(&self) -> (u64, usize) {
-        let line = lock_state(&self.hub.line);
+        let line = self.hub.line.lock();
         (line.passed(), line.interruptions_left())
     }
 
@@ -200,6 +199,6 @@ impl FakeGitHub {
     /// not count, as on GitHub.
     #[must_use]
     pub fn rate_limit_used(&self) -> u64 {
-        lock_state(&self.hub.quota).used()
+        self.hub.quota.lock().used()
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::desk::JiraState;
 use super::extractors::create_writer_account;
 use super::state::{JiraAccount, PEOPLE};
-use crate::http::lock_state;
 
 /// Members of a project role: accounts and groups.
 #[derive(Clone, Default)]
@@ -17,20 +16,20 @@ pub(super) struct ProjectRoleMembers {
 impl JiraState {
     pub(super) fn set_developers(&self, people: Vec<JiraAccount>, groups: &[&str]) {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        *lock_state(&self.developers) = ProjectRoleMembers { people, groups };
+        *self.developers.lock() = ProjectRoleMembers { people, groups };
     }
 
     pub(super) fn developers(&self) -> ProjectRoleMembers {
-        lock_state(&self.developers).clone()
+        self.developers.lock().clone()
     }
 
     pub(super) fn set_groups(&self, account: &JiraAccount, groups: &[&str]) {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        lock_state(&self.groups).insert(account.id.clone(), groups);
+        self.groups.lock().insert(account.id.clone(), groups);
     }
 
     pub(super) fn groups(&self, account: &str) -> Vec<String> {
-        let own = lock_state(&self.groups).get(account).cloned();
+        let own = self.groups.lock().get(account).cloned();
         // Users without explicit groups are in the common groups. The two service accounts are in none.
         own.unwrap_or_else(|| match account.starts_with(PEOPLE) {
             true => self.common_groups.clone(),
@@ -40,14 +39,14 @@ impl JiraState {
 
     /// Returns the names of all groups with members.
     pub(super) fn all_groups(&self) -> BTreeSet<String> {
-        let own = lock_state(&self.groups);
+        let own = self.groups.lock();
         let common = self.common_groups.iter();
         own.values().flatten().chain(common).cloned().collect()
     }
 
     /// Returns the members of a group. One account represents all users of the common groups.
     pub(super) fn members(&self, group: &str) -> Vec<JiraAccount> {
-        let own = lock_state(&self.groups);
+        let own = self.groups.lock();
         let named = own
             .iter()
             .filter(|(_, groups)| groups.iter().any(|one| one == group));
@@ -65,31 +64,37 @@ impl JiraState {
             return Some(writer);
         }
         let name = id.strip_prefix(PEOPLE)?;
-        let is_known = lock_state(&self.groups).contains_key(id);
+        let is_known = self.groups.lock().contains_key(id);
         is_known.then(|| JiraAccount::person(name))
     }
 
     pub(super) fn withhold(&self, email: &str, permission: &str) {
-        lock_state(&self.withheld).push((email.to_owned(), permission.to_owned()));
+        self.withheld
+            .lock()
+            .push((email.to_owned(), permission.to_owned()));
     }
 
     pub(super) fn restore(&self) {
-        lock_state(&self.withheld).clear();
-        lock_state(&self.granted).clear();
+        self.withheld.lock().clear();
+        self.granted.lock().clear();
     }
 
     pub(super) fn is_withheld(&self, account: &JiraAccount, permission: &str) -> bool {
-        lock_state(&self.withheld)
+        self.withheld
+            .lock()
             .iter()
             .any(|(email, key)| *email == account.email && key == permission)
     }
 
     pub(super) fn grant(&self, email: &str, permission: &str) {
-        lock_state(&self.granted).push((email.to_owned(), permission.to_owned()));
+        self.granted
+            .lock()
+            .push((email.to_owned(), permission.to_owned()));
     }
 
     pub(super) fn is_granted(&self, account: &JiraAccount, permission: &str) -> bool {
-        lock_state(&self.granted)
+        self.granted
+            .lock()
             .iter()
             .any(|(email, key)| *email == account.email && key == permission)
     }

@@ -5,7 +5,6 @@ use tokio::time::Instant;
 
 use super::desk::{JiraState, now_ms};
 use super::state::{JiraAccount, TicketCommentRecord, TicketRecord, jira_now};
-use crate::http::lock_state;
 
 impl JiraState {
     pub(super) fn add_comment(
@@ -15,7 +14,7 @@ impl JiraState {
         body: Value,
         properties: Vec<Value>,
     ) -> Option<TicketCommentRecord> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         // The id is drawn before the issue is borrowed.
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
@@ -40,7 +39,7 @@ impl JiraState {
 
     /// Restricts a comment to a role, or shows it to all users.
     pub(super) fn show_comment_to(&self, key: &str, id: &str, visibility: Option<Value>) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let mut comments = issues.named(key)?.comments.iter_mut();
         comments.find(|comment| comment.id.to_string() == id)?.visibility = visibility;
         Some(())
@@ -53,7 +52,7 @@ impl JiraState {
         by: &JiraAccount,
         body: Value,
     ) -> Option<TicketCommentRecord> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let issue = issues.named(key)?;
         let comment = issue
             .comments
@@ -69,7 +68,7 @@ impl JiraState {
     }
 
     pub(super) fn delete_comment(&self, key: &str, id: &str) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let comments = &mut issues.named(key)?.comments;
         let position = comments.iter().position(|comment| comment.id.to_string() == id)?;
         comments.remove(position);

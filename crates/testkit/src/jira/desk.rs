@@ -1,8 +1,9 @@
 //! Changes of tickets, with the webhooks that report them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::access::ProjectRoleMembers;
@@ -12,7 +13,7 @@ use super::state::{
     jira_now, resolution_id, status_id,
 };
 use super::{JiraOptions, JiraTransition, adf};
-use crate::http::{RequestLog, lock_state};
+use crate::http::RequestLog;
 use crate::webhook::SentWebhooks;
 
 /// State behind the HTTP interface.
@@ -97,11 +98,11 @@ impl JiraState {
     }
 
     pub(super) fn issue(&self, key_or_id: &str) -> Option<TicketRecord> {
-        lock_state(&self.issues).named(key_or_id).cloned()
+        self.issues.lock().named(key_or_id).cloned()
     }
 
     pub(super) fn all(&self) -> Vec<TicketRecord> {
-        lock_state(&self.issues).by_key.values().cloned().collect()
+        self.issues.lock().by_key.values().cloned().collect()
     }
 
     pub(super) fn create(
@@ -113,7 +114,7 @@ impl JiraState {
         labels: &[&str],
     ) -> String {
         let now = jira_now();
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let number = issues.next_number.entry(project.to_owned()).or_default();
         *number += 1;
         let key = format!("{project}-{number}");
@@ -193,7 +194,7 @@ impl JiraState {
         resolution: Option<&'static str>,
         by: &JiraAccount,
     ) -> Result<String, MoveError> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key).ok_or(MoveError::NoIssue)?;
         let target = self.statuses.get(to).ok_or(MoveError::NoStatus)?;
@@ -223,14 +224,14 @@ impl JiraState {
     }
 
     pub(super) fn delete(&self, key: &str, by: &JiraAccount) -> Option<()> {
-        let issue = lock_state(&self.issues).by_key.remove(key)?;
+        let issue = self.issues.lock().by_key.remove(key)?;
         let payload = self.event("jira:issue_deleted", "issue_deleted", &issue, by);
         self.webhooks.send("jira:issue_deleted", payload);
         Some(())
     }
 
     pub(super) fn edit_summary(&self, key: &str, summary: &str, by: &JiraAccount) -> Option<String> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.summary, summary.to_owned());
@@ -243,7 +244,7 @@ impl JiraState {
     }
 
     pub(super) fn edit_description(&self, key: &str, description: Value, by: &JiraAccount) -> Option<String> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.description, description);
@@ -261,7 +262,7 @@ impl JiraState {
     }
 
     pub(super) fn assign(&self, key: &str, to: Option<JiraAccount>, by: &JiraAccount) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let name = |account: &Option<JiraAccount>| account.as_ref().map(|account| account.name.clone());
@@ -276,7 +277,8 @@ impl JiraState {
     }
 
     pub(super) fn create_project(&self, project: &str) {
-        lock_state(&self.issues)
+        self.issues
+            .lock()
             .next_number
             .entry(project.to_owned())
             .or_default();
@@ -290,7 +292,7 @@ impl JiraState {
         by: &JiraAccount,
         change: impl FnOnce(&mut TicketRecord) -> (String, String),
     ) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let (before, after) = change(issue);
@@ -305,13 +307,13 @@ impl JiraState {
     /// Links two issues. It returns nothing if an issue or the link type is unknown. An existing link stays
     /// unchanged.
     pub(super) fn relate(&self, from: &str, kind: &str, to: &str) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         if !issues.by_key.contains_key(from) || !issues.by_key.contains_key(to) {
             return None;
         }
         let relation = TicketLink::new(issues.fresh_id(), kind, from, to)?;
         // Both locks are held, so that no other link is added between check and insertion.
-        let mut relations = lock_state(&self.relations);
+        let mut relations = self.relations.lock();
         if !relations.iter().any(|known| known.is_like(&relation)) {
             relations.push(relation);
         }
@@ -319,19 +321,19 @@ impl JiraState {
     }
 
     pub(super) fn relations(&self) -> Vec<TicketLink> {
-        lock_state(&self.relations).clone()
+        self.relations.lock().clone()
     }
 
     /// Keys of all projects, sorted.
     pub(super) fn list_projects(&self) -> Vec<String> {
-        let issues = lock_state(&self.issues);
+        let issues = self.issues.lock();
         let mut keys: Vec<String> = issues.next_number.keys().cloned().collect();
         keys.sort();
         keys
     }
 
     pub(super) fn has_project(&self, project: &str) -> bool {
-        let issues = lock_state(&self.issues);
+        let issues = self.issues.lock();
         issues
             .next_number
             .keys()
@@ -360,7 +362,7 @@ impl JiraState {
 
     /// Creates or updates a remote link by its `globalId`; the flag is true for a new one.
     pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         link.id = issues.fresh_id();
         let links = &mut issues.named(key)?.links;
         let mut known = links.iter_mut();

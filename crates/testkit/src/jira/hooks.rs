@@ -16,7 +16,7 @@ use super::extractors::{JiraCaller, read_bearer_token};
 use super::rest::{JiraAnswer, refuse_request, render_bad_request};
 use super::site::StandInSite;
 use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind, data_center};
-use crate::http::{basic_auth, header_text, lock_state, render_json_answer};
+use crate::http::{basic_auth, header_text, render_json_answer};
 
 // Events that Jira accepts in registrations. Journeyman subscribes to three of them.
 const EVENTS: [&str; 5] = [
@@ -146,7 +146,7 @@ impl RegisteredHook {
 }
 
 pub(super) async fn list_hooks(State(desk): State<Arc<JiraState>>, _admin: JiraAdministrator) -> Response {
-    let hooks = lock_state(&desk.hooks);
+    let hooks = desk.hooks.lock();
     let list = hooks.iter().map(|hook| hook.json(&desk.site)).collect();
     render_json_answer(StatusCode::OK, Value::Array(list))
 }
@@ -157,7 +157,7 @@ pub(super) async fn create_hook(
     body: axum::body::Bytes,
 ) -> JiraAnswer {
     let sent = read_registration(&desk.site, &body)?;
-    let mut hooks = lock_state(&desk.hooks);
+    let mut hooks = desk.hooks.lock();
     // Registrations are never deleted, so the count is a unique id.
     let id = hooks.len() as u64 + 1;
     let hook = RegisteredHook { id, sent };
@@ -175,7 +175,7 @@ pub(super) async fn update_hook(
     body: axum::body::Bytes,
 ) -> JiraAnswer {
     let sent = read_registration(&desk.site, &body)?;
-    let mut hooks = lock_state(&desk.hooks);
+    let mut hooks = desk.hooks.lock();
     let known = hooks.iter_mut().find(|hook| hook.id == id);
     let known = known.ok_or_else(|| StatusCode::NOT_FOUND.into_response())?;
     desk.webhooks.set_target(&sent.url, &sent.secret);
@@ -202,7 +202,7 @@ impl FakeJira {
     /// Target URL and issue filter of each registered webhook.
     #[must_use]
     pub fn registered_webhooks(&self) -> Vec<(String, String)> {
-        let hooks = lock_state(&self.desk.hooks);
+        let hooks = self.desk.hooks.lock();
         let filter = |hook: &RegisteredHook| {
             hook.sent.filters["issue-related-events-section"]
                 .as_str()

@@ -12,14 +12,14 @@ use super::{
     rest::JiraAnswer,
     state::{CustomFieldValue, JiraAccount, TicketRecord},
 };
-use crate::http::{lock_state, render_json_answer};
+use crate::http::render_json_answer;
 
 /// Number of the site's first custom field (`customfield_10050`).
 const FIRST_FIELD: usize = 10_050;
 
 /// Lists the custom fields and one system field, `summary`.
 pub(super) async fn list_fields(State(desk): State<Arc<JiraState>>, _caller: JiraCaller) -> JiraAnswer {
-    let own = lock_state(&desk.fields).clone();
+    let own = desk.fields.lock().clone();
     let named = own
         .iter()
         .enumerate()
@@ -39,7 +39,7 @@ fn field_id(at: usize) -> String {
 impl JiraState {
     /// Returns the id of a custom field and creates the field if it is missing.
     fn own_field(&self, name: &str) -> String {
-        let mut fields = lock_state(&self.fields);
+        let mut fields = self.fields.lock();
         let known = fields.iter().position(|known| known == name);
         field_id(known.unwrap_or_else(|| {
             fields.push(name.to_owned());
@@ -68,13 +68,13 @@ impl JiraState {
         let number = id
             .strip_prefix("customfield_")
             .and_then(|number| number.parse::<usize>().ok());
-        let fields = lock_state(&self.fields);
+        let fields = self.fields.lock();
         let own = number.and_then(|number| fields.get(number.checked_sub(FIRST_FIELD)?));
         own.map_or_else(|| id.to_owned(), Clone::clone)
     }
 
     pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &JiraAccount) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = issue.labels.join(" ");
@@ -99,7 +99,7 @@ impl JiraState {
             CustomFieldValue::Choice(value) => value.clone(),
             CustomFieldValue::Text(document) => adf::render_changelog_text(document),
         };
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         issue.custom.retain(|(known, _)| known != name);
@@ -113,7 +113,7 @@ impl JiraState {
     }
 
     pub(super) fn set_components(&self, key: &str, components: &[&str], by: &JiraAccount) -> Option<()> {
-        let mut issues = lock_state(&self.issues);
+        let mut issues = self.issues.lock();
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = issue.components.join(", ");

@@ -11,7 +11,7 @@ pub mod surrounding_replies;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,10 +21,11 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::http::{HttpServer, RequestLog, header_text, is_json, lock_state, render_json_answer};
+use crate::http::{HttpServer, RequestLog, header_text, is_json, render_json_answer};
 pub use bedrock::{MODEL_ACCESS_KEY_ID, MODEL_REGION, MODEL_SECRET_ACCESS_KEY, encode_event_frame};
 use cache::PromptCache;
 use dialect::PlayedDialect;
@@ -132,7 +133,7 @@ impl ScriptedModel {
     /// The longest start wins over any marker.
     pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<ScriptStep>) {
         let key = (start.to_owned(), marker.to_owned());
-        lock_state(&self.state.play).scripts.insert(key, script);
+        self.state.play.lock().scripts.insert(key, script);
     }
 
     /// Delays every answer. The change also affects calls that are already waiting.
@@ -147,17 +148,17 @@ impl ScriptedModel {
 
     /// Answers the next calls with a body that is neither JSON nor an event stream.
     pub fn garble_next(&self, times: u32) {
-        lock_state(&self.state.play).garble = times;
+        self.state.play.lock().garble = times;
     }
 
     /// Breaks the next streams halfway.
     pub fn cut_next(&self, times: u32) {
-        lock_state(&self.state.play).cut = times;
+        self.state.play.lock().cut = times;
     }
 
     /// Plays a step again if a result of it contains `text`, as a model does after an interrupted call.
     pub fn repeat_after(&self, text: &str) {
-        lock_state(&self.state.play).repeat_after = Some(text.to_owned());
+        self.state.play.lock().repeat_after = Some(text.to_owned());
     }
 
     /// Calls of conversations without a script for their start, in order.
@@ -169,7 +170,7 @@ impl ScriptedModel {
     /// Calls of conversations that begin with `start`, in order.
     #[must_use]
     pub fn calls_of(&self, start: &str) -> Vec<ModelCall> {
-        let play = lock_state(&self.state.play);
+        let play = self.state.play.lock();
         play.calls
             .iter()
             .filter(|call| call.start == start)
@@ -180,7 +181,7 @@ impl ScriptedModel {
     /// Calls of all conversations, in order.
     #[must_use]
     pub fn all_calls(&self) -> Vec<ModelCall> {
-        lock_state(&self.state.play).calls.clone()
+        self.state.play.lock().calls.clone()
     }
 
     /// Number of answered calls by the script's marker.
@@ -196,7 +197,7 @@ impl ScriptedModel {
     /// Number of [`ScriptedModel::calls`] so far.
     #[must_use]
     pub fn call_count(&self) -> usize {
-        let play = lock_state(&self.state.play);
+        let play = self.state.play.lock();
         play.calls.iter().filter(|call| call.start.is_empty()).count()
     }
 
@@ -313,7 +314,7 @@ impl ScriptedModelState {
         let mut transcript = dialect.read(request)?;
         // A summary replaces earlier turns in the first message; the script continues after them.
         transcript.turns += script::left_out(&transcript.opening);
-        let mut play = lock_state(&self.play);
+        let mut play = self.play.lock();
         let ((start, marker), step) = play.step_for(&transcript)?;
         script::check_step(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
         let counts = match dialect {
@@ -386,11 +387,11 @@ impl ScriptedModelState {
     }
 
     fn garbled(&self) -> bool {
-        count_down(&mut lock_state(&self.play).garble)
+        count_down(&mut self.play.lock().garble)
     }
 
     fn cut(&self) -> bool {
-        count_down(&mut lock_state(&self.play).cut)
+        count_down(&mut self.play.lock().cut)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,6 +18,7 @@ use axum::{
     routing::{get, post},
 };
 use e2e::{NoteTicket, StandInVendors};
+use parking_lot::{Mutex, MutexGuard};
 use secrecy::SecretString;
 use testkit::{NamedFront, fixture, tls::TestCertificate};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,7 +46,7 @@ struct ClusterStage {
 
 impl ClusterStage {
     fn round(&self) -> MutexGuard<'_, TicketRound> {
-        self.round.lock().unwrap_or_else(PoisonError::into_inner)
+        self.round.lock()
     }
 }
 

@@ -7,10 +7,11 @@
 use std::{
     collections::{BTreeSet, HashSet},
     process::Stdio,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -47,7 +48,7 @@ impl WakeUpWatch {
 
     /// Returns the tickets whose wake-up a sweep repaired, each with the log's name.
     pub(crate) fn end(self) -> Vec<String> {
-        let lines = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.found.lock();
         lines.iter().map(|line| describe_line(line)).collect()
     }
 }
@@ -94,7 +95,7 @@ async fn follow_pod(pod: String, found: LogLines, start: Instant) -> String {
         let mut lines = BufReader::new(output).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             if line.contains(MESSAGE) {
-                found.lock().unwrap_or_else(PoisonError::into_inner).insert(line);
+                found.lock().insert(line);
             }
         }
     }

@@ -1,11 +1,7 @@
 //! Signed webhooks: a steady load from the pod of the stand-ins, and the stand-ins' own webhooks on their
 //! path to ingest.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::{
@@ -17,6 +13,7 @@ use axum::{
     routing::post,
 };
 use e2e::SignedWebhookSender;
+use parking_lot::Mutex;
 use serde_json::json;
 use testkit::fixture;
 use tokio::{
@@ -84,7 +81,7 @@ impl SteadyWebhooks {
         tokio::time::sleep_until(self.earliest_end).await;
         self.stop.cancel();
         let _ = self.task.await;
-        lock_state(&self.count).clone()
+        self.count.lock().clone()
     }
 }
 
@@ -120,7 +117,7 @@ impl SteadySender {
         let start = Instant::now();
         let answer = self.sender.send("star", &id, body.to_string()).await;
         let status = answer.ok().map(|status| status.as_u16());
-        lock_state(&self.count).add(status, start - self.start, start.elapsed());
+        self.count.lock().add(status, start - self.start, start.elapsed());
     }
 }
 
@@ -154,7 +151,7 @@ impl WebhookRelay {
 
     /// Number of accepted webhooks so far.
     pub(crate) fn accepted(&self) -> u64 {
-        lock_state(&self.accepted).len() as u64
+        self.accepted.lock().len() as u64
     }
 }
 
@@ -177,13 +174,9 @@ async fn pass_webhook(
     let id = ["x-github-delivery", "x-atlassian-webhook-identifier"];
     let id = id.iter().find_map(|name| headers.get(*name)?.to_str().ok());
     if let Some(id) = id.filter(|_| status == 202) {
-        lock_state(&relay.accepted).insert(format!("{source} {id}"));
+        relay.accepted.lock().insert(format!("{source} {id}"));
     }
     StatusCode::from_u16(status)
         .unwrap_or(StatusCode::BAD_GATEWAY)
         .into_response()
-}
-
-fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

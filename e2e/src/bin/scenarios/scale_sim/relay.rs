@@ -1,10 +1,8 @@
 //! Relay in front of NATS or Redis that counts messages by kind.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
@@ -57,7 +55,7 @@ impl CountingRelay {
     }
 
     pub(crate) fn counts(&self) -> MessageCounts {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 }
 
@@ -114,7 +112,7 @@ async fn count_messages(
             to.write_all(&body).await?;
         }
         if let Some(kind) = kind {
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = counts.lock();
             *counts.entry(kind).or_default() += 1;
         }
     }
