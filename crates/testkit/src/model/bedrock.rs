@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, Method, Uri};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use data_encoding::HEXLOWER;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::{digest, hmac};
 use serde_json::{Value, json};
 
@@ -14,6 +15,13 @@ pub const MODEL_ACCESS_KEY_ID: &str = "AKIASTANDIN";
 pub const MODEL_SECRET_ACCESS_KEY: &str = "secret-of-the-stand-in";
 /// AWS region of the stand-in.
 pub const MODEL_REGION: &str = "eu-central-1";
+// Characters of a path that Signature Version 4 encodes.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'/');
 const VERSION: &str = "bedrock-2023-05-31";
 
 /// Converts a Bedrock request into one of the Messages interface. The model comes from the path.
@@ -29,31 +37,12 @@ pub(super) fn unwrap_request(uri: &Uri, mut body: Value) -> Result<Value, String
             return Err(format!("{extra}: Extra inputs are not permitted"));
         }
     }
-    fields.insert("model".to_owned(), json!(decode_segment(model)));
+    fields.insert(
+        "model".to_owned(),
+        json!(percent_decode_str(model).decode_utf8_lossy()),
+    );
     fields.insert("stream".to_owned(), json!(true));
     Ok(body)
-}
-
-fn decode_segment(segment: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = segment.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let hex = tail
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// True if the request's AWS Signature Version 4 matches the stand-in's key.
@@ -85,12 +74,11 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         .map(|name| format!("{name}:{}\n", header_text(headers, name).trim()))
         .collect();
     // Signature Version 4 encodes each path segment a second time for every service except S3.
-    let path: Vec<String> = uri.path().split('/').map(encode_segment).collect();
+    let path = utf8_percent_encode(uri.path(), PATH);
     // Canonical request of Signature Version 4: method, path, query, headers, names of the headers, digest of
     // the body.
     let request = format!(
-        "{method}\n{}\n{}\n{lines}\n{signed}\n{}",
-        path.join("/"),
+        "{method}\n{path}\n{}\n{lines}\n{signed}\n{}",
         uri.query().unwrap_or_default(),
         hash_sha256(body),
     );
@@ -104,20 +92,6 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         key = hmac_of(&key, part);
     }
     Some(HEXLOWER.encode(&hmac_of(&key, &text)) == field("Signature")?)
-}
-
-fn encode_segment(segment: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    segment
-        .bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }
 
 fn hmac_of(key: &[u8], text: &str) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use domain::address::percent_encode;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
@@ -20,12 +20,6 @@ use super::{
 use crate::config::ModelSettings;
 
 const VERSION: &str = "bedrock-2023-05-31";
-/// Characters that a path segment needs escaped: model ids contain `:` and `/`.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// Dialect for the operation `InvokeModelWithResponseStream`.
 pub(super) struct BedrockDialect;
@@ -58,7 +52,8 @@ impl ModelDialect for BedrockDialect {
         };
         let default = format!("https://bedrock-runtime.{region}.{domain}");
         let base = base_address(settings, &default);
-        let model = utf8_percent_encode(&settings.name, SEGMENT);
+        // Model ids contain `:` and `/`.
+        let model = percent_encode(&settings.name);
         format!("{base}/model/{model}/invoke-with-response-stream")
     }
 
