@@ -41,4 +41,4 @@ pub use transport::{
     FetchedBranches, GitCredentials, GitTransport, RefusedBranch, WANTED_BRANCH, WANTED_COMMIT,
     find_conflicting_branch,
 };
-pub use version::{GitVersion, OLDEST_GIT, UnusableGit, check_git_version};
+pub use version::{OLDEST_GIT, UnusableGit, check_git_version};

@@ -1,31 +1,12 @@
 //! Version check of the `git` program, which executor and reporter run at their start.
 
-use std::{fmt, path::Path, process::Command};
+use std::{path::Path, process::Command};
+
+use semver::Version;
 
 /// Oldest supported version: it can refuse bare repositories within worktrees, reads refspecs from its
 /// standard input, and still receives fixes from distributions.
-pub const OLDEST_GIT: GitVersion = GitVersion {
-    major: 2,
-    minor: 39,
-    patch: 0,
-};
-
-/// Version of the `git` program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GitVersion {
-    /// Major version number.
-    pub major: u32,
-    /// Minor version number.
-    pub minor: u32,
-    /// Patch version number.
-    pub patch: u32,
-}
-
-impl fmt::Display for GitVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
+pub const OLDEST_GIT: Version = Version::new(2, 39, 0);
 
 /// Reason to refuse the `git` program.
 #[derive(Debug, thiserror::Error)]
@@ -38,18 +19,18 @@ pub enum UnusableGit {
     Unreadable,
     /// The program is too old.
     #[error("git {0} is too old; install git {OLDEST_GIT} or newer")]
-    TooOld(GitVersion),
+    TooOld(Version),
 }
 
 /// Checks the version of the `git` program on the path. Blocks for a moment.
 ///
 /// # Errors
 /// [`UnusableGit`], with the version to install.
-pub fn check_git_version() -> Result<GitVersion, UnusableGit> {
+pub fn check_git_version() -> Result<Version, UnusableGit> {
     check_program_version(Path::new("git"))
 }
 
-fn check_program_version(program: &Path) -> Result<GitVersion, UnusableGit> {
+fn check_program_version(program: &Path) -> Result<Version, UnusableGit> {
     let output = Command::new(program).arg("--version").output();
     let output = output.map_err(UnusableGit::Missing)?;
     let version = parse_version(&String::from_utf8_lossy(&output.stdout)).ok_or(UnusableGit::Unreadable)?;
@@ -60,14 +41,14 @@ fn check_program_version(program: &Path) -> Result<GitVersion, UnusableGit> {
 }
 
 /// Parses the output of `git --version` and ignores a vendor's additions.
-fn parse_version(printed: &str) -> Option<GitVersion> {
+fn parse_version(printed: &str) -> Option<Version> {
     let word = printed.strip_prefix("git version ")?.split_whitespace().next()?;
     let mut numbers = word.split('.').map_while(|part| part.parse().ok());
-    Some(GitVersion {
-        major: numbers.next()?,
-        minor: numbers.next()?,
-        patch: numbers.next().unwrap_or_default(),
-    })
+    Some(Version::new(
+        numbers.next()?,
+        numbers.next()?,
+        numbers.next().unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]
@@ -78,7 +59,7 @@ mod tests {
 
     #[test]
     fn version_is_read_from_what_vendors_print() {
-        let version = |major, minor, patch| Some(GitVersion { major, minor, patch });
+        let version = |major, minor, patch| Some(Version::new(major, minor, patch));
         for (printed, read) in [
             ("git version 2.39.5\n", version(2, 39, 5)),
             ("git version 2.50.1 (Apple Git-155)\n", version(2, 50, 1)),

@@ -9,6 +9,7 @@ use async_nats::{
 use domain::{ErrorCause, RecordKind};
 use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
+use semver::Version;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -32,7 +33,7 @@ const RECONNECT_STEP: Duration = Duration::from_millis(100);
 // Headers count against the server's `max_payload`.
 const HEADERS_MAX_BYTES: usize = 64 * 1024;
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
-const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
+const OLDEST_VERSION: Version = Version::new(2, 12, 5);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -268,24 +269,14 @@ async fn log_connection_event(event: Event, losses: Arc<watch::Sender<u64>>) {
 }
 
 fn check_version(version: &str, address: &str) -> Result<(), Error> {
-    let (major, minor, patch) = OLDEST_VERSION;
-    match parse_version(version) {
+    // A candidate counts as its release.
+    let release = version.trim_start_matches('v').split(['-', '+']).next();
+    match release.and_then(|release| Version::parse(release).ok()) {
         Some(found) if found >= OLDEST_VERSION => Ok(()),
         Some(_) | None => Err(Error::topology(
-            format!(
-                "nats-server {version:?} at {address} is too old: {major}.{minor}.{patch} or newer is needed"
-            ),
+            format!("nats-server {version:?} at {address} is too old: {OLDEST_VERSION} or newer is needed"),
             None,
         )),
-    }
-}
-
-fn parse_version(version: &str) -> Option<(u64, u64, u64)> {
-    let release = version.split(['-', '+']).next()?;
-    let mut parts = release.trim_start_matches('v').split('.').map(str::parse);
-    match (parts.next()?, parts.next()?, parts.next()?) {
-        (Ok(major), Ok(minor), Ok(patch)) => Some((major, minor, patch)),
-        _ => None,
     }
 }
 

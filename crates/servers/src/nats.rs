@@ -211,7 +211,7 @@ impl NatsServer {
 ///
 /// # Errors
 /// When the program is missing, or prints no version.
-pub fn nats_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
+pub fn nats_version(explicit: Option<&Path>) -> Result<semver::Version, Error> {
     crate::program_search::version_of(&find_program(NAME, explicit, VARIABLE)?)
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use semver::Version;
+
 use crate::Error;
 
 /// Finds a program at a given path or in the usual places.
@@ -54,7 +56,7 @@ fn not_found(name: &str, looked_at: String) -> Error {
 }
 
 /// First `number.number.number` in the output of `program --version`.
-pub(crate) fn version_of(program: &Path) -> Result<(u32, u32, u32), Error> {
+pub(crate) fn version_of(program: &Path) -> Result<Version, Error> {
     let output = std::process::Command::new(program)
         .arg("--version")
         .output()
@@ -69,15 +71,9 @@ pub(crate) fn version_of(program: &Path) -> Result<(u32, u32, u32), Error> {
     })
 }
 
-fn parse_version(text: &str) -> Option<(u32, u32, u32)> {
+fn parse_version(text: &str) -> Option<Version> {
     text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .find_map(|word| {
-            let mut numbers = word.split('.').map(str::parse::<u32>);
-            match (numbers.next(), numbers.next(), numbers.next()) {
-                (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => Some((major, minor, patch)),
-                _ => None,
-            }
-        })
+        .find_map(|word| Version::parse(word).ok())
 }
 
 #[cfg(test)]
@@ -86,10 +82,13 @@ mod tests {
 
     #[test]
     fn version_is_parsed_from_output() {
-        assert_eq!(parse_version("nats-server: v2.12.5"), Some((2, 12, 5)));
+        assert_eq!(
+            parse_version("nats-server: v2.12.5"),
+            Some(Version::new(2, 12, 5))
+        );
         assert_eq!(
             parse_version("Redis server v=7.0.15 sha=00000000:0"),
-            Some((7, 0, 15))
+            Some(Version::new(7, 0, 15))
         );
         assert_eq!(parse_version("no version"), None);
     }

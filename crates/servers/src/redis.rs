@@ -152,7 +152,7 @@ impl RedisServer {
 ///
 /// # Errors
 /// When the program is missing, or prints no version.
-pub fn redis_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
+pub fn redis_version(explicit: Option<&Path>) -> Result<semver::Version, Error> {
     crate::program_search::version_of(&find_redis_program(explicit)?)
 }
 
@@ -295,6 +295,6 @@ mod tests {
 
     #[test]
     fn the_version_of_the_server_is_known() {
-        assert!(redis_version(None).unwrap().0 >= 6);
+        assert!(redis_version(None).unwrap().major >= 6);
     }
 }

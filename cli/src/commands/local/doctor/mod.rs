@@ -199,12 +199,18 @@ fn check_programs(findings: &mut DoctorReport, one_machine: bool) {
         false => DoctorFinding::Skipped("those of executor and reporter are with them".to_owned()),
     };
     findings.add("own programs", own);
-    let version = |found: Result<(u32, u32, u32), servers::Error>| match found {
-        Ok((major, minor, patch)) => DoctorFinding::Ok(format!("{major}.{minor}.{patch}")),
+    findings.add("nats-server", report_server_version(servers::nats_version(None)));
+    findings.add(
+        "redis-server",
+        report_server_version(servers::redis_version(None)),
+    );
+}
+
+fn report_server_version(found: Result<impl ToString, servers::Error>) -> DoctorFinding {
+    match found {
+        Ok(version) => DoctorFinding::Ok(version.to_string()),
         Err(error) => DoctorFinding::Skipped(format!("only `up` and `process-ticket` need it: {error}")),
-    };
-    findings.add("nats-server", version(servers::nats_version(None)));
-    findings.add("redis-server", version(servers::redis_version(None)));
+    }
 }
 
 /// Finding about the helper programs. They confine input of other people, and without them executor and
