@@ -20,8 +20,9 @@ setup: ## Install what demo and tests need and the machine lacks
 SERVICES = --workspace --bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress
 BUILD_SCENARIOS = $(CARGO) build --quiet --locked $(SERVICES) --bin scenarios
 
+# The AWS libraries serve Bedrock alone, which the demo cannot play: its first build is shorter without them.
 demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai for a real model)
-	@$(BUILD_SCENARIOS)
+	@$(BUILD_SCENARIOS) --no-default-features
 	@$(TARGET_DIR)/debug/scenarios demo --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
 
 test: setup ## Run every test: unit, contract, end to end
@@ -42,7 +43,7 @@ contract: setup ## Compare the stand-ins and our clients of GitHub and Jira with
 lint: ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --package journeyman --no-default-features --lib -- -D warnings
+	$(CARGO) clippy --locked --package journeyman --package planner --no-default-features --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 
 advisories: ## Ask the database of advisories about every crate; says so where it cannot be reached

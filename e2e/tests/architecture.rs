@@ -192,6 +192,27 @@ fn stand_ins_reach_command_by_demo_feature_alone() {
 }
 
 #[test]
+fn amazon_libraries_come_with_bedrock_alone() {
+    let metadata = load_metadata();
+    let members = index_members(metadata);
+    // Images, archive, wheel and `make test` build these packages with their default features.
+    for name in ["planner", "journeyman"] {
+        let default = &members[name].features["default"];
+        assert!(default.iter().any(|feature| feature == "bedrock"), "{name}");
+    }
+    for (name, package) in &members {
+        for dependency in &package.dependencies {
+            let is_product = dependency.kind == DependencyKind::Normal && dependency.name.starts_with("aws-");
+            assert!(
+                !is_product || (name == "planner" && dependency.optional),
+                "{name} always has {}",
+                dependency.name
+            );
+        }
+    }
+}
+
+#[test]
 fn each_capability_is_held_by_one_service() {
     let metadata = load_metadata();
     let members = index_members(metadata);

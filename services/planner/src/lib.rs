@@ -43,7 +43,7 @@ pub use config::{
 };
 pub use executors::inspect_pools;
 pub use model::{
-    ModelDestination, TrialFailure, TrialResult, find_default_address, list_dialects,
+    ModelDestination, NO_BEDROCK, TrialFailure, TrialResult, find_default_address, list_dialects,
     locate_configured_models, try_configured_model,
 };
 use startup::PlannerParts;

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::{
-    ClientError, anthropic, bedrock,
+    ClientError, anthropic,
     failure::AttemptFailure,
     openai,
     stream::{ReplyCollector, StreamFraming},
@@ -18,15 +18,16 @@ use crate::config::ModelSettings;
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 
 /// Registry of all dialects.
-pub(super) static DIALECTS: [&dyn ModelDialect; 3] = [
+pub(super) static DIALECTS: &[&dyn ModelDialect] = &[
     &anthropic::AnthropicDialect,
     &openai::OpenAiDialect,
-    &bedrock::BedrockDialect,
+    #[cfg(feature = "bedrock")]
+    &super::bedrock::BedrockDialect,
 ];
 
 /// Returns the dialect with this name.
 pub(super) fn find_dialect(name: &str) -> Option<&'static dyn ModelDialect> {
-    DIALECTS.into_iter().find(|dialect| dialect.name() == name)
+    DIALECTS.iter().copied().find(|dialect| dialect.name() == name)
 }
 
 /// Invalid setting: its key within the section, and the problem.

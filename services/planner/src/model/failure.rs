@@ -109,6 +109,10 @@ impl AttemptFailure {
     }
 
     /// Creates the failure of a request that cannot be sent.
+    #[cfg_attr(
+        not(feature = "bedrock"),
+        allow(dead_code, reason = "only a signed request fails before it is sent")
+    )]
     pub(super) fn unsent(kind: ModelFault, problem: &str) -> Self {
         Self::Final(ProviderRefusal {
             cause: RefusalCause::Unsent(kind),

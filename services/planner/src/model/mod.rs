@@ -1,10 +1,14 @@
 //! Models: one request, one reply, from any provider.
 
 mod anthropic;
+#[cfg(feature = "bedrock")]
 mod aws;
+#[cfg(feature = "bedrock")]
 mod bedrock;
 mod dialect;
 mod end_reason;
+#[cfg(feature = "bedrock")]
+mod event_frames;
 mod failure;
 mod link;
 mod openai;
@@ -234,7 +238,11 @@ fn combine_failures(failed: &[(ModelLink, ModelError)]) -> ModelError {
     }
 }
 
-/// Names of the dialects, as the setting `model.dialect` spells them.
+/// Problem of a setting that names Bedrock in a build without it.
+pub const NO_BEDROCK: &str =
+    "bedrock is not in this build: build with the cargo feature `bedrock`, which every release has";
+
+/// Names of the dialects of this build, as the setting `model.dialect` spells them.
 pub fn list_dialects() -> Vec<&'static str> {
     dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect()
 }

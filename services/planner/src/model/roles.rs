@@ -207,12 +207,20 @@ fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> 
 /// Validates the settings for their dialect.
 fn check_dialect(settings: &ModelSettings, section: &str) -> Result<(), Error> {
     let Some(dialect) = dialect::find_dialect(&settings.dialect) else {
-        let problem = format!("must be one of {}", super::list_dialects().join(", "));
+        let problem = describe_unknown_dialect(&settings.dialect);
         return Err(Error::new(format!("{section}.dialect"), problem));
     };
     dialect
         .check(settings)
         .map_err(|(key, problem)| Error::new(format!("{section}.{key}"), problem))
+}
+
+/// Describes why this build does not have the dialect.
+pub(super) fn describe_unknown_dialect(dialect: &str) -> String {
+    match dialect {
+        "bedrock" => super::NO_BEDROCK.to_owned(),
+        _ => format!("must be one of {}", super::list_dialects().join(", ")),
+    }
 }
 
 fn check_prices(model: &ModelSettings) -> Result<(), Error> {

@@ -8,17 +8,14 @@ use std::{
     time::Duration,
 };
 
-use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use domain::ModelReply;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::{Stream, StreamExt as _, stream};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    failure::{AttemptFailure, ProviderError},
+    failure::AttemptFailure,
     split_characters::{self, Utf8Decoder},
 };
 
@@ -31,6 +28,7 @@ pub(super) enum StreamFraming {
     /// `text/event-stream`: events as lines of text.
     ServerSentEvents,
     /// `application/vnd.amazon.eventstream`: frames with checksums.
+    #[cfg(feature = "bedrock")]
     AwsEventStream,
 }
 
@@ -38,6 +36,7 @@ impl StreamFraming {
     fn content_type(self) -> &'static str {
         match self {
             Self::ServerSentEvents => "text/event-stream",
+            #[cfg(feature = "bedrock")]
             Self::AwsEventStream => "application/vnd.amazon.eventstream",
         }
     }
@@ -94,7 +93,8 @@ pub(super) async fn collect_reply(
     let is_over = Arc::new(AtomicBool::new(false));
     let mut events = match framing {
         StreamFraming::ServerSentEvents => decode_events(chunks, is_over.clone()).boxed(),
-        StreamFraming::AwsEventStream => decode_frames(chunks).boxed(),
+        #[cfg(feature = "bedrock")]
+        StreamFraming::AwsEventStream => super::event_frames::decode_frames(chunks).boxed(),
     };
     let mut is_begun = false;
     loop {
@@ -219,64 +219,6 @@ fn decode_events(
         Err(EventStreamError::Transport(failure)) => Err(failure),
         Err(_) => Err(AttemptFailure::Garbage("not an event stream")),
     })
-}
-
-/// Decodes the frames of an AWS event stream; each contains one event of the model's dialect.
-fn decode_frames(
-    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
-) -> impl Stream<Item = Result<String, AttemptFailure>> + Send {
-    let start = (chunks, BytesMut::new(), MessageFrameDecoder::new());
-    stream::try_unfold(start, |(mut chunks, mut buffer, mut decoder)| async move {
-        loop {
-            let decoded = decoder.decode_frame(&mut buffer);
-            match decoded.map_err(|_| AttemptFailure::Garbage("a broken frame"))? {
-                DecodedFrame::Complete(message) => match event_of_frame(&message)? {
-                    Some(event) => return Ok(Some((event, (chunks, buffer, decoder)))),
-                    None => continue,
-                },
-                DecodedFrame::Incomplete => {}
-            }
-            match chunks.next().await {
-                Some(chunk) => buffer.extend_from_slice(&chunk?),
-                // The end of the stream interrupted this frame.
-                None if !buffer.is_empty() => return Err(AttemptFailure::transient("interrupted its reply")),
-                None => return Ok(None),
-            }
-        }
-    })
-}
-
-#[derive(Deserialize)]
-struct BedrockChunk {
-    bytes: String,
-}
-
-/// Returns the event of a frame; `None` for an unknown kind.
-fn event_of_frame(
-    message: &aws_smithy_types::event_stream::Message,
-) -> Result<Option<String>, AttemptFailure> {
-    let header = |name: &str| {
-        let found = message
-            .headers()
-            .iter()
-            .find(|header| header.name().as_str() == name)?;
-        Some(found.value().as_string().ok()?.as_str().to_owned())
-    };
-    if let Some(class) = header(":exception-type").or_else(|| header(":error-code")) {
-        let said = ProviderError::read(message.payload().chunk(), Some(&class));
-        return Err(said.in_stream());
-    }
-    if header(":event-type").as_deref() != Some("chunk") {
-        return Ok(None);
-    }
-    let garbage = |_| AttemptFailure::Garbage("an unknown frame");
-    let chunk: BedrockChunk = serde_json::from_slice(message.payload()).map_err(garbage)?;
-    let bytes = STANDARD
-        .decode(chunk.bytes)
-        .map_err(|_| AttemptFailure::Garbage("an unknown frame"))?;
-    String::from_utf8(bytes)
-        .map(Some)
-        .map_err(|_| AttemptFailure::Garbage("an unknown frame"))
 }
 
 /// Parses a tool's arguments. Invalid JSON becomes a JSON string, so that the planner can refuse it. An

@@ -229,6 +229,7 @@ fn check_dialect(answer: &str) -> Result<(), String> {
     let known = planner::list_dialects();
     match known.contains(&answer) {
         true => Ok(()),
+        false if answer == BEDROCK => Err(planner::NO_BEDROCK.to_owned()),
         false => Err(format!("{answer:?} is not one of {}", known.join(", "))),
     }
 }

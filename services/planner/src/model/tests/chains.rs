@@ -178,6 +178,13 @@ fn deployment_reply_costs_price_of_real_model() {
 }
 
 #[test]
+fn dialect_outside_of_build_names_its_feature() {
+    let describe = crate::model::roles::describe_unknown_dialect;
+    assert!(describe("bedrock").contains("cargo feature `bedrock`"));
+    assert_eq!(describe("morse"), "must be one of anthropic, openai, bedrock");
+}
+
+#[test]
 fn a_wrong_section_is_named() {
     let main = json!({ "name": "m", "api_key": "k" });
     let with = |key: &str, value: serde_json::Value| {
