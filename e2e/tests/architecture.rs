@@ -192,6 +192,21 @@ fn stand_ins_reach_command_by_demo_feature_alone() {
 }
 
 #[test]
+fn build_images_name_one_rust_version() {
+    let files = [
+        "Dockerfile",
+        ".devcontainer/Dockerfile",
+        ".github/workflows/release.yml",
+    ];
+    let images = files.map(|file| {
+        let text = fs::read_to_string(find_repository_root().join(file)).unwrap();
+        let (_, rest) = text.split_once("rust:").unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    });
+    assert!(images.iter().all(|image| *image == images[0]), "{images:?}");
+}
+
+#[test]
 fn amazon_libraries_come_with_bedrock_alone() {
     let metadata = load_metadata();
     let members = index_members(metadata);
