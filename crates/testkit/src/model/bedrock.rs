@@ -138,24 +138,11 @@ pub fn encode_event_frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     message.extend(length(AROUND + head.len() + payload.len()));
     message.extend(length(head.len()));
-    message.extend(compute_crc32(&message).to_be_bytes());
+    message.extend(crc32fast::hash(&message).to_be_bytes());
     message.extend(head);
     message.extend(payload);
-    message.extend(compute_crc32(&message).to_be_bytes());
+    message.extend(crc32fast::hash(&message).to_be_bytes());
     message
-}
-
-// The checksum is CRC-32 of IEEE 802.3, bit by bit; `0xEDB88320` is its reversed polynomial.
-fn compute_crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            let mask = (crc & 1).wrapping_neg();
-            crc = (crc >> 1) ^ (0xEDB8_8320 & mask);
-        }
-    }
-    !crc
 }
 
 /// Renders an error body. The error's class is in the header `x-amzn-errortype`.
