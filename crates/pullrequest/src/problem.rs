@@ -1,9 +1,10 @@
 //! Problems of a call, as callers receive them.
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
 /// Type of a problem, with the names of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The request is not valid.
@@ -34,20 +35,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// All types, in the order of the protocol.
-    pub const ALL: [Self; 12] = [
-        Self::ValidationError,
-        Self::BranchNotFound,
-        Self::PrCreationFailed,
-        Self::JiraNotConfigured,
-        Self::JiraAuthenticationFailed,
-        Self::JiraIssueNotFound,
-        Self::JiraLinkFailed,
-        Self::JiraTransitionFailed,
-        Self::JiraTransitionAmbiguous,
-        Self::MarkReadyFailed,
-        Self::GitPushFailed,
-        Self::UnknownError,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Number of retries of a failed operation before its report, for failures that may be temporary.
     pub const fn retries(self) -> u32 {

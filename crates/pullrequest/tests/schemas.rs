@@ -154,7 +154,7 @@ fn every_answer_follows_the_schema() {
     };
     let mut partial = ProtocolAnswer::opened(7, "https://github.example/acme/shop/pull/7", &issue);
     for kind in ProblemKind::ALL {
-        let problem = CallProblem::new(kind, "it did not work")
+        let problem = CallProblem::new(*kind, "it did not work")
             .about_branch("feature/login")
             .about_issue("ENG-4")
             .offering(vec!["Done".to_owned()])
@@ -228,7 +228,7 @@ fn answers_and_error_types_follow_protocol() {
         &ObservedIssue::NotAsked,
     );
     for kind in ProblemKind::ALL {
-        let problem = CallProblem::new(kind, "it did not work").about_issue("ENG-4");
+        let problem = CallProblem::new(*kind, "it did not work").about_issue("ENG-4");
         answer.without_jira(problem.offering(vec!["Done".to_owned()]).saying("said"));
     }
     for answer in [answer, ProtocolAnswer::failed(Vec::new())] {
@@ -291,8 +291,8 @@ fn schema_lists_exactly_all_error_types() {
 #[test]
 fn what_may_pass_is_tried_again() {
     let retried: Vec<(ProblemKind, u32)> = ProblemKind::ALL
-        .into_iter()
-        .map(|kind| (kind, kind.retries()))
+        .iter()
+        .map(|kind| (*kind, kind.retries()))
         .filter(|(_, retries)| *retries > 0)
         .collect();
     assert_eq!(
