@@ -4,16 +4,20 @@ use domain::{CommitId, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    CommitCheck, CommitRun, Error, GitHubReader, WorkflowRun,
+    CommitCheck, CommitRun, Error, WorkflowRun,
     client::{GitHubClient, GitHubClients, GitHubMethod, percent_encode},
     is_action_workflow,
     model::{CHECK_NAME, OURS},
     permissions::AccessKind,
-    wire::{WireBranch, WireBranchRule, WireCheckRun, WireCheckRuns, WireCommitRuns, WireWorkflowRun},
+    wire::{
+        WireBranch, WireBranchRule, WireCheckRun, WireCheckRuns, WireCombinedStatus, WireCommitRuns,
+        WireWorkflowRun,
+    },
 };
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
+const MAX_CHECK_PAGES: usize = 3;
 // Bytes that are read from the end of a log.
 const LOG_BYTES: usize = 512 * 1024;
 
@@ -41,7 +45,60 @@ impl CheckRunText {
     }
 }
 
-impl GitHubReader {
+/// Reader of the checks of commits; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CheckReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl CheckReader {
+    /// Lists the latest checks of a commit: check runs and commit statuses, at most 300 of each, without
+    /// ours and without the jobs of Journeyman's GitHub Action.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the commit does not exist.
+    pub async fn checks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Vec<CommitCheck>, Error> {
+        self.checks_of(repository, commit.as_str()).await
+    }
+
+    async fn checks_of(&self, repository: &RepositoryName, commit: &str) -> Result<Vec<CommitCheck>, Error> {
+        // GitHub lists check runs and commit statuses separately, and a commit may have both.
+        let mut checks = Vec::new();
+        for page in 1..=MAX_CHECK_PAGES {
+            let path = format!("/commits/{commit}/check-runs?per_page={PAGE}&page={page}");
+            let found: WireCheckRuns = self
+                .clients
+                .of(repository)?
+                .get_again(repository, AccessKind::Look, &path)
+                .await?;
+            // Counted before our runs are removed, because they fill GitHub's page too.
+            let last = found.check_runs.len() < PAGE;
+            let others = found.check_runs.into_iter().filter(WireCheckRun::is_of_ci);
+            checks.extend(others.map(CommitCheck::from));
+            if last {
+                break;
+            }
+        }
+        for page in 1..=MAX_CHECK_PAGES {
+            let path = format!("/commits/{commit}/status?per_page={PAGE}&page={page}");
+            let found: WireCombinedStatus = self
+                .clients
+                .of(repository)?
+                .get_again(repository, AccessKind::Look, &path)
+                .await?;
+            let last = found.statuses.len() < PAGE;
+            checks.extend(found.statuses.into_iter().map(CommitCheck::from));
+            if last {
+                break;
+            }
+        }
+        Ok(checks)
+    }
+
     /// Lists the checks at the tip of a branch.
     ///
     /// # Errors

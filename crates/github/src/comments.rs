@@ -4,7 +4,7 @@ use domain::{ReactionKind, ReactionSubject, RepositoryName, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, GitHubComment, GitHubCommentId, GitHubReader,
+    Error, GitHubComment, GitHubCommentId,
     client::{GitHubClients, GitHubMethod},
     discussions::react_in_discussion,
     permissions::AccessKind,
@@ -18,7 +18,13 @@ const MAX_COMMENT_PAGES: usize = 20;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.
 const STEP_MS: i64 = 5 * 60 * 1000;
 
-impl GitHubReader {
+/// Reader of comments on issues and pull requests; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CommentReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl CommentReader {
     /// Lists comments on pull requests and issues that were created at or after `since`, least recently
     /// changed first, at most 500.
     ///

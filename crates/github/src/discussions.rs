@@ -4,7 +4,7 @@ use domain::{ReactionKind, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    DiscussionStub, Error, GitHubDiscussion, GitHubReader,
+    DiscussionStub, Error, GitHubDiscussion,
     client::{GitHubClient, GitHubClients},
     permissions::AccessKind,
     wire::{WireDiscussionData, WireDiscussionRepository},
@@ -98,7 +98,13 @@ async fn change_discussion(
     done.await.map(drop)
 }
 
-impl GitHubReader {
+/// Reader of discussions; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct DiscussionReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl DiscussionReader {
     /// Reads a discussion with its latest 100 comments and the latest 50 replies to each.
     ///
     /// # Errors
@@ -134,7 +140,7 @@ pub struct DiscussionWriter {
 }
 
 impl DiscussionWriter {
-    /// Reads a discussion in the same form as [`GitHubReader::discussion`].
+    /// Reads a discussion in the same form as [`DiscussionReader::discussion`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when the repository has no discussion with that number.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ETag, Error, GitHubIssue, GitHubReader, IssuePoll, ListedIssue,
+    ETag, Error, GitHubIssue, IssuePoll, ListedIssue,
     client::{GitHubClients, GitHubMethod, percent_encode},
     permissions::AccessKind,
     wire::{WireIssueData, WireIssueStub},
@@ -50,7 +50,13 @@ struct WireType {
     name: String,
 }
 
-impl GitHubReader {
+/// Reader of issues; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct IssueReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl IssueReader {
     /// Reads an issue with its history; of comments, edits and events the latest 100 each.
     ///
     /// # Errors

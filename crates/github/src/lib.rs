@@ -7,6 +7,7 @@ mod checks;
 mod client;
 mod comments;
 mod connection;
+mod deliveries;
 mod discussions;
 mod error;
 mod etag_cache;
@@ -29,12 +30,13 @@ mod wire;
 mod writer;
 
 pub use blame::BlameLines;
-pub use checks::{CheckRunText, CheckWriter};
+pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
-pub use comments::CommentWriter;
-pub use discussions::DiscussionWriter;
+pub use comments::{CommentReader, CommentWriter};
+pub use deliveries::DeliveryReader;
+pub use discussions::{DiscussionReader, DiscussionWriter};
 pub use error::Error;
-pub use issues::{IssueListState, IssueWriter};
+pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
@@ -51,9 +53,9 @@ pub use model_issues::{
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use owner_repositories::OwnerRepository;
 pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue, ProjectWriter};
-pub use pull_requests::PullRequestWriter;
+pub use pull_requests::{PullRequestReader, PullRequestWriter};
 pub use reader::GitHubReader;
-pub use reviews::{NewComment, NewReview, ReviewWriter};
+pub use reviews::{NewComment, NewReview, ReviewReader, ReviewWriter};
 pub use settings::{Settings, deserialize_readers, deserialize_writers};
 pub use writer::GitHubWriter;
 

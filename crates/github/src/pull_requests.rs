@@ -1,19 +1,192 @@
-//! Pull requests of the account that writes: opening, finding, and the draft state.
+//! Pull requests: listing, finding, opening, and the draft state.
 
-use domain::RepositoryName;
+use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 use serde_json::json;
 
 use crate::{
-    Error, PullRequest,
+    ETag, Error, PullRequest, PullRequestPoll,
     client::{GitHubClients, GitHubMethod},
     permissions::AccessKind,
-    wire::WirePullRequest,
+    wire::{WireCommit, WirePullRequest},
 };
+
+// GitHub's maximum number of entries per page.
+const PAGE: usize = 100;
+const MAX_PULL_REQUEST_PAGES: usize = 5;
+// GitHub lists at most 250 commits of a pull request, thus three pages.
+const MAX_COMMIT_PAGES: usize = 3;
 
 const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
 const BACK_TO_DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
+
+/// Reader of pull requests and their commits; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct PullRequestReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl PullRequestReader {
+    /// Reads one pull request.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no pull request has that number.
+    pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
+        self.clients
+            .of(repository)?
+            .pull_request(repository, AccessKind::Look, number)
+            .await
+    }
+
+    /// Lists open pull requests of all authors that name the ticket in title, head branch or description.
+    /// Searches the 500 newest.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn pull_requests_mentioning(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+    ) -> Result<Vec<PullRequest>, Error> {
+        let mut matches = Vec::new();
+        for page in 1..=MAX_PULL_REQUEST_PAGES {
+            let path = format!("/pulls?state=open&per_page={PAGE}&page={page}");
+            let found: Vec<WirePullRequest> = self
+                .clients
+                .of(repository)?
+                .get_again(repository, AccessKind::Look, &path)
+                .await?;
+            let last = found.len() < PAGE;
+            let found = found.into_iter().map(PullRequest::from);
+            matches.extend(found.filter(|candidate| candidate.mentions(repository, ticket)));
+            if last {
+                break;
+            }
+        }
+        Ok(matches)
+    }
+
+    /// Lists closed pull requests, merged or not, that changed at or after `since`; at most the 500 latest,
+    /// newest first.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn closed_pull_requests_since(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+    ) -> Result<Vec<PullRequest>, Error> {
+        let mut closed = Vec::new();
+        for page in 1..=MAX_PULL_REQUEST_PAGES {
+            let path = format!("/pulls?state=closed&sort=updated&direction=desc&per_page={PAGE}&page={page}");
+            let found: Vec<WirePullRequest> = self
+                .clients
+                .of(repository)?
+                .get_again(repository, AccessKind::Look, &path)
+                .await?;
+            let is_full = found.len() == PAGE;
+            let seen = found.len();
+            let before = closed.len();
+            let found = found.into_iter().map(PullRequest::from);
+            closed.extend(found.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            // The list is sorted by change, so the first older entry ends the search.
+            if !is_full || closed.len() - before < seen {
+                break;
+            }
+        }
+        Ok(closed)
+    }
+
+    /// Lists pull requests, open and closed, that changed at or after `since`; at most the 500 latest.
+    ///
+    /// With the `ETag` of the previous poll, an unchanged answer costs one request and nothing of the rate
+    /// limit. A push, a close, a merge and a comment change a pull request; its checks do not.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn pull_requests_changed_since(
+        &self,
+        repository: &RepositoryName,
+        since: Timestamp,
+        known: Option<&ETag>,
+    ) -> Result<PullRequestPoll, Error> {
+        let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
+        // Every change moves its pull request to the first page, so the ETag of that page covers all changes.
+        let first: Option<(Vec<WirePullRequest>, _)> = self
+            .clients
+            .of(repository)?
+            .get_unless(repository, AccessKind::Look, &path(1), known)
+            .await?;
+        let Some((mut found, etag)) = first else {
+            return Ok(PullRequestPoll::Unchanged);
+        };
+        let (mut changed, mut page) = (Vec::new(), 1);
+        let is_complete = loop {
+            let seen = found.len();
+            let before = changed.len();
+            let found_now = found.into_iter().map(PullRequest::from);
+            changed.extend(found_now.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            // The list is sorted by change, so the first older entry ends the search.
+            if seen < PAGE || changed.len() - before < seen {
+                break true;
+            }
+            if page == MAX_PULL_REQUEST_PAGES {
+                break false;
+            }
+            page += 1;
+            // Further pages are read without an ETag: the caller keeps only that of the first page.
+            found = self
+                .clients
+                .of(repository)?
+                .get(repository, AccessKind::Look, &path(page))
+                .await?;
+        };
+        Ok(PullRequestPoll::Changed {
+            pull_requests: changed,
+            etag,
+            is_complete,
+        })
+    }
+
+    /// Finds the pull request from that branch of the repository: an open one first, otherwise the newest.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn find_pull_request_by_head(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Option<PullRequest>, Error> {
+        self.clients
+            .of(repository)?
+            .find_pull_request_by_head(repository, AccessKind::Look, branch)
+            .await
+    }
+
+    /// Lists the commits of a pull request, oldest first; GitHub lists at most 250.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn pull_request_commits(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<CommitId>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut commits = Vec::new();
+        for page in 1..=MAX_COMMIT_PAGES {
+            let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
+            let found: Vec<WireCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            commits.extend(found.into_iter().map(|commit| commit.sha));
+            if is_last {
+                break;
+            }
+        }
+        Ok(commits)
+    }
+}
 
 /// Writer of pull requests; cheap to clone.
 #[derive(Clone, Debug)]

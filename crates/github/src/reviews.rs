@@ -4,18 +4,16 @@ use domain::{CommitId, PullRequestFile, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Error, GitHubCommentId, GitHubReader, PullRequestReview, ReviewLineComment, ReviewRequest,
+    Error, GitHubCommentId, PullRequestRemark, PullRequestReview, ReviewLineComment, ReviewRequest,
     client::{GitHubClient, GitHubClients, GitHubMethod},
     permissions::AccessKind,
     wire::{
-        WireCommit, WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WireReview,
+        WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WireRemark, WireReview,
     },
 };
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
-// GitHub lists at most 250 commits of a pull request, thus three pages.
-const MAX_COMMIT_PAGES: usize = 3;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;
 
@@ -63,7 +61,13 @@ impl NewComment {
     }
 }
 
-impl GitHubReader {
+/// Reader of reviews, their requests and remarks, with the files that they are about; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ReviewReader {
+    pub(crate) clients: GitHubClients,
+}
+
+impl ReviewReader {
     /// Lists the first 300 files that a pull request changes.
     ///
     /// # Errors
@@ -93,29 +97,6 @@ impl GitHubReader {
         let path = format!("/compare/{base}...{head}?per_page=1&page=1");
         let found: WireComparison = client.get(repository, AccessKind::Look, &path).await?;
         Ok(found.files.into_iter().map(PullRequestFile::from).collect())
-    }
-
-    /// Lists the commits of a pull request, oldest first; GitHub lists at most 250.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the pull request is missing.
-    pub async fn pull_request_commits(
-        &self,
-        repository: &RepositoryName,
-        number: u64,
-    ) -> Result<Vec<CommitId>, Error> {
-        let client = self.clients.of(repository)?;
-        let mut commits = Vec::new();
-        for page in 1..=MAX_COMMIT_PAGES {
-            let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
-            let found: Vec<WireCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
-            let is_last = found.len() < PAGE;
-            commits.extend(found.into_iter().map(|commit| commit.sha));
-            if is_last {
-                break;
-            }
-        }
-        Ok(commits)
     }
 
     /// Lists the review requests of users for a pull request, oldest first, among its first 1,000 events.
@@ -167,6 +148,35 @@ impl GitHubReader {
             .into_iter()
             .filter_map(|review| review.into_review(&comments))
             .collect())
+    }
+
+    /// Lists the remarks on a pull request, oldest first: reviews, comments on lines and the conversation,
+    /// the first 100 of each. Remarks without text are left out.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no pull request has that number.
+    pub async fn remarks(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<PullRequestRemark>, Error> {
+        let mut remarks = Vec::new();
+        // GitHub has separate endpoints for reviews, comments on lines and the conversation.
+        for place in [
+            format!("/pulls/{number}/reviews"),
+            format!("/pulls/{number}/comments"),
+            format!("/issues/{number}/comments"),
+        ] {
+            let found: Vec<WireRemark> = self
+                .clients
+                .of(repository)?
+                .get_again(repository, AccessKind::Look, &format!("{place}?per_page={PAGE}"))
+                .await?;
+            remarks.extend(found.into_iter().map(PullRequestRemark::from));
+        }
+        remarks.retain(|remark| !remark.text.trim().is_empty());
+        remarks.sort_by_key(|remark| remark.at);
+        Ok(remarks)
     }
 }
 

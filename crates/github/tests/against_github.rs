@@ -189,6 +189,7 @@ async fn draft_is_opened_found_and_marked_ready() {
         .unwrap();
     assert!(
         !hub.reader
+            .pull_requests()
             .pull_request(&build_shop_name(), made.number)
             .await
             .unwrap()
@@ -273,6 +274,7 @@ async fn repository_comments_are_listed_across_pages() {
     }
     let reader = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let found = reader
+        .comments()
         .comments_since(&build_shop_name(), Timestamp::from_unix_ms(0))
         .await
         .unwrap();
@@ -280,6 +282,7 @@ async fn repository_comments_are_listed_across_pages() {
     assert_eq!((found.len(), on_one), (103, 52));
     let latest = found[102].1.created_at.unwrap();
     let later = reader
+        .comments()
         .comments_since(&build_shop_name(), latest.plus_ms(60_000))
         .await
         .unwrap();
@@ -364,13 +367,25 @@ async fn missing_branch_has_no_head() {
 async fn checks_are_read_with_their_ends() {
     let hub = start_hub().await;
     let head = hub.branch("feat/x");
-    assert_eq!(hub.reader.checks(&build_shop_name(), &head).await.unwrap(), []);
+    assert_eq!(
+        hub.reader
+            .checks()
+            .checks(&build_shop_name(), &head)
+            .await
+            .unwrap(),
+        []
+    );
     let checks = [
         ("test", stand_in::RunConclusion::Failure, "assert 1 == 2"),
         ("lint", stand_in::RunConclusion::Success, "fine"),
     ];
     hub.hub.run_checks("acme/shop", head.as_str(), &checks).unwrap();
-    let found = hub.reader.checks(&build_shop_name(), &head).await.unwrap();
+    let found = hub
+        .reader
+        .checks()
+        .checks(&build_shop_name(), &head)
+        .await
+        .unwrap();
     let test = found.iter().find(|check| check.name == "test").unwrap();
     assert!(test.output_tail.contains("assert 1 == 2") && test.completed_at.is_some());
     assert_eq!(conclude_checks(&found), Some(ChecksConclusion::Failure));
@@ -389,6 +404,7 @@ async fn foreign_pull_request_mentioning_ticket_is_found() {
     let ticket = TicketKey::jira("ENG-1").unwrap();
     let found = hub
         .reader
+        .pull_requests()
         .pull_requests_mentioning(&build_shop_name(), &ticket)
         .await
         .unwrap();
@@ -413,6 +429,7 @@ async fn merged_pull_request_is_closed_with_merger() {
 
     let merged = hub
         .reader
+        .pull_requests()
         .pull_request(&build_shop_name(), made.number)
         .await
         .unwrap();
@@ -420,6 +437,7 @@ async fn merged_pull_request_is_closed_with_merger() {
     assert_eq!(merged.merged_by.as_deref(), Some("mia"));
     let closed = hub
         .reader
+        .pull_requests()
         .closed_pull_requests_since(&build_shop_name(), Timestamp::from_unix_ms(0))
         .await
         .unwrap();
@@ -433,6 +451,7 @@ async fn merged_pull_request_is_closed_with_merger() {
     let future = closed[0].updated_at.unwrap().plus_ms(60_000);
     assert_eq!(
         hub.reader
+            .pull_requests()
             .closed_pull_requests_since(&build_shop_name(), future)
             .await
             .unwrap(),
@@ -645,6 +664,7 @@ async fn personal_token_replaces_app() {
     assert_eq!(remote.token.expose_secret(), stand_in::WRITER_TOKEN);
     let deliveries = GitHubReader::new(&with_token(&hub.hub, stand_in::READER_TOKEN)).unwrap();
     let refused = deliveries
+        .deliveries()
         .hook_deliveries(None, Timestamp::from_unix_ms(0))
         .await
         .unwrap_err();
@@ -703,13 +723,18 @@ async fn unchanged_polls_cost_no_rate_limit() {
     let step = Timestamp::from_unix_ms(1_700_000_100_000);
     let poll = async |later_ms: i64| {
         let shop = build_shop_name();
-        let checks = hub.reader.checks(&shop, &head).await.unwrap();
-        let reviews = hub.reader.reviews(&shop, number).await.unwrap();
-        let requests = hub.reader.review_requests(&shop, number).await.unwrap();
-        let commits = hub.reader.pull_request_commits(&shop, number).await.unwrap();
-        let remarks = hub.reader.remarks(&shop, number).await.unwrap();
+        let checks = hub.reader.checks().checks(&shop, &head).await.unwrap();
+        let reviews = hub.reader.reviews().reviews(&shop, number).await.unwrap();
+        let requests = hub.reader.reviews().review_requests(&shop, number).await.unwrap();
+        let commits = hub
+            .reader
+            .pull_requests()
+            .pull_request_commits(&shop, number)
+            .await
+            .unwrap();
+        let remarks = hub.reader.reviews().remarks(&shop, number).await.unwrap();
         let since = step.plus_ms(later_ms);
-        let comments = hub.reader.comments_since(&shop, since).await.unwrap();
+        let comments = hub.reader.comments().comments_since(&shop, since).await.unwrap();
         (checks, reviews, requests, commits, remarks, comments)
     };
     let first = poll(0).await;
@@ -736,6 +761,7 @@ async fn webhook_deliveries_are_listed_newest_first() {
     let deliveries = poll_until("two deliveries", Duration::from_secs(10), async || {
         let found = hub
             .reader
+            .deliveries()
             .hook_deliveries(None, Timestamp::from_unix_ms(0))
             .await
             .ok()?;
@@ -750,7 +776,14 @@ async fn webhook_deliveries_are_listed_newest_first() {
     );
     assert_eq!(deliveries[0].event, "push");
     let future = deliveries[0].delivered_at.plus_ms(60_000);
-    assert_eq!(hub.reader.hook_deliveries(None, future).await.unwrap(), []);
+    assert_eq!(
+        hub.reader
+            .deliveries()
+            .hook_deliveries(None, future)
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -768,6 +801,7 @@ async fn unchanged_pull_request_poll_is_free() {
     let since = Timestamp::from_unix_ms(0);
     let poll = async |etag: Option<&github::ETag>| {
         hub.reader
+            .pull_requests()
             .pull_requests_changed_since(&build_shop_name(), since, etag)
             .await
             .unwrap()
@@ -807,6 +841,7 @@ async fn edited_comment_has_time_of_edit() {
     let since = Timestamp::from_unix_ms(0);
     let read = async || {
         hub.reader
+            .comments()
             .comments_since(&build_shop_name(), since)
             .await
             .unwrap()[0]
@@ -839,9 +874,15 @@ async fn job_log_redirect_receives_no_credentials() {
     hub.hub
         .run_checks("acme/shop", made.head.as_str(), &checks)
         .unwrap();
-    let checks = hub.reader.checks(&build_shop_name(), &made.head).await.unwrap();
+    let checks = hub
+        .reader
+        .checks()
+        .checks(&build_shop_name(), &made.head)
+        .await
+        .unwrap();
     let log = hub
         .reader
+        .checks()
         .job_log(&build_shop_name(), &checks[0])
         .await
         .unwrap()
@@ -852,11 +893,26 @@ async fn job_log_redirect_receives_no_credentials() {
     );
     let mut gone = checks[0].clone();
     gone.url = gone.url.replace(&gone.id.to_string(), "1");
-    assert_eq!(hub.reader.job_log(&build_shop_name(), &gone).await.unwrap(), None);
-    gone.url = "https://ci.example/1".to_owned();
-    assert_eq!(hub.reader.job_log(&build_shop_name(), &gone).await.unwrap(), None);
     assert_eq!(
         hub.reader
+            .checks()
+            .job_log(&build_shop_name(), &gone)
+            .await
+            .unwrap(),
+        None
+    );
+    gone.url = "https://ci.example/1".to_owned();
+    assert_eq!(
+        hub.reader
+            .checks()
+            .job_log(&build_shop_name(), &gone)
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        hub.reader
+            .checks()
             .branch_checks(&build_shop_name(), "feat/x")
             .await
             .unwrap(),
@@ -874,7 +930,12 @@ async fn reviews_include_comments_and_accept_replies() {
     hub.hub
         .review_lines("acme/shop", made.number, "rita", judged, &lines)
         .unwrap();
-    let reviews = hub.reader.reviews(&build_shop_name(), made.number).await.unwrap();
+    let reviews = hub
+        .reader
+        .reviews()
+        .reviews(&build_shop_name(), made.number)
+        .await
+        .unwrap();
     assert_eq!(reviews.len(), 1);
     assert_eq!(reviews[0].state, ReviewVerdict::ChangesRequested);
     let texts: Vec<&str> = reviews[0]
@@ -949,7 +1010,7 @@ async fn issue_includes_edits_events_and_actors() {
         .unwrap();
     hub.comment_as("acme/shop", number, "dependabot[bot]", "A word")
         .unwrap();
-    let issue = reader.issue(&build_shop_name(), number).await.unwrap();
+    let issue = reader.issues().issue(&build_shop_name(), number).await.unwrap();
     assert_eq!((issue.title.as_str(), issue.body.as_str()), ("Another", "Longer"));
     assert_eq!(read_login(issue.author.as_ref()), Some("guest"));
     assert_eq!(issue.assigned.assignees, ["agent"]);
@@ -973,7 +1034,7 @@ async fn issue_includes_edits_events_and_actors() {
         Some("dependabot[bot]"),
         "as REST spells it"
     );
-    let missing = reader.issue(&build_shop_name(), 99).await;
+    let missing = reader.issues().issue(&build_shop_name(), 99).await;
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
 }
 
@@ -1066,7 +1127,11 @@ async fn issue_poll_excludes_pull_requests() {
     hub.commit("acme/shop", "fix", "change", &[("a", "b")]).unwrap();
     hub.open_pull_request_as("acme/shop", "rita", "fix", "A change", "")
         .unwrap();
-    let polled = reader.open_issues(&build_shop_name(), None).await.unwrap();
+    let polled = reader
+        .issues()
+        .open_issues(&build_shop_name(), None)
+        .await
+        .unwrap();
     let IssuePoll::Changed { issues, etag } = polled else {
         panic!("nothing was known")
     };
@@ -1075,13 +1140,18 @@ async fn issue_poll_excludes_pull_requests() {
         [number]
     );
     let again = reader
+        .issues()
         .open_issues(&build_shop_name(), etag.as_ref())
         .await
         .unwrap();
     assert_eq!(again, IssuePoll::Unchanged);
 
     let listed = async |state| -> Vec<(u64, String)> {
-        let listed = reader.list_issues(&build_shop_name(), state).await.unwrap();
+        let listed = reader
+            .issues()
+            .list_issues(&build_shop_name(), state)
+            .await
+            .unwrap();
         listed
             .into_iter()
             .map(|issue| (issue.stub.number, issue.title))
@@ -1093,7 +1163,11 @@ async fn issue_poll_excludes_pull_requests() {
     );
     assert_eq!(listed(IssueListState::Closed).await, [(closed, "Old".to_owned())]);
     let since = IssueListState::ChangedSince(Timestamp::from_unix_ms(0));
-    let both = reader.list_issues(&build_shop_name(), since).await.unwrap();
+    let both = reader
+        .issues()
+        .list_issues(&build_shop_name(), since)
+        .await
+        .unwrap();
     let mut both: Vec<_> = both
         .into_iter()
         .map(|issue| (issue.stub.number, issue.is_open))
@@ -1266,6 +1340,7 @@ async fn own_check_run_is_updated_and_ignored() {
     assert_eq!((shown.0.as_str(), shown.2), ("2 rounds", "success"));
     assert!(
         hub.reader
+            .checks()
             .checks(&build_shop_name(), &head)
             .await
             .unwrap()
@@ -1426,6 +1501,7 @@ async fn required_checks_are_limited_by_reader_permissions() {
     assert_eq!(may_see, ["test"]);
     // Without permission for contents, only rulesets are readable; a ruleset without parameters is no error.
     hub.reader
+        .checks()
         .required_checks(&build_shop_name(), "main")
         .await
         .unwrap();
@@ -1437,6 +1513,7 @@ async fn comparison_of_commits_lists_changed_files() {
     let head = hub.branch("feat/x");
     let changed = hub
         .reader
+        .reviews()
         .changed_since(&build_shop_name(), &hub.base, &head)
         .await
         .unwrap();
@@ -1445,6 +1522,7 @@ async fn comparison_of_commits_lists_changed_files() {
     let gone: CommitId = "d".repeat(40).parse().unwrap();
     let error = hub
         .reader
+        .reviews()
         .changed_since(&build_shop_name(), &gone, &head)
         .await
         .unwrap_err();
@@ -1472,7 +1550,11 @@ async fn waiting_workflow_runs_are_listed() {
         hub.hold_run("acme/shop", &head, name, state).unwrap();
     }
     let commit: CommitId = head.parse().unwrap();
-    let runs = reader.workflow_runs(&build_shop_name(), &commit).await.unwrap();
+    let runs = reader
+        .checks()
+        .workflow_runs(&build_shop_name(), &commit)
+        .await
+        .unwrap();
     let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.progress)).collect();
     assert_eq!(
         found,
@@ -1484,12 +1566,13 @@ async fn waiting_workflow_runs_are_listed() {
         ]
     );
     assert!(runs.iter().all(|run| run.url.contains("/actions/runs/")));
-    let checks = reader.checks(&build_shop_name(), &commit).await.unwrap();
+    let checks = reader.checks().checks(&build_shop_name(), &commit).await.unwrap();
     let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(names, ["test"], "what has not begun has no check runs");
     hub.begin_held_runs("acme/shop").unwrap();
     assert_eq!(
         reader
+            .checks()
             .workflow_runs(&build_shop_name(), &commit)
             .await
             .unwrap()

@@ -94,7 +94,10 @@ async fn enterprise_log_comes_from_other_host() {
     );
     let (api, at_api) = start_recording_server(redirect).await;
     let reader = GitHubReader::new(&build_settings(format!("{api}/api/v3"))).unwrap();
-    let log = reader.job_log(&build_shop_name(), &build_failed_job()).await;
+    let log = reader
+        .checks()
+        .job_log(&build_shop_name(), &build_failed_job())
+        .await;
     assert_eq!(log.unwrap().as_deref(), Some("1 failed\n"));
     let (at_api, at_host) = (at_api.lock().unwrap(), at_host.lock().unwrap());
     assert!(

@@ -50,28 +50,28 @@ const START: Timestamp = Timestamp::from_unix_ms(0);
 
 calls! {
     "repository": |hub| hub.reader.repository(&build_shop_name());
-    "checks": |hub| hub.reader.checks(&build_shop_name(), &hub.head);
-    "pull request": |hub| hub.reader.pull_request(&build_shop_name(), PULL);
-    "mentioning": |hub| hub.reader.pull_requests_mentioning(&build_shop_name(), &build_ticket());
-    "remarks": |hub| hub.reader.remarks(&build_shop_name(), PULL);
-    "closed": |hub| hub.reader.closed_pull_requests_since(&build_shop_name(), START);
-    "changed": |hub| hub.reader.pull_requests_changed_since(&build_shop_name(), START, None);
-    "by head": |hub| hub.reader.find_pull_request_by_head(&build_shop_name(), "fix/1");
+    "checks": |hub| hub.reader.checks().checks(&build_shop_name(), &hub.head);
+    "pull request": |hub| hub.reader.pull_requests().pull_request(&build_shop_name(), PULL);
+    "mentioning": |hub| hub.reader.pull_requests().pull_requests_mentioning(&build_shop_name(), &build_ticket());
+    "remarks": |hub| hub.reader.reviews().remarks(&build_shop_name(), PULL);
+    "closed": |hub| hub.reader.pull_requests().closed_pull_requests_since(&build_shop_name(), START);
+    "changed": |hub| hub.reader.pull_requests().pull_requests_changed_since(&build_shop_name(), START, None);
+    "by head": |hub| hub.reader.pull_requests().find_pull_request_by_head(&build_shop_name(), "fix/1");
     "permission": |hub| hub.reader.permission(&build_shop_name(), "ada", 7);
-    "deliveries": |hub| hub.reader.hook_deliveries(None, START);
+    "deliveries": |hub| hub.reader.deliveries().hook_deliveries(None, START);
     "identity": |hub| hub.reader.identity(None);
-    "issue": |hub| hub.reader.issue(&build_shop_name(), ISSUE);
-    "open issues": |hub| hub.reader.open_issues(&build_shop_name(), None);
-    "list of issues": |hub| hub.reader.list_issues(&build_shop_name(), IssueListState::Open);
-    "comments since": |hub| hub.reader.comments_since(&build_shop_name(), START);
-    "branch checks": |hub| hub.reader.branch_checks(&build_shop_name(), "main");
-    "reviews": |hub| hub.reader.reviews(&build_shop_name(), PULL);
-    "required checks": |hub| hub.reader.required_checks(&build_shop_name(), "main");
-    "changed files": |hub| hub.reader.changed_files(&build_shop_name(), PULL);
-    "changed since": |hub| hub.reader.changed_since(&build_shop_name(), &hub.base, &hub.head);
-    "commits": |hub| hub.reader.pull_request_commits(&build_shop_name(), PULL);
-    "review requests": |hub| hub.reader.review_requests(&build_shop_name(), PULL);
-    "discussions": |hub| hub.reader.changed_discussions(&build_shop_name());
+    "issue": |hub| hub.reader.issues().issue(&build_shop_name(), ISSUE);
+    "open issues": |hub| hub.reader.issues().open_issues(&build_shop_name(), None);
+    "list of issues": |hub| hub.reader.issues().list_issues(&build_shop_name(), IssueListState::Open);
+    "comments since": |hub| hub.reader.comments().comments_since(&build_shop_name(), START);
+    "branch checks": |hub| hub.reader.checks().branch_checks(&build_shop_name(), "main");
+    "reviews": |hub| hub.reader.reviews().reviews(&build_shop_name(), PULL);
+    "required checks": |hub| hub.reader.checks().required_checks(&build_shop_name(), "main");
+    "changed files": |hub| hub.reader.reviews().changed_files(&build_shop_name(), PULL);
+    "changed since": |hub| hub.reader.reviews().changed_since(&build_shop_name(), &hub.base, &hub.head);
+    "commits": |hub| hub.reader.pull_requests().pull_request_commits(&build_shop_name(), PULL);
+    "review requests": |hub| hub.reader.reviews().review_requests(&build_shop_name(), PULL);
+    "discussions": |hub| hub.reader.discussions().changed_discussions(&build_shop_name());
     "writer's repository": |hub| hub.writer.repository(&build_shop_name());
     "writer's pull request": |hub| hub.writer.pull_requests().pull_request(&build_shop_name(), PULL);
     "writer's by head": |hub| hub.writer.pull_requests().find_pull_request_by_head(&build_shop_name(), "fix/1");
@@ -196,6 +196,7 @@ async fn json_of_a_wrong_shape_is_final() {
     hub.hub.fail_next(fault);
     let failed = hub
         .reader
+        .pull_requests()
         .pull_request(&build_shop_name(), PULL)
         .await
         .unwrap_err();

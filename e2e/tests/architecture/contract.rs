@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::{find_repository_root, production_lines, rust_files};
 
-/// Returns the calls of a client's file: account (`reader` or `writer`, with the part of the writer) and name.
+/// Returns the calls of a client's file: account (`reader` or `writer`, with its part) and name.
 fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
     let mut whose = None;
     let mut found = Vec::new();
@@ -12,6 +12,13 @@ fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
         match line.as_str() {
             "impl GitHubReader {" | "impl JiraReader {" => whose = Some("reader"),
             "impl GitHubWriter {" | "impl JiraWriter {" => whose = Some("writer"),
+            "impl PullRequestReader {" => whose = Some("reader.pull_requests()"),
+            "impl ReviewReader {" => whose = Some("reader.reviews()"),
+            "impl IssueReader {" => whose = Some("reader.issues()"),
+            "impl CommentReader {" => whose = Some("reader.comments()"),
+            "impl DiscussionReader {" => whose = Some("reader.discussions()"),
+            "impl CheckReader {" => whose = Some("reader.checks()"),
+            "impl DeliveryReader {" => whose = Some("reader.deliveries()"),
             "impl PullRequestWriter {" => whose = Some("writer.pull_requests()"),
             "impl ReviewWriter {" => whose = Some("writer.reviews()"),
             "impl IssueWriter {" => whose = Some("writer.issues()"),
@@ -21,8 +28,8 @@ fn list_client_calls(file: &Path) -> Vec<(&'static str, String)> {
             "impl ProjectWriter {" => whose = Some("writer.projects()"),
             "}" => whose = None,
             line => assert!(
-                !(line.starts_with("impl ") && line.ends_with("Writer {")),
-                "a writer that no accessor of the list returns: {line}"
+                !(line.starts_with("impl ") && (line.ends_with("Reader {") || line.ends_with("Writer {"))),
+                "an account's part that no accessor of the list returns: {line}"
             ),
         }
         let name = line.strip_prefix("    pub async fn ");

@@ -28,7 +28,12 @@ async fn discussion_is_read_with_threads() {
     hub.hub
         .discuss_as("acme/shop", number, "rita", "Why?", Some(first))
         .unwrap();
-    let read = hub.reader.discussion(&build_shop_name(), number).await.unwrap();
+    let read = hub
+        .reader
+        .discussions()
+        .discussion(&build_shop_name(), number)
+        .await
+        .unwrap();
     assert_eq!(
         hub.writer
             .discussions()
@@ -49,11 +54,21 @@ async fn discussion_is_read_with_threads() {
         .collect();
     assert_eq!(said, [("Up.", true), ("Why?", false)], "the second is a reply");
 
-    let changed = hub.reader.changed_discussions(&build_shop_name()).await.unwrap();
+    let changed = hub
+        .reader
+        .discussions()
+        .changed_discussions(&build_shop_name())
+        .await
+        .unwrap();
     let mut numbers: Vec<u64> = changed.iter().map(|stub| stub.number).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [number, other]);
-    let missing = hub.reader.discussion(&build_shop_name(), 99).await.unwrap_err();
+    let missing = hub
+        .reader
+        .discussions()
+        .discussion(&build_shop_name(), 99)
+        .await
+        .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
     hub.assert_clean();
 }
@@ -165,6 +180,7 @@ async fn answer_is_marked_in_answerable_category_only() {
         .unwrap();
     assert!(
         !hub.reader
+            .discussions()
             .discussion(&build_shop_name(), asked)
             .await
             .unwrap()
@@ -202,7 +218,12 @@ async fn repeated_reaction_is_added_once() {
         .hub
         .discuss_as("acme/shop", number, "sam", "Up.", None)
         .unwrap();
-    let read = hub.reader.discussion(&build_shop_name(), number).await.unwrap();
+    let read = hub
+        .reader
+        .discussions()
+        .discussion(&build_shop_name(), number)
+        .await
+        .unwrap();
     let in_discussion = ReactionSubject::Discussion {
         repository: build_shop_name(),
         number,

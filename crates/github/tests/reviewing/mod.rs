@@ -25,6 +25,7 @@ async fn pull_request_files_and_commits_are_listed() {
         .unwrap();
     let files = hub
         .reader
+        .reviews()
         .changed_files(&build_shop_name(), number)
         .await
         .unwrap();
@@ -41,12 +42,14 @@ async fn pull_request_files_and_commits_are_listed() {
     assert!(files[1].patch.contains("+two"), "{files:?}");
     let commits = hub
         .reader
+        .pull_requests()
         .pull_request_commits(&build_shop_name(), number)
         .await
         .unwrap();
     assert_eq!(commits, [first, second.parse().unwrap()]);
     let missing = hub
         .reader
+        .reviews()
         .changed_files(&build_shop_name(), 99)
         .await
         .unwrap_err();
@@ -100,7 +103,12 @@ async fn review_is_submitted_with_all_comments() {
     hub.hub
         .comment_as("acme/shop", number, "mia", "It rounds.")
         .unwrap();
-    let remarks = hub.reader.remarks(&build_shop_name(), number).await.unwrap();
+    let remarks = hub
+        .reader
+        .reviews()
+        .remarks(&build_shop_name(), number)
+        .await
+        .unwrap();
     let mut said: Vec<(&str, bool)> = remarks
         .iter()
         .map(|remark| (remark.text.as_str(), remark.by_bot))
@@ -121,6 +129,7 @@ async fn review_requests_are_read_and_threads_resolved() {
         .unwrap();
     let requests = hub
         .reader
+        .reviews()
         .review_requests(&build_shop_name(), made.number)
         .await
         .unwrap();
@@ -206,7 +215,12 @@ async fn rerun_of_failed_jobs_increments_attempt() {
         "The runner has lost the connection.",
     )];
     hub.hub.run_checks("acme/shop", head, &red).unwrap();
-    let checks = hub.reader.checks(&build_shop_name(), &made.head).await.unwrap();
+    let checks = hub
+        .reader
+        .checks()
+        .checks(&build_shop_name(), &made.head)
+        .await
+        .unwrap();
     let run = parse_run_id(&checks[0].url).unwrap();
     let now = async || {
         hub.writer
@@ -261,6 +275,7 @@ async fn accounts_have_logins_and_payloads_are_readable() {
     assert_eq!(read, made);
     let found = hub
         .reader
+        .pull_requests()
         .find_pull_request_by_head(&build_shop_name(), "feat/x")
         .await;
     assert_eq!(found.unwrap().map(|found| found.number), Some(made.number));
@@ -270,14 +285,24 @@ async fn accounts_have_logins_and_payloads_are_readable() {
     hub.branch("feat/y");
     let start = Timestamp::from_unix_ms(0);
     let delivered = async || {
-        let found = hub.reader.hook_deliveries(None, start).await.ok()?;
+        let found = hub.reader.deliveries().hook_deliveries(None, start).await.ok()?;
         found.into_iter().next()
     };
     let delivery = poll_until("a delivery", Duration::from_secs(10), delivered)
         .await
         .unwrap();
-    let payload = hub.reader.hook_payload(None, delivery.id).await.unwrap();
+    let payload = hub
+        .reader
+        .deliveries()
+        .hook_payload(None, delivery.id)
+        .await
+        .unwrap();
     assert_eq!(payload["ref"], "refs/heads/feat/y");
-    let missing = hub.reader.hook_payload(None, 4_711).await.unwrap_err();
+    let missing = hub
+        .reader
+        .deliveries()
+        .hook_payload(None, 4_711)
+        .await
+        .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 }

@@ -208,6 +208,7 @@ impl<'a> Stage<'a> {
             let said = self.rig.github.discussion(SHOP, number).ok()?.comments.len();
             let listed = self
                 .reader
+                .discussions()
                 .discussion(repository, number)
                 .await
                 .ok()?
@@ -586,6 +587,7 @@ async fn build_rerun_case(stage: &Stage<'_>) -> Case {
     stage.rig.github.run_checks(SHOP, head.as_str(), &red).unwrap();
     let checks = stage
         .reader
+        .checks()
         .checks(&pull_request.repository, &head)
         .await
         .unwrap();
@@ -621,6 +623,7 @@ async fn build_review_case(stage: &Stage<'_>) -> Case {
         .unwrap();
     let opened = stage
         .reader
+        .pull_requests()
         .pull_request(&SHOP.parse().unwrap(), number)
         .await
         .unwrap();

@@ -17,7 +17,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         known: Option<&github::ETag>,
     ) -> Result<github::IssuePoll, ReadError> {
-        let read = self.github.open_issues(repository, known);
+        let read = self.github.issues().open_issues(repository, known);
         Ok(failpoint::around("ingest.github.issues", read).await?)
     }
 
@@ -26,7 +26,7 @@ impl TrackerReader {
         &self,
         repository: &RepositoryName,
     ) -> Result<Vec<github::DiscussionStub>, ReadError> {
-        let read = self.github.changed_discussions(repository);
+        let read = self.github.discussions().changed_discussions(repository);
         Ok(failpoint::around("ingest.github.discussions", read).await?)
     }
 
@@ -35,7 +35,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<github::GitHubDiscussion, ReadError> {
-        let read = self.github.discussion(repository, number);
+        let read = self.github.discussions().discussion(repository, number);
         Ok(failpoint::around("ingest.github.discussion", read).await?)
     }
 
@@ -64,7 +64,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         state: github::IssueListState,
     ) -> Result<Vec<github::ListedIssue>, ReadError> {
-        let read = self.github.list_issues(repository, state);
+        let read = self.github.issues().list_issues(repository, state);
         Ok(failpoint::around("ingest.github.list", read).await?)
     }
 
@@ -74,7 +74,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         since: Timestamp,
     ) -> Result<Vec<(u64, github::GitHubComment)>, ReadError> {
-        let read = self.github.comments_since(repository, since);
+        let read = self.github.comments().comments_since(repository, since);
         Ok(failpoint::around("ingest.github.comments", read).await?)
     }
 
@@ -92,7 +92,7 @@ impl TrackerReader {
         instance: Option<&InstanceName>,
         since: Timestamp,
     ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
-        let read = self.github.hook_deliveries(instance, since);
+        let read = self.github.deliveries().hook_deliveries(instance, since);
         match failpoint::around("ingest.github.hook_deliveries", read).await {
             // Only an App can read its delivery log; GitHub refuses a personal token with 401.
             Err(github::Error::Unauthorized { .. }) => Ok(None),
@@ -106,7 +106,7 @@ impl TrackerReader {
         instance: Option<&InstanceName>,
         id: u64,
     ) -> Result<serde_json::Value, ReadError> {
-        let read = self.github.hook_payload(instance, id);
+        let read = self.github.deliveries().hook_payload(instance, id);
         Ok(failpoint::around("ingest.github.hook_payload", read).await?)
     }
 
@@ -116,7 +116,10 @@ impl TrackerReader {
         repository: &RepositoryName,
         since: Timestamp,
     ) -> Result<Vec<github::PullRequest>, ReadError> {
-        let read = self.github.closed_pull_requests_since(repository, since);
+        let read = self
+            .github
+            .pull_requests()
+            .closed_pull_requests_since(repository, since);
         Ok(failpoint::around("ingest.github.closed", read).await?)
     }
 
@@ -126,7 +129,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<github::PullRequestRemark>, ReadError> {
-        let read = self.github.remarks(repository, number);
+        let read = self.github.reviews().remarks(repository, number);
         Ok(failpoint::around("ingest.github.remarks", read).await?)
     }
 
@@ -147,7 +150,10 @@ impl TrackerReader {
         repository: &RepositoryName,
         ticket: &TicketKey,
     ) -> Result<Vec<github::PullRequest>, ReadError> {
-        let read = self.github.pull_requests_mentioning(repository, ticket);
+        let read = self
+            .github
+            .pull_requests()
+            .pull_requests_mentioning(repository, ticket);
         Ok(failpoint::around("ingest.github.mentioning", read).await?)
     }
 
@@ -156,7 +162,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<github::PullRequest, ReadError> {
-        let read = self.github.pull_request(repository, number);
+        let read = self.github.pull_requests().pull_request(repository, number);
         Ok(failpoint::around("ingest.github.pull_request", read).await?)
     }
 
@@ -168,7 +174,10 @@ impl TrackerReader {
         since: Timestamp,
         known: Option<&github::ETag>,
     ) -> Result<github::PullRequestPoll, ReadError> {
-        let read = self.github.pull_requests_changed_since(repository, since, known);
+        let read = self
+            .github
+            .pull_requests()
+            .pull_requests_changed_since(repository, since, known);
         Ok(failpoint::around("ingest.github.changed", read).await?)
     }
 
@@ -212,7 +221,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         check: &github::CommitCheck,
     ) -> Result<Result<Option<String>, github::Error>, tokio::time::error::Elapsed> {
-        let read = tokio::time::timeout(LOG_PATIENCE / 2, self.github.job_log(repository, check));
+        let read = tokio::time::timeout(LOG_PATIENCE / 2, self.github.checks().job_log(repository, check));
         failpoint::around("ingest.github.job_log", read).await
     }
 
@@ -221,7 +230,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Vec<github::CommitCheck>, ReadError> {
-        let read = self.github.branch_checks(repository, branch);
+        let read = self.github.checks().branch_checks(repository, branch);
         Ok(failpoint::around("ingest.github.branch_checks", read).await?)
     }
 
@@ -231,7 +240,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Vec<String>, ReadError> {
-        let read = self.github.required_checks(repository, branch);
+        let read = self.github.checks().required_checks(repository, branch);
         Ok(failpoint::around("ingest.github.required_checks", read).await?)
     }
 
@@ -241,7 +250,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         head: &CommitId,
     ) -> Result<Vec<github::CommitRun>, ReadError> {
-        Ok(self.github.workflow_runs(repository, head).await?)
+        Ok(self.github.checks().workflow_runs(repository, head).await?)
     }
 
     /// Lists the changed files of a pull request.
@@ -250,7 +259,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<domain::PullRequestFile>, ReadError> {
-        let read = self.github.changed_files(repository, number);
+        let read = self.github.reviews().changed_files(repository, number);
         Ok(failpoint::around("ingest.github.files", read).await?)
     }
 
@@ -261,7 +270,7 @@ impl TrackerReader {
         base: &CommitId,
         head: &CommitId,
     ) -> Result<Vec<domain::PullRequestFile>, ReadError> {
-        let read = self.github.changed_since(repository, base, head);
+        let read = self.github.reviews().changed_since(repository, base, head);
         Ok(failpoint::around("ingest.github.compare", read).await?)
     }
 
@@ -271,7 +280,10 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<CommitId>, ReadError> {
-        let read = self.github.pull_request_commits(repository, number);
+        let read = self
+            .github
+            .pull_requests()
+            .pull_request_commits(repository, number);
         Ok(failpoint::around("ingest.github.commits", read).await?)
     }
 
@@ -281,7 +293,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<github::ReviewRequest>, ReadError> {
-        let read = self.github.review_requests(repository, number);
+        let read = self.github.reviews().review_requests(repository, number);
         Ok(failpoint::around("ingest.github.review_requests", read).await?)
     }
 
@@ -291,7 +303,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<github::PullRequestReview>, ReadError> {
-        let read = self.github.reviews(repository, number);
+        let read = self.github.reviews().reviews(repository, number);
         Ok(failpoint::around("ingest.github.reviews", read).await?)
     }
 
@@ -300,7 +312,7 @@ impl TrackerReader {
         repository: &RepositoryName,
         head: &CommitId,
     ) -> Result<Vec<github::CommitCheck>, ReadError> {
-        let read = self.github.checks(repository, head);
+        let read = self.github.checks().checks(repository, head);
         Ok(failpoint::around("ingest.github.checks", read).await?)
     }
 }

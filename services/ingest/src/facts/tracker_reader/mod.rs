@@ -128,7 +128,7 @@ impl TrackerReader {
 
     pub(crate) async fn issue(&self, ticket: &TicketKey) -> Result<TrackerIssue, ReadError> {
         if let TicketKey::GitHub { repository, number } = ticket {
-            let read = self.github.issue(repository, *number);
+            let read = self.github.issues().issue(repository, *number);
             return Ok(failpoint::around("ingest.github.issue", read).await?.into());
         }
         if let TicketKey::Discussion { repository, number } = ticket {
