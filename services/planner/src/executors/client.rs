@@ -1,37 +1,30 @@
 //! Calls to one executor, each with a grant, a deadline and the trace context.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
-    CallId, CommitAuthor, CommitId, ExecutorWorkspace, HostPattern, Timestamp, ToolCall, ToolResult,
-    ToolStatus,
+    CallId, CommitAuthor, CommitId, ExecutorWorkspace, Timestamp, ToolCall, ToolResult, ToolStatus,
     cause::format_error_chain,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     text::sanitize_output,
 };
-use grant::{Grant, GrantAudience, GrantSigner};
-use parking_lot::Mutex;
+use grant::GrantSigner;
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
-use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Streaming, transport::Channel};
-use wire::executor_service_client::ExecutorServiceClient;
+use tonic::Streaming;
 
 use super::{
+    channels::ExecutorChannels,
     connection::{CONNECT_LIMIT, CallError, ExecutorConnector, RunCaller},
     directory::{ExecutorDirectory, HeldWorkspace},
     span_questions::SpanRelay,
 };
 use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotQuota;
-use crate::telemetry::{self, PoolSlots};
+use crate::telemetry::PoolSlots;
 
 // A little longer than the executor's limit for a tool, so that its own result arrives first.
 const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
@@ -41,17 +34,12 @@ const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
 const READ_LIMIT: Duration = Duration::from_secs(120);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-
-pub(super) type ExecutorClient = ExecutorServiceClient<Channel>;
 
 /// Client of every executor in the configured pools.
 pub(crate) struct ExecutorFleet {
     pub(super) settings: PlannerSettings,
-    pub(super) signer: GrantSigner,
-    pub(super) dial: ExecutorConnector,
     pub(super) directory: ExecutorDirectory,
-    channels: Mutex<HashMap<String, Channel>>,
+    pub(super) channels: ExecutorChannels,
     /// Absent: this planner exports no traces.
     pub(super) relay: Option<SpanRelay>,
 }
@@ -80,10 +68,8 @@ impl ExecutorFleet {
             .unzip();
         let executors = Arc::new(Self {
             settings,
-            signer,
-            dial,
             directory: ExecutorDirectory::new(),
-            channels: Mutex::default(),
+            channels: ExecutorChannels::new(signer, dial),
             relay,
         });
         tokio::spawn(Arc::clone(&executors).watch(shutdown.clone()));
@@ -108,28 +94,17 @@ impl ExecutorFleet {
         self.directory.held()
     }
 
-    /// Returns a client for one address. Its channel is shared and connects by itself.
-    pub(super) fn client(&self, address: &str) -> Result<ExecutorClient, CallError> {
-        let mut channels = self.channels.lock();
-        let channel = match channels.get(address) {
-            Some(channel) => channel.clone(),
-            None => {
-                let channel = self.dial.channel(address)?;
-                channels.insert(address.to_owned(), channel.clone());
-                channel
-            }
-        };
-        Ok(ExecutorClient::new(channel)
-            .max_decoding_message_size(MESSAGE_BYTES)
-            .max_encoding_message_size(MESSAGE_BYTES))
-    }
-
     /// Leaves an executor that sends no status within the connect limit. Returns true if it did; other
     /// executors then open its workspaces until it responds again.
     pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
         let first = async {
-            let request = self.status_request(wire::WatchStatusRequest {})?;
-            let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
+            let request = self.channels.status_request(wire::WatchStatusRequest {})?;
+            let mut statuses = self
+                .channels
+                .client(address)?
+                .watch_status(request)
+                .await?
+                .into_inner();
             statuses.message().await.map_err(CallError::from)
         };
         let is_silent = match tokio::time::timeout(CONNECT_LIMIT, first).await {
@@ -145,7 +120,6 @@ impl ExecutorFleet {
             )) => false,
         };
         if is_silent {
-            // Drops its channel as well, so that the next call opens a new connection.
             self.leave(address);
         }
         is_silent
@@ -153,56 +127,9 @@ impl ExecutorFleet {
 
     /// Marks an executor as lost until its status arrives over a new connection.
     pub(super) fn leave(&self, address: &str) {
-        let mut channels = self.channels.lock();
-        channels.remove(address);
-        drop(channels);
+        self.channels.forget(address);
         self.directory
             .lose(address, "it does not answer", bootstrap::read_wall_clock());
-    }
-
-    /// Signs a grant for a call.
-    pub(super) fn grant(
-        &self,
-        caller: &RunCaller,
-        audience: GrantAudience,
-        workspace: Option<&str>,
-        network: Vec<HostPattern>,
-    ) -> Result<SecretString, CallError> {
-        let grant = Grant {
-            audience,
-            run: caller.run.clone(),
-            repository: caller.repository.clone(),
-            workspace: workspace.map(str::to_owned),
-            fence: caller.fence,
-            network,
-        };
-        self.signer
-            .sign(&grant, bootstrap::read_wall_clock())
-            .map_err(|refused| CallError::Refused(refused.to_string()))
-    }
-
-    /// Adds grant, deadline and trace context to a request.
-    pub(super) fn request<T>(
-        &self,
-        caller: &RunCaller,
-        workspace: Option<&str>,
-        limit: Duration,
-        message: T,
-    ) -> Result<Request<T>, CallError> {
-        let token = self.grant(caller, GrantAudience::Executor, workspace, Vec::new())?;
-        let mut request = authorize_request(&token, message)?;
-        request.set_timeout(limit);
-        telemetry::inject_trace(request.metadata_mut());
-        Ok(request)
-    }
-
-    /// Creates a request for an executor's own status, without a deadline.
-    pub(super) fn status_request<T>(&self, message: T) -> Result<Request<T>, CallError> {
-        let token = self.signer.sign_status(bootstrap::read_wall_clock());
-        authorize_request(
-            &token.map_err(|refused| CallError::Refused(refused.to_string()))?,
-            message,
-        )
     }
 
     /// Runs one tool and waits for its result. Its output goes to `output` meanwhile.
@@ -229,8 +156,10 @@ impl ExecutorFleet {
         };
         // Dropped at the end of the call, which requests its spans.
         let _noted = self.note_call(&info.executor, caller);
-        let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), TOOL_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let called = client.call_tool(request);
         let mut events = failpoint::around_kind("planner.executor.call_tool", &call.name, called)
             .await?
@@ -266,8 +195,10 @@ impl ExecutorFleet {
             fence: Some(caller.fence.into()),
             commit_time_s: at.unix_s(),
         };
-        let request = self.request(caller, Some(&info.id), SNAPSHOT_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), SNAPSHOT_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let called = client.snapshot_workspace(request);
         let mut events = failpoint::around("planner.executor.snapshot", called)
             .await?
@@ -309,8 +240,10 @@ impl ExecutorFleet {
             reports: check.reports.clone(),
         };
         let _noted = self.note_call(&info.executor, caller);
-        let request = self.request(caller, Some(&info.id), CHECK_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), CHECK_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let called = client.run_check(request);
         let mut events = failpoint::around("planner.executor.run_check", called)
             .await?
@@ -345,8 +278,10 @@ impl ExecutorFleet {
             fence: Some(caller.fence.into()),
             commands: given.to_vec(),
         };
-        let request = self.request(caller, Some(&info.id), READ_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), READ_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let called = client.find_checks(request);
         let found = failpoint::around("planner.executor.find_checks", called)
             .await?
@@ -370,8 +305,10 @@ impl ExecutorFleet {
             fence: Some(caller.fence.into()),
             ticket_text,
         };
-        let request = self.request(caller, Some(&info.id), READ_LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), READ_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let called = client.inspect_change(request);
         let report = failpoint::around("planner.executor.inspect_change", called)
             .await?
@@ -386,8 +323,11 @@ impl ExecutorFleet {
             fence: Some(caller.fence.into()),
         };
         let sent = async {
-            let request = self.request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
-            self.client(&info.executor)?
+            let request = self
+                .channels
+                .request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
+            self.channels
+                .client(&info.executor)?
                 .keep_alive(request)
                 .await
                 .map_err(CallError::from)
@@ -406,8 +346,11 @@ impl ExecutorFleet {
             fence: Some(caller.fence.into()),
         };
         let sent = async {
-            let request = self.request(caller, Some(workspace), CLOSE_LIMIT, message)?;
-            self.client(executor)?
+            let request = self
+                .channels
+                .request(caller, Some(workspace), CLOSE_LIMIT, message)?;
+            self.channels
+                .client(executor)?
                 .close_workspace(request)
                 .await
                 .map_err(CallError::from)
@@ -444,19 +387,6 @@ async fn receive_snapshot(
         }
     }
     info.ok_or_else(|| CallError::trouble("the snapshot came without its description"))
-}
-
-/// Creates a request with a grant in its metadata.
-pub(super) fn authorize_request<T>(token: &SecretString, message: T) -> Result<Request<T>, CallError> {
-    let mut bearer: tonic::metadata::MetadataValue<_> =
-        format!("Bearer {}", token.expose_secret())
-            .parse()
-            .map_err(|_| CallError::Refused("the grant is not a header value".to_owned()))?;
-    // The debug output of a request must not contain the grant.
-    bearer.set_sensitive(true);
-    let mut request = Request::new(message);
-    request.metadata_mut().insert("authorization", bearer);
-    Ok(request)
 }
 
 fn convert_tool_result(result: wire::ToolResult) -> ToolResult {

@@ -1,5 +1,6 @@
 //! Executors: discovery, choice of one, and calls to it.
 
+mod channels;
 mod client;
 mod connection;
 mod directory;

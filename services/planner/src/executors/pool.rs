@@ -17,7 +17,8 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::{
-    client::{ExecutorFleet, authorize_request, parse_commit_id},
+    channels::authorize_request,
+    client::{ExecutorFleet, parse_commit_id},
     connection::{CallError, ExecutorConnector, RunCaller},
     directory::sandbox_level_of,
 };
@@ -170,7 +171,9 @@ impl ExecutorFleet {
                 Err(OpenRefusal::Final(OpenError::Setup(NO_PROXY.to_owned())))
             };
         };
-        let grant = self.grant(caller, GrantAudience::Egress, None, rules.network.clone());
+        let grant = self
+            .channels
+            .grant(caller, GrantAudience::Egress, None, rules.network.clone());
         let grant = grant.map_err(|error| OpenRefusal::Trouble(error.to_string()))?;
         Ok((url.clone(), grant.expose_secret().to_owned()))
     }
@@ -185,6 +188,7 @@ impl ExecutorFleet {
     ) -> Result<ExecutorWorkspace, OpenRefusal> {
         let refused = |error: CallError| OpenRefusal::Trouble(error.to_string());
         let gate_grant = self
+            .channels
             .grant(caller, GrantAudience::Gate, None, Vec::new())
             .map_err(refused)?;
         let (egress_url, egress_grant) = self.way_out(caller, &request.rules.executor)?;
@@ -206,8 +210,11 @@ impl ExecutorFleet {
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
         let _noted = self.note_call(address, caller);
-        let message = self.request(caller, None, OPEN_LIMIT, message).map_err(refused)?;
-        let mut client = self.client(address).map_err(refused)?;
+        let message = self
+            .channels
+            .request(caller, None, OPEN_LIMIT, message)
+            .map_err(refused)?;
+        let mut client = self.channels.client(address).map_err(refused)?;
         let opened = client.open_workspace(message);
         let answer = failpoint::around("planner.executor.open", opened).await;
         let opened = answer.map_err(|status| refusal_of_status(&status))?.into_inner();

@@ -69,8 +69,8 @@ impl ExecutorFleet {
             candidates: query.candidates,
             dbt: query.dbt.into_iter().map(convert_project).collect(),
         };
-        let request = self.request(caller, Some(&info.id), LIMIT, message)?;
-        let mut client = self.client(&info.executor)?;
+        let request = self.channels.request(caller, Some(&info.id), LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
         let answer = client.seed_context(request).await?;
         Ok(convert_seeds(answer.into_inner()))
     }

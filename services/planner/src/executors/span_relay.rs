@@ -171,8 +171,8 @@ impl ExecutorFleet {
             fence: Some(wanted.caller.fence.into()),
             trace_id: wanted.trace.to_bytes().to_vec(),
         };
-        let request = self.request(&wanted.caller, None, TAKE_LIMIT, message)?;
-        let client = self.client(&wanted.executor)?;
+        let request = self.channels.request(&wanted.caller, None, TAKE_LIMIT, message)?;
+        let client = self.channels.client(&wanted.executor)?;
         let mut client = client.max_decoding_message_size(ANSWER_BYTES);
         Ok(client.take_spans(request).await?.into_inner())
     }

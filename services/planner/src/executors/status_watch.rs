@@ -59,7 +59,7 @@ impl ExecutorFleet {
 
     async fn resolve_all(&self) -> Vec<(String, Option<BTreeSet<String>>)> {
         let names = self.settings.pools.values().flat_map(|names| names.iter());
-        let resolved = names.map(async |name| (name.clone(), self.dial.resolve(name).await));
+        let resolved = names.map(async |name| (name.clone(), self.channels.resolve(name).await));
         futures::future::join_all(resolved).await
     }
 
@@ -88,8 +88,13 @@ impl ExecutorFleet {
 
     /// Follows one status stream until it ends.
     async fn follow_stream(&self, address: &str) -> Result<(), CallError> {
-        let request = self.status_request(wire::WatchStatusRequest {})?;
-        let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
+        let request = self.channels.status_request(wire::WatchStatusRequest {})?;
+        let mut statuses = self
+            .channels
+            .client(address)?
+            .watch_status(request)
+            .await?
+            .into_inner();
         let (mut changes, mut is_known) = (self.directory.changes(), false);
         loop {
             tokio::select! {
