@@ -10,17 +10,21 @@ use domain::{
     text::sanitize_output,
 };
 use grant::GrantSigner;
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
     channels::ExecutorChannels,
     connection::{CONNECT_LIMIT, CallError, ExecutorConnector, RunCaller},
     directory::{ExecutorDirectory, HeldWorkspace},
-    span_questions::SpanRelay,
+    span_questions::CallNote,
+    span_relay::SpanRelay,
 };
 use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotQuota;
@@ -38,10 +42,10 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// Client of every executor in the configured pools.
 pub(crate) struct ExecutorFleet {
     pub(super) settings: PlannerSettings,
-    pub(super) directory: ExecutorDirectory,
-    pub(super) channels: ExecutorChannels,
+    pub(super) directory: Arc<ExecutorDirectory>,
+    pub(super) channels: Arc<ExecutorChannels>,
     /// Absent: this planner exports no traces.
-    pub(super) relay: Option<SpanRelay>,
+    relay: Option<Arc<SpanRelay>>,
 }
 
 /// Description of a snapshot, and its pack in the object store.
@@ -52,7 +56,7 @@ pub(crate) struct TakenSnapshot {
 
 impl ExecutorFleet {
     /// Watches the executors of every pool until shutdown. With a forwarder it also fetches their spans,
-    /// until [`ExecutorFleet::finish_spans`].
+    /// until [`Self::finish_spans`].
     pub(crate) fn start(
         settings: PlannerSettings,
         signer: GrantSigner,
@@ -60,23 +64,44 @@ impl ExecutorFleet {
         forwarder: Option<SpanForwarder>,
         shutdown: &CancellationToken,
     ) -> Arc<Self> {
-        let (relay, forwarding) = forwarder
-            .map(|forwarder| {
-                let (relay, wanted) = SpanRelay::new();
-                (relay, (forwarder, wanted))
-            })
-            .unzip();
+        let directory = Arc::new(ExecutorDirectory::new());
+        let channels = Arc::new(ExecutorChannels::new(signer, dial));
+        let relay = forwarder
+            .map(|forwarder| SpanRelay::start(Arc::clone(&channels), Arc::clone(&directory), forwarder));
         let executors = Arc::new(Self {
             settings,
-            directory: ExecutorDirectory::new(),
-            channels: ExecutorChannels::new(signer, dial),
+            directory,
+            channels,
             relay,
         });
         tokio::spawn(Arc::clone(&executors).watch(shutdown.clone()));
-        if let Some((forwarder, wanted)) = forwarding {
-            tokio::spawn(Arc::clone(&executors).relay_spans(forwarder, wanted));
-        }
         executors
+    }
+
+    /// Requests the last spans and waits a short time until they are sent.
+    pub(crate) async fn finish_spans(&self) {
+        if let Some(relay) = &self.relay {
+            relay.finish().await;
+        }
+    }
+
+    /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
+    /// is traced, or if the executor exports its spans itself.
+    pub(super) fn note_call(&self, executor: &str, caller: &RunCaller) -> Option<CallNote<'_>> {
+        // Without a relay, reading the context would only cost time.
+        self.relay.as_ref()?;
+        let context = Span::current().context();
+        self.note_beneath(executor, caller, context.span().span_context())
+    }
+
+    /// Requests the executor's spans beneath a given span.
+    pub(crate) fn note_beneath(
+        &self,
+        executor: &str,
+        caller: &RunCaller,
+        span: &SpanContext,
+    ) -> Option<CallNote<'_>> {
+        self.relay.as_ref()?.note(executor, caller, span)
     }
 
     /// Wakes when the status of an executor changes after this call.

@@ -22,8 +22,8 @@ const MOST_WAITING: usize = 4096;
 /// Ids of spans that this planner remembers as parents of executor spans.
 const MOST_CALLS: usize = 16_384;
 
-/// Relay of the spans of executors to the collector. It exists where the planner exports its own spans.
-pub(super) struct SpanRelay {
+/// Questions for spans, and the calls of this planner beneath which those spans may be.
+pub(super) struct SpanQuestions {
     pub(super) wanted: mpsc::Sender<WantedSpans>,
     pub(super) calls: Mutex<CallSpans>,
     pub(super) stop: CancellationToken,
@@ -78,14 +78,14 @@ impl CallSpans {
 
 /// Has the spans of one call asked for once the call is over, however it ends.
 pub(crate) struct CallNote<'a> {
-    pub(super) relay: &'a SpanRelay,
+    pub(super) questions: &'a SpanQuestions,
     pub(super) wanted: Option<WantedSpans>,
 }
 
 impl Drop for CallNote<'_> {
     fn drop(&mut self) {
         if let Some(wanted) = self.wanted.take()
-            && self.relay.wanted.try_send(wanted).is_err()
+            && self.questions.wanted.try_send(wanted).is_err()
         {
             tracing::debug!("an executor is not asked for its spans: too many are");
         }
@@ -128,17 +128,17 @@ impl DueQuestions {
     }
 }
 
-impl SpanRelay {
-    /// Returns a relay, and the receiver of its questions.
+impl SpanQuestions {
+    /// Returns the questions of a relay, and their receiver.
     pub(super) fn new() -> (Self, mpsc::Receiver<WantedSpans>) {
         let (wanted, received) = mpsc::channel(MOST_WAITING);
-        let relay = Self {
+        let questions = Self {
             wanted,
             calls: Mutex::default(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
         };
-        (relay, received)
+        (questions, received)
     }
 
     pub(super) fn is_call(&self, id: SpanId) -> bool {

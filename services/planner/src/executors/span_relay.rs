@@ -13,17 +13,16 @@ use bootstrap::{
     span_forwarder::{SpanForwarder, SpanOrigin},
 };
 use domain::cause::format_error_chain;
-use opentelemetry::trace::{SpanContext, TraceContextExt as _};
+use opentelemetry::trace::SpanContext;
 use proto::executor as wire;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
-use tracing::Span;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
-    client::ExecutorFleet,
+    channels::ExecutorChannels,
     connection::{CallError, RunCaller},
+    directory::ExecutorDirectory,
     span_check::{SpanTerms, check_span},
-    span_questions::{CallNote, DueQuestions, LONGEST_WAIT, WantedSpans},
+    span_questions::{CallNote, DueQuestions, LONGEST_WAIT, SpanQuestions, WantedSpans},
 };
 use crate::telemetry;
 
@@ -37,26 +36,44 @@ const ANSWER_SPANS: usize = 256;
 const MOST_ANSWERS: usize = 16;
 // Executors that serve a request at the same time.
 const MOST_AT_ONCE: usize = 16;
-impl ExecutorFleet {
-    /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
-    /// is traced, or if the executor exports its spans itself.
-    pub(super) fn note_call(&self, executor: &str, caller: &RunCaller) -> Option<CallNote<'_>> {
-        // Without a relay, reading the context would only cost time.
-        self.relay.as_ref()?;
-        let context = Span::current().context();
-        self.note_beneath(executor, caller, context.span().span_context())
+
+/// Relay of the spans of executors to the collector. It exists where the planner exports its own spans.
+pub(super) struct SpanRelay {
+    channels: Arc<ExecutorChannels>,
+    directory: Arc<ExecutorDirectory>,
+    questions: SpanQuestions,
+}
+
+impl SpanRelay {
+    /// Starts the relay, which works until [`SpanRelay::finish`].
+    pub(super) fn start(
+        channels: Arc<ExecutorChannels>,
+        directory: Arc<ExecutorDirectory>,
+        forwarder: SpanForwarder,
+    ) -> Arc<Self> {
+        let (questions, wanted) = SpanQuestions::new();
+        let relay = Arc::new(Self {
+            channels,
+            directory,
+            questions,
+        });
+        tokio::spawn(Arc::clone(&relay).run(forwarder, wanted));
+        relay
     }
 
-    /// Requests the executor's spans beneath a given span.
-    pub(crate) fn note_beneath(
+    /// Requests the executor's spans beneath a span when the note is dropped. Absent if the span is not
+    /// sampled, or if the executor exports its spans itself.
+    pub(super) fn note(
         &self,
         executor: &str,
         caller: &RunCaller,
         span: &SpanContext,
     ) -> Option<CallNote<'_>> {
-        let relay = self.relay.as_ref().filter(|_| span.is_sampled())?;
+        if !span.is_sampled() {
+            return None;
+        }
         let version = self.directory.span_keeper(executor)?;
-        let mut calls = relay.calls.lock();
+        let mut calls = self.questions.calls.lock();
         calls.add(span.span_id());
         drop(calls);
         let wanted = WantedSpans {
@@ -66,21 +83,16 @@ impl ExecutorFleet {
             caller: caller.clone(),
         };
         Some(CallNote {
-            relay,
+            questions: &self.questions,
             wanted: Some(wanted),
         })
     }
 
-    /// Requests spans from executors and forwards them, until [`ExecutorFleet::finish_spans`].
-    pub(super) async fn relay_spans(
-        self: Arc<Self>,
-        mut forwarder: SpanForwarder,
-        mut wanted: mpsc::Receiver<WantedSpans>,
-    ) {
-        let Some(relay) = &self.relay else { return };
+    /// Requests spans from executors and forwards them, until [`SpanRelay::finish`].
+    async fn run(self: Arc<Self>, mut forwarder: SpanForwarder, mut wanted: mpsc::Receiver<WantedSpans>) {
         let (mut due, mut asked) = (DueQuestions::default(), JoinSet::new());
         loop {
-            let is_last = relay.stop.is_cancelled();
+            let is_last = self.questions.stop.is_cancelled();
             while is_last && let Ok(wanted) = wanted.try_recv() {
                 due.add(wanted);
             }
@@ -89,9 +101,9 @@ impl ExecutorFleet {
             while asked.len() < MOST_AT_ONCE
                 && let Some(wanted) = due.take(until)
             {
-                let executors = Arc::clone(&self);
+                let relay = Arc::clone(&self);
                 asked.spawn(async move {
-                    let spans = executors.take_spans(&wanted).await;
+                    let spans = relay.take_spans(&wanted).await;
                     (wanted.origin(), spans)
                 });
             }
@@ -102,25 +114,21 @@ impl ExecutorFleet {
             tokio::select! {
                 Some(wanted) = wanted.recv() => due.add(wanted),
                 Some(Ok((origin, spans))) = asked.join_next() => forward_spans(&mut forwarder, origin, spans).await,
-                () = relay.stop.cancelled(), if !is_last => {}
+                () = self.questions.stop.cancelled(), if !is_last => {}
                 // Without a free place, a request that is due would make this timer spin. `join_next`
                 // frees a place.
                 () = tokio::time::sleep_until(next), if asked.len() < MOST_AT_ONCE => {}
             }
         }
-        relay.ended.cancel();
+        self.questions.ended.cancel();
     }
 
     /// Requests the last spans and waits a short time until they are sent.
-    pub(crate) async fn finish_spans(&self) {
-        if let Some(relay) = &self.relay {
-            relay.stop.cancel();
-            if tokio::time::timeout(FINISH_LIMIT, relay.ended.cancelled())
-                .await
-                .is_err()
-            {
-                tracing::debug!("spans of executors were not sent in time");
-            }
+    pub(super) async fn finish(&self) {
+        self.questions.stop.cancel();
+        let ended = self.questions.ended.cancelled();
+        if tokio::time::timeout(FINISH_LIMIT, ended).await.is_err() {
+            tracing::debug!("spans of executors were not sent in time");
         }
     }
 
@@ -160,7 +168,7 @@ impl ExecutorFleet {
             trace: wanted.trace,
             ticket: wanted.caller.run.ticket(),
             now: SystemTime::now(),
-            is_ours: &|id| self.relay.as_ref().is_some_and(|relay| relay.is_call(id)),
+            is_ours: &|id| self.questions.is_call(id),
         };
         let spans = spans.into_iter().take(ANSWER_SPANS);
         spans.filter_map(|span| check_span(span, &terms).ok()).collect()
