@@ -25,6 +25,7 @@ use super::{
     directory::{ExecutorDirectory, HeldWorkspace},
     span_questions::CallNote,
     span_relay::SpanRelay,
+    status_watch::StatusWatch,
 };
 use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotQuota;
@@ -68,14 +69,18 @@ impl ExecutorFleet {
         let channels = Arc::new(ExecutorChannels::new(signer, dial));
         let relay = forwarder
             .map(|forwarder| SpanRelay::start(Arc::clone(&channels), Arc::clone(&directory), forwarder));
-        let executors = Arc::new(Self {
+        let watch = Arc::new(StatusWatch {
+            pools: settings.pools.clone(),
+            directory: Arc::clone(&directory),
+            channels: Arc::clone(&channels),
+        });
+        tokio::spawn(watch.run(shutdown.clone()));
+        Arc::new(Self {
             settings,
             directory,
             channels,
             relay,
-        });
-        tokio::spawn(Arc::clone(&executors).watch(shutdown.clone()));
-        executors
+        })
     }
 
     /// Requests the last spans and waits a short time until they are sent.

@@ -7,12 +7,16 @@ use std::{
     time::Duration,
 };
 
-use bootstrap::jitter;
+use bootstrap::{jitter, settings::TextList};
 use domain::cause::format_error_chain;
 use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{client::ExecutorFleet, connection::CallError, directory::LastStatus};
+use super::{
+    channels::ExecutorChannels,
+    connection::CallError,
+    directory::{ExecutorDirectory, LastStatus},
+};
 
 // Pause between two resolutions of the pools' names.
 const RESOLVE_EVERY: Duration = Duration::from_secs(3);
@@ -25,9 +29,16 @@ fn spread_pause(address: &str, pause: Duration) -> Duration {
     pause / 2 + jitter::own_start_delay(&format!("{address} after {pause:?}"), pause / 2)
 }
 
-impl ExecutorFleet {
+/// Watch of the executors of all pools, which keeps the directory up to date.
+pub(super) struct StatusWatch {
+    pub(super) pools: BTreeMap<String, TextList>,
+    pub(super) directory: Arc<ExecutorDirectory>,
+    pub(super) channels: Arc<ExecutorChannels>,
+}
+
+impl StatusWatch {
     /// Follows every executor of every pool until shutdown.
-    pub(super) async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
+    pub(super) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
         let mut watched: HashMap<String, AbortOnDropHandle<()>> = HashMap::new();
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         while !shutdown.is_cancelled() {
@@ -40,7 +51,7 @@ impl ExecutorFleet {
                 }
             }
             self.directory.set_unresolved(unresolved);
-            let pools = self.settings.pools.iter().map(|(pool, names)| {
+            let pools = self.pools.iter().map(|(pool, names)| {
                 let addresses = names.iter().filter_map(|name| found.get(name)).flatten();
                 (pool.clone(), addresses.cloned().collect())
             });
@@ -58,7 +69,7 @@ impl ExecutorFleet {
     }
 
     async fn resolve_all(&self) -> Vec<(String, Option<BTreeSet<String>>)> {
-        let names = self.settings.pools.values().flat_map(|names| names.iter());
+        let names = self.pools.values().flat_map(|names| names.iter());
         let resolved = names.map(async |name| (name.clone(), self.channels.resolve(name).await));
         futures::future::join_all(resolved).await
     }
