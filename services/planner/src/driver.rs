@@ -220,7 +220,7 @@ impl RunDriver {
         loop {
             tokio::time::sleep(KEEPALIVE).await;
             for (caller, info) in callers_of_workspaces(state, fence) {
-                self.executors.keep_alive(&caller, info).await;
+                self.executors.workspaces().keep_alive(&caller, info).await;
             }
         }
     }
@@ -412,6 +412,7 @@ impl RunDriver {
         let signed = (at, &author.unwrap_or_default());
         let called = retry_call(|| {
             self.executors
+                .workspaces()
                 .call_tool(caller, info, &id, &call, signed, &output)
         })
         .instrument(span)
@@ -437,6 +438,7 @@ impl RunDriver {
         let quota = self.snapshots.quota(state, kept_elsewhere);
         let taken = match retry_call(|| {
             self.executors
+                .workspaces()
                 .snapshot(caller, info, state.journal.last_at, &quota)
         })
         .await
@@ -487,7 +489,10 @@ impl RunDriver {
             );
         }
         for (caller, info) in callers_of_workspaces(state, fence) {
-            self.executors.close(&caller, &info.executor, &info.id).await;
+            self.executors
+                .workspaces()
+                .close(&caller, &info.executor, &info.id)
+                .await;
         }
     }
 }

@@ -215,7 +215,10 @@ impl SlotKeeper {
                     // If another planner has taken the ticket over since, the executor refuses this fence.
                     fence: row.fence,
                 };
-                self.executors.close(&caller, &held.executor, &held.id).await;
+                self.executors
+                    .workspaces()
+                    .close(&caller, &held.executor, &held.id)
+                    .await;
             } else {
                 suspects.insert(held);
             }

@@ -33,7 +33,12 @@ impl RunDriver {
             ..SeedQuery::default()
         };
         let text = query.text.clone();
-        let found = match self.executors.seed_context(caller, info, query).await {
+        let found = match self
+            .executors
+            .workspaces()
+            .seed_context(caller, info, query)
+            .await
+        {
             Ok(found) => Ok(self.ranked(request, &text, found).await),
             Err(error) => Err(error),
         };
@@ -74,7 +79,7 @@ impl RunDriver {
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
         let given = &request.rules.agent.checks;
-        let found = retry_call(|| self.executors.find_checks(caller, info, given)).await;
+        let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, given)).await;
         self.or_nothing(
             caller,
             state,
@@ -94,7 +99,12 @@ impl RunDriver {
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
         let asked = collect_ticket_text(state, request);
-        let seen = retry_call(|| self.executors.inspect_change(caller, info, asked.clone())).await;
+        let seen = retry_call(|| {
+            self.executors
+                .workspaces()
+                .inspect_change(caller, info, asked.clone())
+        })
+        .await;
         let seen = seen.map(|report| Fact::ChangeInspected {
             report: Some(Box::new(report)),
         });
@@ -110,7 +120,12 @@ impl RunDriver {
         (id, check): (CallId, CheckSpec),
     ) -> Result<StepOutcome, TicketError> {
         let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
-        let ran = retry_call(|| self.executors.run_check(caller, info, &id, &check, &output)).await;
+        let ran = retry_call(|| {
+            self.executors
+                .workspaces()
+                .run_check(caller, info, &id, &check, &output)
+        })
+        .await;
         // Kept for the report, because `or_nothing` consumes the error.
         let reason = ran
             .as_ref()

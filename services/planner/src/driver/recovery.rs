@@ -94,7 +94,10 @@ impl RunDriver {
             pack,
         };
         // Frees the slot first; the pool may have no other.
-        self.executors.close(caller, &info.executor, &info.id).await;
+        self.executors
+            .workspaces()
+            .close(caller, &info.executor, &info.id)
+            .await;
         let opened = self.slots.open(caller, request, Some(&info.base), Some(&restore));
         match opened.await {
             Ok(workspace) => Ok(Fact::WentBack { workspace, snapshot }.into()),

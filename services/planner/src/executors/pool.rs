@@ -18,9 +18,10 @@ use tonic::Code;
 
 use super::{
     channels::authorize_request,
-    client::{ExecutorFleet, parse_commit_id},
     connection::{CallError, ExecutorConnector, RunCaller},
     directory::sandbox_level_of,
+    fleet::ExecutorFleet,
+    workspaces::parse_commit_id,
 };
 use crate::config::Config;
 
@@ -209,7 +210,7 @@ impl ExecutorFleet {
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
-        let _noted = self.note_call(address, caller);
+        let _noted = self.workspaces.note_call(address, caller);
         let message = self
             .channels
             .request(caller, None, OPEN_LIMIT, message)
@@ -231,7 +232,7 @@ impl ExecutorFleet {
             None => Ok(info),
             Some(setup) => {
                 // A workspace with a failed setup is useless, and its slot is needed.
-                self.close(caller, &info.executor, &info.id).await;
+                self.workspaces.close(caller, &info.executor, &info.id).await;
                 Err(OpenRefusal::Final(OpenError::Setup(setup.log_tail)))
             }
         }

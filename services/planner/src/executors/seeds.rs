@@ -6,8 +6,8 @@ use domain::{CodeSeed, DbtProject, ExecutorWorkspace};
 use proto::executor as wire;
 
 use super::{
-    client::ExecutorFleet,
     connection::{CallError, RunCaller},
+    workspaces::WorkspaceCalls,
 };
 
 // Longer than the executor's fallback search without an index.
@@ -50,7 +50,7 @@ pub(crate) struct CodeSeeds {
     pub(crate) note: String,
 }
 
-impl ExecutorFleet {
+impl WorkspaceCalls {
     /// Searches for code that matches a text. It never waits until an index is built.
     ///
     /// # Errors

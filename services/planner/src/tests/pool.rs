@@ -86,7 +86,11 @@ async fn seeds_come_from_executor_holding_workspace() {
         dbt: Vec::new(),
         candidates: 0,
     };
-    let seeds = executors.seed_context(&caller, &opened, query).await.unwrap();
+    let seeds = executors
+        .workspaces()
+        .seed_context(&caller, &opened, query)
+        .await
+        .unwrap();
     let [seed] = seeds.chunks.as_slice() else {
         panic!("{seeds:?}")
     };
@@ -102,7 +106,11 @@ async fn checks_run_at_executor_holding_workspace() {
     let caller = build_caller(&request);
     let info = executors.open(&caller, &request, None, None).await.unwrap();
     let given = ["make test".to_owned()];
-    let found = executors.find_checks(&caller, &info, &given).await.unwrap();
+    let found = executors
+        .workspaces()
+        .find_checks(&caller, &info, &given)
+        .await
+        .unwrap();
     assert_eq!(found[0].command, "make test");
     let spec = CheckSpec {
         command: found[0].command.clone(),
@@ -116,6 +124,7 @@ async fn checks_run_at_executor_holding_workspace() {
     let id = caller.run.call(7);
     for _ in 0..2 {
         let ran = executors
+            .workspaces()
             .run_check(&caller, &info, &id, &spec, &sink)
             .await
             .unwrap();
@@ -128,12 +137,16 @@ async fn checks_run_at_executor_holding_workspace() {
     assert_eq!(output.recv().await.unwrap(), b"2 passed in 0.01s\n");
     assert_eq!(executor.ran(), ["make test"], "a repeated id runs nothing");
     let change = executors
+        .workspaces()
         .inspect_change(&caller, &info, String::new())
         .await
         .unwrap();
     assert_eq!((change.files, change.is_blocked()), (1, false));
     executor.lose_workspace_at("run_check");
-    let lost = executors.run_check(&caller, &info, &id, &spec, &sink).await;
+    let lost = executors
+        .workspaces()
+        .run_check(&caller, &info, &id, &spec, &sink)
+        .await;
     assert!(matches!(lost, Err(CallError::WorkspaceLost)));
 }
 

@@ -125,7 +125,11 @@ async fn open_noted_call(executors: &ExecutorFleet, request: &JobRequest, flags:
         false,
         TraceState::default(),
     );
-    drop(executors.note_beneath(&opened.executor, &caller, &context));
+    drop(
+        executors
+            .workspaces()
+            .note_beneath(&opened.executor, &caller, &context),
+    );
     caller
 }
 

@@ -1,35 +1,28 @@
-//! Calls to one executor, each with a grant, a deadline and the trace context.
+//! Calls to open workspaces, each with a grant, a deadline and the trace context.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
     CallId, CommitAuthor, CommitId, ExecutorWorkspace, Timestamp, ToolCall, ToolResult, ToolStatus,
     cause::format_error_chain,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     text::sanitize_output,
 };
-use grant::GrantSigner;
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
 use tonic::Streaming;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
     channels::ExecutorChannels,
-    connection::{CONNECT_LIMIT, CallError, ExecutorConnector, RunCaller},
-    directory::{ExecutorDirectory, HeldWorkspace},
+    connection::{CallError, RunCaller},
     span_questions::CallNote,
     span_relay::SpanRelay,
-    status_watch::StatusWatch,
 };
-use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotQuota;
-use crate::telemetry::PoolSlots;
 
 // A little longer than the executor's limit for a tool, so that its own result arrives first.
 const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
@@ -40,10 +33,8 @@ const READ_LIMIT: Duration = Duration::from_secs(120);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Client of every executor in the configured pools.
-pub(crate) struct ExecutorFleet {
-    pub(super) settings: PlannerSettings,
-    pub(super) directory: Arc<ExecutorDirectory>,
+/// Calls to the workspaces that are open at executors.
+pub(crate) struct WorkspaceCalls {
     pub(super) channels: Arc<ExecutorChannels>,
     /// Absent: this planner exports no traces.
     relay: Option<Arc<SpanRelay>>,
@@ -55,39 +46,9 @@ pub(crate) struct TakenSnapshot {
     pub(crate) pack: StoredObject,
 }
 
-impl ExecutorFleet {
-    /// Watches the executors of every pool until shutdown. With a forwarder it also fetches their spans,
-    /// until [`Self::finish_spans`].
-    pub(crate) fn start(
-        settings: PlannerSettings,
-        signer: GrantSigner,
-        dial: ExecutorConnector,
-        forwarder: Option<SpanForwarder>,
-        shutdown: &CancellationToken,
-    ) -> Arc<Self> {
-        let directory = Arc::new(ExecutorDirectory::new());
-        let channels = Arc::new(ExecutorChannels::new(signer, dial));
-        let relay = forwarder
-            .map(|forwarder| SpanRelay::start(Arc::clone(&channels), Arc::clone(&directory), forwarder));
-        let watch = Arc::new(StatusWatch {
-            pools: settings.pools.clone(),
-            directory: Arc::clone(&directory),
-            channels: Arc::clone(&channels),
-        });
-        tokio::spawn(watch.run(shutdown.clone()));
-        Arc::new(Self {
-            settings,
-            directory,
-            channels,
-            relay,
-        })
-    }
-
-    /// Requests the last spans and waits a short time until they are sent.
-    pub(crate) async fn finish_spans(&self) {
-        if let Some(relay) = &self.relay {
-            relay.finish().await;
-        }
+impl WorkspaceCalls {
+    pub(super) fn new(channels: Arc<ExecutorChannels>, relay: Option<Arc<SpanRelay>>) -> Self {
+        Self { channels, relay }
     }
 
     /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
@@ -107,59 +68,6 @@ impl ExecutorFleet {
         span: &SpanContext,
     ) -> Option<CallNote<'_>> {
         self.relay.as_ref()?.note(executor, caller, span)
-    }
-
-    /// Wakes when the status of an executor changes after this call.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.directory.changes()
-    }
-
-    /// Returns the slots of each pool.
-    pub(crate) fn slots(&self) -> BTreeMap<String, PoolSlots> {
-        self.directory.slots()
-    }
-
-    /// Returns every workspace that is open at an executor.
-    pub(crate) fn held(&self) -> Vec<HeldWorkspace> {
-        self.directory.held()
-    }
-
-    /// Leaves an executor that sends no status within the connect limit. Returns true if it did; other
-    /// executors then open its workspaces until it responds again.
-    pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
-        let first = async {
-            let request = self.channels.status_request(wire::WatchStatusRequest {})?;
-            let mut statuses = self
-                .channels
-                .client(address)?
-                .watch_status(request)
-                .await?
-                .into_inner();
-            statuses.message().await.map_err(CallError::from)
-        };
-        let is_silent = match tokio::time::timeout(CONNECT_LIMIT, first).await {
-            Ok(Ok(status)) => status.is_none(),
-            Ok(Err(CallError::Trouble { .. } | CallError::TimedOut)) | Err(_) => true,
-            Ok(Err(
-                CallError::WorkspaceLost
-                | CallError::Stale
-                | CallError::Invalid(_)
-                | CallError::Refused(_)
-                | CallError::Unkeepable(_)
-                | CallError::Store(_),
-            )) => false,
-        };
-        if is_silent {
-            self.leave(address);
-        }
-        is_silent
-    }
-
-    /// Marks an executor as lost until its status arrives over a new connection.
-    pub(super) fn leave(&self, address: &str) {
-        self.channels.forget(address);
-        self.directory
-            .lose(address, "it does not answer", bootstrap::read_wall_clock());
     }
 
     /// Runs one tool and waits for its result. Its output goes to `output` meanwhile.
