@@ -283,7 +283,7 @@ impl TestWorld {
             false => domain::TicketKey::jira(key)?,
         };
         self.until(&format!("run {nth} of {key}"), async || {
-            let runs = self.client.runs(Some(&ticket)).await.ok()?;
+            let runs = self.client.runs().recent(Some(&ticket)).await.ok()?;
             runs.get(nth)?.id.parse().ok()
         })
         .await
@@ -295,7 +295,7 @@ impl TestWorld {
     /// When the run does not end within a minute.
     pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<JournalEntry>, StopReason)> {
         self.until(&format!("the end of {run}"), async || {
-            let journal = self.client.journal(run).await.ok()?;
+            let journal = self.client.runs().journal(run).await.ok()?;
             let reason = match &journal.last()?.fact {
                 Fact::RunFinished { reason } => reason.clone(),
                 _ => return None,
@@ -352,7 +352,7 @@ impl TestWorld {
     /// # Errors
     /// When the API does not answer.
     pub async fn dead_letters(&self) -> anyhow::Result<Vec<String>> {
-        let dead = self.client.dead_letters().await?.into_iter();
+        let dead = self.client.dead_letters().list().await?.into_iter();
         Ok(dead
             .map(|letter| format!("{} {}: {}", letter.what, letter.id, letter.reason))
             .collect())

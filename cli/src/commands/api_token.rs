@@ -53,7 +53,7 @@ pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode>
         limit: Some(1),
         ..RunsQuery::default()
     };
-    client.list_runs(&least).await?;
+    client.runs().list(&least).await?;
     SavedLogins::read()?.keep(ApiAccess::of(&client))?;
     print_result(&format!("logged in to {url}"));
     Ok(ExitCode::SUCCESS)

@@ -58,12 +58,12 @@ enum DeadLetterAction {
 pub(super) async fn run_command(Arguments { action }: Arguments) -> anyhow::Result<ExitCode> {
     match action {
         DeadLetterAction::List { api } => {
-            for letter in access::build_client(&api)?.dead_letters().await? {
+            for letter in access::build_client(&api)?.dead_letters().list().await? {
                 print_result(&render_letter_line(&letter));
             }
         }
         DeadLetterAction::Show { sequence, api } => {
-            let found = access::build_client(&api)?.dead_letter(sequence).await?;
+            let found = access::build_client(&api)?.dead_letters().read(sequence).await?;
             print_result(&render_letter_line(&found.letter));
             print_result(&found.body);
         }

@@ -148,7 +148,10 @@ pub(super) async fn run_feedback(asked: FeedbackArguments) -> anyhow::Result<Exi
 }
 
 pub(super) async fn run_diff(asked: DiffArguments) -> anyhow::Result<ExitCode> {
-    let text = access::build_client(&asked.api)?.diff(&asked.run).await?;
+    let text = access::build_client(&asked.api)?
+        .runs()
+        .diff_text(&asked.run)
+        .await?;
     print_long([text.trim_end()], asked.paging);
     Ok(ExitCode::SUCCESS)
 }
@@ -168,7 +171,7 @@ async fn decide_run(run: &RunId, answer: DecisionAnswer<'_>, api: &ApiArguments)
 /// Decides about the ticket's only run that waits for a decision.
 async fn decide_ticket(of: &TicketArguments, answer: DecisionAnswer<'_>) -> anyhow::Result<ExitCode> {
     let TicketArguments { ticket, api } = of;
-    let runs = access::build_client(api)?.runs(Some(ticket)).await?;
+    let runs = access::build_client(api)?.runs().recent(Some(ticket)).await?;
     let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitCondition::Decision.as_str());
     let waiting: Vec<RunId> = runs
         .iter()

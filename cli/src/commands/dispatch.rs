@@ -271,14 +271,14 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let client = access::build_client(&asked.api)?;
     let is_json = asked.output != OutputFormat::Text;
     if asked.dry_run {
-        let planned = client.plan(&wanted).await?;
+        let planned = client.jobs().plan(&wanted).await?;
         match is_json {
             true => print_json(&planned)?,
             false => print_result(&render_planned_job(&planned)),
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let accepted = match client.start(&wanted, asked.key.as_deref()).await? {
+    let accepted = match client.jobs().start(&wanted, asked.key.as_deref()).await? {
         JobStarted::Accepted(accepted) => accepted,
         JobStarted::Needless(result) => {
             match is_json {
@@ -326,7 +326,7 @@ async fn follow_dispatched_run(
         FollowOutcome::Waits(waits_for) => (None, Some(waits_for)),
     };
     // Following prints entries without keeping them, so the journal is read again.
-    let journal = client.journal(&run).await?;
+    let journal = client.runs().journal(&run).await?;
     let repair = RepairResult::of(&journal);
     let would = find_rehearsed_effects(journal);
     if output != OutputFormat::Text {
@@ -349,7 +349,7 @@ async fn follow_dispatched_run(
 #[cfg(feature = "local")]
 pub(super) async fn follow_rehearsal(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
     let followed = print_journal(client, run, OutputFormat::Text).await?;
-    let would = find_rehearsed_effects(client.journal(run).await?);
+    let would = find_rehearsed_effects(client.runs().journal(run).await?);
     render_rehearsal(would.as_deref().unwrap_or_default())
         .iter()
         .for_each(|line| print_result(line));

@@ -106,7 +106,7 @@ pub(super) async fn run_journal(asked: JournalArguments) -> anyhow::Result<ExitC
         print_live_run(&client, &asked.run, output, FollowLimit::End).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    let journal = client.journal(&asked.run).await?;
+    let journal = client.runs().journal(&asked.run).await?;
     match output {
         OutputFormat::Json => print_json(&journal)?,
         OutputFormat::Jsonl => journal.iter().try_for_each(print_json)?,
@@ -128,7 +128,7 @@ async fn find_newest_run(client: &Client, ticket: &TicketKey) -> anyhow::Result<
         limit: Some(1),
         ..RunsQuery::default()
     };
-    let found = client.list_runs(&query).await?.pop();
+    let found = client.runs().list(&query).await?.pop();
     let found = found.with_context(|| format!("{ticket} has no run"))?;
     Ok(found.id.parse()?)
 }
@@ -140,7 +140,7 @@ async fn print_live_run(
     output: OutputFormat,
     until: FollowLimit,
 ) -> anyhow::Result<FollowOutcome> {
-    let mut events = std::pin::pin!(client.follow_with_output(run).await?);
+    let mut events = std::pin::pin!(client.runs().follow_with_output(run).await?);
     let mut printed = OutputLines::default();
     let mut start = None;
     while let Some(event) = events.try_next().await? {
@@ -181,7 +181,7 @@ async fn find_follow_end(
         return Ok(None);
     }
     // During replay an old wait may already be over. Only the newest entry of the journal is the current state.
-    let known = client.run(run).await?.overview;
+    let known = client.runs().read(run).await?.overview;
     let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
     Ok(is_last.then_some(FollowOutcome::Waits(waits_for)))
 }
@@ -209,7 +209,7 @@ pub(super) async fn print_journal(
     run: &RunId,
     output: OutputFormat,
 ) -> anyhow::Result<FollowOutcome> {
-    let mut events = std::pin::pin!(client.follow(run).await?);
+    let mut events = std::pin::pin!(client.runs().follow(run).await?);
     let mut start: Option<Timestamp> = None;
     while let Some(entry) = events.try_next().await? {
         if output != OutputFormat::Json {

@@ -73,7 +73,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
 async fn find_page_address(client: &Client, asked: &Arguments) -> anyhow::Result<String> {
     let console = asked.console.as_deref();
     let (run, ticket) = match &asked.of {
-        RunOrTicket::Run(run) => (Some(client.run(run).await?), run.ticket()),
+        RunOrTicket::Run(run) => (Some(client.runs().read(run).await?), run.ticket()),
         RunOrTicket::Ticket(ticket) => (None, ticket),
     };
     let page = asked
@@ -87,7 +87,7 @@ async fn find_page_address(client: &Client, asked: &Arguments) -> anyhow::Result
             Ok(build_console_address(console, run.as_ref(), ticket))
         }
         PageChoice::Ticket => {
-            let url = client.ticket_text(ticket).await?.url;
+            let url = client.tickets().text(ticket).await?.url;
             ensure!(
                 !url.is_empty(),
                 "{ticket} has no page at its tracker: --page console opens that of the console"
@@ -128,7 +128,7 @@ async fn list_ticket_runs(client: &Client, ticket: &TicketKey) -> anyhow::Result
         ticket: Some(ticket.to_string()),
         ..RunsQuery::default()
     };
-    Ok(client.list_runs(&query).await?)
+    Ok(client.runs().list(&query).await?)
 }
 
 fn find_pull_request_url(run: &RunView) -> Option<String> {

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run_command(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let found = access::build_client(&api)?.pools().await?;
+    let found = access::build_client(&api)?.installation().pools().await?;
     match output {
         OutputFormat::Json => print_json(&found)?,
         OutputFormat::Jsonl => print_list(&found.pools, false)?,

@@ -72,7 +72,7 @@ pub(super) async fn list_runs(asked: RunsArguments) -> anyhow::Result<ExitCode> 
         limit: Some(asked.limit.into()),
         ..RunsQuery::default()
     };
-    let mut runs = access::build_client(&asked.api)?.list_runs(&query).await?;
+    let mut runs = access::build_client(&asked.api)?.runs().list(&query).await?;
     // The API returns the newest run first. On a terminal the last line is next to the prompt.
     runs.reverse();
     match asked.output {
@@ -90,14 +90,14 @@ pub(super) async fn list_pending(asked: PendingArguments) -> anyhow::Result<Exit
         ..RunsQuery::default()
     };
     let client = access::build_client(&api)?;
-    let mut runs = client.list_runs(&query).await?;
+    let mut runs = client.runs().list(&query).await?;
     // The API returns the newest run first, and here the longest wait comes first.
     runs.reverse();
     if output != OutputFormat::Text {
         print_list(&runs, output == OutputFormat::Json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let credentials = client.credentials().await?;
+    let credentials = client.installation().credentials().await?;
     let mut lines: Vec<String> = runs.iter().flat_map(render_waiting_run).collect();
     lines.extend(
         credentials

@@ -77,7 +77,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         until: asked.until,
         from: None,
     };
-    let found = client.spend(&query).await?;
+    let found = client.installation().spend(&query).await?;
     let table = SpendTable {
         sums: list_groups(&found, |line| find_group_name(line, asked.by)),
         total: list_groups(&found, |_| "total").pop().unwrap_or_default(),

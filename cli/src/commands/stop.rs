@@ -123,8 +123,8 @@ pub(super) async fn run_stop_all(asked: StopAllArguments) -> anyhow::Result<Exit
         return Ok(ExitCode::FAILURE);
     }
     let StopAllView { on, by, at } = match switch.turned() {
-        Some(on) => client.stop_all(on).await?,
-        None => client.is_stopped().await?,
+        Some(on) => client.installation().stop_all(on).await?,
+        None => client.installation().is_stopped().await?,
     };
     let since = by
         .zip(at)

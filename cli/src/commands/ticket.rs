@@ -62,8 +62,8 @@ pub(super) struct PurgeArguments {
 pub(super) async fn run_show_ticket(asked: ShowTicketArguments) -> anyhow::Result<ExitCode> {
     let ShowTicketArguments { of, paging } = asked;
     let client = access::build_client(&of.api)?;
-    let text = client.ticket_text(&of.ticket).await?;
-    let standing = match client.ticket(&of.ticket).await {
+    let text = client.tickets().text(&of.ticket).await?;
+    let standing = match client.tickets().read(&of.ticket).await {
         Ok(row) => row.standing,
         // The API answers 404 for a ticket without a run or trigger, although its tracker has it.
         Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Vec::new(),
@@ -77,7 +77,10 @@ pub(super) async fn run_show_ticket(asked: ShowTicketArguments) -> anyhow::Resul
 
 pub(super) async fn run_say(asked: SayArguments) -> anyhow::Result<ExitCode> {
     let SayArguments { ticket, text, api } = asked;
-    access::build_client(&api)?.comment(&ticket, &text).await?;
+    access::build_client(&api)?
+        .tickets()
+        .comment(&ticket, &text)
+        .await?;
     print_result(&format!("said to {ticket}"));
     Ok(ExitCode::SUCCESS)
 }

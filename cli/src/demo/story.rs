@@ -139,11 +139,11 @@ impl DemoStory {
     async fn follow(&self, key: &str, nth: usize) -> anyhow::Result<StopReason> {
         let ticket = TicketKey::jira(key)?;
         let run: RunId = poll_until("the run", self.patience, async || {
-            let runs = self.client.runs(Some(&ticket)).await.ok()?;
+            let runs = self.client.runs().recent(Some(&ticket)).await.ok()?;
             runs.get(nth)?.id.parse().ok()
         })
         .await?;
-        let mut events = std::pin::pin!(self.client.follow(&run).await?);
+        let mut events = std::pin::pin!(self.client.runs().follow(&run).await?);
         let deadline = tokio::time::Instant::now() + self.patience;
         while let Ok(Some(entry)) = tokio::time::timeout_at(deadline, events.next()).await {
             let entry = entry?;

@@ -11,7 +11,8 @@ pub mod types;
 pub mod view;
 
 pub use client::{
-    ActingPerson, ApiAction, Client, PullRequestSubmission, RunEvent, RunJournalEntry, build_implement_job,
+    ActingPerson, ApiAction, Client, DeadLetterClient, InstallationClient, JobClient, PullRequestClient,
+    PullRequestSubmission, RunClient, RunEvent, RunJournalEntry, TicketClient, build_implement_job,
 };
 pub use error::Error;
 

@@ -130,7 +130,7 @@ async fn adversary_insists_without_false_evidence() {
             assert!(!told.contains(claim), "{name}: {told}");
         }
         let run = world.run(&key, 0).await.unwrap();
-        let journal = world.client.journal(&run).await.unwrap();
+        let journal = world.client.runs().journal(&run).await.unwrap();
         let levels = journal.iter().filter_map(|entry| match &entry.fact {
             Fact::PhaseFinished {
                 output: domain::PhaseOutput::Prove { proof },
@@ -402,7 +402,7 @@ async fn forged_pass_is_never_shown_as_evidence() {
         let key = world.ask().unwrap();
         let run = world.run(&key, 0).await.unwrap();
         let settled = async || {
-            let journal = world.client.journal(&run).await.ok()?;
+            let journal = world.client.runs().journal(&run).await.ok()?;
             let has_ended = matches!(journal.last()?.fact, Fact::RunFinished { .. });
             let is_asked = crate::list_ticket_comments(&world, &key)
                 .iter()

@@ -49,7 +49,7 @@ fn build_change_script(replies: &serde_json::Value) -> Vec<ScriptStep> {
 
 async fn count_runs(world: &TestWorld, key: &str) -> usize {
     let ticket = domain::TicketKey::jira(key).unwrap();
-    world.client.runs(Some(&ticket)).await.unwrap().len()
+    world.client.runs().recent(Some(&ticket)).await.unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,7 @@ async fn bad_signature_is_refused_without_effect() {
         401
     );
     assert_eq!(post_body(&world, "/webhooks/github", "{}", &[]).await, 401);
-    assert!(world.client.runs(None).await.unwrap().is_empty());
+    assert!(world.client.runs().recent(None).await.unwrap().is_empty());
     world.stop().await.unwrap();
 }
 
@@ -44,12 +44,14 @@ async fn an_unknown_ticket_is_refused_in_words() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let unknown = world
         .client
+        .jobs()
         .dispatch(&TicketKey::jira("ENG-404").unwrap(), Job::Implement)
         .await
         .unwrap_err();
     assert!(unknown.to_string().contains("ENG-404"), "{unknown}");
     let foreign = world
         .client
+        .jobs()
         .dispatch(&TicketKey::jira("OTHER-1").unwrap(), Job::Implement)
         .await
         .unwrap_err();
@@ -66,6 +68,7 @@ async fn broken_rules_disable_repository_until_fixed() {
         let unknown = TicketKey::jira("ENG-404").unwrap();
         let error = world
             .client
+            .jobs()
             .dispatch(&unknown, Job::Implement)
             .await
             .err()?
@@ -78,6 +81,7 @@ async fn broken_rules_disable_repository_until_fixed() {
     let accepted = async || {
         world
             .client
+            .jobs()
             .dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement)
             .await
             .ok()
@@ -99,6 +103,7 @@ async fn dispatched_job_equals_status_change() {
     let key = world.file_ticket();
     let run = world
         .client
+        .jobs()
         .dispatch(&TicketKey::jira(&key).unwrap(), Job::Implement)
         .await
         .unwrap()

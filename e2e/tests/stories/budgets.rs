@@ -55,7 +55,7 @@ async fn repository_budget_stops_second_and_third_ticket() {
     );
     let calls = world.model.calls().len();
     let ticket = TicketKey::jira(&third).unwrap();
-    world.client.stop_ticket(&ticket).await.unwrap();
+    world.client.tickets().stop(&ticket).await.unwrap();
     let run = world.run(&third, 0).await.unwrap();
     let (entries, reason) = world.finished(&run).await.unwrap();
     assert!(matches!(reason, StopReason::Stopped { .. }), "{reason:?}");

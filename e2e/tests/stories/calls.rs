@@ -8,13 +8,13 @@ use testkit::{JiraOptions, ServiceFault, fixture::REPOSITORY, github::WRITER_LOG
 const BRANCH: &str = "feature/ENG-1-login";
 
 async fn await_call_answer(client: &Client, world: &TestWorld, request: &Value, key: &str) -> Value {
-    let asked = client.ask_pull_request(request, Some(key)).await.unwrap();
+    let asked = client.pull_requests().request(request, Some(key)).await.unwrap();
     let PullRequestSubmission::Taken(call) = asked else {
         panic!("refused: {asked:?}")
     };
     assert_eq!(call.id, key);
     let answered = world.until("an answer", async || {
-        client.pull_request_call(key).await.ok()?.answer
+        client.pull_requests().read(key).await.ok()?.answer
     });
     answered.await.unwrap()
 }
@@ -56,7 +56,11 @@ async fn call_opens_linked_pull_request_once() {
     let changed = json!({
         "repository": REPOSITORY, "branch": BRANCH, "title": "Another title", "description": "A form and its test",
     });
-    let refused = client.ask_pull_request(&changed, Some("ci-1")).await.unwrap_err();
+    let refused = client
+        .pull_requests()
+        .request(&changed, Some("ci-1"))
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("another request"), "{refused}");
     assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
@@ -67,7 +71,7 @@ async fn impossible_call_is_answered_with_reason() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let client = &world.client;
     let wrong = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Fix", "description": "A form and its test"});
-    let refused = client.ask_pull_request(&wrong, None).await.unwrap();
+    let refused = client.pull_requests().request(&wrong, None).await.unwrap();
     let PullRequestSubmission::Refused(said) = refused else {
         panic!("{refused:?}")
     };
@@ -270,7 +274,8 @@ async fn second_reporter_completes_crashed_call_once() {
 
     let other = world
         .client
-        .ask_pull_request(&build_call_request(&key, &[]), Some("ci-2"))
+        .pull_requests()
+        .request(&build_call_request(&key, &[]), Some("ci-2"))
         .await
         .unwrap();
     assert!(matches!(other, PullRequestSubmission::Taken(_)), "{other:?}");
@@ -283,7 +288,7 @@ async fn second_reporter_completes_crashed_call_once() {
     assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
     assert_eq!(world.jira.remote_links(&key).len(), 1);
     assert_eq!(world.jira.status(&key).as_deref(), Some("In Review"));
-    let still = world.client.pull_request_call("ci-2").await.unwrap();
+    let still = world.client.pull_requests().read("ci-2").await.unwrap();
     assert_eq!(still.answer, None, "whoever has it may still be alive");
     world.stop().await.unwrap();
 }

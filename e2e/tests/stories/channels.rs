@@ -98,7 +98,8 @@ async fn polls_find_push_review_and_close() {
     comment_with(&world, &key, "closed pull request").await;
     let runs = world
         .client
-        .runs(Some(&domain::TicketKey::jira(&key).unwrap()))
+        .runs()
+        .recent(Some(&domain::TicketKey::jira(&key).unwrap()))
         .await;
     assert_eq!(runs.unwrap().len(), 4, "each once");
     world.stop().await.unwrap();

@@ -114,7 +114,7 @@ async fn assert_package_install(mode: ServiceMode, tls: bool) {
         "{asked:?}"
     );
     let run = world.run(&key, 0).await.unwrap();
-    let journal = serde_json::to_string(&world.client.journal(&run).await.unwrap()).unwrap();
+    let journal = serde_json::to_string(&world.client.runs().journal(&run).await.unwrap()).unwrap();
     assert!(!journal.contains(TOKEN) && !list_ticket_comments(&world, &key).concat().contains(TOKEN));
     world.stop().await.unwrap();
 }

@@ -77,7 +77,7 @@ async fn expect_work_goes_on(url: String, replicas: &str) {
     let run = world.run(&key, 0).await.unwrap();
     world
         .until("a run without room for its snapshot", async || {
-            let journal = world.client.journal(&run).await.ok()?;
+            let journal = world.client.runs().journal(&run).await.ok()?;
             let is_refused = |fact: &Fact| match fact {
                 Fact::WorkspaceFailed { detail, .. } => detail.contains(WORDS),
                 _ => false,

@@ -41,7 +41,7 @@ pub(crate) async fn to_the_merge(world: &TestWorld, key: &str) {
 /// Checks that the run shows the change that it pushed, although no person was asked about it.
 async fn assert_difference_is_kept(world: &TestWorld, key: &str) {
     let run = world.run(key, 0).await.unwrap();
-    let diff = world.client.run_diff(&run).await.unwrap();
+    let diff = world.client.runs().diff(&run).await.unwrap();
     assert_eq!(diff.source, api::types::DiffSource::Pushed);
     assert!(
         diff.text.starts_with("diff --git ") && diff.text.contains("line.price * line.quantity"),
@@ -192,7 +192,7 @@ async fn duplicate_deliveries_reach_same_final_state() {
         .await
         .unwrap();
     let ticket = domain::TicketKey::jira(&key).unwrap();
-    assert_eq!(world.client.runs(Some(&ticket)).await.unwrap().len(), 3);
+    assert_eq!(world.client.runs().recent(Some(&ticket)).await.unwrap().len(), 3);
     assert_final_state(&world, &key);
     world.stop().await.unwrap();
 }

@@ -59,7 +59,7 @@ impl Elsewhere {
 async fn end_of(world: &TestWorld, ticket: &TicketKey, nth: usize) -> StopReason {
     let what = format!("run {nth} of {ticket}");
     let run = world.until(&what, async || {
-        let runs = world.client.runs(Some(ticket)).await.ok()?;
+        let runs = world.client.runs().recent(Some(ticket)).await.ok()?;
         runs.get(nth)?.id.parse::<RunId>().ok()
     });
     world.finished(&run.await.unwrap()).await.unwrap().1
@@ -134,7 +134,10 @@ async fn equal_names_on_two_instances_stay_separate() {
     assert_eq!(there.jira.status(&key).as_deref(), Some("Done"));
     assert_ne!(world.jira.status(&key).as_deref(), Some("Done"));
     assert!(world.github.pull_requests(fixture::REPOSITORY)[0].draft);
-    assert_eq!(world.client.runs(Some(&tickets[0])).await.unwrap().len(), 1);
+    assert_eq!(
+        world.client.runs().recent(Some(&tickets[0])).await.unwrap().len(),
+        1
+    );
 
     for (here, there) in [
         (world.github.requests(), there.github.requests()),

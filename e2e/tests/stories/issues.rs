@@ -99,7 +99,12 @@ async fn assigned_issue_becomes_merged_pull_request() {
         .assign_issue(REPOSITORY, number, AGENT, "rita")
         .unwrap();
     to_the_merge(&world, number, &ticket).await;
-    let runs = world.client.runs(Some(&ticket.parse().unwrap())).await.unwrap();
+    let runs = world
+        .client
+        .runs()
+        .recent(Some(&ticket.parse().unwrap()))
+        .await
+        .unwrap();
     assert_eq!(runs.len(), 3, "each once: {runs:#?}");
     world.stop().await.unwrap();
 }
@@ -153,7 +158,8 @@ async fn request_without_write_permission_is_declined() {
     assert!(
         world
             .client
-            .runs(Some(&ticket.parse().unwrap()))
+            .runs()
+            .recent(Some(&ticket.parse().unwrap()))
             .await
             .unwrap()
             .is_empty()

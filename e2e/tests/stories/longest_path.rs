@@ -61,7 +61,7 @@ async fn goes_the_whole_way(source: StoryTicketSource) {
     let said = ticket.said();
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     let name = ticket.ticket().parse().unwrap();
-    let runs = world.client.runs(Some(&name)).await.unwrap();
+    let runs = world.client.runs().recent(Some(&name)).await.unwrap();
     for run in &runs {
         let id = run.id.parse().unwrap();
         let (_, reason) = world.finished(&id).await.unwrap();

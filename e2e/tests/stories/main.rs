@@ -69,7 +69,7 @@ async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {
 async fn await_model_request(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();
     let asked = async || {
-        let journal = world.client.journal(&run).await.ok()?;
+        let journal = world.client.runs().journal(&run).await.ok()?;
         matches!(journal.last()?.fact, Fact::ModelRequested { .. }).then_some(())
     };
     world.until("the model at work", asked).await.unwrap();

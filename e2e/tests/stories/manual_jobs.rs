@@ -44,7 +44,7 @@ async fn dispatch_manual_job(world: &TestWorld, ticket: String, job: Job, contex
         dry_run: false,
         mock: false,
     };
-    let accepted = world.client.dispatch_with(&body, None).await.unwrap();
+    let accepted = world.client.jobs().dispatch_with(&body, None).await.unwrap();
     world.finished(&accepted.run.parse().unwrap()).await.unwrap().1
 }
 
@@ -98,7 +98,7 @@ async fn abandoned_repair_resumes_with_instructions() {
         dry_run: false,
         mock: false,
     };
-    let JobStarted::Needless(result) = world.client.start(&again, None).await.unwrap() else {
+    let JobStarted::Needless(result) = world.client.jobs().start(&again, None).await.unwrap() else {
         panic!("a run was started")
     };
     assert_eq!(

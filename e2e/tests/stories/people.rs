@@ -142,7 +142,8 @@ async fn unassigned_ticket_is_ours_during_work() {
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let runs = world
         .client
-        .runs(Some(&format!("jira:{key}").parse().unwrap()))
+        .runs()
+        .recent(Some(&format!("jira:{key}").parse().unwrap()))
         .await
         .unwrap();
     assert_eq!(runs.len(), 2, "{runs:#?}");

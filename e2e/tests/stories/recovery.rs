@@ -123,20 +123,28 @@ async fn lost_webhook_is_found_in_github_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn purge_forgets_ticket_after_stop_all() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    assert!(world.client.stop_all(true).await.unwrap().on);
+    assert!(world.client.installation().stop_all(true).await.unwrap().on);
     let key = world.ask().unwrap();
-    assert!(world.client.is_stopped().await.unwrap().on);
-    assert!(!world.client.stop_all(false).await.unwrap().on);
+    assert!(world.client.installation().is_stopped().await.unwrap().on);
+    assert!(!world.client.installation().stop_all(false).await.unwrap().on);
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let ticket = TicketKey::jira(&key).unwrap();
     assert!(
-        world.client.retry_ticket(&ticket).await.is_err(),
+        world.client.tickets().retry(&ticket).await.is_err(),
         "nothing has failed"
     );
-    assert!(world.client.dead_letters().await.unwrap().is_empty());
-    let purged = async || world.client.purge(&ticket).await.ok();
+    assert!(world.client.dead_letters().list().await.unwrap().is_empty());
+    let purged = async || world.client.tickets().purge(&ticket).await.ok();
     world.until("the purge is accepted", purged).await.unwrap();
-    assert!(world.client.runs(None).await.unwrap().is_empty());
-    assert!(world.client.runs(Some(&ticket)).await.unwrap().is_empty());
+    assert!(world.client.runs().recent(None).await.unwrap().is_empty());
+    assert!(
+        world
+            .client
+            .runs()
+            .recent(Some(&ticket))
+            .await
+            .unwrap()
+            .is_empty()
+    );
     world.stop().await.unwrap();
 }

@@ -57,7 +57,7 @@ async fn await_repair_result(world: &TestWorld, key: &str, nth: usize) -> Value 
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap();
     let told = async || {
-        let view = world.client.run(&run).await.ok()?;
+        let view = world.client.runs().read(&run).await.ok()?;
         view.repair.map(|repair| serde_json::to_value(repair).unwrap())
     };
     world.until("the result of the repair", told).await.unwrap()

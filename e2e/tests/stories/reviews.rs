@@ -137,7 +137,7 @@ async fn review_threads_are_changed_answered_declined() {
 async fn begun_again(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();
     let moved = async || {
-        let journal = world.client.journal(&run).await.ok()?;
+        let journal = world.client.runs().journal(&run).await.ok()?;
         let is_it = |entry: &domain::JournalEntry| matches!(entry.fact, domain::Fact::HeadMoved { .. });
         journal.iter().any(is_it).then_some(())
     };

@@ -51,7 +51,7 @@ fn hand_over(path: &str) -> ScriptStep {
 
 async fn proof_of(world: &TestWorld, key: &str) -> ChangeProof {
     let run = world.run(key, 0).await.unwrap();
-    let journal = world.client.journal(&run).await.unwrap();
+    let journal = world.client.runs().journal(&run).await.unwrap();
     let mut proofs = journal.into_iter().filter_map(|entry| match entry.fact {
         Fact::PhaseFinished {
             output: domain::PhaseOutput::Prove { proof },

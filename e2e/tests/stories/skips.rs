@@ -15,7 +15,8 @@ async fn expect_skip(prepare: impl FnOnce(&TestWorld, &str), reason: &str) {
     comment_with(&world, &key, reason).await;
     let runs = world
         .client
-        .runs(Some(&TicketKey::jira(&key).unwrap()))
+        .runs()
+        .recent(Some(&TicketKey::jira(&key).unwrap()))
         .await
         .unwrap();
     assert!(runs.is_empty(), "{runs:#?}");

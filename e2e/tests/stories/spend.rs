@@ -17,8 +17,14 @@ async fn reported_spending_equals_sum_of_journals() {
         tickets.push(format!("jira:{key}"));
     }
     let (mut micros, mut tokens, mut calls) = (0, 0, 0);
-    for run in world.client.runs(None).await.unwrap() {
-        for entry in world.client.journal(&run.id.parse().unwrap()).await.unwrap() {
+    for run in world.client.runs().recent(None).await.unwrap() {
+        for entry in world
+            .client
+            .runs()
+            .journal(&run.id.parse().unwrap())
+            .await
+            .unwrap()
+        {
             if let Some(charge) = entry.fact.charge() {
                 let amount = charge.reply.spend_amount();
                 micros += amount.cost_micros;
@@ -27,7 +33,12 @@ async fn reported_spending_equals_sum_of_journals() {
             }
         }
     }
-    let all = world.client.spend(&SpendQuery::default()).await.unwrap();
+    let all = world
+        .client
+        .installation()
+        .spend(&SpendQuery::default())
+        .await
+        .unwrap();
     assert_eq!(all.next, None);
     assert!(calls > 0 && tokens > 0);
     let lines = &all.lines;
@@ -49,6 +60,9 @@ async fn reported_spending_equals_sum_of_journals() {
         until: Some("2020-01-01".to_owned()),
         ..SpendQuery::default()
     };
-    assert_eq!(world.client.spend(&before).await.unwrap().lines, []);
+    assert_eq!(
+        world.client.installation().spend(&before).await.unwrap().lines,
+        []
+    );
     world.stop().await.unwrap();
 }

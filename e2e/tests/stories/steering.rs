@@ -26,7 +26,7 @@ async fn at_the_gate_of(approval: &str) -> (TestWorld, String, RunId) {
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let waits = async || {
-        let journal = world.client.journal(&run).await.ok()?;
+        let journal = world.client.runs().journal(&run).await.ok()?;
         journal
             .iter()
             .any(|entry| {
@@ -50,7 +50,7 @@ async fn asked_about(world: &TestWorld, run: &RunId) -> String {
 
 /// Returns the commit of the last question to a user.
 async fn last_asked_about(world: &TestWorld, run: &RunId) -> Option<String> {
-    let journal = world.client.journal(run).await.unwrap();
+    let journal = world.client.runs().journal(run).await.unwrap();
     let mut all = journal.iter().rev();
     all.find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
@@ -66,7 +66,7 @@ async fn plan_approval_precedes_any_work() {
     let (world, key, run) = at_the_gate_of("plan").await;
     comment_with(&world, &key, "the smallest change").await;
     assert_eq!(world.model.calls().len(), 0, "no work yet");
-    let journal = world.client.journal(&run).await.unwrap();
+    let journal = world.client.runs().journal(&run).await.unwrap();
     let asked = journal.iter().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
             request: OutboundAction::PlanProposed(report::PlanProposed { id, .. }),
@@ -77,6 +77,7 @@ async fn plan_approval_precedes_any_work() {
     let plan = asked.expect("a plan was proposed");
     world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Approve, &plan, "")
         .await
         .unwrap();
@@ -90,16 +91,18 @@ async fn nothing_is_pushed_before_a_person_approves() {
     let (world, key, run) = at_the_gate().await;
     comment_with(&world, &key, "approve").await;
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
-    let diff = world.client.diff(&run).await.unwrap();
+    let diff = world.client.runs().diff_text(&run).await.unwrap();
     assert!(diff.starts_with("diff --git "), "{diff}");
     let other = world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Approve, &"0".repeat(40), "")
         .await;
     assert!(other.unwrap_err().to_string().contains("journeyman diff"));
     let head = asked_about(&world, &run).await;
     world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap();
@@ -107,6 +110,7 @@ async fn nothing_is_pushed_before_a_person_approves() {
     assert!(only_pull_request(&world).draft);
     let again = world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap_err();
@@ -125,6 +129,7 @@ async fn deleted_ticket_run_ends_as_requested() {
     world.jira.delete_issue(&key, "Eve").unwrap();
     world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Approve, &head, "")
         .await
         .unwrap();
@@ -176,6 +181,7 @@ async fn fourth_change_request_ends_run() {
         let wish = format!("Wish {round}");
         let told = world
             .client
+            .runs()
             .decide(&run, DecisionVerdict::Revise, &head, &wish)
             .await;
         told.unwrap();
@@ -204,6 +210,7 @@ async fn a_rejected_change_is_never_pushed() {
     let (world, key, run) = at_the_gate().await;
     world
         .client
+        .runs()
         .decide(&run, DecisionVerdict::Reject, "", "")
         .await
         .unwrap();
@@ -228,13 +235,14 @@ async fn a_stop_ends_a_command_that_runs() {
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let runs = async || {
-        let journal = world.client.journal(&run).await.ok()?;
+        let journal = world.client.runs().journal(&run).await.ok()?;
         matches!(journal.last()?.fact, Fact::ToolRequested { .. }).then_some(())
     };
     world.until("the command", runs).await.unwrap();
     world
         .client
-        .stop_ticket(&TicketKey::jira(&key).unwrap())
+        .tickets()
+        .stop(&TicketKey::jira(&key).unwrap())
         .await
         .unwrap();
     let reason = end_of(&world, &key, 0).await;
@@ -251,13 +259,14 @@ async fn the_live_journal_ends_with_the_run() {
     let run = world.run(&key, 0).await.unwrap();
     let live: Vec<_> = world
         .client
+        .runs()
         .follow(&run)
         .await
         .unwrap()
         .map(Result::unwrap)
         .collect()
         .await;
-    assert_eq!(live, world.client.journal(&run).await.unwrap());
+    assert_eq!(live, world.client.runs().journal(&run).await.unwrap());
     assert!(matches!(live.last().unwrap().fact, Fact::RunFinished { .. }));
     world.stop().await.unwrap();
 }

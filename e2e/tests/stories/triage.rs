@@ -64,7 +64,15 @@ async fn triaged_issue_gets_all_fields_and_parts() {
             "{known:#?}"
         );
         let ticket = format!("github:{REPOSITORY}#{part}").parse().unwrap();
-        assert!(world.client.runs(Some(&ticket)).await.unwrap().is_empty());
+        assert!(
+            world
+                .client
+                .runs()
+                .recent(Some(&ticket))
+                .await
+                .unwrap()
+                .is_empty()
+        );
     }
     assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();

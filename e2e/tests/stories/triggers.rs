@@ -38,7 +38,8 @@ async fn a_created_ticket_is_worked_on(options: Options) {
     assert!(only_pull_request(&world).open);
     let runs = world
         .client
-        .runs(Some(&domain::TicketKey::jira(&key).unwrap()))
+        .runs()
+        .recent(Some(&domain::TicketKey::jira(&key).unwrap()))
         .await;
     assert_eq!(runs.unwrap().len(), 1, "once");
     world.stop().await.unwrap();
@@ -168,7 +169,8 @@ async fn rule_condition_starts_new_ticket_once() {
         for (ticket, count) in [(&key, 1), (&other, 0)] {
             let runs = world
                 .client
-                .runs(Some(&domain::TicketKey::jira(ticket).unwrap()))
+                .runs()
+                .recent(Some(&domain::TicketKey::jira(ticket).unwrap()))
                 .await;
             assert_eq!(runs.unwrap().len(), count, "{ticket}");
         }

@@ -28,11 +28,11 @@ async fn services_read_records_of_previous_release() {
             ..Options::default()
         });
         let world = world.await.unwrap();
-        let runs = world.client.runs(None).await.unwrap();
+        let runs = world.client.runs().recent(None).await.unwrap();
         assert_eq!(runs.len(), 3 * TICKETS, "work, checks and merge of each ticket");
         for run in runs {
             let id = run.id.parse().unwrap();
-            let journal = world.client.journal(&id).await.unwrap();
+            let journal = world.client.runs().journal(&id).await.unwrap();
             assert!(
                 matches!(journal.last().unwrap().fact, Fact::RunFinished { .. }),
                 "{}",
@@ -40,7 +40,7 @@ async fn services_read_records_of_previous_release() {
             );
             world
                 .until("the record of the run", async || {
-                    world.client.run(&id).await.ok()?.overview
+                    world.client.runs().read(&id).await.ok()?.overview
                 })
                 .await
                 .unwrap();

@@ -101,7 +101,11 @@ async fn ask_services(mut request: Value, asked: &Arguments) -> anyhow::Result<E
         request["jira_key"] = branch.and_then(find_issue_key).into();
     }
     let client = access::build_client(&asked.api)?;
-    let answer = match client.ask_pull_request(&request, asked.key.as_deref()).await? {
+    let answer = match client
+        .pull_requests()
+        .request(&request, asked.key.as_deref())
+        .await?
+    {
         PullRequestSubmission::Refused(answer) => answer,
         PullRequestSubmission::Taken(call) => await_answer(&client, call).await?,
     };
@@ -127,7 +131,7 @@ async fn await_answer(client: &Client, mut call: PullRequestCallView) -> anyhow:
             );
         }
         sleep(POLL_INTERVAL).await;
-        call = client.pull_request_call(&call.id).await?;
+        call = client.pull_requests().read(&call.id).await?;
     }
 }
 

@@ -93,7 +93,7 @@ async fn preview_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Resu
     };
     let previewed = alone.run(async |client, _| {
         print_result(&render_planned_job(
-            &client.plan(&build_implement_job(ticket)).await?,
+            &client.jobs().plan(&build_implement_job(ticket)).await?,
         ));
         Ok(ExitCode::SUCCESS)
     });
@@ -113,7 +113,7 @@ async fn rehearse_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Res
             mock: true,
             ..build_implement_job(ticket)
         };
-        let accepted = client.dispatch_with(&mock, None).await?;
+        let accepted = client.jobs().dispatch_with(&mock, None).await?;
         print_result(&format!("run {}", accepted.run));
         let run = accepted.run.parse()?;
         let rehearsed = shutdown.run_until_cancelled(dispatch::follow_rehearsal(&client, &run));
@@ -133,7 +133,12 @@ async fn work_on_ticket(
     ticket: &TicketKey,
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    let run: domain::RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
+    let run: domain::RunId = client
+        .jobs()
+        .dispatch(ticket, Job::Implement)
+        .await?
+        .run
+        .parse()?;
     print_result(&format!("run {run}"));
     match shutdown
         .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))

@@ -133,9 +133,9 @@ async fn watch_events(
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
     // The subscription comes before the first output, so that no later event is missed.
-    let events = client.events().await?;
+    let events = client.runs().events().await?;
     let _access = AccessFileGuard::at(client, data)?;
-    for repository in client.rules().await?.repositories {
+    for repository in client.installation().rules().await?.repositories {
         print_result(&format!("watching {} every {interval} s", repository.repository));
     }
     let mut events = std::pin::pin!(events);
@@ -155,7 +155,7 @@ async fn watch_rounds(
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
     // The subscription comes before the first round, so that none of its events is missed.
-    let mut events = std::pin::pin!(client.events().await?);
+    let mut events = std::pin::pin!(client.runs().events().await?);
     let _access = AccessFileGuard::at(client, data)?;
     // Runs that ended before the first round are no news.
     let earlier = list_all_runs(client, &select_ended_runs()).await?;
@@ -201,7 +201,7 @@ async fn list_all_runs(client: &Client, query: &RunsQuery) -> Result<Vec<RunView
     };
     let mut newest_first = Vec::new();
     loop {
-        let page = client.list_runs(&query).await?;
+        let page = client.runs().list(&query).await?;
         let is_last = page.len() < RunsQuery::MOST;
         query.before = page.last().map(|run| run.id.clone());
         newest_first.extend(page);

@@ -2,7 +2,7 @@
 //!
 //! The stream of one run reconnects after a broken connection and continues after the last received entry.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use domain::{Fact, JournalEntry, LiveOutput, RunId, address::percent_encode};
 use eventsource_stream::{Event, EventStreamError, Eventsource};
@@ -10,7 +10,10 @@ use futures::{Stream, TryStreamExt, stream};
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::{Client, parse_event_data, refuse_problem};
+use super::{
+    connection::{ClientConnection, parse_event_data, refuse_problem},
+    runs::RunClient,
+};
 use crate::Error;
 
 // Waits before the attempts after a broken connection, about 32 s in total; a received entry resets them.
@@ -43,7 +46,7 @@ pub enum RunEvent {
     Output(LiveOutput),
 }
 
-impl Client {
+impl RunClient {
     /// Streams the new entries of every run.
     ///
     /// # Errors
@@ -51,7 +54,10 @@ impl Client {
     pub async fn events(&self) -> Result<impl Stream<Item = Result<RunJournalEntry, Error>> + use<>, Error> {
         // No time limit, because the stream has no end. No reconnect either: its events carry no id after which
         // another stream could continue.
-        let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
+        let answer = self
+            .connection
+            .send(self.connection.request(Method::GET, "/v1/events"))
+            .await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events
             .map_err(Error::Events)
@@ -124,7 +130,7 @@ impl Client {
         seen: Option<u64>,
     ) -> Result<impl Stream<Item = Result<RunEvent, Error>> + use<>, Error> {
         let mut following = JournalFollower {
-            client: self.clone(),
+            connection: Arc::clone(&self.connection),
             path,
             seen,
             events: None,
@@ -144,7 +150,7 @@ impl Client {
 type SseEvents = Pin<Box<dyn Stream<Item = Result<Event, EventStreamError<reqwest::Error>>> + Send>>;
 
 struct JournalFollower {
-    client: Client,
+    connection: Arc<ClientConnection>,
     path: String,
     // Position of the last received entry.
     seen: Option<u64>,
@@ -157,12 +163,12 @@ struct JournalFollower {
 impl JournalFollower {
     async fn connect(&mut self) -> Result<(), Error> {
         // The request has no time limit, because the stream lasts as long as the run.
-        let mut request = self.client.request(Method::GET, &self.path);
+        let mut request = self.connection.request(Method::GET, &self.path);
         // Server-sent events continue after the id in this header.
         if let Some(seen) = self.seen {
             request = request.header("last-event-id", seen);
         }
-        let answer = self.client.send(request).await?;
+        let answer = self.connection.send(request).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         self.events = Some(Box::pin(events));
         Ok(())
@@ -229,6 +235,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::Client;
 
     fn render_event(position: u64, fact: Fact) -> String {
         let entry = JournalEntry {
@@ -292,7 +299,7 @@ mod tests {
         let last = ("200 OK", taken_over(2) + &render_finished_event(3));
         let (client, served) = serve_answers(vec![first, broken, last]).await;
         let run = "jira:ENG-1@1".parse().unwrap();
-        let entries = client.follow(&run).await.unwrap();
+        let entries = client.runs().follow(&run).await.unwrap();
         let entries: Vec<JournalEntry> = entries.try_collect().await.unwrap();
         let positions: Vec<u64> = entries.iter().map(|entry| entry.position).collect();
         assert_eq!(positions, [0, 1, 2, 3]);
@@ -309,7 +316,11 @@ mod tests {
         let busy = ("429 Too Many Requests\r\nretry-after: 0", String::new());
         let done = ("200 OK", taken_over(0) + &render_finished_event(1));
         let (client, served) = serve_answers(vec![busy, done]).await;
-        let entries = client.follow(&"jira:ENG-1@1".parse().unwrap()).await.unwrap();
+        let entries = client
+            .runs()
+            .follow(&"jira:ENG-1@1".parse().unwrap())
+            .await
+            .unwrap();
         let entries: Vec<JournalEntry> = entries.try_collect().await.unwrap();
         assert_eq!(entries.len(), 2);
         assert_eq!(served.await.unwrap().len(), 2);
@@ -322,7 +333,7 @@ mod tests {
         let gone = ("404 Not Found", String::new());
         let (client, served) = serve_answers(vec![first, gone]).await;
         let run = "jira:ENG-1@1".parse().unwrap();
-        let entries = client.follow(&run).await.unwrap();
+        let entries = client.runs().follow(&run).await.unwrap();
         let ended: Result<Vec<JournalEntry>, Error> = entries.try_collect().await;
         assert!(matches!(ended, Err(Error::Refused { .. })), "{ended:?}");
         assert_eq!(served.await.unwrap().len(), 2);

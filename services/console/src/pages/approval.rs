@@ -54,7 +54,7 @@ pub(super) async fn show_approval(
         Some(head) => {
             let about = match find_proposed_plan(&known.journal, &head) {
                 Some(plan) => DecisionSubject::Plan(plan),
-                None => DecisionSubject::Change(client.run_diff(&known.id).await?),
+                None => DecisionSubject::Change(client.runs().diff(&known.id).await?),
             };
             render_on_blocking_thread(move || render_question(&id, &head, &about)).await?
         }
@@ -74,12 +74,13 @@ pub(super) async fn submit_decision(
         return Err(PageProblem::Form("Write down the requested changes first."));
     }
     let taken = client
+        .runs()
         .decide(&run, decided.verdict, &decided.head, feedback)
         .await;
     match taken {
         Ok(()) => Ok(Redirect::to(&run_path(&id)).into_response()),
         Err(api::Error::Refused { status, detail, .. }) if status == StatusCode::CONFLICT => {
-            let journal = client.journal(&run).await?;
+            let journal = client.runs().journal(&run).await?;
             let body = render_past_decision(&id, &journal, Some(&detail));
             let page = ConsolePage::new(NavigationEntry::Overview, "Your decision was not taken", body);
             Ok(page.with(StatusCode::CONFLICT))

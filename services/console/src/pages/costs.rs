@@ -37,7 +37,7 @@ pub(super) async fn show_costs(
         until: trim_field(&asked.until),
         from: None,
     };
-    let spent = client.spend(&query).await?;
+    let spent = client.installation().spend(&query).await?;
     Ok(ConsolePage::new(
         NavigationEntry::Costs,
         "Costs",

@@ -32,7 +32,7 @@ pub(super) struct DeadLetterForm {
 pub(super) async fn list_dead_letters(
     SignedInPerson(client): SignedInPerson,
 ) -> Result<ConsolePage, PageProblem> {
-    let letters = client.dead_letters().await?;
+    let letters = client.dead_letters().list().await?;
     Ok(ConsolePage::new(
         NavigationEntry::Dead,
         "Dead letters",
@@ -44,7 +44,7 @@ pub(super) async fn show_dead_letter(
     SignedInPerson(client): SignedInPerson,
     Path(sequence): Path<u64>,
 ) -> Result<ConsolePage, PageProblem> {
-    let letter = client.dead_letter(sequence).await?;
+    let letter = client.dead_letters().read(sequence).await?;
     Ok(ConsolePage::new(
         NavigationEntry::Dead,
         format!("Dead letter {sequence}"),
@@ -58,8 +58,8 @@ pub(super) async fn apply_letter_order(
     Form(asked): Form<DeadLetterForm>,
 ) -> Result<Redirect, PageProblem> {
     match asked.order {
-        DeadLetterOrder::Retry => client.retry_dead_letter(sequence).await?,
-        DeadLetterOrder::Drop => client.drop_dead_letter(sequence).await?,
+        DeadLetterOrder::Retry => client.dead_letters().retry(sequence).await?,
+        DeadLetterOrder::Drop => client.dead_letters().delete(sequence).await?,
     }
     Ok(Redirect::to("/dead"))
 }

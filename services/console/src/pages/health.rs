@@ -32,10 +32,10 @@ pub(super) struct HealthReadings {
 
 pub(super) async fn show_health(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
     let (stop_all, runs, letters, rules) = tokio::join!(
-        client.is_stopped(),
-        client.runs(None),
-        client.dead_letters(),
-        client.rules()
+        client.installation().is_stopped(),
+        client.runs().recent(None),
+        client.dead_letters().list(),
+        client.installation().rules()
     );
     let seen = HealthReadings {
         stop_all: stop_all?,
@@ -54,7 +54,7 @@ pub(super) async fn switch_planners(
     SignedInPerson(client): SignedInPerson,
     Form(switch): Form<StopAllForm>,
 ) -> Result<Redirect, PageProblem> {
-    client.stop_all(switch.stop_all).await?;
+    client.installation().stop_all(switch.stop_all).await?;
     Ok(Redirect::to("/health"))
 }
 

@@ -83,7 +83,7 @@ pub(super) async fn begin_token_login(
 async fn check_token(client: &api::Client) -> Result<Option<PageVisitor>, api::Error> {
     let Some(caller) = client.caller().await? else {
         // An API of an earlier release: the smallest request that every role may make.
-        client.is_stopped().await?;
+        client.installation().is_stopped().await?;
         return Ok(None);
     };
     Ok(Some(PageVisitor {

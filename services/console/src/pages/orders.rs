@@ -30,7 +30,7 @@ pub(super) async fn stop_ticket(
     SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
 ) -> Result<Redirect, PageProblem> {
-    client.stop_ticket(&key.parse()?).await?;
+    client.tickets().stop(&key.parse()?).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn retry_ticket(
     SignedInPerson(client): SignedInPerson,
     Path(key): Path<String>,
 ) -> Result<Redirect, PageProblem> {
-    client.retry_ticket(&key.parse()?).await?;
+    client.tickets().retry(&key.parse()?).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
@@ -78,7 +78,7 @@ async fn stop_runs(client: &Client, chosen: &[RunId]) -> Result<Vec<OrderOutcome
     for run in chosen {
         let id = run.to_string();
         // One after the other: the results are listed in order, and the API gets no burst.
-        let outcome = convert_outcome(client.stop_run(run).await)?;
+        let outcome = convert_outcome(client.runs().stop(run).await)?;
         done.push(OrderOutcome {
             path: run_path(&id),
             what: id,
@@ -94,7 +94,7 @@ async fn retry_tickets(client: &Client, chosen: &[RunId]) -> Result<Vec<OrderOut
     let mut done = Vec::new();
     for key in tickets {
         let ticket: TicketKey = key.parse()?;
-        let outcome = convert_outcome(client.retry_ticket(&ticket).await)?;
+        let outcome = convert_outcome(client.tickets().retry(&ticket).await)?;
         done.push(OrderOutcome {
             path: ticket_path(&key),
             what: key,

@@ -74,10 +74,10 @@ pub(super) async fn show_overview(
     };
     let period = ActivityQuery::default();
     let (waiting, live, failed, activity, health) = tokio::join!(
-        client.list_runs(&of_people),
-        client.list_runs(&live),
-        client.ticket_summaries(&failed),
-        client.activity(&period),
+        client.runs().list(&of_people),
+        client.runs().list(&live),
+        client.tickets().summaries(&failed),
+        client.installation().activity(&period),
         // Boxed, because five requests at once make a large future.
         Box::pin(HealthSigns::read(&client)),
     );
@@ -99,11 +99,11 @@ impl HealthSigns {
     /// Reads the signs. A failed answer is a sign itself, so that it does not hide the rest of the page.
     async fn read(client: &api::Client) -> Self {
         let (stop_all, letters, rules, credentials, pools) = tokio::join!(
-            client.is_stopped(),
-            client.dead_letters(),
-            client.rules(),
-            client.credentials(),
-            client.pools()
+            client.installation().is_stopped(),
+            client.dead_letters().list(),
+            client.installation().rules(),
+            client.installation().credentials(),
+            client.installation().pools()
         );
         let mut unknown = Vec::new();
         Self {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(super) async fn show_pools(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
-    let pools = client.pools().await?;
+    let pools = client.installation().pools().await?;
     Ok(ConsolePage::new(
         NavigationEntry::Pools,
         "Pools",

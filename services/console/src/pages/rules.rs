@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) async fn show_rules(SignedInPerson(client): SignedInPerson) -> Result<ConsolePage, PageProblem> {
-    let rules = client.rules().await?;
+    let rules = client.installation().rules().await?;
     Ok(ConsolePage::new(
         NavigationEntry::Rules,
         "Rules",

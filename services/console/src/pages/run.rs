@@ -36,7 +36,7 @@ pub(super) struct RunWithJournal {
 
 impl RunWithJournal {
     pub(super) async fn of(client: &api::Client, id: RunId) -> Result<Self, PageProblem> {
-        let (view, journal) = tokio::join!(client.run(&id), client.journal(&id));
+        let (view, journal) = tokio::join!(client.runs().read(&id), client.runs().journal(&id));
         Ok(Self {
             view: view?,
             journal: journal?,

@@ -53,7 +53,7 @@ pub(super) async fn show_diff(
     Path(id): Path<String>,
     Query(asked): Query<DiffQuery>,
 ) -> Result<ConsolePage, PageProblem> {
-    let body = match client.run_diff(&id.parse()?).await {
+    let body = match client.runs().diff(&id.parse()?).await {
         Ok(diff) => {
             let run = id.clone();
             render_on_blocking_thread(move || render_diff(&run, &diff, asked.view)).await?

@@ -22,7 +22,7 @@ pub(super) async fn serve_summary(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
 ) -> Result<Markup, PageProblem> {
-    let view = client.run(&id.parse()?).await?;
+    let view = client.runs().read(&id.parse()?).await?;
     Ok(render_summary(&view, bootstrap::read_wall_clock()))
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn serve_changes(
     Path(id): Path<String>,
     Query(asked): Query<ChangesQuery>,
 ) -> Result<Markup, PageProblem> {
-    let journal = client.journal(&id.parse()?).await?;
+    let journal = client.runs().journal(&id.parse()?).await?;
     let now = bootstrap::read_wall_clock();
     Ok(render_changes(&id, &journal, &(asked.from..journal.len()), now))
 }
@@ -49,14 +49,14 @@ pub(super) async fn serve_journal(
     SignedInPerson(client): SignedInPerson,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<JournalEntry>>, PageProblem> {
-    Ok(Json(client.journal(&id.parse()?).await?))
+    Ok(Json(client.runs().journal(&id.parse()?).await?))
 }
 
 pub(super) async fn show_entry(
     SignedInPerson(client): SignedInPerson,
     Path((id, position)): Path<(String, u64)>,
 ) -> Result<ConsolePage, PageProblem> {
-    let entry = client.entry(&id.parse()?, position).await?;
+    let entry = client.runs().entry(&id.parse()?, position).await?;
     let entry = entry.ok_or(PageProblem::NotFound)?;
     Ok(ConsolePage::new(
         NavigationEntry::Runs,

@@ -81,7 +81,7 @@ pub(super) async fn serve_events(
         output: OutputTail::default(),
     };
     if let Some(position) = followed.cursor.step
-        && let Some(entry) = client.entry(&run, position).await?
+        && let Some(entry) = client.runs().entry(&run, position).await?
     {
         followed.steps.apply(&entry);
     }
@@ -91,9 +91,10 @@ pub(super) async fn serve_events(
     {
         let count = last.saturating_sub(asked.from).saturating_add(1);
         let limit = usize::try_from(count).unwrap_or(usize::MAX);
-        followed.checks = StageChecks::of(&client.entries(&run, asked.from, limit).await?);
+        followed.checks = StageChecks::of(&client.runs().entries(&run, asked.from, limit).await?);
     }
     let news = client
+        .runs()
         .follow_with_output_after(&run, followed.cursor.last)
         .await?;
     let news = news

@@ -123,12 +123,12 @@ pub(super) async fn give_order(
 ) -> Result<Response, PageProblem> {
     let run: RunId = id.parse()?;
     match form.order {
-        RunOrder::Say => client.comment(run.ticket(), form.said()?).await?,
-        RunOrder::Stop => client.stop_run(&run).await?,
-        RunOrder::Retry => client.retry_ticket(run.ticket()).await?,
+        RunOrder::Say => client.tickets().comment(run.ticket(), form.said()?).await?,
+        RunOrder::Stop => client.runs().stop(&run).await?,
+        RunOrder::Retry => client.tickets().retry(run.ticket()).await?,
         RunOrder::Dispatch => {
             let key = Some(form.key.as_str()).filter(|key| !key.is_empty());
-            return match client.start(&form.job_body(run.ticket())?, key).await? {
+            return match client.jobs().start(&form.job_body(run.ticket())?, key).await? {
                 JobStarted::Accepted(accepted) => Ok(Redirect::to(&run_path(&accepted.run)).into_response()),
                 JobStarted::Needless(result) => {
                     let why = result
@@ -163,7 +163,7 @@ async fn describe_effects(
             client.would(ApiAction::RetryTicket(run.ticket())).await?,
         )),
         RunOrder::Dispatch => {
-            let planned = client.plan(&form.job_body(run.ticket())?).await?;
+            let planned = client.jobs().plan(&form.job_body(run.ticket())?).await?;
             let mut effects = vec![format!(
                 "The job {} starts on {} in {}: {}",
                 planned.job, planned.ticket, planned.repository, planned.summary

@@ -78,7 +78,7 @@ pub(super) async fn show_runs(
 ) -> Result<ConsolePage, PageProblem> {
     let SignedInPerson(client) = person;
     let filter = filter.opened();
-    let mut runs = client.list_runs(&filter.asked()?).await?;
+    let mut runs = client.runs().list(&filter.asked()?).await?;
     // The limit is one run more than the page shows: an extra run means that another page follows.
     let is_more = runs.len() > PAGE;
     runs.truncate(PAGE);

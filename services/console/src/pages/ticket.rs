@@ -78,9 +78,9 @@ pub(super) async fn show_ticket(
         ..RunsQuery::default()
     };
     let (runs, text, row) = tokio::join!(
-        client.list_runs(&all),
-        client.ticket_text(&ticket),
-        client.ticket(&ticket)
+        client.runs().list(&all),
+        client.tickets().text(&ticket),
+        client.tickets().read(&ticket)
     );
     let (standing, quarantined) = match row {
         Ok(row) => (Ok(row.standing), row.quarantined),
@@ -96,7 +96,7 @@ pub(super) async fn show_ticket(
         effects: Vec::new(),
     };
     for run in known.runs.iter().take(READ) {
-        let journal = client.journal(&run.id.parse()?).await?;
+        let journal = client.runs().journal(&run.id.parse()?).await?;
         let effects = journal.into_iter().filter(|entry| is_effect(&entry.fact));
         known.effects.extend(effects.map(|entry| SettledRequest {
             run: run.id.clone(),
@@ -125,7 +125,7 @@ pub(super) async fn submit_comment(
     if form.text.trim().is_empty() {
         return Err(PageProblem::Form("Write a comment first."));
     }
-    client.comment(&key.parse()?, form.text.trim()).await?;
+    client.tickets().comment(&key.parse()?, form.text.trim()).await?;
     Ok(Redirect::to(&ticket_path(&key)))
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn show_tickets(
     SignedInPerson(client): SignedInPerson,
     Query(filter): Query<TicketFilter>,
 ) -> Result<ConsolePage, PageProblem> {
-    let mut tickets = client.ticket_summaries(&filter.build_query()?).await?;
+    let mut tickets = client.tickets().summaries(&filter.build_query()?).await?;
     // The limit is one ticket more than the page shows: an extra ticket means that another page follows.
     let is_more = tickets.len() > PAGE;
     tickets.truncate(PAGE);

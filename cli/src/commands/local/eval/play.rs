@@ -82,6 +82,7 @@ pub(super) async fn play_instance(
     let worked = async {
         let client = Client::new(&local.url, local.token.clone())?;
         let run: RunId = client
+            .jobs()
             .dispatch_text(ground.ticket(), &ticket)
             .await?
             .run
@@ -137,14 +138,14 @@ impl RecordedVisit {
     }
 
     async fn stay(&mut self, shutdown: &CancellationToken) -> anyhow::Result<()> {
-        let mut events = pin!(self.client.follow(&self.run).await?);
+        let mut events = pin!(self.client.runs().follow(&self.run).await?);
         let followed = shutdown
             .run_until_cancelled(Box::pin(self.follow(&mut events)))
             .await;
         if let Some(followed) = followed {
             return followed;
         }
-        self.client.stop_run(&self.run).await?;
+        self.client.runs().stop(&self.run).await?;
         // An interrupted run has no result, whether it ended in time or not.
         let _ = tokio::time::timeout(STOP_LIMIT, Box::pin(self.follow(&mut events))).await;
         self.outcome.reason = None;
@@ -165,7 +166,7 @@ impl RecordedVisit {
             {
                 // No person answers in an evaluation, so the run ends here.
                 self.outcome.asked = true;
-                self.client.stop_run(&self.run).await?;
+                self.client.runs().stop(&self.run).await?;
             }
             self.outcome.note(entry);
             if self.outcome.reason.is_some() {

@@ -90,11 +90,11 @@ pub(super) async fn work_on_text(
     form: RunViewForm,
     shutdown: CancellationToken,
 ) -> anyhow::Result<AttendedRun> {
-    let run: RunId = client.dispatch_text(ticket, &text).await?.run.parse()?;
+    let run: RunId = client.jobs().dispatch_text(ticket, &text).await?.run.parse()?;
     if form == RunViewForm::Timeline {
         print_result(&format!("run {run}"));
     }
-    let mut events = pin!(client.follow(&run).await?);
+    let mut events = pin!(client.runs().follow(&run).await?);
     let mut visit = InteractiveVisit::new(client, run, form);
     let followed = visit.follow(&mut events);
     if let Some(followed) = shutdown.run_until_cancelled(Box::pin(followed)).await {
@@ -102,7 +102,7 @@ pub(super) async fn work_on_text(
         return Ok(visit.outcome);
     }
     print_error("stopping");
-    client.stop_run(&visit.run).await?;
+    client.runs().stop(&visit.run).await?;
     let rest = tokio::time::timeout(STOP_LIMIT, Box::pin(visit.follow(&mut events))).await;
     if rest.is_err() {
         print_error(&format!(
@@ -237,23 +237,28 @@ impl<'a> InteractiveVisit<'a> {
         self.progress = None;
         let question = match asked {
             PendingRequest::Questions(questions) => UserQuestion::Questions(questions),
-            PendingRequest::Change(head) => UserQuestion::Change(head, self.client.diff(&self.run).await?),
+            PendingRequest::Change(head) => {
+                UserQuestion::Change(head, self.client.runs().diff_text(&self.run).await?)
+            }
             PendingRequest::Plan(id, plan) => UserQuestion::Plan(id, plan),
         };
         let answer = question.ask().await?;
         self.outcome.has_input_ended = answer.is_none() && prompt::can_ask();
         match answer {
             Some(UserAnswer::Comment(text)) => {
-                self.client.comment(self.run.ticket(), &text).await?;
+                self.client.tickets().comment(self.run.ticket(), &text).await?;
             }
             Some(UserAnswer::Decision(head, verdict, feedback)) => {
                 let head = head.as_str();
-                self.client.decide(&self.run, verdict, head, &feedback).await?;
+                self.client
+                    .runs()
+                    .decide(&self.run, verdict, head, &feedback)
+                    .await?;
             }
             None => {
                 self.outcome.unanswered = question.lines();
                 // The services end with this command, so no later answer can reach the run.
-                self.client.stop_run(&self.run).await?;
+                self.client.runs().stop(&self.run).await?;
             }
         }
         self.progress = Some(ProgressDisplay::spinner(self.begun.elapsed()));

@@ -102,7 +102,7 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
             }
             1 => print_preview(client, ticket).await,
             _ => {
-                let text = client.ticket_text(ticket).await;
+                let text = client.tickets().text(ticket).await;
                 text.map(|text| print_result(&render_ticket(&text)))
                     .map_err(Into::into)
             }
@@ -116,7 +116,7 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
 
 async fn print_preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
     print_result(&super::super::dispatch::render_planned_job(
-        &client.plan(&build_implement_job(ticket)).await?,
+        &client.jobs().plan(&build_implement_job(ticket)).await?,
     ));
     Ok(())
 }
@@ -127,7 +127,12 @@ pub(super) async fn process_in_services(
     ticket: &TicketKey,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    let run: RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
+    let run: RunId = client
+        .jobs()
+        .dispatch(ticket, Job::Implement)
+        .await?
+        .run
+        .parse()?;
     print_result(&format!("run {run}"));
     match shutdown
         .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))

@@ -110,7 +110,7 @@ async fn list_or_choose(
         repository: asked.repository.as_ref().map(ToString::to_string),
         days: None,
     };
-    let listed = client.tickets(&query).await?;
+    let listed = client.tickets().list(&query).await?;
     print_list_problems(&listed.problems);
     let code = match listed.problems.is_empty() {
         true => ExitCode::SUCCESS,

@@ -239,7 +239,7 @@ fn create_rules_file(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Prints the dry run of each ticket. Only the API runs, so that nothing can start work.
 async fn preview_tickets(client: &Client) -> anyhow::Result<ExitCode> {
-    let listed = client.tickets(&TicketsQuery::default()).await?;
+    let listed = client.tickets().list(&TicketsQuery::default()).await?;
     print_list_problems(&listed.problems);
     if listed.tickets.is_empty() {
         print_result("tickets  none is open");
@@ -266,7 +266,7 @@ async fn list_finished_tickets(client: &Client, most: usize) -> anyhow::Result<V
             status: Some(status.to_owned()),
             ..TicketsQuery::default()
         };
-        match client.tickets(&query).await {
+        match client.tickets().list(&query).await {
             Ok(listed) => found.extend(listed.tickets),
             // No tracker has this status.
             Err(api::Error::Refused { status, .. }) if status == StatusCode::UNPROCESSABLE_ENTITY => {}
@@ -280,7 +280,7 @@ async fn list_finished_tickets(client: &Client, most: usize) -> anyhow::Result<V
 async fn describe_past_work(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
     let key: TicketKey = ticket.ticket.parse()?;
     let (name, status) = (&ticket.ticket, &ticket.status);
-    Ok(match client.plan(&build_implement_job(&key)).await {
+    Ok(match client.jobs().plan(&build_implement_job(&key)).await {
         Ok(planned) => format!(
             "would have worked on {name} in {} if a user had asked ({status}): {}",
             planned.repository, ticket.summary
@@ -292,7 +292,7 @@ async fn describe_past_work(client: &Client, ticket: &TicketLine) -> anyhow::Res
 async fn describe_planned_work(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
     let key: TicketKey = ticket.ticket.parse()?;
     let (name, status) = (&ticket.ticket, &ticket.status);
-    Ok(match client.plan(&build_implement_job(&key)).await {
+    Ok(match client.jobs().plan(&build_implement_job(&key)).await {
         Ok(planned) if ticket.asks => render_planned_job(&planned),
         Ok(_) => format!(
             "would leave {name} until a user asks for it ({status}): {}",

@@ -34,7 +34,7 @@ pub(super) async fn preview_week(client: &Client) -> anyhow::Result<ExitCode> {
         days: Some(DAYS),
         ..TicketsQuery::default()
     };
-    let listed = client.tickets(&query).await?;
+    let listed = client.tickets().list(&query).await?;
     print_list_problems(&listed.problems);
     let tried = listed.tickets.iter().take(MOST_TRIED);
     let forecasts: Vec<TicketForecast> = stream::iter(tried)
@@ -63,7 +63,7 @@ async fn forecast_ticket(client: &Client, ticket: &TicketLine) -> TicketForecast
             return TicketForecast::Failed { line };
         }
     };
-    match client.plan(&build_implement_job(&key)).await {
+    match client.jobs().plan(&build_implement_job(&key)).await {
         Ok(planned) => TicketForecast::Work {
             repository: planned.repository,
             line: format!("{name} ({status}): {}", ticket.summary),

@@ -89,7 +89,13 @@ async fn measure_pages() -> anyhow::Result<()> {
         );
     }
     let floor = DurationSamples::sequential(LOADS, |_| async {
-        world.client.runs(None).await.map(drop).map_err(Into::into)
+        world
+            .client
+            .runs()
+            .recent(None)
+            .await
+            .map(drop)
+            .map_err(Into::into)
     });
     print_figure(
         "floor_api_runs_10000_runs_p50",
@@ -198,7 +204,7 @@ async fn measure_watched_run(
         .model
         .set_script(&e2e::note_marker(number), build_long_script(&key));
     let run = world.run(&key, 0).await?;
-    let plan = async || world.client.run(&run).await.ok()?.overview?.decides_about;
+    let plan = async || world.client.runs().read(&run).await.ok()?.overview?.decides_about;
     let plan = world.until("a plan", plan).await?;
     let mut viewers = connect_viewers(world, &run, tokens).await?;
     // All viewers are connected, so the figure contains no connection setup.
@@ -238,7 +244,7 @@ async fn connect_viewers(
         let client = api::Client::new(&world.url, token.clone())?;
         let (run, open) = (run.clone(), Arc::clone(&open));
         viewers.spawn(async move {
-            let entries = client.follow(&run).await?;
+            let entries = client.runs().follow(&run).await?;
             open.add_permits(1);
             entries.try_fold(0_usize, async |count, _| Ok(count + 1)).await
         });

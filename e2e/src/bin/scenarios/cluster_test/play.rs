@@ -104,7 +104,7 @@ fn count_notes(notes: &[NoteTicket], start: Instant) -> TicketRound {
 
 /// Finds dead letters and surplus runs through the API.
 async fn find_api_problems(client: &Client, notes: &[NoteTicket]) -> anyhow::Result<Vec<TicketProblem>> {
-    let dead = client.dead_letters().await.context("the dead letters")?;
+    let dead = client.dead_letters().list().await.context("the dead letters")?;
     let mut problems: Vec<_> = dead
         .into_iter()
         .map(|letter| TicketProblem::general(format!("dead letter: {letter:?}")))
@@ -112,7 +112,8 @@ async fn find_api_problems(client: &Client, notes: &[NoteTicket]) -> anyhow::Res
     for note in notes {
         let mut findings = TicketFindings::of(&note.key);
         let runs = client
-            .runs(Some(&parse_ticket_key(&note.key)?))
+            .runs()
+            .recent(Some(&parse_ticket_key(&note.key)?))
             .await
             .context("the runs")?;
         if runs.len() > RUNS {
