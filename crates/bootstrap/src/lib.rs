@@ -26,7 +26,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use domain::Timestamp;
 
 pub use programs::own_program;
-pub use run::{ServiceConfig, install_tls_provider, listen_for_signals, run_service, shutdown_signal};
+pub use run::{
+    ServiceApp, ServiceConfig, install_tls_provider, listen_for_signals, run_service, serve_app,
+    shutdown_signal,
+};
 pub use telemetry::name_process_instance;
 
 /// Current wall-clock time, to the millisecond.

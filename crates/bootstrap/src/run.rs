@@ -44,6 +44,42 @@ pub trait ServiceConfig: DeserializeOwned + Send + 'static {
     fn check(&self) -> Result<(), settings::Error>;
 }
 
+/// Service that is built from its settings and then runs until shutdown.
+pub trait ServiceApp: Sized + Send {
+    /// Settings of the service.
+    type Config: ServiceConfig;
+
+    /// Checks what the service needs on its machine and builds its parts. Serves nothing and connects to no
+    /// server yet.
+    ///
+    /// # Errors
+    /// A setting that turns out not to work, or a part that the machine lacks.
+    fn build(config: Self::Config) -> impl Future<Output = anyhow::Result<Self>> + Send;
+
+    /// Serves until `shutdown`, then drains.
+    ///
+    /// # Errors
+    /// The failure that ended the service, such as a server that stays unreachable at the start.
+    fn run(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+/// Builds a service and runs it until `shutdown`.
+///
+/// # Errors
+/// Those of [`ServiceApp::build`] and [`ServiceApp::run`].
+pub async fn serve_app<A: ServiceApp>(
+    config: A::Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let app = Box::pin(A::build(config)).await?;
+    Box::pin(app.run(listener, shutdown)).await
+}
+
 /// Runs one service until SIGTERM or SIGINT; a second signal ends the process at once.
 ///
 /// Exit codes: 0 after a drain, 64 for a wrong setting (one line on stderr names the key), 1 for any other
