@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bootstrap::{ServiceConfig, settings};
+use bootstrap::{ServiceConfig, serve_app, settings};
 use ingest::IngestMode;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -210,7 +210,7 @@ impl PreparedServices {
         let mut health = vec![ingest.local_addr()];
         if extent != IngestMode::Answers {
             health.extend([&planner, &reporter, &egress].map(TcpListener::local_addr));
-            source.spawn(&mut services, "egress", egress, egress::serve_proxy)?;
+            source.spawn(&mut services, "egress", egress, serve_app::<egress::EgressApp>)?;
             source.spawn(&mut services, "reporter", reporter, reporter::serve_reporter)?;
             source.spawn(&mut services, "executor", executor, executor::serve_executor)?;
             source.spawn(&mut services, "planner", planner, planner::serve_planner)?;

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod address;
+mod app;
 mod config;
 mod connection;
 mod exchange;
@@ -18,13 +19,12 @@ mod request_decision;
 mod resolve;
 mod rewrite;
 mod runs;
-mod serve;
 mod session;
 mod session_endpoint;
 mod tunnel;
 
+pub use app::EgressApp;
 pub use config::{Config, Settings};
 pub use mirror::MirrorSettings;
 pub use proxy::TimeLimits;
 pub use resolve::{HostResolver, LookUp, SystemResolver};
-pub use serve::{serve_proxy, serve_with};

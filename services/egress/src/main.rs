@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     bootstrap::run_service(
         "egress",
         "Journeyman's egress proxy: the only way out of a sandbox's setup commands",
-        egress::serve_proxy,
+        bootstrap::serve_app::<egress::EgressApp>,
     )
 }

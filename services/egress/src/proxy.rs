@@ -63,7 +63,6 @@ impl EgressProxy {
         settings: &Settings,
         resolver: Arc<dyn HostResolver>,
         limits: TimeLimits,
-        shutdown: CancellationToken,
     ) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
         let checked = CheckedResolver::new(resolver, settings.rule()?);
@@ -86,7 +85,7 @@ impl EgressProxy {
             forwarder: HttpForwarder::new(http, settings.mirror_names()?),
             limits,
             sessions: TaskTracker::new(),
-            shutdown,
+            shutdown: CancellationToken::new(),
             cut: CancellationToken::new(),
         })
     }

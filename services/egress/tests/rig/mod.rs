@@ -142,7 +142,8 @@ impl Plan {
         bootstrap::ServiceConfig::check(&config).unwrap();
         let stop = CancellationToken::new();
         let resolver: Arc<dyn HostResolver> = names.clone();
-        let serving = egress::serve_with(config, listener, stop.clone(), resolver, self.limits);
+        let app = egress::EgressApp::build_with(&config, resolver, self.limits).unwrap();
+        let serving = bootstrap::ServiceApp::run(app, listener, stop.clone());
         Rig {
             signer: GrantSigner::new(&key.id, &key.private_key).unwrap(),
             names,
