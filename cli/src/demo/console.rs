@@ -29,7 +29,11 @@ impl DemoConsole {
         }
         let config = pages::Config::of_api(api);
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(Box::pin(pages::serve_console(config, listener, shutdown.clone())));
+        let served = tokio::spawn(Box::pin(bootstrap::serve_app::<pages::ConsoleApp>(
+            config,
+            listener,
+            shutdown.clone(),
+        )));
         Ok(Self { shutdown, served })
     }
 

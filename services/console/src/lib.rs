@@ -7,6 +7,7 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod app;
 mod assets;
 mod charts;
 mod chips;
@@ -27,11 +28,10 @@ mod person_role;
 mod problem;
 #[cfg(test)]
 mod sample_journal;
-mod serve;
 mod session;
 mod stages;
 mod timeline;
 mod words;
 
+pub use app::ConsoleApp;
 pub use config::{Config, OidcSettings, Settings};
-pub use serve::serve_console;

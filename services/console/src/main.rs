@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     bootstrap::run_service(
         "console",
         "Shows pages about tickets, runs and decisions to people.",
-        pages::serve_console,
+        bootstrap::serve_app::<pages::ConsoleApp>,
     )
 }

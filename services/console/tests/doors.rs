@@ -105,7 +105,11 @@ impl Console {
         tokio::spawn(axum::serve(listener, build_fake_api(&tokens)).into_future());
         let (listener, url) = bind_listener().await;
         let config = pages::Config::of_api(&api_url);
-        tokio::spawn(pages::serve_console(config, listener, shutdown.clone()));
+        tokio::spawn(bootstrap::serve_app::<pages::ConsoleApp>(
+            config,
+            listener,
+            shutdown.clone(),
+        ));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
         Self {
             url,

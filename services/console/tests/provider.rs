@@ -56,7 +56,11 @@ impl Console {
             "api_token": "of-the-console", "viewers": ["staff"], "operators": ["shop"]}}}))
         .unwrap();
         bootstrap::ServiceConfig::check(&config).unwrap();
-        tokio::spawn(pages::serve_console(config, listener, shutdown.clone()));
+        tokio::spawn(bootstrap::serve_app::<pages::ConsoleApp>(
+            config,
+            listener,
+            shutdown.clone(),
+        ));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
         Self {
             url,

@@ -51,7 +51,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         listener.local_addr()?,
         config.console.api
     ));
-    let served = pages::serve_console(config, listener, shutdown);
+    let served = bootstrap::serve_app::<pages::ConsoleApp>(config, listener, shutdown);
     // The second signal ends the server at once, with open requests.
     let ended = at_once.run_until_cancelled(Box::pin(served)).await;
     telemetry.shutdown().await;
@@ -94,7 +94,7 @@ impl ReservedConsole {
         let oidc = self.config.console.oidc.as_ref();
         let takes_tokens = oidc.is_none_or(|oidc| oidc.token_login);
         let shutdown = CancellationToken::new();
-        let served = pages::serve_console(self.config, self.listener, shutdown.clone());
+        let served = bootstrap::serve_app::<pages::ConsoleApp>(self.config, self.listener, shutdown.clone());
         EmbeddedConsole {
             address: self.address,
             takes_tokens,
