@@ -213,7 +213,12 @@ impl PreparedServices {
             source.spawn(&mut services, "egress", egress, serve_app::<egress::EgressApp>)?;
             source.spawn(&mut services, "reporter", reporter, reporter::serve_reporter)?;
             source.spawn(&mut services, "executor", executor, executor::serve_executor)?;
-            source.spawn(&mut services, "planner", planner, planner::serve_planner)?;
+            source.spawn(
+                &mut services,
+                "planner",
+                planner,
+                serve_app::<planner::PlannerApp>,
+            )?;
         }
         source.spawn(
             &mut services,

@@ -28,7 +28,7 @@ mod transcript;
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::{health::ServiceHealth, service};
+use bootstrap::{ServiceApp, health::ServiceHealth, service};
 use domain::Trigger;
 use queue::{Queue, TokenSource};
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -46,45 +46,55 @@ pub use model::{
     ModelDestination, NO_BEDROCK, TrialFailure, TrialResult, find_default_address, list_dialects,
     locate_configured_models, try_configured_model,
 };
-use startup::PlannerParts;
+use startup::{PlannerClients, PlannerParts};
 use ticket::TicketWorker;
 
 // Longest time that a shutdown waits for active tickets.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
-/// Runs the planner until `shutdown`. It returns active tickets at once, so that another planner continues
-/// them.
-///
-/// # Errors
-/// NATS stays unreachable for a minute at start, or a stream is not as the topology requires.
-pub async fn serve_planner(
+/// Planner with the clients that its settings describe, ready to take tickets.
+pub struct PlannerApp {
     config: Config,
-    listener: TcpListener,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let health = ServiceHealth::new();
-    let limits = bootstrap::http::ListenerLimits::default();
-    let health_checks = bootstrap::http::serve_http(
-        listener,
-        health.router().merge(pools::scale_router()),
-        limits,
-        shutdown.clone(),
-    );
-    let http = tokio::spawn(health_checks);
-    let worked = Box::pin(work_until_shutdown(&config, &health, &shutdown)).await;
-    // Not ready first: readiness must not report a planner that takes no tickets.
-    health.set_ready(false);
-    shutdown.cancel();
-    http.await?;
-    worked
+    clients: PlannerClients,
+}
+
+impl ServiceApp for PlannerApp {
+    type Config = Config;
+
+    async fn build(config: Config) -> anyhow::Result<Self> {
+        let clients = PlannerClients::new(&config)?;
+        Ok(Self { config, clients })
+    }
+
+    /// Returns active tickets at shutdown, so that another planner continues them. Fails when NATS stays
+    /// unreachable for a minute at start, or a stream is not as the topology requires.
+    async fn run(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let Self { config, clients } = self;
+        let health = ServiceHealth::new();
+        let limits = bootstrap::http::ListenerLimits::default();
+        let health_checks = bootstrap::http::serve_http(
+            listener,
+            health.router().merge(pools::scale_router()),
+            limits,
+            shutdown.clone(),
+        );
+        let http = tokio::spawn(health_checks);
+        let worked = Box::pin(work_until_shutdown(&config, clients, &health, &shutdown)).await;
+        // Not ready first: readiness must not report a planner that takes no tickets.
+        health.set_ready(false);
+        shutdown.cancel();
+        http.await?;
+        worked
+    }
 }
 
 async fn work_until_shutdown(
     config: &Config,
+    clients: PlannerClients,
     health: &ServiceHealth,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let Some(parts) = startup::build_worker(config, shutdown).await? else {
+    let Some(parts) = startup::build_worker(config, clients, shutdown).await? else {
         return Ok(());
     };
     let PlannerParts {

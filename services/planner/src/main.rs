@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     bootstrap::run_service(
         "planner",
         "Plans the work on tickets and talks to the model.",
-        planner::serve_planner,
+        bootstrap::serve_app::<planner::PlannerApp>,
     )
 }

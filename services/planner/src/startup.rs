@@ -37,6 +37,27 @@ impl ServiceConfig for Config {
     }
 }
 
+/// Clients that follow from the settings alone.
+pub(crate) struct PlannerClients {
+    signer: GrantSigner,
+    dial: ExecutorConnector,
+    models: ModelClients,
+}
+
+impl PlannerClients {
+    /// Builds the clients, which connect on first use.
+    ///
+    /// # Errors
+    /// A setting is invalid, or its file cannot be used.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            signer: GrantSigner::new(&config.planner.grant_key_id, &config.planner.grant_key)?,
+            dial: ExecutorConnector::new(config.tls.as_ref())?,
+            models: ModelClients::new(&config.model)?,
+        })
+    }
+}
+
 /// Worker on tickets, with the connections that the service needs besides.
 pub(crate) struct PlannerParts {
     pub(crate) worker: TicketWorker,
@@ -50,11 +71,10 @@ pub(crate) struct PlannerParts {
 /// A service stays unreachable, or a setting is invalid.
 pub(crate) async fn build_worker(
     config: &Config,
+    clients: PlannerClients,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<PlannerParts>> {
-    let signer = GrantSigner::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
-    let dial = ExecutorConnector::new(config.tls.as_ref())?;
-    let models = ModelClients::new(&config.model)?;
+    let PlannerClients { signer, dial, models } = clients;
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
         queue.check_topology(queue::NatsRole::Planner).await?;

@@ -121,7 +121,11 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = self.shutdown.child_token();
-        let served = tokio::spawn(Box::pin(crate::serve_planner(config, listener, shutdown.clone())));
+        let served = tokio::spawn(Box::pin(bootstrap::serve_app::<crate::PlannerApp>(
+            config,
+            listener,
+            shutdown.clone(),
+        )));
         Planner {
             address,
             shutdown,
