@@ -211,7 +211,12 @@ impl PreparedServices {
         if extent != IngestMode::Answers {
             health.extend([&planner, &reporter, &egress].map(TcpListener::local_addr));
             source.spawn(&mut services, "egress", egress, serve_app::<egress::EgressApp>)?;
-            source.spawn(&mut services, "reporter", reporter, reporter::serve_reporter)?;
+            source.spawn(
+                &mut services,
+                "reporter",
+                reporter,
+                serve_app::<reporter::ReporterApp>,
+            )?;
             source.spawn(&mut services, "executor", executor, executor::serve_executor)?;
             source.spawn(
                 &mut services,

@@ -6,6 +6,7 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod app;
 mod board;
 mod bot_orders;
 mod cleared_text;
@@ -33,14 +34,13 @@ mod retry;
 mod rounds;
 mod sanitize;
 mod scan;
-mod serve;
 #[cfg(test)]
 mod stored_tests;
 mod stream_maintenance;
 mod telemetry;
 mod worker;
 
+pub use app::ReporterApp;
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
 pub use inspect::run_inspector;
 pub use pull_request_command::{PullRequestOpener, PullRequestResult, PullRequestSettings, complete_answer};
-pub use serve::serve_reporter;

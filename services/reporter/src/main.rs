@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     bootstrap::run_service(
         "reporter",
         "Journeyman's reporter: the only service that writes to GitHub and Jira",
-        reporter::serve_reporter,
+        bootstrap::serve_app::<reporter::ReporterApp>,
     )
 }

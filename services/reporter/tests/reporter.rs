@@ -493,7 +493,7 @@ async fn reporter_without_queue_lives_unready_and_stops() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = tokio_util::sync::CancellationToken::new();
-    let serving = tokio::spawn(Box::pin(reporter::serve_reporter(
+    let serving = tokio::spawn(Box::pin(bootstrap::serve_app::<reporter::ReporterApp>(
         config,
         listener,
         shutdown.clone(),

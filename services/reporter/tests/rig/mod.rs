@@ -166,7 +166,7 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let reporter = tokio::spawn(Box::pin(reporter::serve_reporter(
+        let reporter = tokio::spawn(Box::pin(bootstrap::serve_app::<reporter::ReporterApp>(
             config,
             listener,
             shutdown.clone(),

@@ -1,9 +1,10 @@
-//! Assembly of the reporter, and its run until shutdown.
+//! The reporter as a service: its assembly, and its run until shutdown.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bootstrap::{
+    ServiceApp,
     health::ServiceHealth,
     http::{self, ListenerTls},
     jitter,
@@ -41,102 +42,129 @@ const ORDERS_WITHIN: Duration = Duration::from_millis(500);
 // Time for clones in progress to end at shutdown.
 const HTTP_DRAIN: Duration = Duration::from_secs(3);
 
-/// Runs the reporter until shutdown, then hands back the tickets in progress.
-///
-/// # Errors
-/// NATS is unreachable for 60 s or its streams differ from the topology, the rules or a credential cannot be read, or
-/// the listener fails.
-pub async fn serve_reporter(
+/// Reporter with its writers, rules and mirrors, ready to serve.
+pub struct ReporterApp {
     config: Config,
-    listener: TcpListener,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    let git = git::check_git_version()?;
-    tracing::info!(%git, "git found");
-    let health = ServiceHealth::new();
-    let rules = RulesStore::open(
-        &config.rules,
-        ConfiguredInstances::of(&config.github, &config.jira, &config.folder),
-    )?;
-    let (github, jira) = build_writers(&config)?;
-    if config.default_github().is_none() {
-        let section = "github_writer";
-        tracing::info!(
-            section,
-            "off: the section names no account, and there are folders"
-        );
-    }
-    let (mirrors, floor) = (
-        mirrors_folder(&config.reporter)?,
-        git::DiskFloor(config.reporter.disk_floor_mib << 20),
-    );
-    // Created before the first fetch, because the free space of the disk is measured in it.
-    std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
-    crate::telemetry::observe_disk(mirrors.clone());
-    let folders = FolderTable::new(config.folder.clone(), &data_dir(&config.reporter)?);
-    let mirrors = Arc::new(RepositoryMirrors::new(
-        mirrors,
-        floor,
-        github.clone(),
-        folders,
-        (rules.clone(), config.git),
-    ));
-    let maintaining = tokio::spawn({
-        let (mirrors, shutdown) = (Arc::clone(&mirrors), shutdown.clone());
-        async move { mirrors.maintain(shutdown).await }
-    });
-    let verifier = GrantVerifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
-    let deadline = Duration::from_secs(config.reporter.clone_limit_s);
-    let router = GitGate::new(Arc::clone(&mirrors), verifier, deadline)
-        .router()
-        .merge(health.router());
-    let limits = http::ListenerLimits {
-        drain: HTTP_DRAIN,
-        ..http::ListenerLimits::default()
-    };
-    let secure = ListenerTls::of(config.tls.as_ref(), health.router())?;
-    // The listener starts before NATS is reachable: the gate needs no queue, and probes have to see the
-    // process.
-    let http = tokio::spawn(http::serve_https(
-        listener,
-        router,
-        secure,
-        limits,
-        shutdown.clone(),
-    ));
-    let reloading = tokio::spawn({
-        let (rules, shutdown) = (rules.clone(), shutdown.clone());
-        async move { rules.run(shutdown).await }
-    });
-    let addresses = config.nats.addresses();
-    let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
-        try_connect(&config.nats)
-    });
-    let worked = match connecting.await {
-        Ok(Some(queue)) => {
-            Box::pin(run_workers(
-                &config,
-                queue,
-                (github, jira),
-                mirrors,
-                rules,
-                &health,
-                &shutdown,
-            ))
-            .await
+    rules: RulesStore,
+    github: github::GitHubWriter,
+    jira: jira::JiraWriter,
+    mirrors: Arc<RepositoryMirrors>,
+    verifier: GrantVerifier,
+    secure: Option<ListenerTls>,
+    health: ServiceHealth,
+}
+
+impl ServiceApp for ReporterApp {
+    type Config = Config;
+
+    /// Fails when the rules, a credential or the data folder cannot be used.
+    async fn build(config: Config) -> anyhow::Result<Self> {
+        let git = git::check_git_version()?;
+        tracing::info!(%git, "git found");
+        let health = ServiceHealth::new();
+        let rules = RulesStore::open(
+            &config.rules,
+            ConfiguredInstances::of(&config.github, &config.jira, &config.folder),
+        )?;
+        let (github, jira) = build_writers(&config)?;
+        if config.default_github().is_none() {
+            let section = "github_writer";
+            tracing::info!(
+                section,
+                "off: the section names no account, and there are folders"
+            );
         }
-        Ok(None) => Ok(()),
-        Err(error) => Err(error),
-    };
-    health.set_ready(false);
-    reloading.abort();
-    maintaining.abort();
-    // After a failure the process ends, so clones in progress are not awaited.
-    if worked.is_err() {
-        http.abort();
-        return worked;
+        let mirrors = mirrors_folder(&config.reporter)?;
+        // Created before the first fetch, because the free space of the disk is measured in it.
+        std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
+        crate::telemetry::observe_disk(mirrors.clone());
+        let mirrors = Arc::new(RepositoryMirrors::new(
+            mirrors,
+            git::DiskFloor(config.reporter.disk_floor_mib << 20),
+            github.clone(),
+            FolderTable::new(config.folder.clone(), &data_dir(&config.reporter)?),
+            (rules.clone(), config.git),
+        ));
+        Ok(Self {
+            verifier: GrantVerifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?,
+            secure: ListenerTls::of(config.tls.as_ref(), health.router())?,
+            config,
+            rules,
+            github,
+            jira,
+            mirrors,
+            health,
+        })
     }
-    http.await.context("the http server died")
+
+    /// Hands back the tickets in progress at shutdown. Fails when NATS is unreachable for 60 s, its streams
+    /// differ from the topology, or the listener fails.
+    async fn run(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let Self {
+            config,
+            rules,
+            github,
+            jira,
+            mirrors,
+            verifier,
+            secure,
+            health,
+        } = self;
+        let maintaining = tokio::spawn({
+            let (mirrors, shutdown) = (Arc::clone(&mirrors), shutdown.clone());
+            async move { mirrors.maintain(shutdown).await }
+        });
+        let deadline = Duration::from_secs(config.reporter.clone_limit_s);
+        let router = GitGate::new(Arc::clone(&mirrors), verifier, deadline)
+            .router()
+            .merge(health.router());
+        let limits = http::ListenerLimits {
+            drain: HTTP_DRAIN,
+            ..http::ListenerLimits::default()
+        };
+        // The listener starts before NATS is reachable: the gate needs no queue, and probes have to see the
+        // process.
+        let http = tokio::spawn(http::serve_https(
+            listener,
+            router,
+            secure,
+            limits,
+            shutdown.clone(),
+        ));
+        let reloading = tokio::spawn({
+            let (rules, shutdown) = (rules.clone(), shutdown.clone());
+            async move { rules.run(shutdown).await }
+        });
+        let addresses = config.nats.addresses();
+        let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
+            try_connect(&config.nats)
+        });
+        let worked = match connecting.await {
+            Ok(Some(queue)) => {
+                Box::pin(run_workers(
+                    &config,
+                    queue,
+                    (github, jira),
+                    mirrors,
+                    rules,
+                    &health,
+                    &shutdown,
+                ))
+                .await
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        health.set_ready(false);
+        reloading.abort();
+        maintaining.abort();
+        // After a failure the process ends, so clones in progress are not awaited.
+        if worked.is_err() {
+            http.abort();
+            return worked;
+        }
+        http.await.context("the http server died")
+    }
 }
 
 /// Builds the writing clients. All reporters share the rate limits that one of them meets.
