@@ -217,7 +217,12 @@ impl PreparedServices {
                 reporter,
                 serve_app::<reporter::ReporterApp>,
             )?;
-            source.spawn(&mut services, "executor", executor, executor::serve_executor)?;
+            source.spawn(
+                &mut services,
+                "executor",
+                executor,
+                serve_app::<executor::ExecutorApp>,
+            )?;
             source.spawn(
                 &mut services,
                 "planner",

@@ -7,7 +7,7 @@ fn main() -> ExitCode {
         bootstrap::run_service(
             "executor",
             "Runs tools in workspaces for planners. By hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`",
-            executor::serve_executor,
+            bootstrap::serve_app::<executor::ExecutorApp>,
         )
     })
 }

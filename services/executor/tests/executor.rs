@@ -157,7 +157,11 @@ impl World {
         config.executor.slots = slots;
         change(folder.path(), &mut config.executor);
         let stop = CancellationToken::new();
-        let server = tokio::spawn(executor::serve_executor(config, listener, stop.clone()));
+        let server = tokio::spawn(bootstrap::serve_app::<executor::ExecutorApp>(
+            config,
+            listener,
+            stop.clone(),
+        ));
         let client = ExecutorServiceClient::connect(format!("http://{address}"))
             .await
             .unwrap();

@@ -79,7 +79,11 @@ impl Secured {
         let mut config = build_config(folder.path(), address, pair);
         config.tls = Some(files.settings());
         let stop = CancellationToken::new();
-        tokio::spawn(executor::serve_executor(config, listener, stop.clone()));
+        tokio::spawn(bootstrap::serve_app::<executor::ExecutorApp>(
+            config,
+            listener,
+            stop.clone(),
+        ));
         Self {
             address,
             token: token.expose_secret().to_owned(),
