@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bootstrap::{ServiceConfig, serve_app, settings};
-use ingest::IngestMode;
+use bootstrap::{ServiceApp, ServiceConfig, serve_app, settings};
+use ingest::{IngestApp, IngestMode};
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::{net::TcpListener, task::JoinSet};
@@ -234,7 +234,10 @@ impl PreparedServices {
             &mut services,
             "ingest",
             ingest,
-            move |config, listener, shutdown| ingest::serve_as(extent, config, listener, shutdown),
+            move |config, listener, shutdown| async move {
+                let app = IngestApp::build_part(extent, config)?;
+                Box::pin(app.run(listener, shutdown)).await
+            },
         )?;
         // The value exists before the wait, so that an error below drops it and aborts the started services.
         let mut local = LocalServices {

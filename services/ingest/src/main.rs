@@ -6,6 +6,6 @@ fn main() -> ExitCode {
     bootstrap::run_service(
         "ingest",
         "Listens to Jira and GitHub and serves the API.",
-        ingest::serve_ingest,
+        bootstrap::serve_app::<ingest::IngestApp>,
     )
 }

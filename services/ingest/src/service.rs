@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::{
+    ServiceApp,
     health::ServiceHealth,
     http,
     rules::{ConfiguredInstances, RulesStore},
@@ -36,6 +37,71 @@ use crate::{
 // The drain ends well before.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
+/// Ingest, or a part of it, ready to serve webhooks and the API.
+pub struct IngestApp {
+    extent: IngestMode,
+    config: Config,
+    service: IngestService,
+}
+
+impl IngestApp {
+    /// Builds a part of ingest, for the duration of one command.
+    ///
+    /// # Errors
+    /// When settings turn out not to work.
+    pub fn build_part(extent: IngestMode, config: Config) -> anyhow::Result<Self> {
+        bootstrap::expiry::publish_credential_ends(&config.credential_ends());
+        Ok(Self {
+            extent,
+            service: IngestService::new(&config)?,
+            config,
+        })
+    }
+}
+
+impl ServiceApp for IngestApp {
+    type Config = Config;
+
+    async fn build(config: Config) -> anyhow::Result<Self> {
+        Self::build_part(IngestMode::Whole, config)
+    }
+
+    /// Serves health checks at once, and 503 for everything else until the queue is connected. Fails when NATS
+    /// stays unreachable for a minute, or its streams differ from the topology.
+    async fn run(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let Self {
+            extent,
+            config,
+            service: parts,
+        } = self;
+        // A child token, so that a failure stops this service and not the other services of the process.
+        let shutdown = shutdown.child_token();
+        let mut tasks = JoinSet::new();
+        let app = parts.app(extent, &config, &shutdown)?;
+        let limits = config.ingest.limits();
+        let http = tokio::spawn(http::serve_http(listener, app, limits, shutdown.clone()));
+        let addresses = config.nats.addresses();
+        let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
+            connect_once(&config.nats)
+        });
+        let result = match connecting.await {
+            Ok(Some(queue)) => parts.work(extent, &config, queue, &mut tasks, &shutdown).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        // Readiness goes first, so that load balancers stop sending requests before the loops end.
+        parts.health.set_ready(false);
+        shutdown.cancel();
+        let drain = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN_LIMIT, drain).await.is_err() {
+            tracing::warn!("some work did not end in time and is cut; nothing is lost");
+        }
+        // The server ends by itself. With a lame-duck period it outlives the other tasks.
+        http.await.context("the http server died")?;
+        result
+    }
+}
+
 /// Parts that live as long as the service.
 pub(crate) struct IngestService {
     health: ServiceHealth,
@@ -44,11 +110,10 @@ pub(crate) struct IngestService {
     tokens: Arc<ApiTokens>,
     queue: Arc<OnceLock<Queue>>,
     router: Arc<OnceLock<EventRouter>>,
-    shutdown: CancellationToken,
 }
 
 impl IngestService {
-    pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         // Readiness does not depend on Redis: without it each process knows only the rate limits that it met
         // itself.
         let limits: Arc<dyn LimitGate> = Arc::new(SharedLimits::open(&config.redis)?);
@@ -68,48 +133,19 @@ impl IngestService {
             tokens: Arc::new(ApiTokens::new(&config.ingest.api_tokens)?),
             queue: Arc::default(),
             router: Arc::default(),
-            // A child token, so that a failure stops this service and not the other services of the process.
-            shutdown: shutdown.child_token(),
         })
     }
 
-    /// Serves health checks at once, and 503 for everything else until the queue is connected.
-    pub(crate) async fn run(
-        self,
+    fn app(
+        &self,
         extent: IngestMode,
-        config: Config,
-        listener: TcpListener,
-    ) -> anyhow::Result<()> {
-        let mut tasks = JoinSet::new();
-        let app = self.app(extent, &config)?;
-        let limits = config.ingest.limits();
-        let http = tokio::spawn(http::serve_http(listener, app, limits, self.shutdown.clone()));
-        let addresses = config.nats.addresses();
-        let connecting = service::connect_with_retries("nats", &addresses, &self.shutdown, is_fatal, || {
-            connect_once(&config.nats)
-        });
-        let result = match connecting.await {
-            Ok(Some(queue)) => self.work(extent, &config, queue, &mut tasks).await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        // Readiness goes first, so that load balancers stop sending requests before the loops end.
-        self.health.set_ready(false);
-        self.shutdown.cancel();
-        let drain = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(DRAIN_LIMIT, drain).await.is_err() {
-            tracing::warn!("some work did not end in time and is cut; nothing is lost");
-        }
-        // The server ends by itself. With a lame-duck period it outlives the other tasks.
-        http.await.context("the http server died")?;
-        result
-    }
-
-    fn app(&self, extent: IngestMode, config: &Config) -> anyhow::Result<axum::Router> {
+        config: &Config,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<axum::Router> {
         let state = ApiState {
             router: Arc::clone(&self.router),
             tokens: Arc::clone(&self.tokens),
-            shutdown: self.shutdown.clone(),
+            shutdown: shutdown.clone(),
             streams: Arc::default(),
             reads: Arc::default(),
             followed: Arc::default(),
@@ -130,14 +166,15 @@ impl IngestService {
         config: &Config,
         queue: Queue,
         tasks: &mut JoinSet<anyhow::Result<()>>,
+        shutdown: &CancellationToken,
     ) -> anyhow::Result<()> {
         let router = self.router_over(config, queue.clone());
         if extent == IngestMode::Whole {
-            let (queue, ends, stop) = (queue.clone(), config.credential_ends(), self.shutdown.clone());
+            let (queue, ends, stop) = (queue.clone(), config.credential_ends(), shutdown.clone());
             tasks.spawn(publish_credential_ends(queue, ends, stop).map(Ok));
         }
-        loops::spawn_loops(extent, &config.ingest, &router, &self.shutdown, tasks);
-        let watching = watch_queue(queue.clone(), self.health.clone(), self.shutdown.clone());
+        loops::spawn_loops(extent, &config.ingest, &router, shutdown, tasks);
+        let watching = watch_queue(queue.clone(), self.health.clone(), shutdown.clone());
         tasks.spawn(watching.map(Ok));
         // Both cells are empty, because this runs once.
         let _ = self.router.set(router);
@@ -146,7 +183,7 @@ impl IngestService {
         tracing::info!("ready");
         // Every task runs until shutdown. A task that ends earlier has failed, and ends the service.
         tokio::select! {
-            () = self.shutdown.cancelled() => Ok(()),
+            () = shutdown.cancelled() => Ok(()),
             ended = tasks.join_next() => match ended {
                 Some(Ok(result)) => result,
                 Some(Err(panic)) => Err(panic).context("a part of the service died"),

@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use queue::Queue;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 use crate::{
@@ -36,7 +35,7 @@ impl CommandRounds {
     /// # Errors
     /// When NATS cannot be reached or settings turn out not to work.
     pub async fn connect(config: &Config) -> anyhow::Result<Self> {
-        let service = IngestService::new(config, CancellationToken::new())?;
+        let service = IngestService::new(config)?;
         let queue = connect_once(&config.nats).await?;
         let router = service.router_over(config, queue.clone());
         let interval = Duration::from_secs(config.ingest.poll_interval_s);

@@ -9,7 +9,6 @@ use std::{
 
 use domain::Trigger;
 use parking_lot::{Mutex, MutexGuard};
-use tokio_util::sync::CancellationToken;
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -38,7 +37,7 @@ pub struct DryRound {
 /// # Errors
 /// When NATS cannot be reached or settings turn out not to work.
 pub async fn run_dry_round(config: &Config) -> anyhow::Result<DryRound> {
-    let service = IngestService::new(config, CancellationToken::new())?;
+    let service = IngestService::new(config)?;
     let queue = connect_once(&config.nats).await?;
     let seen = Arc::new(DryRunSink::default());
     let mut router = service.router_over(config, queue);

@@ -159,7 +159,11 @@ impl Harness {
                 tokio::task::yield_now().await;
             }
         });
-        let service = tokio::spawn(ingest::serve_ingest(config, listener, shutdown.clone()));
+        let service = tokio::spawn(bootstrap::serve_app::<ingest::IngestApp>(
+            config,
+            listener,
+            shutdown.clone(),
+        ));
         let http = reqwest::Client::builder().no_proxy().build().expect("client");
         Self {
             nats,
