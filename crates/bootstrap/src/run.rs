@@ -84,22 +84,17 @@ pub async fn serve_app<A: ServiceApp>(
 ///
 /// Exit codes: 0 after a drain, 64 for a wrong setting (one line on stderr names the key), 1 for any other
 /// error.
-pub fn run_service<C, F, Fut>(service: &'static str, about: &'static str, serve: F) -> ExitCode
-where
-    C: ServiceConfig,
-    F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
-    Fut: Future<Output = anyhow::Result<()>>,
-{
+pub fn run_service<A: ServiceApp>(service: &'static str, about: &'static str) -> ExitCode {
     let arguments = build_command(service, about).get_matches();
     let named = arguments.get_one::<PathBuf>("config").cloned();
     let file = named.or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()));
-    let config = match settings::load_process_settings::<C>(file.as_deref()).and_then(check_config) {
+    let config = match settings::load_process_settings::<A::Config>(file.as_deref()).and_then(check_config) {
         Ok(config) => config,
         Err(error) => return report_failure(service, EXIT_SETTINGS, &error.to_string()),
     };
     install_tls_provider();
     match build_runtime() {
-        Ok(runtime) => runtime.block_on(Box::pin(serve_until_signal(service, config, serve))),
+        Ok(runtime) => runtime.block_on(Box::pin(serve_until_signal::<A>(service, config))),
         Err(error) => report_failure(service, 1, &format!("cannot start the runtime: {error}")),
     }
 }
@@ -121,12 +116,7 @@ fn build_command(service: &'static str, about: &'static str) -> Command {
     )
 }
 
-async fn serve_until_signal<C, F, Fut>(service: &'static str, config: C, serve: F) -> ExitCode
-where
-    C: ServiceConfig,
-    F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
-    Fut: Future<Output = anyhow::Result<()>>,
-{
+async fn serve_until_signal<A: ServiceApp>(service: &'static str, config: A::Config) -> ExitCode {
     let init = if config.keeps_spans() {
         telemetry::init_with_buffer
     } else {
@@ -144,7 +134,7 @@ where
     // The setting may have port 0, and then only the listener knows the port.
     let bound = listener.local_addr().unwrap_or(address);
     log_start(service, bound, config.metrics_listen());
-    let served = Box::pin(serve(config, listener, shutdown_signal())).await;
+    let served = Box::pin(serve_app::<A>(config, listener, shutdown_signal())).await;
     // Before the result is reported, so that the spans and figures of the drain are exported in any
     // case.
     telemetry.shutdown().await;

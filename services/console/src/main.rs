@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run_service(
+    bootstrap::run_service::<pages::ConsoleApp>(
         "console",
         "Shows pages about tickets, runs and decisions to people.",
-        bootstrap::serve_app::<pages::ConsoleApp>,
     )
 }

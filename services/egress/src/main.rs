@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run_service(
+    bootstrap::run_service::<egress::EgressApp>(
         "egress",
         "Journeyman's egress proxy: the only way out of a sandbox's setup commands",
-        bootstrap::serve_app::<egress::EgressApp>,
     )
 }

@@ -3,9 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run_service(
-        "ingest",
-        "Listens to Jira and GitHub and serves the API.",
-        bootstrap::serve_app::<ingest::IngestApp>,
-    )
+    bootstrap::run_service::<ingest::IngestApp>("ingest", "Listens to Jira and GitHub and serves the API.")
 }

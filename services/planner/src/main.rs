@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run_service(
+    bootstrap::run_service::<planner::PlannerApp>(
         "planner",
         "Plans the work on tickets and talks to the model.",
-        bootstrap::serve_app::<planner::PlannerApp>,
     )
 }

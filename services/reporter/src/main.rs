@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    bootstrap::run_service(
+    bootstrap::run_service::<reporter::ReporterApp>(
         "reporter",
         "Journeyman's reporter: the only service that writes to GitHub and Jira",
-        bootstrap::serve_app::<reporter::ReporterApp>,
     )
 }
