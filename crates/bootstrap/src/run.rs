@@ -228,6 +228,59 @@ fn report_failure(service: &str, code: u8, problem: &str) -> ExitCode {
 mod tests {
     use std::path::Path;
 
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct BriefConfig {
+        is_broken: bool,
+        telemetry: telemetry::Settings,
+    }
+
+    impl ServiceConfig for BriefConfig {
+        fn listen(&self) -> SocketAddr {
+            ([127, 0, 0, 1], 0).into()
+        }
+
+        fn telemetry(&self) -> &telemetry::Settings {
+            &self.telemetry
+        }
+
+        fn check(&self) -> Result<(), settings::Error> {
+            Ok(())
+        }
+    }
+
+    /// Service that ends at once, and shows by the shutdown that it ran.
+    struct BriefApp;
+
+    impl ServiceApp for BriefApp {
+        type Config = BriefConfig;
+
+        async fn build(config: BriefConfig) -> anyhow::Result<Self> {
+            anyhow::ensure!(!config.is_broken, "a part is missing");
+            Ok(Self)
+        }
+
+        async fn run(self, _listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+            shutdown.cancel();
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn app_runs_once_it_is_built() {
+        for (is_broken, runs) in [(true, false), (false, true)] {
+            let config = BriefConfig {
+                is_broken,
+                telemetry: telemetry::Settings::default(),
+            };
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let shutdown = CancellationToken::new();
+            let served = serve_app::<BriefApp>(config, listener, shutdown.clone()).await;
+            assert_eq!((served.is_ok(), shutdown.is_cancelled()), (runs, runs));
+        }
+    }
+
     #[test]
     fn every_build_of_programs_names_commit() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
