@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bootstrap::{ServiceApp, ServiceConfig, serve_app, settings};
+use bootstrap::{ServiceConfig, run_app, serve_app, settings};
 use ingest::{IngestApp, IngestMode};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -236,7 +236,7 @@ impl PreparedServices {
             ingest,
             move |config, listener, shutdown| async move {
                 let app = IngestApp::build_part(extent, config)?;
-                Box::pin(app.run(listener, shutdown)).await
+                run_app(app, listener, &shutdown).await
             },
         )?;
         // The value exists before the wait, so that an error below drops it and aborts the started services.

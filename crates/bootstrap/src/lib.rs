@@ -27,7 +27,7 @@ use domain::Timestamp;
 
 pub use programs::own_program;
 pub use run::{
-    ServiceApp, ServiceConfig, install_tls_provider, listen_for_signals, run_service, serve_app,
+    ServiceApp, ServiceConfig, install_tls_provider, listen_for_signals, run_app, run_service, serve_app,
     shutdown_signal,
 };
 pub use telemetry::name_process_instance;

@@ -67,7 +67,7 @@ pub trait ServiceApp: Sized + Send {
     ) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Builds a service and runs it until `shutdown`.
+/// Builds a service and runs it with [`run_app`].
 ///
 /// # Errors
 /// Those of [`ServiceApp::build`] and [`ServiceApp::run`].
@@ -77,7 +77,21 @@ pub async fn serve_app<A: ServiceApp>(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let app = Box::pin(A::build(config)).await?;
-    Box::pin(app.run(listener, shutdown)).await
+    run_app(app, listener, &shutdown).await
+}
+
+/// Runs a built service until `shutdown`.
+///
+/// The service receives a child token: its own end or failure stops no other service of the process.
+///
+/// # Errors
+/// Those of [`ServiceApp::run`].
+pub async fn run_app<A: ServiceApp>(
+    app: A,
+    listener: TcpListener,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    Box::pin(app.run(listener, shutdown.child_token())).await
 }
 
 /// Runs one service until SIGTERM or SIGINT; a second signal ends the process at once.
@@ -226,7 +240,13 @@ fn report_failure(service: &str, code: u8, problem: &str) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{
+        path::Path,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+    };
 
     use super::*;
 
@@ -234,6 +254,8 @@ mod tests {
     struct BriefConfig {
         is_broken: bool,
         telemetry: telemetry::Settings,
+        #[serde(skip)]
+        runs: Arc<AtomicU32>,
     }
 
     impl ServiceConfig for BriefConfig {
@@ -250,35 +272,53 @@ mod tests {
         }
     }
 
-    /// Service that ends at once, and shows by the shutdown that it ran.
-    struct BriefApp;
+    /// Service that counts its runs, and stops everything that listens to its token.
+    struct BriefApp(Arc<AtomicU32>);
 
     impl ServiceApp for BriefApp {
         type Config = BriefConfig;
 
         async fn build(config: BriefConfig) -> anyhow::Result<Self> {
             anyhow::ensure!(!config.is_broken, "a part is missing");
-            Ok(Self)
+            Ok(Self(config.runs))
         }
 
         async fn run(self, _listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
             shutdown.cancel();
-            Ok(())
+            anyhow::bail!("the service failed")
         }
     }
 
     #[tokio::test]
     async fn app_runs_once_it_is_built() {
-        for (is_broken, runs) in [(true, false), (false, true)] {
-            let config = BriefConfig {
-                is_broken,
-                telemetry: telemetry::Settings::default(),
-            };
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let shutdown = CancellationToken::new();
-            let served = serve_app::<BriefApp>(config, listener, shutdown.clone()).await;
-            assert_eq!((served.is_ok(), shutdown.is_cancelled()), (runs, runs));
+        for (is_broken, runs) in [(true, 0), (false, 1)] {
+            let (served, counted, _) = serve_brief_app(is_broken).await;
+            assert!(served.is_err());
+            assert_eq!(counted, runs);
         }
+    }
+
+    #[tokio::test]
+    async fn failed_service_stops_no_other_service() {
+        for is_broken in [true, false] {
+            let (served, _, shutdown) = serve_brief_app(is_broken).await;
+            assert!(served.is_err());
+            assert!(!shutdown.is_cancelled());
+        }
+    }
+
+    async fn serve_brief_app(is_broken: bool) -> (anyhow::Result<()>, u32, CancellationToken) {
+        let runs = Arc::default();
+        let config = BriefConfig {
+            is_broken,
+            telemetry: telemetry::Settings::default(),
+            runs: Arc::clone(&runs),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shutdown = CancellationToken::new();
+        let served = serve_app::<BriefApp>(config, listener, shutdown.clone()).await;
+        (served, runs.load(Ordering::Relaxed), shutdown)
     }
 
     #[test]
