@@ -71,6 +71,11 @@ impl Error {
         matches!(self, Self::Unavailable { .. } | Self::Full { .. })
     }
 
+    /// True when a retry cannot help: a stream differs from the topology, or a record is damaged.
+    pub const fn is_fatal(&self) -> bool {
+        !self.is_passing()
+    }
+
     pub(crate) fn full(what: impl Into<String>) -> Self {
         Self::Full { what: what.into() }
     }

@@ -74,16 +74,15 @@ impl ServiceApp for IngestApp {
             config,
             service: parts,
         } = self;
-        // A child token, so that a failure stops this service and not the other services of the process.
-        let shutdown = shutdown.child_token();
         let mut tasks = JoinSet::new();
         let app = parts.app(extent, &config, &shutdown)?;
         let limits = config.ingest.limits();
         let http = tokio::spawn(http::serve_http(listener, app, limits, shutdown.clone()));
         let addresses = config.nats.addresses();
-        let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
-            connect_once(&config.nats)
-        });
+        let connecting =
+            service::connect_with_retries("nats", &addresses, &shutdown, queue::Error::is_fatal, || {
+                connect_once(&config.nats)
+            });
         let result = match connecting.await {
             Ok(Some(queue)) => parts.work(extent, &config, queue, &mut tasks, &shutdown).await,
             Ok(None) => Ok(()),
@@ -230,11 +229,6 @@ fn log_disabled_sources(config: &Config) {
             );
         }
     }
-}
-
-/// True when a retry cannot help.
-const fn is_fatal(error: &queue::Error) -> bool {
-    !error.is_passing()
 }
 
 /// Publishes the expiry times of our credentials for the API. It then waits for shutdown, because a task that ends

@@ -137,8 +137,7 @@ async fn keep_taking<F: Future<Output = ()>>(
     shift: &CancellationToken,
     take: impl Fn(TokenSource<Trigger>) -> F,
 ) -> anyhow::Result<()> {
-    let is_fatal = |error: &queue::Error| !error.is_passing();
-    let kept = service::keep_running("tickets", shift, is_fatal, async || {
+    let kept = service::keep_running("tickets", shift, queue::Error::is_fatal, async || {
         take(queue.triggers().tokens(shift.clone()).await?).await;
         Ok(())
     });

@@ -80,10 +80,9 @@ pub(crate) async fn build_worker(
         queue.check_topology(queue::NatsRole::Planner).await?;
         Ok::<_, queue::Error>(queue)
     };
-    // A stream that differs from the topology does not heal by waiting.
-    let is_fatal = |error: &queue::Error| !error.is_passing();
     let addresses = config.nats.addresses();
-    let Some(queue) = service::connect_with_retries("nats", &addresses, shutdown, is_fatal, connect).await?
+    let Some(queue) =
+        service::connect_with_retries("nats", &addresses, shutdown, queue::Error::is_fatal, connect).await?
     else {
         return Ok(None);
     };

@@ -136,9 +136,10 @@ impl ServiceApp for ReporterApp {
             async move { rules.run(shutdown).await }
         });
         let addresses = config.nats.addresses();
-        let connecting = service::connect_with_retries("nats", &addresses, &shutdown, is_fatal, || {
-            try_connect(&config.nats)
-        });
+        let connecting =
+            service::connect_with_retries("nats", &addresses, &shutdown, queue::Error::is_fatal, || {
+                try_connect(&config.nats)
+            });
         let worked = match connecting.await {
             Ok(Some(queue)) => {
                 Box::pin(run_workers(
@@ -256,24 +257,29 @@ async fn run_workers(
         health.set_ready(false);
         Ok(())
     };
-    let working = service::keep_running("reports", shutdown, is_fatal, || {
+    let working = service::keep_running("reports", shutdown, queue::Error::is_fatal, || {
         worker.run(config.reporter.slots)
     });
-    let waking = service::keep_running("report waker", shutdown, is_fatal, || {
+    let waking = service::keep_running("report waker", shutdown, queue::Error::is_fatal, || {
         reports.run_waker(shutdown.clone())
     });
-    let answering = service::keep_running("pull request calls", shutdown, is_fatal, async || {
-        // Without a delay, reporters that start together would poll at the same moments forever.
-        jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown).await;
-        Arc::clone(&calls).run(shutdown.clone()).await
-    });
+    let answering = service::keep_running(
+        "pull request calls",
+        shutdown,
+        queue::Error::is_fatal,
+        async || {
+            // Without a delay, reporters that start together would poll at the same moments forever.
+            jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown).await;
+            Arc::clone(&calls).run(shutdown.clone()).await
+        },
+    );
     let ends = credential_ends(config);
     let telling = service::retry_until_ok("ends of credentials", shutdown, || {
         queue.tell_credential_ends(NatsRole::Reporter, &ends)
     });
     let telling = telling.map(Ok);
     let maintenance = queue.maintenance_worker(bootstrap::read_wall_clock);
-    let maintaining = service::keep_running("maintenance", shutdown, is_fatal, async || {
+    let maintaining = service::keep_running("maintenance", shutdown, queue::Error::is_fatal, async || {
         jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown).await;
         maintenance.run(shutdown.clone()).await
     });
@@ -311,11 +317,6 @@ fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
 
 fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     std::path::absolute(&settings.data_dir).context("reporter.data_dir")
-}
-
-/// Returns true for errors that a retry cannot fix.
-const fn is_fatal(error: &queue::Error) -> bool {
-    !error.is_passing()
 }
 
 async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> {
