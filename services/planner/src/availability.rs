@@ -4,14 +4,12 @@
 
 use std::time::Duration;
 
-use bootstrap::health::ServiceHealth;
+use bootstrap::{health::ServiceHealth, service};
 use domain::{StopAll, cause::format_error_chain};
 use lease::TicketLeases;
 use queue::{KeyValueBucket, NatsRole, Queue};
 use tokio_util::sync::CancellationToken;
 
-// Pause between two probes of the services.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
 // Pause between two reads of the switch.
 const SWITCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -22,29 +20,17 @@ pub(crate) async fn watch_readiness(
     health: ServiceHealth,
     shutdown: CancellationToken,
 ) {
-    let rounds = async {
-        loop {
-            tokio::time::sleep(PROBE_EVERY).await;
-            probe_services(&queue, &leases, &health).await;
-        }
-    };
-    shutdown.run_until_cancelled(rounds).await;
-}
-
-async fn probe_services(queue: &Queue, leases: &TicketLeases, health: &ServiceHealth) {
-    let (nats, redis) = tokio::join!(queue.probe(NatsRole::Planner), leases.ping());
-    health.set_note(
-        redis
-            .err()
-            .map(|error| format!("{}; work goes on without leases", format_error_chain(&error))),
-    );
-    if nats.is_ok() != health.is_ready() {
-        tracing::warn!(
-            ready = nats.is_ok(),
-            "readiness changed with the responses of nats"
-        );
-        health.set_ready(nats.is_ok());
-    }
+    service::track_readiness("nats", &health, &shutdown, async || {
+        let (nats, redis) = tokio::join!(queue.probe(NatsRole::Planner), leases.ping());
+        health.set_note(redis.err().map(|error| {
+            format!(
+                "{}; the work continues without leases",
+                format_error_chain(&error)
+            )
+        }));
+        nats.is_ok()
+    })
+    .await;
 }
 
 /// Waits until the switch is on, or until shutdown. A queue that does not respond does not change the

@@ -51,7 +51,7 @@ async fn readiness_needs_nats_but_not_redis() {
     let planner = world.planner().await;
     world.ready(&planner, "200 ready").await;
     world.redis.kill();
-    world.ready(&planner, "work goes on without leases").await;
+    world.ready(&planner, "the work continues without leases").await;
     world.nats.kill();
     world.ready(&planner, "503 not ready").await;
     world.nats.restart().await.unwrap();
