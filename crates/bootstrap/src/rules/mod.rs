@@ -94,7 +94,14 @@ impl fmt::Display for FileProblem {
             problem,
             ..
         } = self;
-        write!(f, "{file}:{line} {key}: {problem}")
+        f.write_str(file)?;
+        if *line > 0 {
+            write!(f, ":{line}")?;
+        }
+        if !key.is_empty() {
+            write!(f, " {key}")?;
+        }
+        write!(f, ": {problem}")
     }
 }
 

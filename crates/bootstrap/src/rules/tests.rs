@@ -457,3 +457,21 @@ fn key_source_is_own_file_or_last_defaults() {
     assert_eq!(find("acme/shop", "jira.labels"), None);
     assert_eq!(find("acme/other", "agent.status"), None);
 }
+
+#[test]
+fn problem_shows_known_position_only() {
+    let shown = |line, key: &str| {
+        let problem = FileProblem {
+            file: "shop.yaml".to_owned(),
+            line,
+            key: key.to_owned(),
+            problem: "is not valid".to_owned(),
+            repository: None,
+        };
+        problem.to_string()
+    };
+    assert_eq!(shown(3, "ci.checks"), "shop.yaml:3 ci.checks: is not valid");
+    assert_eq!(shown(0, "ci.checks"), "shop.yaml ci.checks: is not valid");
+    assert_eq!(shown(3, ""), "shop.yaml:3: is not valid");
+    assert_eq!(shown(0, ""), "shop.yaml: is not valid");
+}
