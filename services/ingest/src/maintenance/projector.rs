@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
-use domain::cause::format_error_chain;
-use futures::StreamExt as _;
+use domain::{JournalEntry, RunId, cause::format_error_chain};
+use futures::{StreamExt as _, stream::BoxStream};
 use queue::{Queue, RunOverviews};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-// Time for entries to accumulate before they are projected: an active run writes several a second.
-const GATHER: Duration = Duration::from_millis(150);
+// Time for routine entries to accumulate before they are projected: an active run writes several a second, and
+// each projection rewrites the whole record of the run.
+const GATHER: Duration = Duration::from_secs(1);
+// The same for entries that may change the status of a run, which people wait for.
+const STATUS_GATHER: Duration = Duration::from_millis(150);
 // Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// Entries of all journals as they are written.
+type EntrySignals = BoxStream<'static, Result<(RunId, JournalEntry), queue::Error>>;
 
 /// Follower of all journals.
 pub(crate) struct RunProjector {
@@ -51,12 +57,80 @@ impl RunProjector {
                 // projected again instead of being skipped.
                 self.runs.keep_place(from).await?;
             }
-            if news.next().await.is_none() {
+            if !gather_signals(&mut news).await {
                 return Ok(());
             }
-            sleep(GATHER).await;
-            // Drains the signals that have accumulated, because one pass covers them all.
-            while let Some(Some(_)) = futures::FutureExt::now_or_never(news.next()) {}
         }
+    }
+}
+
+/// Waits for an entry, then for more of them until a projection is due. One projection covers them all. Returns
+/// false when the subscription has ended.
+async fn gather_signals(news: &mut EntrySignals) -> bool {
+    let mut due = None;
+    loop {
+        let signal = match due {
+            None => news.next().await,
+            Some(due) => match timeout_at(due, news.next()).await {
+                Ok(signal) => signal,
+                Err(_) => return true,
+            },
+        };
+        let Some(signal) = signal else { return false };
+        // An unreadable entry may be of any kind.
+        let is_routine = signal.is_ok_and(|(_, entry)| entry.fact.is_routine());
+        let wait = if is_routine { GATHER } else { STATUS_GATHER };
+        let latest = Instant::now() + wait;
+        due = Some(due.map_or(latest, |due| latest.min(due)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Fact, RunFence, Timestamp};
+
+    use super::*;
+
+    fn build_signal(fact: Fact) -> Result<(RunId, JournalEntry), queue::Error> {
+        let entry = JournalEntry {
+            position: 1,
+            nonce: String::new(),
+            fence: RunFence::default(),
+            at: Timestamp::default(),
+            fact,
+        };
+        Ok(("jira:ENG-1@1".parse().unwrap(), entry))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn status_changes_are_projected_before_routine_entries() {
+        let routine = || {
+            build_signal(Fact::CodeFound {
+                seeds: Vec::new(),
+                note: String::new(),
+            })
+        };
+        let change = || {
+            build_signal(Fact::Retried {
+                by: None,
+                trigger: None,
+            })
+        };
+        for (signals, wait) in [
+            (vec![routine()], GATHER),
+            (vec![routine(), routine()], GATHER),
+            (vec![change()], STATUS_GATHER),
+            (vec![routine(), change()], STATUS_GATHER),
+            (vec![Err(queue::Error::Conflict), routine()], STATUS_GATHER),
+        ] {
+            let mut news: EntrySignals = futures::stream::iter(signals)
+                .chain(futures::stream::pending())
+                .boxed();
+            let start = Instant::now();
+            assert!(gather_signals(&mut news).await);
+            assert_eq!(start.elapsed(), wait);
+        }
+        let mut ended: EntrySignals = futures::stream::empty().boxed();
+        assert!(!gather_signals(&mut ended).await);
     }
 }

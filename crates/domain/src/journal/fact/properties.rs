@@ -29,6 +29,23 @@ impl Fact {
         }
     }
 
+    /// Returns true for a routine step between two decisions of a run: a call, its answer, a snapshot. It
+    /// leaves the status of the run unchanged.
+    #[must_use]
+    pub const fn is_routine(&self) -> bool {
+        matches!(
+            self,
+            Self::ModelRequested { .. }
+                | Self::ModelReplied { .. }
+                | Self::ToolRequested { .. }
+                | Self::ToolFinished { .. }
+                | Self::CheckRequested { .. }
+                | Self::CheckRan { .. }
+                | Self::CodeFound { .. }
+                | Self::SnapshotTaken { .. }
+        )
+    }
+
     /// Returns true when the fact proves progress beyond the point at which an earlier planner crashed: a
     /// request is not progress, an answer is.
     #[must_use]
