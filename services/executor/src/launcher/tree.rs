@@ -19,6 +19,11 @@ const WATCH_EVERY: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
+/// Rounds between two scans of all processes of the machine. The rounds between them read the lists of
+/// children only, whose cost follows the tree and not the machine.
+// The kernel may leave out a child while its siblings end (proc_pid_children(5)), so the whole scan remains.
+const WHOLE_SCAN_EVERY: u32 = 10;
+
 /// Limit of passes that search for new processes before the known ones are killed.
 const MAX_LOOKS: u32 = 10;
 
@@ -73,6 +78,7 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
         is_active: false,
     };
     let mut world = None;
+    let mut round = 0_u32;
     let breach = loop {
         let mut fds = vec![
             PollFd::new(&pidfd, PollFlags::IN),
@@ -91,7 +97,10 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
         match polled {
             Err(rustix::io::Errno::INTR) => {}
             Ok(0) => {
-                if let Some(breach) = watch.breach(&list_descendants()) {
+                round = round.wrapping_add(1);
+                let listed = (!round.is_multiple_of(WHOLE_SCAN_EVERY)).then(list_known_children);
+                let tree = listed.flatten().unwrap_or_else(list_descendants);
+                if let Some(breach) = watch.breach(&tree) {
                     break Some(breach);
                 }
             }
@@ -183,6 +192,35 @@ fn pause_briefly() {
     );
 }
 
+/// Descendants by the kernel's lists of children; `None` where the kernel has no such lists.
+fn list_known_children() -> Option<Vec<Pid>> {
+    let own = read_children(getpid())?;
+    let (mut found, mut queue) = (HashSet::new(), own);
+    while let Some(pid) = queue.pop() {
+        if found.insert(pid) {
+            // A process that ended meanwhile has no lists.
+            queue.extend(read_children(pid).unwrap_or_default());
+        }
+    }
+    Some(found.into_iter().collect())
+}
+
+/// Children of all threads of a process.
+fn read_children(pid: Pid) -> Option<Vec<Pid>> {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
+    let mut children = Vec::new();
+    for thread in threads.filter_map(Result::ok) {
+        let listed = fs::read_to_string(thread.path().join("children")).ok()?;
+        children.extend(
+            listed
+                .split_ascii_whitespace()
+                .filter_map(|number| Pid::from_raw(number.parse().ok()?)),
+        );
+    }
+    Some(children)
+}
+
+/// Descendants by a scan of all processes of the machine.
 fn list_descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok) {
@@ -209,4 +247,38 @@ fn list_descendants() -> Vec<Pid> {
 
 fn parent_of(pid: i32) -> Option<i32> {
     stat_field(Pid::from_raw(pid)?, 1)?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn both_lists_contain_grandchildren() {
+        // The shell waits for its own child, so both live until the input ends.
+        let mut shell = Command::new("sh")
+            .args(["-c", "exec 3<&0; cat <&3 & echo started; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut started = [0; 8];
+        shell.stdout.as_mut().unwrap().read_exact(&mut started).unwrap();
+        let shell_pid = Pid::from_child(&shell);
+        let grandchildren = read_children(shell_pid);
+        let scanned = list_descendants();
+        assert!(scanned.contains(&shell_pid));
+        // A kernel without the lists has none at all.
+        if let Some(listed) = list_known_children() {
+            let grandchildren = grandchildren.unwrap();
+            assert_eq!(grandchildren.len(), 1);
+            for pid in grandchildren.iter().chain([&shell_pid]) {
+                assert!(listed.contains(pid) && scanned.contains(pid), "{pid:?}");
+            }
+        }
+        drop(shell.stdin.take());
+        assert!(shell.wait().unwrap().success());
+    }
 }
