@@ -108,6 +108,20 @@ impl Error {
         }
     }
 
+    /// True when GitHub refused the draft state, which repositories of some plans do not have.
+    pub fn is_about_missing_drafts(&self) -> bool {
+        self.rejects_with(|detail| detail.contains("draft pull request") && detail.contains("not supported"))
+    }
+
+    /// True when GitHub does not know the commits of a branch, as in the moments after their push.
+    pub fn is_about_unseen_commits(&self) -> bool {
+        self.rejects_with(|detail| detail.contains("no commits between") || detail.contains("head: invalid"))
+    }
+
+    fn rejects_with(&self, is_known: impl Fn(&str) -> bool) -> bool {
+        matches!(self, Self::Rejected { detail } if is_known(&detail.to_ascii_lowercase()))
+    }
+
     /// Turns [`Error::NotFound`] into `Ok(None)`.
     pub(crate) fn none_if_missing<T>(result: Result<T, Self>) -> Result<Option<T>, Self> {
         match result {

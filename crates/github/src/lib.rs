@@ -19,6 +19,7 @@ mod model_issues;
 mod new_issues;
 mod owner_repositories;
 pub mod permissions;
+mod progress_note;
 mod projects;
 mod pull_requests;
 mod reader;

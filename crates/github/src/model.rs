@@ -159,7 +159,8 @@ pub struct PullRequest {
     pub author: String,
     /// Link to its page.
     pub url: String,
-    /// True while it is a draft.
+    /// True while it is a draft, or while its description has the note that replaces the draft state in a
+    /// repository without drafts.
     pub draft: bool,
     /// True when it was merged.
     pub merged: bool,

@@ -1,12 +1,16 @@
 //! Pull requests: listing, finding, opening, and the draft state.
 
+use std::{collections::HashSet, sync::Arc};
+
 use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
     ETag, Error, PullRequest, PullRequestPoll,
     client::{GitHubClients, GitHubMethod},
     permissions::AccessKind,
+    progress_note::{add_progress_note, has_progress_note, remove_progress_note},
     wire::{WireCommit, WirePullRequest},
 };
 
@@ -192,6 +196,9 @@ impl PullRequestReader {
 #[derive(Clone, Debug)]
 pub struct PullRequestWriter {
     pub(crate) clients: GitHubClients,
+    /// Repositories for which GitHub refused a draft. A restart forgets them, at the price of one more refused
+    /// request for each.
+    pub(crate) without_drafts: Arc<Mutex<HashSet<RepositoryName>>>,
 }
 
 impl PullRequestWriter {
@@ -244,31 +251,94 @@ impl PullRequestWriter {
         Ok(made.into())
     }
 
-    /// Ends a pull request's draft state; `node_id` is [`PullRequest::node_id`]. A pull request that is not a
-    /// draft is no error.
+    /// Opens a draft. In a repository without drafts it is open for review at once, and `note` precedes its
+    /// description.
+    ///
+    /// # Errors
+    /// As for [`Self::create_pull_request`].
+    pub async fn create_draft(
+        &self,
+        repository: &RepositoryName,
+        head: &str,
+        base: &str,
+        title: &str,
+        body: &str,
+        note: &str,
+    ) -> Result<PullRequest, Error> {
+        if !self.without_drafts.lock().contains(repository) {
+            match self
+                .create_pull_request(repository, head, base, title, body, true)
+                .await
+            {
+                Err(error) if error.is_about_missing_drafts() => {
+                    tracing::info!(%repository, "the repository has no draft pull requests");
+                    self.without_drafts.lock().insert(repository.clone());
+                }
+                done => return done,
+            }
+        }
+        let body = add_progress_note(body, note);
+        self.create_pull_request(repository, head, base, title, &body, false)
+            .await
+    }
+
+    /// Ends a pull request's draft state, or removes the note that replaces it. A pull request that is ready
+    /// already is a success.
     ///
     /// # Errors
     /// [`Error::Rejected`] when GitHub refuses, e.g. because the pull request is closed.
     pub async fn mark_ready(
         &self,
         repository: &RepositoryName,
-        number: u64,
-        node_id: &str,
+        pull_request: &PullRequest,
     ) -> Result<(), Error> {
-        self.set_draft(repository, number, node_id, false).await
+        let (number, body) = (pull_request.number, &pull_request.body);
+        if has_progress_note(body) {
+            return self
+                .set_description(repository, number, &remove_progress_note(body))
+                .await;
+        }
+        self.set_draft(repository, number, &pull_request.node_id, false)
+            .await
     }
 
-    /// Converts a pull request back to a draft; one that is a draft already is a success.
+    /// Converts a pull request back to a draft; one that is a draft already is a success. In a repository
+    /// without drafts, `note` precedes its description instead.
     ///
     /// # Errors
     /// [`Error::Unknown`] when GitHub may have converted it; otherwise any [`Error`].
     pub async fn back_to_draft(
         &self,
         repository: &RepositoryName,
-        number: u64,
-        node_id: &str,
+        pull_request: &PullRequest,
+        note: &str,
     ) -> Result<(), Error> {
-        self.set_draft(repository, number, node_id, true).await
+        let (number, body) = (pull_request.number, &pull_request.body);
+        match self
+            .set_draft(repository, number, &pull_request.node_id, true)
+            .await
+        {
+            Err(error) if error.is_about_missing_drafts() => {
+                self.set_description(repository, number, &add_progress_note(body, note))
+                    .await
+            }
+            done => done,
+        }
+    }
+
+    async fn set_description(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        body: &str,
+    ) -> Result<(), Error> {
+        let path = format!("/pulls/{number}");
+        let changed: Result<WirePullRequest, Error> = self
+            .clients
+            .of(repository)?
+            .write(repository, GitHubMethod::Patch, &path, &json!({ "body": body }))
+            .await;
+        changed.map(drop)
     }
 
     async fn set_draft(

@@ -1,6 +1,6 @@
 //! Write access to GitHub, with the reads that writes need. The client never repeats a write.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{CommitId, InstanceName, RepositoryName};
 
@@ -65,6 +65,7 @@ impl GitHubWriter {
         Self {
             pull_requests: PullRequestWriter {
                 clients: clients.clone(),
+                without_drafts: Arc::default(),
             },
             reviews: ReviewWriter {
                 clients: clients.clone(),

@@ -184,7 +184,7 @@ async fn draft_is_opened_found_and_marked_ready() {
 
     hub.writer
         .pull_requests()
-        .mark_ready(&build_shop_name(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), &made)
         .await
         .unwrap();
     assert!(
@@ -422,7 +422,7 @@ async fn merged_pull_request_is_closed_with_merger() {
     let made = hub.draft("feat/x").await;
     hub.writer
         .pull_requests()
-        .mark_ready(&build_shop_name(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), &made)
         .await
         .unwrap();
     hub.hub.merge("acme/shop", made.number, "mia").unwrap();
@@ -557,7 +557,7 @@ async fn revoked_token_is_replaced_at_next_call() {
     hub.hub.revoke_tokens();
     hub.writer
         .pull_requests()
-        .mark_ready(&build_shop_name(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), &made)
         .await
         .unwrap();
     assert_eq!(hub.hub.comments("acme/shop", made.number).len(), 1);
@@ -615,7 +615,7 @@ async fn renamed_repository_is_followed_by_all_calls() {
             .unwrap();
         hub.writer
             .pull_requests()
-            .mark_ready(&build_shop_name(), made.number, &made.node_id)
+            .mark_ready(&build_shop_name(), &made)
             .await
             .unwrap();
         let known = hub
@@ -976,21 +976,51 @@ async fn reviews_include_comments_and_accept_replies() {
         .unwrap();
     hub.writer
         .pull_requests()
-        .mark_ready(&build_shop_name(), made.number, &made.node_id)
+        .mark_ready(&build_shop_name(), &made)
         .await
         .unwrap();
     hub.writer
         .pull_requests()
-        .back_to_draft(&build_shop_name(), made.number, &made.node_id)
+        .back_to_draft(&build_shop_name(), &made, "> Work in progress")
         .await
         .unwrap();
     hub.writer
         .pull_requests()
-        .back_to_draft(&build_shop_name(), made.number, &made.node_id)
+        .back_to_draft(&build_shop_name(), &made, "> Work in progress")
         .await
         .unwrap();
     let now = &hub.hub.pull_requests("acme/shop")[0];
     assert!(now.draft && now.requested_reviewers == rita, "{now:?}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn note_replaces_draft_where_drafts_are_missing() {
+    let hub = start_hub().await;
+    hub.hub.disable_drafts("acme/shop").unwrap();
+    let (name, pulls) = (build_shop_name(), hub.writer.pull_requests());
+    let (body, note) = ("Adds a page.", "> Work in progress");
+    for branch in ["fix/one", "fix/two"] {
+        hub.branch(branch);
+        let made = pulls
+            .create_draft(&name, branch, "main", "ENG-1 Login", body, note)
+            .await
+            .unwrap();
+        assert!(made.draft && made.body.contains(note), "{made:?}");
+        assert!(hub.hub.pull_requests("acme/shop").iter().all(|pull| !pull.draft));
+        pulls.mark_ready(&name, &made).await.unwrap();
+        let ready = pulls.pull_request(&name, made.number).await.unwrap();
+        assert!(!ready.draft && ready.body == body, "{ready:?}");
+        pulls.back_to_draft(&name, &ready, note).await.unwrap();
+        let again = pulls.pull_request(&name, made.number).await.unwrap();
+        assert!(again.draft && again.body == made.body, "{again:?}");
+        pulls.back_to_draft(&name, &again, note).await.unwrap();
+    }
+    // The refusal of the first draft is remembered.
+    let opened = |request: &&testkit::RecordedRequest| {
+        request.method == "POST" && request.path.ends_with("/acme/shop/pulls")
+    };
+    assert_eq!(hub.hub.requests().iter().filter(opened).count(), 3);
     hub.assert_clean();
 }
 

@@ -243,3 +243,23 @@ async fn repository_without_checks_hands_over_pull_request() {
     assert!(said[0].contains("No check reports"), "{said:#?}");
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn note_replaces_draft_of_repository_without_drafts() {
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    world.github.disable_drafts(fixture::REPOSITORY).unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert!(!pull.draft && pull.body.contains("Work in progress"), "{pull:?}");
+    assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
+    world
+        .until("a description without the note", async || {
+            (!only_pull_request(&world).body.contains("Work in progress")).then_some(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}

@@ -8,7 +8,7 @@ use super::{
     parse_instant,
     people::{WireUser, resolve_login},
 };
-use crate::{PullRequest, PullRequestState};
+use crate::{PullRequest, PullRequestState, progress_note::has_progress_note};
 
 #[derive(Deserialize)]
 pub(crate) struct WirePullRequest {
@@ -55,6 +55,7 @@ impl From<WirePullRequest> for PullRequest {
             number: wire.number,
             node_id: wire.node_id,
             title: wire.title,
+            draft: wire.draft || wire.body.as_deref().is_some_and(has_progress_note),
             body: wire.body.unwrap_or_default(),
             branch: wire.head.branch,
             head: wire.head.sha,
@@ -67,7 +68,6 @@ impl From<WirePullRequest> for PullRequest {
             base_branch: wire.base.branch,
             author: resolve_login(wire.user),
             url: wire.html_url,
-            draft: wire.draft,
             // Lists omit `merged` and have `merged_at` only.
             merged: wire.merged.unwrap_or(false) || wire.merged_at.is_some(),
             merged_by: wire.merged_by.map(|user| user.login),

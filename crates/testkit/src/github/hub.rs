@@ -18,6 +18,9 @@ use crate::chaos::EarlyChecks;
 use crate::http::{RequestLog, iso_now};
 use crate::webhook::SentWebhooks;
 
+/// Refusal of a draft in a repository without drafts.
+pub(super) const NO_DRAFTS: &str = "Draft pull requests are not supported in this repository.";
+
 /// State behind the HTTP interface.
 pub(super) struct GitHubState {
     pub(super) log: Arc<RequestLog>,
@@ -122,6 +125,7 @@ impl GitHubState {
             required_checks: BTreeMap::new(),
             rulesets: Vec::new(),
             is_archived: false,
+            has_drafts: true,
             held_runs: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);
@@ -386,8 +390,10 @@ impl GitHubState {
     ) -> anyhow::Result<PullRecord> {
         let mut world = self.world();
         let repo = world.repo(name)?;
+        let has_drafts = repo.has_drafts;
         let pull = repo.pull(number)?;
         ensure!(pull.open, "Pull request is closed");
+        ensure!(!draft || has_drafts, "{NO_DRAFTS}");
         let changed = pull.draft != draft;
         pull.draft = draft;
         pull.updated = iso_now();

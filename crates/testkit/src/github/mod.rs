@@ -182,6 +182,15 @@ impl FakeGitHub {
         Ok(())
     }
 
+    /// Takes the draft state from a repository, like a plan without it.
+    ///
+    /// # Errors
+    /// When the repository does not exist.
+    pub fn disable_drafts(&self, repository: &str) -> anyhow::Result<()> {
+        self.hub.world().repo(repository)?.has_drafts = false;
+        Ok(())
+    }
+
     /// Commits to a branch as a user and returns the commit's id. A new branch starts at the default branch.
     /// Sends `push`.
     ///

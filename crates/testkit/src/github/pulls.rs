@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::{GitHubCaller, not_found, refuse_request};
-use super::hub::{GitHubState, NewPull};
+use super::hub::{GitHubState, NO_DRAFTS, NewPull};
 use super::pull_edits::{PullUpdateBody, render_custom_error, render_field_error};
 use super::repository;
 use super::rest::{
@@ -176,6 +176,9 @@ pub(super) async fn create_pull_request(
 
 fn check_new(repo: &RepositoryRecord, new: &CreateBody, head: &str) -> Result<(), Value> {
     let branches = repository::list_branches(&repo.path);
+    if new.draft && !repo.has_drafts {
+        return Err(render_custom_error(NO_DRAFTS));
+    }
     if new.title.trim().is_empty() {
         return Err(render_field_error("title", "missing_field"));
     }

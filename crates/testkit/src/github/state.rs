@@ -181,6 +181,8 @@ pub(super) struct RepositoryRecord {
     pub(super) path: PathBuf,
     pub(super) default_branch: String,
     pub(super) is_archived: bool,
+    /// False in a repository whose plan has no draft pull requests.
+    pub(super) has_drafts: bool,
     pub(super) created: String,
     /// Time of the last push.
     pub(super) pushed: String,

@@ -189,9 +189,7 @@ pub(crate) async fn end_draft(
     repository: &RepositoryName,
     draft: &github::PullRequest,
 ) -> Result<(), github::Error> {
-    let marked = github
-        .pull_requests()
-        .mark_ready(repository, draft.number, &draft.node_id);
+    let marked = github.pull_requests().mark_ready(repository, draft);
     failpoint::around("reporter.pull_request.mark_ready", marked).await?;
     tracing::info!(%repository, number = draft.number, "pull request ready for review");
     Ok(())
@@ -249,7 +247,7 @@ impl OutboundEffect for BackToDraft {
         let converted = outside
             .github
             .pull_requests()
-            .back_to_draft(repository, *number, &now.node_id)
+            .back_to_draft(repository, &now, message::render_progress_note())
             .await;
         match converted {
             // A person merged or closed it between the read and the write.

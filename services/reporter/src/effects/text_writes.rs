@@ -1,5 +1,7 @@
 //! All calls that write text to GitHub and Jira. Each takes text that the credential scan has cleared.
 
+use std::time::Duration;
+
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 use github::CheckRunText;
 
@@ -140,8 +142,34 @@ impl OutboundClients {
     }
 }
 
-/// Opens a pull request.
+/// Pauses before the repeated requests to open a pull request. GitHub may not know the pushed commits at once.
+const UNSEEN_PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(6),
+];
+
+/// Opens a pull request. Repeats the request while GitHub does not know the commits of the branch.
 pub(crate) async fn open_pull_request(
+    github: &github::GitHubWriter,
+    draft: &PullRequestDraft,
+    title: &ClearedText,
+    body: &ClearedText,
+    is_draft: bool,
+) -> Result<github::PullRequest, github::Error> {
+    for pause in UNSEEN_PAUSES {
+        match request_pull_request(github, draft, title, body, is_draft).await {
+            Err(error) if error.is_about_unseen_commits() => {
+                tracing::info!(repository = %draft.repository, branch = draft.branch, "GitHub does not know the pushed commits yet");
+                tokio::time::sleep(pause).await;
+            }
+            done => return done,
+        }
+    }
+    request_pull_request(github, draft, title, body, is_draft).await
+}
+
+async fn request_pull_request(
     github: &github::GitHubWriter,
     draft: &PullRequestDraft,
     title: &ClearedText,
@@ -150,9 +178,15 @@ pub(crate) async fn open_pull_request(
 ) -> Result<github::PullRequest, github::Error> {
     let (repository, head, base) = (&draft.repository, &draft.branch, &draft.base_branch);
     let (title, body) = (title.as_str(), body.as_str());
-    github
-        .pull_requests()
-        .create_pull_request(repository, head, base, title, body, is_draft)
+    let pull_requests = github.pull_requests();
+    if is_draft {
+        let note = message::render_progress_note();
+        return pull_requests
+            .create_draft(repository, head, base, title, body, note)
+            .await;
+    }
+    pull_requests
+        .create_pull_request(repository, head, base, title, body, false)
         .await
 }
 

@@ -71,6 +71,12 @@ pub(crate) struct BodyLinks<'a> {
     pub(crate) guide_url: Option<&'a str>,
 }
 
+/// Renders the note at the start of a description while the work continues in a repository without drafts.
+pub(crate) const fn render_progress_note() -> &'static str {
+    "> **Work in progress.** This repository has no draft pull requests, so this one is open early. Please review it \
+     when this note is gone: Journeyman removes it after the checks have passed."
+}
+
 /// Builds the body of a pull request: the sanitized text of the model, and a footer with its origin.
 pub(crate) fn pull_request_body(
     draft: &PullRequestDraft,
