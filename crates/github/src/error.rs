@@ -115,7 +115,23 @@ impl Error {
 
     /// True when GitHub does not know the commits of a branch, as in the moments after their push.
     pub fn is_about_unseen_commits(&self) -> bool {
-        self.rejects_with(|detail| detail.contains("no commits between") || detail.contains("head: invalid"))
+        const ANSWERS: &[&str] = &[
+            "no commits between",
+            "not all refs are readable",
+            "head sha can't be blank",
+            "head: invalid",
+        ];
+        self.rejects_with(|detail| ANSWERS.iter().any(|answer| detail.contains(answer)))
+    }
+
+    /// True when the merge queue has the pull request: its branch cannot change until it leaves the queue.
+    pub fn is_about_merge_queue(&self) -> bool {
+        self.rejects_with(|detail| detail.contains("queued for merging"))
+    }
+
+    /// True when a branch has every commit of its base already.
+    pub fn is_about_current_branch(&self) -> bool {
+        self.rejects_with(|detail| detail.contains("no new commits"))
     }
 
     fn rejects_with(&self, is_known: impl Fn(&str) -> bool) -> bool {
@@ -170,4 +186,49 @@ fn render_missing_permission(needs: Option<&str>) -> String {
 /// Truncates foreign text to 300 characters, for errors.
 pub(crate) fn truncate_text(text: &str) -> String {
     text.chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_new_pull_request_differ() {
+        for (detail, is_without_drafts, is_unseen) in [
+            (
+                "Validation Failed; Draft pull requests are not supported in this repository.",
+                true,
+                false,
+            ),
+            (
+                "Validation Failed; No commits between main and fix/one",
+                false,
+                true,
+            ),
+            ("Validation Failed; head: invalid", false, true),
+            (
+                "Head sha can't be blank; Head repository can't be blank; not all refs are readable",
+                false,
+                true,
+            ),
+            ("Validation Failed; base: invalid", false, false),
+        ] {
+            let error = Error::Rejected {
+                detail: detail.to_owned(),
+            };
+            assert_eq!(error.is_about_missing_drafts(), is_without_drafts, "{detail}");
+            assert_eq!(error.is_about_unseen_commits(), is_unseen, "{detail}");
+        }
+        let rejected = |detail: &str| Error::Rejected {
+            detail: detail.to_owned(),
+        };
+        assert!(rejected("There are no new commits on the base branch.").is_about_current_branch());
+        assert!(!rejected("merge conflict between base and head").is_about_current_branch());
+        assert!(rejected("Branches that are queued for merging cannot be updated").is_about_merge_queue());
+        let passing = Error::Unavailable {
+            detail: "no commits between".to_owned(),
+            source: None,
+        };
+        assert!(!passing.is_about_unseen_commits());
+    }
 }
