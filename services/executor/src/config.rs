@@ -152,6 +152,10 @@ impl bootstrap::ServiceConfig for Config {
         true
     }
 
+    fn takes_proxy() -> bool {
+        false
+    }
+
     fn check(&self) -> Result<(), bootstrap::settings::Error> {
         let problem = |key: &str, text: String| Err(bootstrap::settings::Error::new(key, text));
         if !(1..=1024).contains(&self.executor.slots) {
