@@ -259,7 +259,7 @@ fn each_capability_is_held_by_one_service() {
     let egress = find_reachable_crates(&members, "egress");
     assert_eq!(
         egress,
-        ["bootstrap", "domain", "grant"].into(),
+        ["bootstrap", "domain", "grant", "webproxy"].into(),
         "egress knows grants and registries, nothing else"
     );
 }
@@ -269,7 +269,7 @@ fn console_depends_on_api_and_oidc_alone() {
     let metadata = load_metadata();
     let members = index_members(metadata);
     let reached = find_reachable_crates(&members, "journeyman-console");
-    assert_eq!(reached, ["api", "bootstrap", "domain"].into());
+    assert_eq!(reached, ["api", "bootstrap", "domain", "webproxy"].into());
     let folder = find_repository_root().join("services/console/src");
     let calls = |file: &PathBuf| fs::read_to_string(file).unwrap().contains("reqwest");
     let callers: Vec<_> = rust_files(&folder).into_iter().filter(calls).collect();
@@ -299,6 +299,7 @@ fn client_commands_compile_no_service() {
         "grant",
         "lease",
         "queue",
+        "webproxy",
     ];
     assert_eq!(reached, expected.into());
 }

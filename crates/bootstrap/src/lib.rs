@@ -8,6 +8,7 @@ pub mod health;
 pub mod http;
 pub mod jitter;
 pub mod memory;
+mod outbound;
 mod programs;
 pub mod rules;
 mod run;
@@ -25,6 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use domain::Timestamp;
 
+pub use outbound::{install_process_proxy, install_proxy};
 pub use programs::own_program;
 pub use run::{
     ServiceApp, ServiceConfig, install_tls_provider, listen_for_signals, run_app, run_service, serve_app,

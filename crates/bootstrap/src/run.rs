@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{settings, telemetry};
+use crate::{outbound::install_process_proxy, settings, telemetry};
 
 // Exit code for a wrong or missing setting: `EX_USAGE` of sysexits.h.
 const EXIT_SETTINGS: u8 = 64;
@@ -36,6 +36,10 @@ pub trait ServiceConfig: DeserializeOwned + Send + 'static {
     /// True when the service keeps its spans for its callers if no OTLP endpoint is set.
     fn keeps_spans(&self) -> bool {
         false
+    }
+    /// False when the service connects to no server outside of the installation, and so takes no `[proxy]`.
+    fn takes_proxy() -> bool {
+        true
     }
     /// Checks conditions that the types cannot express.
     ///
@@ -106,6 +110,11 @@ pub fn run_service<A: ServiceApp>(service: &'static str, about: &'static str) ->
         Ok(config) => config,
         Err(error) => return report_failure(service, EXIT_SETTINGS, &error.to_string()),
     };
+    if A::Config::takes_proxy()
+        && let Err(error) = install_process_proxy(file.as_deref())
+    {
+        return report_failure(service, EXIT_SETTINGS, &error.to_string());
+    }
     install_tls_provider();
     match build_runtime() {
         Ok(runtime) => runtime.block_on(Box::pin(serve_until_signal::<A>(service, config))),

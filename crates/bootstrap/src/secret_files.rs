@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, path::PathBuf};
 use config::{Value, ValueKind};
 
 /// Keys that may name a file. Other keys may hold a table of any shape.
-const SECRETS: [&str; 8] = [
+const SECRETS: &[&str] = &[
     "private_key",
     "token",
     "api_token",
     "api_key",
     "auth_token",
     "client_secret",
+    "password",
     "github_webhook_secrets",
     "jira_webhook_secrets",
 ];

@@ -13,11 +13,12 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use crate::{secret_files, suggestion::find_nearest};
 
 /// Top-level sections. An unknown one is refused, so that a misspelled section is not ignored.
-const SECTIONS: [&str; 21] = [
+const SECTIONS: &[&str] = &[
     "nats",
     "redis",
     "telemetry",
     "git",
+    "proxy",
     "tls",
     "rules",
     "folder",
@@ -213,7 +214,7 @@ fn refuse_unknown_sections(settings: &Config, file: Option<&Path>) -> Result<(),
         .find(|section| !SECTIONS.contains(&section.as_str()))
     {
         Some(unknown) => {
-            let meant = find_nearest(unknown, SECTIONS);
+            let meant = find_nearest(unknown, SECTIONS.iter().copied());
             let meant = meant.map(|section| format!("did you mean [{section}]? "));
             let all = SECTIONS.join(", ");
             let problem = format!("no such section; {}there are {all}", meant.unwrap_or_default());
