@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bootstrap::{ServiceConfig, run_app, serve_app, settings};
+use bootstrap::{ServiceConfig, install_proxy, run_app, serve_app, settings};
 use ingest::{IngestApp, IngestMode};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -126,6 +126,7 @@ impl PreparedServices {
         } = plan;
         let sections: ServiceSections = settings::load_settings(file.as_deref(), environment.clone())?;
         sections.check()?;
+        install_proxy(file.as_deref(), environment.iter().cloned())?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         // The lock comes before the first server, because two servers would corrupt one store.
         let mut servers = BackingServers::lock(&data)?;

@@ -30,7 +30,8 @@ pub enum ConnectionError {
     },
 }
 
-/// Builds the connection pool of a service. Each request carries `headers`.
+/// Builds the connection pool of a service. Each request carries `headers`, and takes the way of the process to
+/// the outside.
 ///
 /// # Errors
 /// [`ConnectionError`] for an invalid base URL, or when the system offers no connections.
@@ -45,7 +46,7 @@ pub fn build_client(base_url: &str, headers: HeaderMap) -> Result<Client, Connec
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ConnectionError::UrlWithCredentials);
     }
-    Client::builder()
+    let builder = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(TOTAL_TIMEOUT)
         // A request that times out closes its connection. All requests share one connection of HTTP/2, so
@@ -58,8 +59,9 @@ pub fn build_client(base_url: &str, headers: HeaderMap) -> Result<Client, Connec
         .retry(retry::never())
         // GitHub refuses requests without a user agent.
         .user_agent("journeyman")
-        .default_headers(headers)
-        .build()
+        .default_headers(headers);
+    webproxy::configure_client(builder)
+        .and_then(reqwest::ClientBuilder::build)
         .map_err(|source| ConnectionError::Unusable { source })
 }
 

@@ -180,8 +180,8 @@ impl OidcProvider {
         // A redirect could lead to any host, with the client secret in the request.
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(CALL_TIMEOUT)
-            .build()?;
+            .timeout(CALL_TIMEOUT);
+        let http = webproxy::configure_client(http)?.build()?;
         Ok(Self {
             settings,
             http,

@@ -41,6 +41,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     config.console.listen = asked.listen.or(config.console.listen);
     config.check()?;
+    bootstrap::install_process_proxy(file.as_deref())?;
     let telemetry = bootstrap::telemetry::install_logging("console", &config.telemetry)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
     let address = config.listen();

@@ -142,6 +142,7 @@ async fn perform_request(
 ) -> anyhow::Result<PullRequestResult> {
     let file = find_settings_file(asked.settings.clone());
     let settings: PullRequestSettings = settings::load_process_settings(file.as_deref())?;
+    bootstrap::install_process_proxy(file.as_deref())?;
     let opener = PullRequestOpener::new(settings)?;
     request.dry_run |= asked.dry_run;
     if let Some(transition) = &asked.transition {

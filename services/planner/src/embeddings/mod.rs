@@ -75,8 +75,8 @@ impl EmbeddingClient {
         let http = reqwest::Client::builder()
             .default_headers(headers)
             .connect_timeout(Duration::from_millis(settings.timeout_ms))
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+            .redirect(reqwest::redirect::Policy::none());
+        let http = webproxy::configure_client(http)?.build()?;
         let base = settings.base_url.trim_end_matches('/');
         let version = if base.ends_with("/v1") { "" } else { "/v1" };
         Ok(Self {

@@ -216,7 +216,7 @@ impl AwsHttpConnector {
                 .redirect(reqwest::redirect::Policy::none())
         };
         Ok(Self {
-            outside: client().build()?,
+            outside: webproxy::configure_client(client())?.build()?,
             beside: client().no_proxy().build()?,
         })
     }

@@ -47,8 +47,8 @@ impl ProviderClient {
             .default_headers(dialect.headers(settings)?)
             .connect_timeout(Duration::from_millis(settings.connect_timeout_ms))
             // A redirect could send the credential to another host.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+            .redirect(reqwest::redirect::Policy::none());
+        let http = webproxy::configure_client(http)?.build()?;
         Ok(Self {
             dialect,
             http,

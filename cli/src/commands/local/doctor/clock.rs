@@ -23,8 +23,8 @@ pub(super) async fn check_clocks(
     let client = Client::builder()
         .timeout(CHECK_LIMIT)
         .redirect(reqwest::redirect::Policy::none())
-        .user_agent("journeyman")
-        .build();
+        .user_agent("journeyman");
+    let client = webproxy::configure_client(client).and_then(reqwest::ClientBuilder::build);
     let Ok(client) = client else {
         let reason = "there is no HTTP client".to_owned();
         findings.add("clock", DoctorFinding::Skipped(reason));

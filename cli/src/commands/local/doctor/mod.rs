@@ -116,6 +116,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = file.as_deref();
     let mut findings = DoctorReport::default();
     let sections: DoctorSections = settings::load_process_settings(file)?;
+    bootstrap::install_process_proxy(file)?;
     findings.add("settings file", report_settings_file(file));
     // With `up`, the settings may lack NATS and Redis, because `up` starts both and generates their
     // credentials.

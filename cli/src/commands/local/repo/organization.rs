@@ -40,6 +40,7 @@ pub(super) async fn add_repositories(
     file: Option<&Path>,
 ) -> anyhow::Result<TempDir> {
     let settings: OrganizationSettings = load_process_settings(file)?;
+    bootstrap::install_process_proxy(file)?;
     let connections = read_connections(file)?;
     let template = match &asked.template {
         Some(path) => RulesTemplate::read(path)?,

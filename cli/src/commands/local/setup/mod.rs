@@ -101,6 +101,7 @@ async fn run_steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = asked.settings.settings.clone();
     let file = file.unwrap_or_else(|| PathBuf::from("journeyman.toml"));
     let store = SetupStore::new(file, &asked.settings.data);
+    bootstrap::install_process_proxy(store.existing())?;
     let done = match asked.step {
         Some(SetupStep::Kubernetes(step)) => {
             // The files are for another machine than the one that doctor would check.
