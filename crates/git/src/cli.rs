@@ -115,6 +115,8 @@ pub(crate) struct RemoteAccess<'a> {
     pub(crate) url: &'a str,
     /// Headers of every request, with secrets among them.
     pub(crate) headers: &'a [&'a str],
+    /// Further settings of git, with secrets among them.
+    pub(crate) settings: &'a [(String, String)],
     /// File with the only trusted authorities; absent: those of the service.
     pub(crate) authority: Option<&'a Path>,
     /// Folder of further objects that the repository can read.
@@ -152,11 +154,15 @@ pub(crate) async fn run_git(
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", borrowed);
     }
     // Other users of the machine can read arguments, but not the environment.
-    command.env("GIT_CONFIG_COUNT", remote.headers.len().to_string());
-    for (number, header) in remote.headers.iter().enumerate() {
-        let key = format!("http.{}.extraHeader", remote.url);
+    let header_key = format!("http.{}.extraHeader", remote.url);
+    let headers = remote.headers.iter().map(|header| (header_key.as_str(), *header));
+    let settings = remote.settings.iter();
+    let settings = settings.map(|(key, value)| (key.as_str(), value.as_str()));
+    let count = remote.headers.len() + remote.settings.len();
+    command.env("GIT_CONFIG_COUNT", count.to_string());
+    for (number, (key, value)) in headers.chain(settings).enumerate() {
         command.env(format!("GIT_CONFIG_KEY_{number}"), key);
-        command.env(format!("GIT_CONFIG_VALUE_{number}"), header);
+        command.env(format!("GIT_CONFIG_VALUE_{number}"), value);
     }
     command
         .stdin(if input.is_empty() {

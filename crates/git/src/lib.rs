@@ -17,6 +17,7 @@ mod mirrors;
 mod progress;
 mod push_answer;
 mod recovery;
+mod remote_proxy;
 mod repository;
 mod single_commit;
 mod transport;
@@ -35,6 +36,7 @@ pub use mirrors::{DiskFloor, DiskRoom, MirrorFolder, RepositoryMirror, is_about_
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
 pub use recovery::maintain_mirror;
+pub use remote_proxy::GitProxy;
 pub use repository::{BareRepository, UnifiedDiff};
 pub use single_commit::SingleCommitRepository;
 pub use transport::{

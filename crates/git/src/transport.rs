@@ -13,6 +13,7 @@ use crate::{
     progress::{FetchSettings, FetchWatch},
     push_answer::{PushResult, classify_stderr, parse_push},
     recovery::{check_objects, forget_unchecked, recover_partial_packs},
+    remote_proxy::GitProxy,
 };
 
 /// Header by which a caller names the wanted branch to the git gate.
@@ -64,6 +65,7 @@ pub struct GitTransport {
     /// Folder of further objects that the repository may read.
     borrowed: Option<PathBuf>,
     watch: FetchWatch,
+    proxy: GitProxy,
 }
 
 /// Result of a fetch of many branches.
@@ -93,7 +95,14 @@ impl GitTransport {
             headers: Vec::new(),
             borrowed: None,
             watch: FetchWatch::new(FetchSettings::default()),
+            proxy: GitProxy::default(),
         }
+    }
+
+    /// Sets the way to remotes outside of the installation. By default every remote is reached directly.
+    #[must_use]
+    pub fn with_proxy(self, proxy: GitProxy) -> Self {
+        Self { proxy, ..self }
     }
 
     /// Adds the objects of another folder to the repository's.
@@ -493,10 +502,13 @@ impl GitTransport {
             .into_iter()
             .chain(self.headers.iter().map(String::as_str))
             .collect();
+        let settings = self.proxy.settings(url);
+        let authorities = self.proxy.authorities();
         let remote = cli::RemoteAccess {
             url,
             headers: &headers,
-            authority: self.authority.as_deref(),
+            settings: &settings,
+            authority: self.authority.as_deref().or(authorities.as_deref()),
             borrowed: self.borrowed.as_deref(),
         };
         Box::pin(cli::run_git(&self.git_dir, args, input, remote, patience)).await

@@ -13,6 +13,7 @@ use bootstrap::{
 };
 use domain::{CredentialEnds, limits::LimitGate};
 use futures::FutureExt as _;
+use git::GitProxy;
 use github::GatePolicy;
 use grant::GrantVerifier;
 use lease::SharedLimits;
@@ -29,7 +30,7 @@ use crate::{
     inspect::ChangeInspector,
     ledger::EffectLedger,
     message::FooterPages,
-    mirror::RepositoryMirrors,
+    mirror::{RemoteSettings, RepositoryMirrors},
     performer::{EffectWindows, ReportPerformer},
     pull_request_command::{CallWorker, PullRequestOpener},
     scan,
@@ -78,12 +79,17 @@ impl ServiceApp for ReporterApp {
         // Created before the first fetch, because the free space of the disk is measured in it.
         std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
         crate::telemetry::observe_disk(mirrors.clone());
+        let proxy = GitProxy::new(webproxy::installed(), &data_dir(&config.reporter)?).context("proxy.ca")?;
+        let remotes = RemoteSettings {
+            fetch: config.git,
+            proxy,
+        };
         let mirrors = Arc::new(RepositoryMirrors::new(
             mirrors,
             git::DiskFloor(config.reporter.disk_floor_mib << 20),
             github.clone(),
             FolderTable::new(config.folder.clone(), &data_dir(&config.reporter)?),
-            (rules.clone(), config.git),
+            (rules.clone(), remotes),
         ));
         Ok(Self {
             verifier: GrantVerifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?,

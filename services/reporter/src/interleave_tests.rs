@@ -20,7 +20,7 @@ use crate::{
     inspect::ChangeInspector,
     ledger::{self, EffectLedger},
     message::FooterPages,
-    mirror::RepositoryMirrors,
+    mirror::{RemoteSettings, RepositoryMirrors},
     performer::{AttemptKind, EffectWindows, PerformedReport, ReportPerformer},
 };
 
@@ -86,7 +86,7 @@ impl Scene {
                     git::DiskFloor(0),
                     github.clone(),
                     FolderTable::new(BTreeMap::new(), &dir),
-                    (rules.clone(), git::FetchSettings::default()),
+                    (rules.clone(), RemoteSettings::default()),
                 )),
                 github,
                 jira,

@@ -13,9 +13,10 @@ use std::{
 
 use bootstrap::rules::RulesStore;
 use domain::{BranchPush, CommitId, OutboundRefusal, RepositoryName};
-use git::{BareRepository, DiskFloor, FetchSettings, GitCredentials, GitTransport, MirrorFolder, PushResult};
+use git::{BareRepository, DiskFloor, GitCredentials, GitTransport, MirrorFolder, PushResult};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::mirror_fetch::RemoteSettings;
 use self::mirror_fetch::{FetchState, MirrorFetches};
 use crate::{
     effect_error::{EffectError, FETCH_WAIT},
@@ -68,7 +69,7 @@ impl RepositoryMirrors {
         floor: DiskFloor,
         github: github::GitHubWriter,
         folders: FolderTable,
-        (rules, settings): (RulesStore, FetchSettings),
+        (rules, remotes): (RulesStore, RemoteSettings),
     ) -> Self {
         let folder = Arc::new(MirrorFolder::new(root));
         Self {
@@ -77,7 +78,7 @@ impl RepositoryMirrors {
                 floor,
                 github,
                 folders,
-                (rules, settings),
+                (rules, remotes),
             )),
         }
     }
@@ -216,7 +217,7 @@ impl RepositoryMirrors {
                 EffectError::of_push(error, &branch)
             });
         }
-        let transport = GitTransport::new(&**mirror);
+        let transport = self.fetches.transport(mirror);
         let wanted = RemotePush {
             repository: &push.repository,
             branch: &push.branch,

@@ -10,8 +10,8 @@ use std::{
 use bootstrap::rules::RulesStore;
 use domain::{RepositoryName, cause::format_error_chain};
 use git::{
-    BareRepository, DiskFloor, FetchSettings, FetchWatch, GitTransport, MirrorFolder, RefusedBranch,
-    RepositoryMirror,
+    BareRepository, DiskFloor, FetchSettings, FetchWatch, GitProxy, GitTransport, MirrorFolder,
+    RefusedBranch, RepositoryMirror,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
@@ -25,6 +25,13 @@ const FRESH: Duration = Duration::from_secs(5);
 const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 // File in a mirror whose modification time is the time of the last packing.
 const MAINTAINED: &str = "maintained";
+
+/// Way to the remotes, and limits of fetches from them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RemoteSettings {
+    pub(crate) fetch: FetchSettings,
+    pub(crate) proxy: GitProxy,
+}
 
 /// True if the last work on a mirror finished, so that no lock file of git remains.
 #[derive(Debug, Default)]
@@ -102,7 +109,7 @@ pub(super) struct MirrorFetches {
     pub(super) github: github::GitHubWriter,
     pub(super) folders: FolderTable,
     rules: RulesStore,
-    settings: FetchSettings,
+    remotes: RemoteSettings,
     notes: Mutex<HashMap<RepositoryName, MirrorNote>>,
 }
 
@@ -112,7 +119,7 @@ impl MirrorFetches {
         floor: DiskFloor,
         github: github::GitHubWriter,
         folders: FolderTable,
-        (rules, settings): (RulesStore, FetchSettings),
+        (rules, remotes): (RulesStore, RemoteSettings),
     ) -> Self {
         Self {
             folder,
@@ -120,9 +127,14 @@ impl MirrorFetches {
             github,
             folders,
             rules,
-            settings,
+            remotes,
             notes: Mutex::default(),
         }
+    }
+
+    /// Returns a transport for the mirror at a path.
+    pub(super) fn transport(&self, mirror: &Path) -> GitTransport {
+        GitTransport::new(mirror).with_proxy(self.remotes.proxy.clone())
     }
 
     fn notes(&self) -> MutexGuard<'_, HashMap<RepositoryName, MirrorNote>> {
@@ -233,8 +245,8 @@ impl MirrorFetches {
         }
         let bases = self.base_branches(repository);
         let bases: Vec<&str> = bases.iter().map(String::as_str).collect();
-        let watch = FetchWatch::new(self.settings);
-        let transport = GitTransport::new(&*mirror.path).with_watch(watch.clone());
+        let watch = FetchWatch::new(self.remotes.fetch);
+        let transport = self.transport(&mirror.path).with_watch(watch.clone());
         // The base branches come first, so that work can start during a long first clone.
         let fetching = async {
             if is_empty(&mirror.path).await? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use domain::{OutboundRefusal, PullRequestRef, RepositoryName, TicketKey, cause::format_error_chain};
-use git::FolderView;
+use git::{FolderView, GitProxy};
 use github::GitHubWriter;
 use jira::{CommentAudience, JiraWriter};
 use pullrequest::ExistingPullRequest;
@@ -42,7 +42,8 @@ impl EffectSteps for PushFolderBranch<'_> {
     }
 
     async fn create(&self) -> Result<(), EffectError> {
-        let transport = self.view.transport();
+        let proxy = GitProxy::new(webproxy::installed(), &std::env::temp_dir());
+        let transport = self.view.transport().with_proxy(proxy.map_err(git::Error::from)?);
         match push_commit(self.github, &transport, &self.push).await {
             Ok(_) => Ok(()),
             // curl sends a request again when its connection ended without an answer. The second request finds the
