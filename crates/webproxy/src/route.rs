@@ -152,6 +152,11 @@ impl OutboundProxy {
         self.0.http.is_none() && self.0.https.is_none()
     }
 
+    /// Proxy of `https://` URLs, or else of `http://` URLs.
+    pub fn server(&self) -> Option<&ProxyServer> {
+        self.0.https.as_ref().or(self.0.http.as_ref())
+    }
+
     /// Decides the way to a URL.
     pub fn route(&self, url: &Url) -> OutboundRoute<'_> {
         let server = match url.scheme() {

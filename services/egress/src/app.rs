@@ -44,7 +44,7 @@ impl EgressApp {
     ) -> anyhow::Result<Self> {
         let health = ServiceHealth::new();
         Ok(Self {
-            proxy: EgressProxy::new(&config.egress, resolver, limits)?,
+            proxy: EgressProxy::new(config, resolver, limits)?,
             secure: ListenerTls::of(config.tls.as_ref(), health.router())?,
             health,
         })

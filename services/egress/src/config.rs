@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::{
     address::AddressRule,
     mirror::{MirrorSettings, RegistryMirror},
+    upstream::UpstreamRoutes,
 };
 
 /// Largest quota in MiB: one TiB.
@@ -29,6 +30,9 @@ pub struct Config {
     /// The section `[tls]`. Without it, connections are plain.
     #[serde(default)]
     pub tls: Option<tls::Settings>,
+    /// The section `[proxy]`: the proxy of the company, through which hosts are reached.
+    #[serde(default)]
+    pub proxy: webproxy::Settings,
     /// The section `[egress]`.
     #[serde(default)]
     pub egress: Settings,
@@ -121,6 +125,11 @@ impl ServiceConfig for Config {
         &self.telemetry
     }
 
+    // The section is read here, without the variables of the environment.
+    fn takes_proxy() -> bool {
+        false
+    }
+
     fn check(&self) -> Result<(), settings::Error> {
         let wrong = |key: &str, problem: &str| Err(settings::Error::new(format!("egress.{key}"), problem));
         if self.egress.grant_keys.is_empty() {
@@ -137,6 +146,7 @@ impl ServiceConfig for Config {
                 return wrong(key, "must be from 1 to 1048576");
             }
         }
+        UpstreamRoutes::new(&self.proxy)?;
         self.egress.mirror_names()?;
         self.egress.mirrors().map(|_| ())
     }

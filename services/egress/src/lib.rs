@@ -22,6 +22,7 @@ mod runs;
 mod session;
 mod session_endpoint;
 mod tunnel;
+mod upstream;
 
 pub use app::EgressApp;
 pub use config::{Config, Settings};

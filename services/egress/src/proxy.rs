@@ -5,14 +5,19 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::Context;
 use domain::RepositoryName;
 use grant::GrantVerifier;
+use tokio::net::TcpStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::Settings,
+    config::Config,
     forward::HttpForwarder,
     mirror::RegistryMirror,
+    problem::EgressProblem,
+    request_decision::RequestTarget,
     resolve::{CheckedResolver, HostResolver},
     runs::RunTable,
+    tunnel,
+    upstream::{self, UpstreamRoutes},
 };
 
 /// Time limits for the parts of a connection.
@@ -44,7 +49,8 @@ pub(crate) struct EgressProxy {
     pub(crate) verifier: GrantVerifier,
     pub(crate) runs: Arc<RunTable>,
     pub(crate) mirrors: BTreeMap<String, RegistryMirror>,
-    pub(crate) checked: CheckedResolver,
+    checked: CheckedResolver,
+    upstream: UpstreamRoutes,
     pub(crate) forwarder: HttpForwarder,
     pub(crate) limits: TimeLimits,
     pub(crate) sessions: TaskTracker,
@@ -60,34 +66,59 @@ impl EgressProxy {
     /// # Errors
     /// A wrong setting, or TLS that cannot be set up.
     pub(crate) fn new(
-        settings: &Settings,
+        config: &Config,
         resolver: Arc<dyn HostResolver>,
         limits: TimeLimits,
     ) -> anyhow::Result<Self> {
         bootstrap::install_tls_provider();
-        let checked = CheckedResolver::new(resolver, settings.rule()?);
+        let settings = &config.egress;
+        let upstream = UpstreamRoutes::new(&config.proxy)?;
+        let checked = CheckedResolver::new(resolver, settings.rule()?, upstream.own_host());
         let http = reqwest::Client::builder()
             .dns_resolver(Arc::new(checked.clone()))
-            // A redirect or a proxy of the environment would bypass the checks of this process.
+            // A redirect would bypass the checks of this process.
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .referer(false)
             .connect_timeout(limits.connect)
             // Shorter than the session's idle limit, so that the client still gets the error.
-            .read_timeout(limits.idle * 5 / 6)
-            .build()
-            .context("http client")?;
+            .read_timeout(limits.idle * 5 / 6);
+        let http = upstream.configure_client(http).context("proxy.ca")?;
+        let http = http.build().context("http client")?;
         Ok(Self {
             verifier: GrantVerifier::new(&settings.grant_keys).context("egress.grant_keys")?,
             runs: Arc::new(RunTable::new(settings.upload_mib, settings.download_mib)),
             mirrors: settings.mirrors()?,
             checked,
+            upstream,
             forwarder: HttpForwarder::new(http, settings.mirror_names()?),
             limits,
             sessions: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             cut: CancellationToken::new(),
         })
+    }
+
+    /// Connects to the host of a tunnel, which the rules name.
+    ///
+    /// # Errors
+    /// A refusal if an address is not public, else [`EgressProblem::Unreachable`].
+    pub(crate) async fn dial(&self, target: &RequestTarget) -> Result<TcpStream, EgressProblem> {
+        let limit = self.limits.connect;
+        let way = (&self.checked, limit);
+        match self.upstream.find_server("https", target, way).await? {
+            Some(server) => upstream::connect_through(server, target, limit).await,
+            None => tunnel::dial_target(&self.checked, target, limit).await,
+        }
+    }
+
+    /// Checks the host of a plain request before it goes to the proxy of the company. Without one, the client checks
+    /// each address that it dials.
+    ///
+    /// # Errors
+    /// A refusal if an address is not public.
+    pub(crate) async fn check_plain(&self, target: &RequestTarget) -> Result<(), EgressProblem> {
+        let way = (&self.checked, self.limits.connect);
+        self.upstream.find_server("http", target, way).await.map(|_| ())
     }
 
     /// Returns the names of the mirrors that a repository may use.

@@ -54,12 +54,18 @@ pub(crate) enum ResolveError {
 pub(crate) struct CheckedResolver {
     resolver: Arc<dyn HostResolver>,
     rule: Arc<AddressRule>,
+    /// Host of the company's proxy, which may be in any network.
+    proxy: Option<Arc<str>>,
 }
 
 impl CheckedResolver {
-    pub(crate) fn new(resolver: Arc<dyn HostResolver>, rule: AddressRule) -> Self {
-        let rule = Arc::new(rule);
-        Self { resolver, rule }
+    /// The HTTP client resolves `proxy` without a check of its addresses.
+    pub(crate) fn new(resolver: Arc<dyn HostResolver>, rule: AddressRule, proxy: Option<String>) -> Self {
+        Self {
+            resolver,
+            rule: Arc::new(rule),
+            proxy: proxy.map(Arc::from),
+        }
     }
 
     /// Resolves a host to addresses, all of them open.
@@ -83,7 +89,10 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let checked = self.clone();
         Box::pin(async move {
-            let found = checked.addresses(name.as_str()).await?;
+            let found = match checked.proxy.as_deref() == Some(name.as_str()) {
+                true => checked.resolver.look_up(name.as_str()).await?,
+                false => checked.addresses(name.as_str()).await?,
+            };
             // reqwest replaces port 0 by the port of the URL.
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(found) as Addrs)

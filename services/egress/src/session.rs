@@ -89,7 +89,7 @@ impl ProxySession {
         let what = target.to_string();
         self.open(&target)?;
         let limits = &self.proxy.limits;
-        let upstream = tunnel::dial_target(&self.proxy.checked, &target, limits.connect).await?;
+        let upstream = self.proxy.dial(&target).await?;
         let exchange = MeteredExchange::new(&self.caller, what, "tunnel");
         let (cut, hello_limit) = (self.cut.clone(), limits.header);
         let upgrading = hyper::upgrade::on(request);
@@ -109,6 +109,7 @@ impl ProxySession {
         self.open(target)?;
         let (request, _) = request.into_parts();
         forward::only_reads(&what, &request)?;
+        self.proxy.check_plain(target).await?;
         let exchange = MeteredExchange::new(&self.caller, what, "plain");
         self.proxy.forwarder.plain(target, &request, exchange).await
     }

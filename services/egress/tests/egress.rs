@@ -11,6 +11,8 @@ mod limits;
 #[path = "egress/mirrors.rs"]
 mod mirrors;
 mod rig;
+#[path = "egress/upstream.rs"]
+mod upstream;
 
 use axum::body::Body;
 use grant::{Grant, GrantAudience};

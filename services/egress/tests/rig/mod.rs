@@ -78,6 +78,7 @@ pub struct Rig {
 /// Differences from a proxy that permits loopback and has no mirror.
 pub struct Plan {
     pub settings: Settings,
+    proxy: webproxy::Settings,
     pub limits: TimeLimits,
     names: BTreeMap<String, Vec<Vec<IpAddr>>>,
 }
@@ -92,6 +93,7 @@ impl Default for Plan {
         };
         Self {
             settings,
+            proxy: webproxy::Settings::default(),
             limits: TimeLimits::default(),
             names: [("open.example".to_owned(), vec![vec![LOOPBACK]])].into(),
         }
@@ -104,6 +106,12 @@ impl Plan {
         let read = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
         let answers = answers.iter().map(read).collect();
         self.names.insert(name.to_owned(), answers);
+        self
+    }
+
+    /// Puts the hosts behind a proxy of the company.
+    pub fn behind(mut self, proxy: webproxy::Settings) -> Self {
+        self.proxy = proxy;
         self
     }
 
@@ -137,6 +145,7 @@ impl Plan {
         let config = Config {
             telemetry: bootstrap::telemetry::Settings::default(),
             tls: None,
+            proxy: self.proxy,
             egress: self.settings,
         };
         bootstrap::ServiceConfig::check(&config).unwrap();
