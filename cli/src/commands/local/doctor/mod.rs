@@ -8,6 +8,7 @@ mod projects;
 mod remedy;
 mod repositories;
 mod requesters;
+mod routes;
 
 use std::{
     collections::BTreeMap,
@@ -152,6 +153,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     if is_online {
         check_connections(&mut findings, &sections).await;
+        routes::check_routes(&mut findings, file, &sections, &instances).await;
         clock::check_clocks(&mut findings, &sections, &instances).await;
         accounts::check_default_accounts(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;

@@ -28,6 +28,7 @@ pub(super) enum Remedy {
     Nats,
     Redis,
     Network,
+    Proxy,
     Clock,
     OtherRelease,
     Pools,
@@ -65,6 +66,7 @@ impl Remedy {
             Self::Nats => Read("runbook#nats-does-not-answer"),
             Self::Redis => Read("runbook#redis-does-not-answer"),
             Self::Network => Read("runbook#a-server-does-not-answer"),
+            Self::Proxy => Read("operate/network#reach-servers-through-a-proxy"),
             Self::Clock => Read("runbook#the-clocks-differ"),
             Self::OtherRelease => Read("reliability#records-of-another-release"),
             Self::Pools => Read("runbook#an-executor-does-not-become-ready"),
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use crate::commands::local::documentation::has_page;
 
-    const ALL: [Remedy; 25] = [
+    const ALL: [Remedy; 26] = [
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
@@ -152,6 +154,7 @@ mod tests {
         Remedy::Nats,
         Remedy::Redis,
         Remedy::Network,
+        Remedy::Proxy,
         Remedy::Clock,
         Remedy::OtherRelease,
         Remedy::Pools,
