@@ -20,6 +20,7 @@ mod people;
 mod pr;
 mod process_ticket;
 mod program;
+mod proxy;
 mod recordings;
 mod replay;
 mod services;
