@@ -13,11 +13,11 @@ KUBERNETES_VERSION = "1.32"
 SECRETS_DIR = "/run/secrets/journeyman/"
 # The capability table: the one Secret of each service, and the settings that it may fill.
 CAPABILITIES = {
-    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats", "redis"}),
-    "planner": ("planner-secrets", {"model", "planner", "nats", "redis"}),
+    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats", "redis", "proxy"}),
+    "planner": ("planner-secrets", {"model", "planner", "nats", "redis", "proxy"}),
     "executor": (None, set()),
-    "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis"}),
-    "egress": ("egress-secrets", {"egress"}),
+    "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis", "proxy"}),
+    "egress": ("egress-secrets", {"egress", "proxy"}),
     "console": (None, set()),
 }
 # Only where its component is.
@@ -41,7 +41,7 @@ def require(condition: object, problem: str) -> None:
 
 def known_sections() -> set[str]:
     source = Path("crates/bootstrap/src/settings.rs").read_text()
-    names = re.search(r"const SECTIONS[^=]*= \[(.*?)\];", source, re.S)
+    names = re.search(r"const SECTIONS[^=]*= &?\[(.*?)\];", source, re.S)
     assert names, "the list of sections has moved"
     return set(re.findall(r'"(\w+)"', names[1]))
 

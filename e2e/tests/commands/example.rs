@@ -5,7 +5,7 @@ use std::fs;
 use crate::find_repository_root;
 
 /// Source files that declare settings.
-const SOURCES: [&str; 15] = [
+const SOURCES: &[&str] = &[
     "services/console/src/config.rs",
     "services/ingest/src/api/auth.rs",
     "services/ingest/src/config.rs",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 15] = [
     "crates/github/src/settings.rs",
     "crates/lease/src/settings.rs",
     "crates/queue/src/settings.rs",
+    "crates/webproxy/src/settings.rs",
 ];
 
 /// Returns the fields of the structs that are read from settings.

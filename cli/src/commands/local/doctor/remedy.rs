@@ -66,7 +66,7 @@ impl Remedy {
             Self::Nats => Read("runbook#nats-does-not-answer"),
             Self::Redis => Read("runbook#redis-does-not-answer"),
             Self::Network => Read("runbook#a-server-does-not-answer"),
-            Self::Proxy => Read("operate/network#reach-servers-through-a-proxy"),
+            Self::Proxy => Read("operate/proxy#what-do-failures-look-like"),
             Self::Clock => Read("runbook#the-clocks-differ"),
             Self::OtherRelease => Read("reliability#records-of-another-release"),
             Self::Pools => Read("runbook#an-executor-does-not-become-ready"),
