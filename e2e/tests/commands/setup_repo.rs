@@ -238,3 +238,35 @@ async fn repo_add_requires_trigger_and_checkout() {
         "nothing was written"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repo_add_proposes_setup_of_repository() {
+    let stage = Stage::start("").await;
+    fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
+    let from = create_checkout(stage.path());
+    let folder = Path::new(&from);
+    fs::create_dir(folder.join(".devcontainer")).unwrap();
+    let container = "// comments are allowed\n{\n  \"postCreateCommand\": {\"a\": \"npm ci\", \"b\": \"sudo apt-get update\"},\n}\n";
+    fs::write(folder.join(".devcontainer/devcontainer.json"), container).unwrap();
+    fs::write(folder.join(".tool-versions"), "nodejs 22.1.0\n").unwrap();
+    run_git(folder, &["add", "."]);
+    run_git(folder, &["commit", "-q", "-m", "Add a container"]);
+    // Files that are not part of the commit have no influence.
+    fs::create_dir_all(folder.join(".github/workflows")).unwrap();
+    let steps = "jobs: {copilot-setup-steps: {steps: [{run: evil}]}}\n";
+    fs::write(folder.join(".github/workflows/copilot-setup-steps.yml"), steps).unwrap();
+    let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
+    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in [
+        "setup    npm ci (from .devcontainer/devcontainer.json)",
+        "programs node",
+        "left out `sudo apt-get update`",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let rules = fs::read_to_string(stage.path().join("configs/acme-shop.yaml")).unwrap();
+    let expected = "  setup:\n    - \"npm ci\"\n  programs: [\"node\"]\n  network: [\"registry.npmjs.org\",";
+    assert!(rules.contains(expected), "{rules}");
+    assert!(!rules.contains("evil"), "{rules}");
+}

@@ -28,7 +28,8 @@ pub(super) use self::{
     model::{
         ConfiguredModel, FolderRunSettings, ModelSection, find_environment_provider, load_folder_settings,
     },
-    setup_plan::FolderSetup,
+    setup_plan::{FolderSetup, find_registry_hosts, name_registry},
+    shell_words::quote_for_shell,
 };
 use self::{
     interactive_run::{AttendedRun, RunViewForm},

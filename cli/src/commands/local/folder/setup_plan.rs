@@ -88,14 +88,15 @@ fn parse_allowed_hosts(text: &str) -> Result<AllowedHosts, InvalidId> {
     hosts.map(AllowedHosts)
 }
 
-fn find_registry_hosts(name: &str) -> Option<&'static [&'static str]> {
+/// Hosts of a registry by its name for `--allow`.
+pub(in super::super) fn find_registry_hosts(name: &str) -> Option<&'static [&'static str]> {
     let name = name.to_lowercase();
     let found = REGISTRIES.iter().find(|(known, _)| *known == name);
     found.map(|(_, hosts)| *hosts)
 }
 
 /// Name for `--allow` of a registry that a hint names, such as `Go module`.
-pub(super) fn name_registry(registry: &str) -> String {
+pub(in super::super) fn name_registry(registry: &str) -> String {
     let first = registry.split_whitespace().next().unwrap_or_default();
     first.to_lowercase()
 }

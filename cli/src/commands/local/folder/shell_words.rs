@@ -1,7 +1,7 @@
 //! Words of shell commands that the user copies from the terminal.
 
 /// Text as one word of a shell.
-pub(super) fn quote_for_shell(text: &str) -> String {
+pub(in super::super) fn quote_for_shell(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),

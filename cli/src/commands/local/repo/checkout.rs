@@ -9,7 +9,10 @@ use anyhow::{Context, bail};
 use domain::{RepositoryName, RepositoryRules, check::CheckCandidate};
 use tokio::process::Command;
 
-use super::super::branch_folders::{describe_obstacle, list_branch_folders};
+use super::{
+    super::branch_folders::{describe_obstacle, list_branch_folders},
+    declared_setup::{DeclaredSetup, is_declaration, read_declared_setup},
+};
 
 // Commits whose subjects are read.
 const COMMITS: &str = "50";
@@ -49,6 +52,7 @@ pub(super) struct CheckoutFindings {
     template: Option<&'static str>,
     has_pre_commit: bool,
     checks: Vec<CheckCandidate>,
+    setup: DeclaredSetup,
     /// Branches with the name of a folder of ours.
     obstacles: Vec<String>,
 }
@@ -71,6 +75,12 @@ impl CheckoutFindings {
             .collect();
         let mut files = Vec::with_capacity(paths.len());
         let mut read = 0;
+        let mut declarations = Vec::new();
+        for path in paths.iter().filter(|path| is_declaration(path)).take(MAX_READ) {
+            if let Ok(text) = run_git(folder, &["show", &format!("HEAD:{path}")]).await {
+                declarations.push((path.clone(), text));
+            }
+        }
         for path in &paths {
             let mut text = None;
             if read < MAX_READ && executor::tells_of_checks(path) {
@@ -97,6 +107,7 @@ impl CheckoutFindings {
             template: TEMPLATES.into_iter().find(|path| has(path)),
             has_pre_commit: has(".pre-commit-config.yaml"),
             checks: executor::checks_in(&files),
+            setup: read_declared_setup(&paths, &declarations),
             obstacles: list_blocking_branches(folder).await?,
         })
     }
@@ -123,6 +134,20 @@ impl CheckoutFindings {
                 place.display(),
                 check.why
             ));
+        }
+        for command in &self.setup.commands {
+            lines.push(format!(
+                "setup    {} (from {})",
+                command.replace('\n', "; "),
+                self.setup.source
+            ));
+        }
+        if !self.setup.programs.is_empty() {
+            let programs: Vec<&str> = self.setup.programs.iter().map(String::as_str).collect();
+            lines.push(format!("programs {}", programs.join(", ")));
+        }
+        for reason in &self.setup.left_out {
+            lines.push(format!("left out {reason}"));
         }
         for branch in &self.obstacles {
             lines.push(format!("warning  {}", describe_obstacle(branch)));
@@ -166,6 +191,7 @@ impl CheckoutFindings {
         if self.has_pre_commit {
             text += "ci:\n  auto_fix: [pre-commit]\n";
         }
+        text += &self.setup.render_rules()?;
         Ok(text)
     }
 }

@@ -1,6 +1,7 @@
 //! `journeyman repo add`: rules file of a repository from its checkout, or of many from a template, with a preview of tickets.
 
 mod checkout;
+mod declared_setup;
 mod organization;
 mod template;
 mod week;
