@@ -8,6 +8,7 @@ mod diff;
 mod edit_file;
 mod edit_size;
 mod find_code;
+mod folder_guide;
 mod globs;
 mod hunk_placement;
 mod input;
@@ -228,6 +229,7 @@ pub(crate) async fn run_tool(
         Err(text) => return ToolOutcome::failed(text),
     };
     let workspace = Arc::clone(&call.workspace);
+    let touched = folder_guide::list_touched_files(tool.name, &input);
     let mut outcome = match tool.run {
         ToolAction::Command => run_command::run_command_tool(&call, input, sink).await,
         ToolAction::Blocking(run) => run_blocking_tool(tool.name, move || run(&call, input)).await,
@@ -236,7 +238,10 @@ pub(crate) async fn run_tool(
     .legible()
     .bounded();
     let whole = std::mem::take(&mut outcome.whole);
-    outcome.add(&store_result(workspace, whole).await);
+    outcome.add(&store_result(Arc::clone(&workspace), whole).await);
+    if outcome.ending == ToolEnding::Done {
+        outcome.add(&folder_guide::render_new_guides(workspace, touched).await);
+    }
     if !ignored.is_empty() {
         let names: String = ignored.join(", ").chars().take(200).collect();
         outcome.add(&format!("[{} has no field {names}; ignored]", tool.name));

@@ -4,7 +4,12 @@ use std::path::Path;
 
 use domain::CommitId;
 
-use super::{WorkspaceError, git_directory::GitDirectory, scan::list_tracked_files};
+use super::{
+    WorkspaceError,
+    folder_guides::{FolderGuide, FolderGuides, read_guide, read_nearest_guide},
+    git_directory::GitDirectory,
+    scan::list_tracked_files,
+};
 
 /// Limits of files at the base: listed ones, and read ones.
 const MAX_FILES: usize = 200_000;
@@ -96,13 +101,25 @@ impl GitDirectory {
         let Some(commit) = self.instructing_commit()? else {
             return Ok(String::new());
         };
-        let repository = self.open()?;
-        for name in ["AGENTS.md", "CLAUDE.md"] {
-            if let Some(bytes) = repository.read_file(&commit, name)? {
-                return Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(max_bytes)]).into_owned());
-            }
-        }
-        Ok(String::new())
+        let guide = read_guide(&self.open()?, &commit, "")?;
+        let mut text = guide.map(|guide| guide.text).unwrap_or_default();
+        let mut ends = (0..=max_bytes.min(text.len())).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        Ok(text)
+    }
+
+    /// Returns the instructions nearest to a file, from the base branch, if the model has not read them yet. Blocks.
+    pub(crate) fn new_guide_of(
+        &self,
+        guides: &FolderGuides,
+        file: &str,
+    ) -> Result<Option<FolderGuide>, WorkspaceError> {
+        let Some(commit) = guides.commit(|| self.instructing_commit())? else {
+            return Ok(None);
+        };
+        let guide = read_nearest_guide(&self.open()?, &commit, file)?;
+        Ok(guide.filter(|guide| guides.is_new(&guide.path)))
     }
 
     /// Returns a file at the base; `None` if it does not exist or is too large.

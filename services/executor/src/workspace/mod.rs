@@ -11,6 +11,7 @@ mod commits;
 mod copy;
 mod disk;
 mod environment;
+mod folder_guides;
 mod folder_stats;
 mod git_directory;
 mod git_view;
@@ -46,6 +47,7 @@ pub(crate) use commits::SnapshotPack;
 pub(crate) use copy::FileAmount;
 use disk::{ScopedFolder, WorkspaceDisk};
 use environment::SetupFiles;
+use folder_guides::FolderGuides;
 use git_directory::GitDirectory;
 use git_view::{GitView, ViewSource};
 pub(crate) use hunks::TreeHunk;
@@ -167,6 +169,8 @@ pub(crate) struct Workspace {
     pub(crate) parser: ParserClient,
     /// Results that were too long for an answer.
     pub(crate) results: ResultStore,
+    /// Instructions of folders that the model has read.
+    pub(crate) guides: FolderGuides,
 }
 
 impl Workspace {
@@ -244,6 +248,7 @@ impl Workspace {
             setup: SetupFiles::default(),
             spare: IdleLauncher::default(),
             parser: ParserClient::default(),
+            guides: FolderGuides::default(),
         }
     }
 
