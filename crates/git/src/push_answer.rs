@@ -114,6 +114,8 @@ pub(crate) fn classify_stderr(stderr: &str) -> Error {
         "timed out",
         "too slow",
         "early EOF",
+        "transfer closed",
+        "unexpected disconnect",
         "hung up",
         "RPC failed",
         "SSL",

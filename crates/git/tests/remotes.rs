@@ -353,6 +353,51 @@ async fn twice_interrupted_fetch_keeps_received_objects() {
 }
 
 #[tokio::test]
+async fn fetch_cut_at_several_offsets_continues() {
+    const FILE: usize = 60_000;
+    const FILES: usize = 20;
+    let whole = (FILE * FILES) as u64;
+    // Within the first object, in the middle, and shortly before the end.
+    for (round, after) in [whole / 50, whole / 3, whole / 2, whole * 9 / 10]
+        .into_iter()
+        .enumerate()
+    {
+        let world = start_world().await;
+        let contents: Vec<_> = (0..FILES)
+            .map(|number| {
+                let seed = (round * FILES + number) as u64 + 1;
+                (format!("{number:02}.bin"), generate_noise(seed, FILE))
+            })
+            .collect();
+        let files: Vec<_> = contents
+            .iter()
+            .map(|(name, content)| (name.as_str(), content.as_slice()))
+            .collect();
+        let head = world.commit(None, &build_sound_author(), &files);
+        world.set("main", &head);
+        let proxy = CuttingProxy::start(&world.base_url, after, 2).await;
+        let url = format!("{}/acme/shop.git", proxy.url);
+        let none = BTreeMap::new();
+        let mut cuts = 0;
+        while let Err(error) = world
+            .transport()
+            .fetch_branches(&url, Some(&world.auth), &["main"], &none)
+            .await
+        {
+            assert!(matches!(error, Error::Unavailable(_)), "{after}: {error}");
+            cuts += 1;
+            assert!(cuts < 4, "{after}: {error}");
+        }
+        assert_eq!(world.head("main"), Some(head), "{after}");
+        let passed = proxy.passed.load(Ordering::SeqCst);
+        // Each interruption loses at most one object and what was read ahead.
+        let limit = whole + whole / 3;
+        assert!(passed < limit, "{after}: {passed} bytes for {whole}");
+        run_git(&world.mirror, &["fsck", "--strict", "--no-dangling"], b"");
+    }
+}
+
+#[tokio::test]
 async fn recovered_objects_that_are_dangerous_are_refused() {
     let world = start_world().await;
     let blob = run_git(
