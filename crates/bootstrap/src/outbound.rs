@@ -24,7 +24,7 @@ pub fn install_proxy(
 ) -> Result<(), Error> {
     let section: ProxySection = settings::load_settings(file, env)?;
     let way = OutboundProxy::new(&section.proxy).map_err(|wrong| Error::new(wrong.key, wrong.problem))?;
-    webproxy::install(way);
+    webproxy::install_proxy(way);
     Ok(())
 }
 

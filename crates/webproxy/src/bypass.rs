@@ -69,7 +69,7 @@ impl BypassList {
                 Host::Ipv4(_) | Host::Ipv6(_) => false,
             },
             BypassHost::Network(network) => {
-                address_of(host).is_some_and(|address| network.contains(&address))
+                find_address(host).is_some_and(|address| network.contains(&address))
             }
         })
     }
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for BypassList {
 }
 
 /// Address of a host that is not a name. IPv4 in the form of IPv6 is IPv4.
-pub(crate) fn address_of(host: &Host<&str>) -> Option<IpAddr> {
+pub(crate) fn find_address(host: &Host<&str>) -> Option<IpAddr> {
     match host {
         Host::Domain(_) => None,
         Host::Ipv4(address) => Some(IpAddr::V4(*address)),

@@ -3,7 +3,7 @@
 use reqwest::{Certificate, ClientBuilder, Proxy};
 
 use crate::{
-    process::installed,
+    process::find_installed_proxy,
     route::{OutboundProxy, OutboundRoute},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 /// # Errors
 /// The additional authorities cannot be read.
 pub fn configure_client(builder: ClientBuilder) -> reqwest::Result<ClientBuilder> {
-    installed().configure_client(builder)
+    find_installed_proxy().configure_client(builder)
 }
 
 impl OutboundProxy {

@@ -1,7 +1,7 @@
 //! Way of a process to the outside: the section `[proxy]`, the decision for each URL, and the additional
 //! certificate authorities.
 //!
-//! A process has one way. [`install`] sets it at the start, and every client that is built later takes it.
+//! A process has one way. [`install_proxy`] sets it at the start, and every client that is built later takes it.
 
 mod authorities;
 mod bypass;
@@ -14,6 +14,6 @@ mod settings;
 pub use bypass::{BypassList, InvalidEntry};
 #[cfg(feature = "client")]
 pub use client::configure_client;
-pub use process::{install, installed};
+pub use process::{find_installed_proxy, install_proxy};
 pub use route::{DirectReason, OutboundProxy, OutboundRoute, ProxyServer};
 pub use settings::{ProxyError, Settings};

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use crate::{
     authorities::{read_authorities, write_bundle},
-    bypass::{BypassList, address_of, is_within},
+    bypass::{BypassList, find_address, is_within},
     settings::{ProxyError, Settings, parse_address},
 };
 
@@ -260,7 +260,7 @@ fn decode_percent(text: &str) -> String {
 
 /// True for hosts that no proxy outside of the machine or the cluster reaches.
 fn is_internal(host: &Host<&str>) -> bool {
-    if let Some(address) = address_of(host) {
+    if let Some(address) = find_address(host) {
         return address.is_loopback() || address.is_unspecified() || is_link_local(address);
     }
     let Host::Domain(name) = host else {

@@ -79,7 +79,8 @@ impl ServiceApp for ReporterApp {
         // Created before the first fetch, because the free space of the disk is measured in it.
         std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
         crate::telemetry::observe_disk(mirrors.clone());
-        let proxy = GitProxy::new(webproxy::installed(), &data_dir(&config.reporter)?).context("proxy.ca")?;
+        let proxy = GitProxy::new(webproxy::find_installed_proxy(), &data_dir(&config.reporter)?)
+            .context("proxy.ca")?;
         let remotes = RemoteSettings {
             fetch: config.git,
             proxy,

@@ -42,7 +42,7 @@ impl EffectSteps for PushFolderBranch<'_> {
     }
 
     async fn create(&self) -> Result<(), EffectError> {
-        let proxy = GitProxy::new(webproxy::installed(), &std::env::temp_dir());
+        let proxy = GitProxy::new(webproxy::find_installed_proxy(), &std::env::temp_dir());
         let transport = self.view.transport().with_proxy(proxy.map_err(git::Error::from)?);
         match push_commit(self.github, &transport, &self.push).await {
             Ok(_) => Ok(()),

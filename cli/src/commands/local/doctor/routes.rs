@@ -77,7 +77,7 @@ pub(super) async fn check_routes(
     sections: &DoctorSections,
     instances: &InstanceSections,
 ) {
-    let way = webproxy::installed();
+    let way = webproxy::find_installed_proxy();
     if way.is_direct() {
         return;
     }
