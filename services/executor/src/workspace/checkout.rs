@@ -10,6 +10,7 @@ use git2::{ObjectType, Oid};
 
 use super::{
     Workspace, WorkspaceError,
+    conversion::{AttributeFiles, CheckoutAttributes, read_attributes},
     disk::MAX_DEPTH,
     git_directory::{GitDirectory, tree_of},
     paths::is_plain_name,
@@ -91,6 +92,10 @@ impl CheckoutWriter<'_> {
     pub(super) fn write_tree(&self, git: &git2::Repository, tree: Oid) -> Result<StatCache, WorkspaceError> {
         let mut leaves = Vec::new();
         find_leaves(self.root, git, tree, Path::new(""), &mut leaves, 0)?;
+        let files = leaves
+            .iter()
+            .map(|leaf| (leaf.path.as_path(), (leaf.id, leaf.mode)));
+        let attributes = read_attributes(git, files);
         // With a runner, every file goes over one socket, so more threads would only wait for each other.
         let threads = if self.root.own_folder().is_some() {
             thread::available_parallelism().map_or(1, usize::from)
@@ -101,7 +106,7 @@ impl CheckoutWriter<'_> {
         let caches = thread::scope(|scope| {
             let parts: Vec<_> = leaves
                 .chunks(part)
-                .map(|leaves| scope.spawn(|| self.write_leaves(leaves)))
+                .map(|leaves| scope.spawn(|| self.write_leaves(leaves, &attributes)))
                 .collect();
             let failed = |_| WorkspaceError::Trouble("a checkout panicked".to_owned());
             parts
@@ -112,12 +117,18 @@ impl CheckoutWriter<'_> {
         Ok(caches?.into_iter().fold(StatCache::default(), StatCache::with))
     }
 
-    fn write_leaves(&self, leaves: &[TreeLeaf]) -> Result<StatCache, WorkspaceError> {
+    fn write_leaves(
+        &self,
+        leaves: &[TreeLeaf],
+        attributes: &AttributeFiles,
+    ) -> Result<StatCache, WorkspaceError> {
         let repository = self.directory.open()?;
+        let mut attributes = CheckoutAttributes::new(attributes);
         let mut cache = StatCache::default();
         for leaf in leaves {
             let blob = repository.objects().find_blob(leaf.id)?;
-            if let Some(stat) = self.root.write_blob(&leaf.path, blob.content(), leaf.mode)? {
+            let content = attributes.convert(&leaf.path, blob.content(), (leaf.id, leaf.mode));
+            if let Some(stat) = self.root.write_blob(&leaf.path, &content, leaf.mode)? {
                 cache.put(leaf.path.clone(), stat, leaf.id);
             }
         }

@@ -8,6 +8,7 @@ mod change;
 mod change_size;
 mod checkout;
 mod commits;
+mod conversion;
 mod copy;
 mod disk;
 mod environment;

@@ -18,6 +18,7 @@ use super::{
     WorkspaceError,
     byproduct::{self, FolderMarkers, OwnByproducts},
     change_size::{ChangeSize, FileFit, UnstoredFiles},
+    conversion::{ScanAttributes, StoredContent},
     disk::{MAX_DEPTH, WorkspaceDisk},
     folder_stats::FolderStats,
     omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
@@ -108,6 +109,7 @@ struct WorktreeScan<'a> {
     root: &'a WorkspaceRoot,
     stats: FolderStats<'a>,
     git: &'a git2::Repository,
+    attributes: ScanAttributes,
     old: &'a StatCache,
     new: StatCache,
     omitted: OmittedPaths,
@@ -170,11 +172,20 @@ impl WorktreeScan<'_> {
                     self.omitted.add(path, byproduct::WHY);
                     return Ok(None);
                 }
-                let Some(known) = self.store(&content)? else {
-                    self.size.refuse(path, stat.size);
-                    return Ok(tracked);
-                };
-                known
+                match self.attributes.convert(self.git, path, &content, tracked) {
+                    Ok(StoredContent::Unchanged(id)) => KnownFile::Stored(id, 0),
+                    Ok(StoredContent::Bytes(bytes)) => {
+                        let Some(known) = self.store(&bytes)? else {
+                            self.size.refuse(path, stat.size);
+                            return Ok(tracked);
+                        };
+                        known
+                    }
+                    Err(refusal) => {
+                        self.omitted.add(path, &refusal.to_string());
+                        return Ok(tracked);
+                    }
+                }
             }
         };
         self.new.note(path.to_owned(), stat, known);
@@ -237,6 +248,7 @@ impl WorktreeScanner {
             root: disk.root(),
             stats: FolderStats::new(disk.root()),
             git,
+            attributes: ScanAttributes::read(disk.root(), git, &tracked, &paths),
             old: &state.cache,
             new: StatCache::default(),
             omitted,

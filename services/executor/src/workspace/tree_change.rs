@@ -1,15 +1,20 @@
 //! Changes the files of a worktree from one tree to another. Only differing files are written.
 
-use std::{io, path::Path};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use git2::{Delta, DiffDelta, DiffOptions, ObjectType, Oid, Tree};
 
 use super::{
     Workspace, WorkspaceError,
+    conversion::{ATTRIBUTES, CheckoutAttributes},
     disk::WorkspaceDisk,
     paths::is_plain_name,
     root::FileKind,
-    scan::{StatCache, WorktreeScanner},
+    scan::{StatCache, WorktreeScanner, list_tracked_files},
 };
 
 /// File mode of a submodule's tree entry.
@@ -76,7 +81,10 @@ impl<'a> TreeChange<'a> {
                 cache.forget(path);
             }
         }
-        for delta in deltas.iter().filter(|delta| delta.status() != Delta::Deleted) {
+        let kept = || deltas.iter().filter(|delta| delta.status() != Delta::Deleted);
+        let paths = kept().filter_map(|delta| delta.new_file().path());
+        let mut attributes = CheckoutAttributes::of_paths(self.git, &wanted, paths);
+        for delta in kept() {
             let file = delta.new_file();
             let path = file.path().unwrap_or(Path::new(""));
             let mode = i32::try_from(u32::from(file.mode())).unwrap_or(0o100_644);
@@ -86,15 +94,61 @@ impl<'a> TreeChange<'a> {
             }
             self.clear_place(path)?;
             self.scanner.note_written(path);
-            let blob = self.git.find_blob(file.id())?;
-            if let Some(stat) = root.write_blob(path, blob.content(), mode)? {
-                cache.put(path.to_owned(), stat, file.id());
-            }
+            self.write_file(path, (file.id(), mode), &mut attributes, cache)?;
+        }
+        if deltas
+            .iter()
+            .filter_map(path_of)
+            .any(|path| path.ends_with(ATTRIBUTES))
+        {
+            let written: BTreeSet<&Path> = kept().filter_map(path_of).collect();
+            self.convert_other_files([&now, &wanted], &written, cache)?;
         }
         Ok(deltas
             .iter()
             .filter_map(|delta| Some(path_of(delta)?.display().to_string()))
             .collect())
+    }
+
+    /// Writes a file or link at a free path.
+    fn write_file(
+        &self,
+        path: &Path,
+        (id, mode): (Oid, i32),
+        attributes: &mut CheckoutAttributes,
+        cache: &mut StatCache,
+    ) -> Result<(), WorkspaceError> {
+        let blob = self.git.find_blob(id)?;
+        let content = attributes.convert(path, blob.content(), (id, mode));
+        if let Some(stat) = self.disk.root().write_blob(path, &content, mode)? {
+            cache.put(path.to_owned(), stat, id);
+        }
+        Ok(())
+    }
+
+    /// Writes the files that both trees have, but with other attributes that change their bytes.
+    fn convert_other_files(
+        &self,
+        [now, wanted]: [&Tree<'_>; 2],
+        written: &BTreeSet<&Path>,
+        cache: &mut StatCache,
+    ) -> Result<(), WorkspaceError> {
+        let files = list_tracked_files(self.git, wanted.id())?;
+        let paths = || files.keys().map(PathBuf::as_path);
+        let mut before = CheckoutAttributes::of_paths(self.git, now, paths());
+        let mut after = CheckoutAttributes::of_paths(self.git, wanted, paths());
+        for (path, (id, mode)) in &files {
+            let is_file = matches!(*mode, 0o100_644 | 0o100_755) && has_plain_names(path);
+            if !is_file || written.contains(path.as_path()) || before.find(path) == after.find(path) {
+                continue;
+            }
+            // An unreadable or missing file stays so.
+            if matches!(self.disk.root().stat(path), Ok(Some(stat)) if stat.kind != FileKind::Folder) {
+                self.disk.root().remove(path)?;
+                self.write_file(path, (*id, *mode), &mut after, cache)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes a pipe, a socket or an ignored file at the path of a file. No tree contains it, so no
@@ -135,8 +189,10 @@ fn path_of<'a>(delta: &DiffDelta<'a>) -> Option<&'a Path> {
 }
 
 fn is_plain(delta: &DiffDelta<'_>) -> bool {
-    path_of(delta).is_some_and(|path| {
-        path.components()
-            .all(|part| is_plain_name(part.as_os_str().as_encoded_bytes()))
-    })
+    path_of(delta).is_some_and(has_plain_names)
+}
+
+fn has_plain_names(path: &Path) -> bool {
+    path.components()
+        .all(|part| is_plain_name(part.as_os_str().as_encoded_bytes()))
 }

@@ -1,0 +1,15 @@
+//! Conversion of files between tree and worktree as `.gitattributes` demands it: the tree has the bytes that
+//! `git add` stores, and the worktree those that `git checkout` writes.
+
+mod attributes;
+mod file_conversion;
+mod ident;
+mod line_ends;
+mod text_encoding;
+mod tree_attributes;
+
+#[cfg(test)]
+mod git_tests;
+
+pub(super) use attributes::{ATTRIBUTES, AttributeFiles};
+pub(super) use tree_attributes::{CheckoutAttributes, ScanAttributes, StoredContent, read_attributes};
