@@ -239,6 +239,7 @@ impl World {
             setup: Vec::new(),
             programs: Vec::new(),
             template_path: String::new(),
+            any_names: false,
         };
         change(&mut spec);
         let request = add_bearer_token(

@@ -65,6 +65,14 @@ pub struct AgentRules {
     /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
+    /// True when a new file must have a name that Windows and macOS can hold.
+    #[serde(skip_serializing_if = "is_true")]
+    pub portable_names: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_true(value: &bool) -> bool {
+    *value
 }
 
 // Common names of API descriptions.
@@ -113,6 +121,7 @@ impl Default for AgentRules {
             contract: Vec::new(),
             e2e_checks: Vec::new(),
             reports: Vec::new(),
+            portable_names: true,
         }
     }
 }

@@ -92,6 +92,7 @@ pub(crate) async fn open_workspace(
         foundation: None,
         runner: registry.sandbox.runner().cloned(),
         limits: registry.keep,
+        has_any_names: spec.any_names,
     };
     let start = WorkspaceStart {
         foundation: foundation.clone(),

@@ -92,7 +92,7 @@ impl<'a> PatchPlan<'a> {
     fn perform(&mut self, operation: &FileOperation) -> Result<(), String> {
         match operation {
             FileOperation::Add { path, lines } => {
-                let path = self.named(path)?;
+                let path = self.named_to_write(path)?;
                 let before = self.text_if_any(&path)?;
                 let end = if lines.is_empty() { "" } else { "\n" };
                 let shown = match before {
@@ -133,7 +133,7 @@ impl<'a> PatchPlan<'a> {
             self.put(path, Some(before), Some(after), shown);
             return Ok(());
         };
-        let to = self.named(to)?;
+        let to = self.named_to_write(to)?;
         if to == path {
             return Err(format!("{} would be moved to its own place.", path.display()));
         }
@@ -160,6 +160,12 @@ impl<'a> PatchPlan<'a> {
             true => Err("A file of the patch has no name.".to_owned()),
             false => Ok(path),
         }
+    }
+
+    /// Resolves the path of a file that the patch creates or replaces.
+    fn named_to_write(&self, name: &str) -> Result<PathBuf, String> {
+        self.named(name)?;
+        self.call.workspace.disk.path_to_write(name)
     }
 
     fn existing(&self, name: &str) -> Result<PathBuf, String> {
@@ -252,7 +258,7 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
     }
     let name = if file.new == NOWHERE { &file.old } else { &file.new };
     let path = if file.old == NOWHERE {
-        call.workspace.disk.path(name)?
+        call.workspace.disk.path_to_write(name)?
     } else {
         call.workspace.disk.existing(name)?
     };

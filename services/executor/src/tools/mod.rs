@@ -356,6 +356,7 @@ pub(crate) mod tests {
             let base = commit_shop_files(mirror.objects());
             let start = WorkspaceStart {
                 limits,
+                has_any_names: false,
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base,

@@ -32,7 +32,7 @@ struct Input {
 
 fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
     let input: Input = parse_input(input)?;
-    let path = call.workspace.disk.path(&input.path)?;
+    let path = call.workspace.disk.path_to_write(&input.path)?;
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
     }

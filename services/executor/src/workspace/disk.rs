@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::{
     paths::{is_git_folder, resolve_model_path},
+    portable_names::{NameProblem, check_names, find_twin},
     root::WorkspaceRoot,
 };
 use crate::{
@@ -29,6 +30,8 @@ pub(super) const VIEW: &str = "checkout.git";
 const MAX_RULES_BYTES: u64 = 64 * 1024;
 /// Limit of files that a message names.
 const MAX_CANDIDATES: usize = 6;
+// Limit of entries of a folder that are compared with a new name.
+const MAX_ENTRIES: usize = 20_000;
 // Limit of checkouts of one repository at a time; there are far fewer slots.
 const MAX_PLACES: u32 = 10_000;
 // Limit in bytes of each part of a checkout's name. Paths of Unix sockets are limited to 108 bytes (unix(7)),
@@ -54,6 +57,8 @@ pub(crate) struct WorkspaceDisk {
     scratch: WorkspaceRoot,
     session: Option<Arc<RunnerSession>>,
     external: OnceLock<ExternalContent>,
+    /// True when new files may have names that only Linux can hold.
+    pub(super) has_any_names: bool,
 }
 
 impl WorkspaceDisk {
@@ -81,6 +86,7 @@ impl WorkspaceDisk {
             scratch,
             session,
             external: OnceLock::new(),
+            has_any_names: false,
         })
     }
 
@@ -172,6 +178,40 @@ impl WorkspaceDisk {
                  them; a submodule cannot be changed."
             )),
         }
+    }
+
+    /// Resolves a path that a tool writes to. The name of a new file must be one that Windows and macOS can
+    /// hold, unless the rules allow others.
+    ///
+    /// # Errors
+    /// Returns a text for the model.
+    pub(crate) fn path_to_write(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let is_new = matches!(self.tree.stat(&path), Ok(None));
+        if is_new && !self.has_any_names {
+            self.check_new_path(&path)
+                .map_err(|problem| format!("{text:?} {problem}. Nothing was written."))?;
+        }
+        Ok(path)
+    }
+
+    fn check_new_path(&self, path: &Path) -> Result<(), NameProblem> {
+        check_names(path)?;
+        let mut folder = PathBuf::new();
+        for part in path.components() {
+            let inner = folder.join(part);
+            // Only the first missing name can have a twin; the folders below it are new.
+            if matches!(self.tree.stat(&inner), Ok(None)) {
+                let entries = self.tree.list(&folder, MAX_ENTRIES).unwrap_or_default();
+                let names = entries.iter().map(|entry| entry.name.as_str());
+                return match find_twin(part.as_os_str(), names) {
+                    Some(twin) => Err(NameProblem::Twin(folder.join(twin).display().to_string())),
+                    None => Ok(()),
+                };
+            }
+            folder = inner;
+        }
+        Ok(())
     }
 
     /// Resolves the path of an existing file. A part of a path is enough if only one file's path ends in it.

@@ -20,6 +20,7 @@ mod hunks;
 mod objects;
 mod omissions;
 pub(crate) mod paths;
+mod portable_names;
 mod prepared_checkout;
 mod restoration;
 mod results;
@@ -136,6 +137,8 @@ pub(crate) struct WorkspaceStart {
     pub(crate) runner: Option<RunnerClient>,
     /// Limits of the stored changes.
     pub(crate) limits: KeepLimits,
+    /// True when new files may have names that only Linux can hold.
+    pub(crate) has_any_names: bool,
 }
 
 /// Snapshot to restore.
@@ -188,7 +191,8 @@ impl Workspace {
                 .map(|(folder, files)| (folder, Some(files)))?,
             None => (ScopedFolder(place), None),
         };
-        let disk = WorkspaceDisk::open(folder, None, start.runner.as_ref())?;
+        let mut disk = WorkspaceDisk::open(folder, None, start.runner.as_ref())?;
+        disk.has_any_names = start.has_any_names;
         let base = (start.base, start.base_branch);
         let git = GitDirectory::new(git_folder(disk.place()), start.mirror, base, start.limits);
         let workspace = Self::new(start.run, start.repository, disk, git);

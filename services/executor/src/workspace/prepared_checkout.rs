@@ -119,6 +119,7 @@ mod tests {
         fn start(&self, commit: usize) -> WorkspaceStart {
             WorkspaceStart {
                 limits: super::super::KeepLimits::default(),
+                has_any_names: false,
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base: self.commits[commit].clone(),

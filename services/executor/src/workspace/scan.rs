@@ -22,6 +22,7 @@ use super::{
     disk::{MAX_DEPTH, WorkspaceDisk},
     folder_stats::FolderStats,
     omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
+    portable_names::{KnownNames, check_names},
     root::{FileKind, FileStat, WorkspaceRoot},
 };
 
@@ -257,6 +258,13 @@ impl WorktreeScanner {
         let mut files = TrackedFiles::new();
         for path in paths {
             let known = tracked.get(&path).copied();
+            if known.is_none()
+                && !disk.has_any_names
+                && let Err(problem) = check_names(&path)
+            {
+                scan.omitted.add(&path, &format!("it {problem}"));
+                continue;
+            }
             let found = match scan.entry(&path, known) {
                 Ok(found) => found,
                 Err(ReadFailure::File(error)) => match explain_unreadable(&error)? {
@@ -272,10 +280,13 @@ impl WorktreeScanner {
         }
         let WorktreeScan {
             new: mut cache,
-            omitted,
+            mut omitted,
             size,
             ..
         } = scan;
+        if !disk.has_any_names {
+            remove_twins(&mut files, &tracked, &mut omitted);
+        }
         cache.seal();
         state.cache = cache;
         state.omitted = omitted;
@@ -392,6 +403,26 @@ fn find_untracked(
         omitted.add(path, "its .gitignore cannot be read: too large, or not a file");
     }
     found
+}
+
+/// Removes new files whose path only Linux distinguishes from another one.
+fn remove_twins(files: &mut TrackedFiles, tracked: &TrackedFiles, omitted: &mut OmittedPaths) {
+    let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.keys().cloned().partition(|path| tracked.contains_key(path));
+    if new.is_empty() {
+        return;
+    }
+    let mut known = KnownNames::default();
+    old.iter().for_each(|path| known.add(path));
+    for path in new {
+        match known.check(&path) {
+            Ok(()) => known.add(&path),
+            Err(problem) => {
+                omitted.add(&path, &format!("it {problem}"));
+                files.remove(&path);
+            }
+        }
+    }
 }
 
 /// Lists all files of a tree, including links and submodules.

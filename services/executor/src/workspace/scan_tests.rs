@@ -274,3 +274,58 @@ fn removed_files_leave_list_of_written() {
     let written: Vec<_> = workspace.scanner.0.lock().written.iter().cloned().collect();
     assert_eq!(written, [PathBuf::from("kept")]);
 }
+
+#[test]
+fn names_of_linux_alone_stay_out_of_changes() {
+    let world = create_branched_world();
+    let root = world.call.workspace.root().path();
+    for path in [
+        "a:b.md",
+        "aux.js",
+        "readme.md",
+        "Shop/new.py",
+        "docs/a.md",
+        "docs/A.md",
+        "fine.md",
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x\n").unwrap();
+    }
+    assert_eq!(new_paths(&world), ["docs/A.md", "fine.md"]);
+    let news = world.call.workspace.scanner.report_new_omissions();
+    for words in [
+        "a:b.md: it contains ':', which Windows allows in no name; use a-b.md",
+        "aux.js: it has the name of a device of Windows; use aux_.js",
+        "readme.md: it differs from README.md only",
+        "Shop/new.py: it differs from shop only",
+    ] {
+        assert!(news.contains(words), "{words}: {news}");
+    }
+    fs::rename(root.join("README.md"), root.join("readme.md")).unwrap();
+    fs::write(root.join("readme.md"), "other\n").unwrap();
+    assert!(
+        new_paths(&world).contains(&"readme.md".to_owned()),
+        "a rename leaves no twin"
+    );
+}
+
+#[test]
+fn tools_refuse_names_of_linux_alone() {
+    let world = create_branched_world();
+    for (path, words) in [
+        ("docs/what?.md", "use docs/what-.md"),
+        ("ReadMe.md", "differs from README.md"),
+        ("shop/Cart.py", "differs from shop/cart.py"),
+        ("Shop/other.py", "differs from shop only"),
+        ("trailing.", "use trailing."),
+    ] {
+        let written = world.run("write_file", &json!({ "path": path, "content": "x\n" }));
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n");
+        let patched = world.run("apply_patch", &json!({ "patch": patch }));
+        for error in [written.unwrap_err(), patched.unwrap_err()] {
+            assert!(error.contains(words), "{path}: {error}");
+        }
+    }
+    assert_eq!(new_paths(&world), [""; 0]);
+}

@@ -207,6 +207,7 @@ impl ExecutorFleet {
             egress_url,
             egress_grant,
             template_path: request.rules.pull_request.template_path.clone(),
+            any_names: !request.rules.agent.portable_names,
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
