@@ -1,6 +1,6 @@
 //! Errors of git operations, classified by how the caller can react.
 
-use std::{io, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use domain::ErrorCause;
 
@@ -41,6 +41,9 @@ pub enum Error {
         /// Explanation of `git`.
         detail: String,
     },
+    /// A property of the repository prevents its use; a retry has the same result.
+    #[error("the repository cannot be used: {0}")]
+    Unusable(UnusableRepository),
     /// The git gate lacks a branch, because its history contains a refused object.
     #[error("{0}")]
     RefusedHistory(String),
@@ -70,6 +73,32 @@ pub enum Error {
     /// Infrastructure failure: `git` itself or the disk.
     #[error("git failed")]
     Failed(#[source] ErrorCause),
+}
+
+/// Property of a repository that prevents its use. Users read its text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableRepository {
+    /// Objects with names of another length.
+    #[error(
+        "its objects have SHA-256 names (extensions.objectFormat), and only SHA-1 is supported; make a repository with \
+         `git init --object-format=sha1` and commit the files there"
+    )]
+    Sha256,
+    /// Branches in another format than files.
+    #[error(
+        "its branches are stored as reftable (extensions.refStorage), which is not supported; run \
+         `git refs migrate --ref-format=files` there"
+    )]
+    Reftable,
+    /// Another extension of git.
+    #[error("it needs an extension of git that is not supported: {0}")]
+    Extension(String),
+    /// Folder of another user, which git does not trust.
+    #[error(
+        "{} belongs to another user; if you trust it, run `git config --global --add safe.directory {}`", .0.display(),
+        .0.display()
+    )]
+    ForeignOwner(PathBuf),
 }
 
 fn render_detail(detail: &str) -> String {

@@ -14,6 +14,7 @@ use git2::{Oid, Status, StatusOptions, build::CheckoutBuilder};
 use crate::{
     BareRepository, Error, GitTransport, PushResult, find_conflicting_branch,
     repository::{convert_commit_id, disable_system_gitconfig},
+    unusable::discover_repository,
 };
 
 // Branch name in our mirror for a detached head.
@@ -71,12 +72,11 @@ impl FolderRepository {
     /// Opens the repository that contains a path: its root, or any folder below.
     ///
     /// # Errors
-    /// [`Error::NotFound`] without a repository, or with one that this user is not allowed to use;
+    /// [`Error::NotFound`] without a repository, [`Error::Unusable`] for one of another format or another user,
     /// [`Error::Failed`] for a shallow clone.
     pub fn open(path: &Path) -> Result<Self, Error> {
         disable_system_gitconfig()?;
-        let git =
-            git2::Repository::discover(path).map_err(|error| Error::NotFound(error.message().to_owned()))?;
+        let git = discover_repository(path)?;
         if git.is_shallow() {
             return Err(Error::Failed(
                 "its history is not complete: run git fetch --unshallow there".into(),

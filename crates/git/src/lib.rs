@@ -21,13 +21,14 @@ mod remote_proxy;
 mod repository;
 mod single_commit;
 mod transport;
+mod unusable;
 mod version;
 
 pub use change::{
     AddedLines, ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionBudget, InspectionCutoff, PathChange,
 };
 pub use cli::prepare_command;
-pub use error::Error;
+pub use error::{Error, UnusableRepository};
 pub use external_content::{ExternalContent, is_lfs_pointer};
 pub use folder::{FolderHead, FolderRepository, FolderView};
 pub use history::commit_signature;
@@ -43,4 +44,5 @@ pub use transport::{
     FetchedBranches, GitCredentials, GitTransport, RefusedBranch, WANTED_BRANCH, WANTED_COMMIT,
     find_conflicting_branch,
 };
+pub use unusable::is_about_unusable_repository;
 pub use version::{OLDEST_GIT, UnusableGit, check_git_version};

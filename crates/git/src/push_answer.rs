@@ -1,6 +1,6 @@
 //! Parsing of git's messages about a push or a refusal by the remote.
 
-use crate::{Error, cli};
+use crate::{Error, cli, unusable::classify_unusable_remote};
 
 /// Line of the git gate's refusal while its mirror is incomplete, followed by a percentage.
 pub const NOT_READY: &str = "journeyman: not ready";
@@ -80,6 +80,9 @@ pub(crate) fn classify_stderr(stderr: &str) -> Error {
         let reason = rest.lines().next().unwrap_or_default();
         let reason = reason.trim_start_matches(':').trim().chars().take(400).collect();
         return Error::RefusedHistory(reason);
+    }
+    if let Some(unusable) = classify_unusable_remote(stderr) {
+        return unusable;
     }
     // git has no codes for these failures; `LC_ALL=C` pins the language of the texts.
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::CommitId;
-use git::{BareRepository, Error, FolderRepository, PushResult};
+use git::{BareRepository, Error, FolderRepository, PushResult, UnusableRepository};
 use tempfile::TempDir;
 
 struct Scene {
@@ -259,5 +259,69 @@ fn emails_of_change_apply_to_base() {
     assert_eq!(
         fs::read(Path::new(&scene.path()).join("a.txt")).unwrap(),
         b"\0binary\n"
+    );
+}
+
+/// Creates a repository with one commit by `git init` with an argument.
+fn init_repository(place: &Path, format: &str) {
+    for arguments in [
+        &["init", "-q", format, "."][..],
+        &[
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@b.example",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+    ] {
+        let status = Command::new("git").arg("-C").arg(place).args(arguments).status();
+        assert!(status.unwrap().success(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn other_formats_are_refused_by_name() {
+    for (format, property) in [
+        ("--object-format=sha256", UnusableRepository::Sha256),
+        ("--ref-format=reftable", UnusableRepository::Reftable),
+    ] {
+        let place = TempDir::new().unwrap();
+        let is_known = Command::new("git")
+            .args(["init", "-q", format])
+            .arg(place.path().join("probe"))
+            .status();
+        if !is_known.unwrap().success() {
+            // The installed git is older than the format.
+            continue;
+        }
+        init_repository(place.path(), format);
+        match FolderRepository::open(place.path()) {
+            Err(Error::Unusable(found)) => assert_eq!(found, property),
+            Err(other) => panic!("{format}: {other}"),
+            Ok(_) => panic!("{format} was opened"),
+        }
+    }
+}
+
+#[test]
+fn folder_of_another_user_names_safe_directory() {
+    let place = TempDir::new().unwrap();
+    init_repository(place.path(), "-q");
+    // Only root can give a folder away; other users cannot create the case.
+    if std::os::unix::fs::chown(place.path(), Some(65_534), Some(65_534)).is_err() {
+        return;
+    }
+    let Err(error) = FolderRepository::open(place.path()) else {
+        // The settings of this user trust every folder, or the library trusts root.
+        return;
+    };
+    let words = error.to_string();
+    assert!(
+        words.contains("another user") && words.contains("safe.directory"),
+        "{words}"
     );
 }

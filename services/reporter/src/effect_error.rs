@@ -265,9 +265,10 @@ impl From<git::Error> for EffectError {
             },
             git::Error::NotFound(_) => Self::Missing(detail),
             // Every try would receive the same object.
-            git::Error::Missing { .. } | git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => {
-                Self::Failed(detail)
-            }
+            git::Error::Missing { .. }
+            | git::Error::RefusedObject { .. }
+            | git::Error::RefusedHistory(_)
+            | git::Error::Unusable(_) => Self::Failed(detail),
             git::Error::BranchInTheWay { branch, by } => {
                 Self::Refused(OutboundRefusal::BranchInTheWay { branch, by })
             }

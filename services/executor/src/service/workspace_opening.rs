@@ -257,7 +257,9 @@ fn git_error_status(error: &git::Error) -> Status {
         git::Error::NotFound(_) | git::Error::Missing { .. } => Status::not_found(text),
         git::Error::Denied(_) => Status::permission_denied(text),
         // A retry would receive the same object, so this error is final.
-        git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => Status::data_loss(text),
+        git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) | git::Error::Unusable(_) => {
+            Status::data_loss(text)
+        }
         git::Error::NotReady { percent } => not_ready_status(text, *percent),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)

@@ -179,6 +179,10 @@ impl From<EffectError> for GateRefusal {
         }
         let detail = format_error_chain(&trouble);
         tracing::warn!(error = %detail, "mirror not fetched");
+        // Each retry has the same result.
+        if git::is_about_unusable_repository(&detail) {
+            return Self::RefusedBranch { reason: detail };
+        }
         Self::Unavailable(detail)
     }
 }

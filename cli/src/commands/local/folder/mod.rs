@@ -258,6 +258,7 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
         | git::Error::BranchInTheWay { .. }
         | git::Error::RefusedObject { .. }
         | git::Error::RefusedHistory(_)
+        | git::Error::Unusable(_)
         | git::Error::NotReady { .. }
         | git::Error::Stalled(_)
         | git::Error::TimedOut(_)

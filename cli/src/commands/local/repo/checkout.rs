@@ -60,6 +60,11 @@ pub(super) struct CheckoutFindings {
 impl CheckoutFindings {
     /// Inspects the commit that is checked out.
     pub(super) async fn in_checkout(folder: &Path) -> anyhow::Result<Self> {
+        let place = folder.to_owned();
+        let opened = tokio::task::spawn_blocking(move || git::FolderRepository::open(&place).err());
+        if let Some(problem @ git::Error::Unusable(_)) = opened.await? {
+            return Err(problem).with_context(|| folder.display().to_string());
+        }
         // The commit is read instead of the working tree, so that ignored and uncommitted files have no influence.
         let listed = run_git(
             folder,
