@@ -13,6 +13,7 @@ use ignore::{DirEntry, WalkBuilder};
 use parking_lot::Mutex;
 
 use super::{
+    links::resolve_linked_folders,
     paths::{is_git_folder, resolve_model_path},
     portable_names::{NameProblem, check_names, find_twin},
     root::WorkspaceRoot,
@@ -167,10 +168,11 @@ impl WorkspaceDisk {
         submodules.iter().find(|submodule| path.starts_with(submodule))
     }
 
-    /// Resolves a path that the model wrote, relative to the worktree. Returns an error for a path in a
+    /// Resolves a path that the model wrote, relative to the worktree. Symbolic links to folders of the worktree
+    /// are replaced by these folders, so that an answer names the file itself. Returns an error for a path in a
     /// submodule, whose files are missing.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        let path = resolve_model_path(self.tree.path(), text)?;
+        let path = resolve_linked_folders(&self.tree, resolve_model_path(self.tree.path(), text)?);
         match self.submodule_of(&path) {
             None => Ok(path),
             Some(submodule) => Err(format!(

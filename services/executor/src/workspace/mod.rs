@@ -17,6 +17,7 @@ mod folder_stats;
 mod git_directory;
 mod git_view;
 mod hunks;
+mod links;
 mod objects;
 mod omissions;
 pub(crate) mod paths;

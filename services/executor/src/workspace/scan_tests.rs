@@ -329,3 +329,29 @@ fn tools_refuse_names_of_linux_alone() {
     }
     assert_eq!(new_paths(&world), [""; 0]);
 }
+
+#[test]
+fn tools_reach_files_through_linked_folders() {
+    let world = create_branched_world();
+    let root = world.call.workspace.root().path();
+    std::os::unix::fs::symlink("shop", root.join("store")).unwrap();
+    let text = world
+        .run("read_file", &json!({ "path": "store/cart.py" }))
+        .unwrap();
+    assert!(text.contains("def total"), "{text}");
+    let written = world.run(
+        "write_file",
+        &json!({ "path": "store/new.txt", "content": "x\n" }),
+    );
+    assert!(
+        written.unwrap().contains("shop/new.txt"),
+        "the answer names the file itself"
+    );
+    assert_eq!(world.file("shop/new.txt"), "x\n");
+    for path in ["out/passwd", "out/x"] {
+        assert!(
+            world.run("read_file", &json!({ "path": path })).is_err(),
+            "{path}"
+        );
+    }
+}
