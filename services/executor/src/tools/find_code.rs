@@ -146,7 +146,12 @@ fn has_changed(call: &ToolContext, index: &CommitIndex, path: &str) -> bool {
     };
     let now = Oid::hash_object(ObjectType::Blob, &content).ok();
     let base = index.blob(path).and_then(|blob| Oid::from_bytes(&blob.0).ok());
-    now != base
+    if now == base {
+        return false;
+    }
+    // Attributes of git may give the file other bytes than its object has.
+    let written = call.workspace.git.read_checked_out(path);
+    !matches!(written, Ok(Some(written)) if written == content)
 }
 
 /// Searches paths and literal text, and adds the reason why the index was not used.

@@ -1,11 +1,13 @@
 //! Files of the base commit, the repository's own instructions, and names that a new branch can have.
 
-use std::path::Path;
+use std::{iter, path::Path};
 
 use domain::CommitId;
+use git2::ObjectType;
 
 use super::{
     WorkspaceError,
+    conversion::CheckoutAttributes,
     folder_guides::{FolderGuide, FolderGuides, read_guide, read_nearest_guide},
     git_directory::GitDirectory,
     scan::list_tracked_files,
@@ -125,6 +127,21 @@ impl GitDirectory {
     /// Returns a file at the base; `None` if it does not exist or is too large.
     pub(crate) fn read_base(&self, path: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
         Ok(self.open()?.read_file(&self.base, path)?)
+    }
+
+    /// Returns the bytes that a checkout of the base writes for a file; `None` if it does not exist. Blocks.
+    pub(crate) fn read_checked_out(&self, path: &Path) -> Result<Option<Vec<u8>>, WorkspaceError> {
+        let repository = self.open()?;
+        let git = repository.objects();
+        let tree = git.find_tree(self.base_tree(git)?)?;
+        let entry = tree.get_path(path).ok();
+        let Some(entry) = entry.filter(|entry| entry.kind() == Some(ObjectType::Blob)) else {
+            return Ok(None);
+        };
+        let blob = git.find_blob(entry.id())?;
+        let mut attributes = CheckoutAttributes::of_paths(git, &tree, iter::once(path));
+        let content = attributes.convert(path, blob.content(), (entry.id(), entry.filemode()));
+        Ok(Some(content.into_owned()))
     }
 
     /// Returns the name if a new branch on the remote can have it. Otherwise it returns the first similar
