@@ -8,6 +8,7 @@
 
 mod adversaries;
 mod agents;
+mod attributes;
 mod background;
 mod bad_input;
 mod budgets;
