@@ -3,6 +3,7 @@
 mod accounts;
 mod certificates;
 mod clock;
+mod folders;
 mod instances;
 mod projects;
 mod remedy;
@@ -25,8 +26,9 @@ use bootstrap::{
 };
 use clap::Args;
 use domain::{InstanceName, NewerRecord, RepositoryRules, Timestamp, cause::format_error_chain};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
+use folders::FolderSection;
 use projects::ProjectRequirements;
 use remedy::Remedy;
 pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
@@ -109,7 +111,7 @@ struct DoctorSections {
     github_writer: Option<github::Settings>,
     jira_reader: Option<jira::Settings>,
     jira_writer: Option<jira::Settings>,
-    folder: BTreeMap<InstanceName, IgnoredAny>,
+    folder: BTreeMap<InstanceName, FolderSection>,
 }
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
@@ -131,6 +133,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     certificates::check_certificates(&mut findings, &sections, bootstrap::read_wall_clock());
     let instances = instances::load_instances(&mut findings, file);
     let projects = check_rules(&mut findings, &sections, &instances.connections());
+    folders::check_folders(&mut findings, &sections.folder);
     let is_online = !asked.offline;
     let (default_jira, authority) = (sections.jira_reader.as_ref(), &sections.ingest);
     Box::pin(requesters::check_requesters(

@@ -35,6 +35,7 @@ pub(super) enum Remedy {
     RenewCertificates,
     NewAuthority,
     Certificates,
+    Folders,
 }
 
 /// Form of a remedy.
@@ -73,6 +74,7 @@ impl Remedy {
             Self::RenewCertificates => Run("journeyman certs renew DIR"),
             Self::NewAuthority => Read("tls#take-up-new-ones"),
             Self::Certificates => Read("tls#when-it-does-not-work"),
+            Self::Folders => Read("folder#what-can-it-not-do"),
         }
     }
 
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
     use crate::commands::local::documentation::has_page;
 
-    const ALL: [Remedy; 26] = [
+    const ALL: &[Remedy] = &[
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
@@ -161,11 +163,12 @@ mod tests {
         Remedy::RenewCertificates,
         Remedy::NewAuthority,
         Remedy::Certificates,
+        Remedy::Folders,
     ];
 
     #[test]
     fn remedies_name_existing_commands_or_headings() {
-        for (place, remedy) in ALL.into_iter().enumerate() {
+        for (place, remedy) in ALL.iter().copied().enumerate() {
             assert_eq!(remedy as usize, place, "all of them are here, in their order");
             match remedy.leads() {
                 RemedyTarget::Read(page) => assert!(has_page(page), "{page}"),
@@ -177,7 +180,7 @@ mod tests {
             }
         }
         assert_eq!(
-            Remedy::Certificates as usize + 1,
+            Remedy::Folders as usize + 1,
             ALL.len(),
             "the last one is the last"
         );
