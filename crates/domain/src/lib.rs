@@ -110,6 +110,7 @@ pub use trigger::{
         BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
         compare_titles, title_words,
     },
+    conflict::{ConflictEnd, ConflictedBase},
     job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace},
     job_subject::{
         AnsweredQuestion, CitedAnswer, CodeCitation, CommentQuestion, DiscussionRequest, DiscussionTask,

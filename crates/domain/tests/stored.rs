@@ -6,13 +6,13 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    AwaitedReview, BranchRecord, ChecksConclusion, ChecksSummary, CredentialEnds, EffortHistory, Fact,
-    FailedCheck, FailureClass, Job, JournalEntry, MaintenanceAnswer, MaintenanceOrder, ModelHint,
-    NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome, OutboundReceipt, OutboundRefusal,
-    OutboundRequest, PolicyViolation, ProjectionPosition, PullRequestAnswer, PullRequestCall, PullRequestEnd,
-    PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepairEnd, RunOverview, RunStatus,
-    SecretPlace, SkipReason, SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Timestamp, Trigger,
-    TriggerReason, WaitCondition,
+    AwaitedReview, BranchRecord, ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase,
+    CredentialEnds, EffortHistory, Fact, FailedCheck, FailureClass, Job, JournalEntry, MaintenanceAnswer,
+    MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome,
+    OutboundReceipt, OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition,
+    PullRequestAnswer, PullRequestCall, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRecord,
+    PullRequestRef, RepairEnd, RunOverview, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll,
+    StopReason, StoredRecord, TicketRow, Timestamp, Trigger, TriggerReason, WaitCondition,
     record_format::{decode_stored_record, encode_stored_record},
 };
 use serde::de::DeserializeOwned;
@@ -383,6 +383,29 @@ fn event_bytes_stay_those_of_earlier_releases() {
         PullRequestEvent::Closed(ended()),
         r#"{"type":"pull_request_closed",PULL,"by":"ada"}"#,
         r#"{"type":"closed",PULL,"by":"ada"}"#,
+    );
+    let conflict = || {
+        let base = "0123456789abcdef0123456789abcdef01234567".parse().unwrap();
+        ConflictedBase::new(
+            build_pull_request(),
+            HEAD.parse().unwrap(),
+            base,
+            "main".to_owned(),
+        )
+    };
+    check_event_bytes(
+        PullRequestEvent::Conflicted(conflict()),
+        r#"{"type":"base_conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main"}"#,
+        r#"{"type":"conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::Conflicted(ConflictedBase {
+            unresolved: Some(ConflictEnd::Off),
+            asked: vec!["ada".to_owned()],
+            ..conflict()
+        }),
+        r#"{"type":"base_conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main","unresolved":"off","asked":["ada"]}"#,
+        r#"{"type":"conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main","unresolved":"off","asked":["ada"]}"#,
     );
     check_event_bytes(
         PullRequestEvent::ReviewAwaited(AwaitedReview {

@@ -21,6 +21,8 @@ pub enum Job {
     FixCi,
     /// Reacts to a review of our pull request.
     AddressReview,
+    /// Resolves a conflict of our pull request with its base branch.
+    ResolveConflict,
     /// Reviews a pull request of another author.
     Review,
     /// Marks a draft with passed checks as ready for its reviewers.
@@ -155,13 +157,14 @@ impl JobProfile {
 
 impl Job {
     /// All jobs, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Implement,
         Self::Triage,
         Self::Answer,
         Self::Discuss,
         Self::FixCi,
         Self::AddressReview,
+        Self::ResolveConflict,
         Self::Review,
         Self::MarkReady,
         Self::Finish,
@@ -214,6 +217,13 @@ impl Job {
                 &[Ticket, OwnPullRequest],
                 &[Feedback],
             ),
+            // An event requests it, but it changes the branch as other work does.
+            Self::ResolveConflict => JobProfile {
+                name: "resolve_conflict",
+                task: "resolve the conflict with the base branch",
+                access: JobAccess::Event,
+                lane: JobLane::Change,
+            },
             Self::Review => JobProfile::for_users(
                 "review",
                 "review the pull request",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
     trigger::{
+        conflict::ConflictedBase,
         job::Job,
         pull_request::{
             ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRef, PullRequestStatus,
@@ -30,6 +31,8 @@ pub enum PullRequestEvent {
     Closed(PullRequestEnd),
     /// A person reopened our pull request.
     Reopened(PullRequestHead),
+    /// Our pull request conflicts with its base branch.
+    Conflicted(ConflictedBase),
     /// Our pull request has waited for a review for the period in the rules.
     ReviewAwaited(AwaitedReview),
 }
@@ -76,6 +79,7 @@ impl PullRequestEvent {
             Self::PushedByOthers(_) => Job::BackToDraft,
             Self::Merged(_) | Self::MergedElsewhere(_) | Self::Closed(_) => Job::Finish,
             Self::Reopened(_) => Job::Reopen,
+            Self::Conflicted(_) => Job::ResolveConflict,
             Self::ReviewAwaited(_) => Job::Remind,
         }
     }
@@ -86,6 +90,7 @@ impl PullRequestEvent {
             Self::ChecksCompleted(checks) => &checks.pull_request,
             Self::PushedByOthers(pushed) | Self::Reopened(pushed) => &pushed.pull_request,
             Self::Merged(ended) | Self::MergedElsewhere(ended) | Self::Closed(ended) => &ended.pull_request,
+            Self::Conflicted(conflict) => &conflict.pull_request,
             Self::ReviewAwaited(awaited) => &awaited.pull_request,
         }
     }
@@ -95,6 +100,7 @@ impl PullRequestEvent {
         match self {
             Self::ChecksCompleted(checks) => Some(&checks.head),
             Self::PushedByOthers(pushed) | Self::Reopened(pushed) => Some(&pushed.head),
+            Self::Conflicted(conflict) => Some(&conflict.head),
             Self::Merged(_) | Self::MergedElsewhere(_) | Self::Closed(_) | Self::ReviewAwaited(_) => None,
         }
     }
@@ -108,6 +114,7 @@ impl PullRequestEvent {
             Self::ChecksCompleted(_)
             | Self::PushedByOthers(_)
             | Self::MergedElsewhere(_)
+            | Self::Conflicted(_)
             | Self::ReviewAwaited(_) => None,
         }
     }
@@ -134,6 +141,9 @@ impl PullRequestEvent {
             }
             Self::Closed(ended) => format!("#{number} was closed by {}: tell the ticket", ended.by),
             Self::Reopened(_) => format!("follow #{number} again"),
+            Self::Conflicted(conflict) => {
+                format!("report the conflict of #{number} with {}", conflict.base_branch)
+            }
             Self::ReviewAwaited(_) => format!("remind of the review of #{number}"),
         }
     }
@@ -153,6 +163,7 @@ macro_rules! with_stored_events {
                 MergedElsewhere($crate::PullRequestEnd): "merged_elsewhere", "merged_elsewhere";
                 Closed($crate::PullRequestEnd): "pull_request_closed", "closed";
                 Reopened($crate::PullRequestHead): "pull_request_reopened", "reopened";
+                Conflicted($crate::ConflictedBase): "base_conflicted", "conflicted";
                 ReviewAwaited($crate::AwaitedReview): "review_awaited", "review_awaited";
             }
             $($rest)*

@@ -73,7 +73,13 @@ impl EventKind for DispatchEvent {
             Job::Review => self.review(facts)?,
             Job::FixCi => self.fix_ci(facts)?,
             Job::AddressReview => self.address_review(facts)?,
-            Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Rehearse | Job::Remind => {
+            Job::ResolveConflict
+            | Job::MarkReady
+            | Job::Finish
+            | Job::BackToDraft
+            | Job::Reopen
+            | Job::Rehearse
+            | Job::Remind => {
                 return Ok(EventVerdict::nothing(
                     "it follows from what happens to a pull request",
                 ));

@@ -82,6 +82,7 @@ impl BackgroundReader {
                 | Job::Discuss
                 | Job::FixCi
                 | Job::AddressReview
+                | Job::ResolveConflict
                 | Job::Review
                 | Job::MarkReady
                 | Job::Finish

@@ -394,6 +394,7 @@ fn comment_of(reason: &TriggerReason) -> Option<&ReactionSubject> {
         JobSubject::Ticket
         | JobSubject::Checks(_)
         | JobSubject::Review(_)
+        | JobSubject::Conflict(_)
         | JobSubject::Change(_)
         | JobSubject::Rehearsal(_) => None,
     }

@@ -1,7 +1,7 @@
 //! Comments with a marker, and reactions. A marker in a comment of another account does not count.
 
 use async_trait::async_trait;
-use domain::{ChecksSummary, ReactionKind, ReactionSubject, report::ReviewAddressed};
+use domain::{ChecksSummary, ConflictedBase, ReactionKind, ReactionSubject, report::ReviewAddressed};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::WrittenComment};
@@ -71,6 +71,8 @@ pub(crate) struct CallPeople {
 pub(crate) enum CallFor {
     /// Checks that failed and are not repaired.
     Checks(ChecksSummary),
+    /// A conflict with the base branch that is not resolved.
+    Conflict(ConflictedBase),
     /// Comments of a review that only a person can decide.
     Decision(ReviewAddressed),
 }
@@ -112,6 +114,7 @@ impl OutboundEffect for CallPeople {
     ) -> Result<Self::Output, EffectError> {
         let text = match &self.why {
             CallFor::Checks(failed) => message::checks_call(failed),
+            CallFor::Conflict(conflict) => message::conflict_call(conflict),
             CallFor::Decision(addressed) => message::decision_call(addressed),
         };
         let text = ClearedText::without_credentials(&text);

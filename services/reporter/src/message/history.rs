@@ -119,6 +119,7 @@ fn began_with(round: &WorkRound) -> String {
     let what = match round.job {
         Job::FixCi => "failed checks".to_owned(),
         Job::AddressReview => by("a review"),
+        Job::ResolveConflict => "a conflict with the base branch".to_owned(),
         Job::BackToDraft => by("a push"),
         Job::Reopen => by("the pull request was opened again"),
         Job::Implement

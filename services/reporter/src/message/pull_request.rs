@@ -1,8 +1,8 @@
 //! Texts of and about pull requests.
 
 use domain::{
-    ChangeDescription, ChecksSummary, FailedCheck, FailureClass, PullRequestRef, RepairEnd, RepositoryName,
-    RunId, TicketKey, commit_orders,
+    ChangeDescription, ChecksSummary, ConflictEnd, ConflictedBase, FailedCheck, FailureClass, PullRequestRef,
+    RepairEnd, RepositoryName, RunId, TicketKey, commit_orders,
     text::{remove_hidden, truncate_text},
 };
 
@@ -253,6 +253,54 @@ pub(crate) fn checks_call(checks: &ChecksSummary) -> String {
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join("\n\n")
+}
+
+/// Renders a conflict with the base branch that is not resolved.
+pub(crate) fn render_conflict(conflict: &ConflictedBase) -> Vec<String> {
+    vec![
+        what_conflicts(conflict),
+        conflict
+            .unresolved
+            .map(not_resolved)
+            .unwrap_or_default()
+            .to_owned(),
+        "Please merge the base branch into the branch and resolve the conflict, or close the pull request."
+            .to_owned(),
+    ]
+}
+
+/// Renders the notification about a conflict. It mentions the reviewers by their logins.
+pub(crate) fn conflict_call(conflict: &ConflictedBase) -> String {
+    let people = match conflict.asked.as_slice() {
+        [] => "Please continue here".to_owned(),
+        asked => format!("Please continue here, {}", mention_logins(asked)),
+    };
+    let why = conflict.unresolved.map(not_resolved).unwrap_or_default();
+    let next = format!(
+        "{why} {people}: merge the base branch and resolve the conflict, ask for the work again, or close the pull \
+         request."
+    );
+    format!("{}\n\n{}", what_conflicts(conflict), next.trim())
+}
+
+fn what_conflicts(conflict: &ConflictedBase) -> String {
+    format!(
+        "{} conflicts with {} at {} and cannot be merged.",
+        link_pull_request_name(&conflict.pull_request),
+        format_code(&conflict.base_branch),
+        format_code(conflict.base.short())
+    )
+}
+
+const fn not_resolved(why: ConflictEnd) -> &'static str {
+    match why {
+        ConflictEnd::Off => "The rules of the repository leave conflicts to people.",
+        ConflictEnd::PerHead => "The maximum number of resolutions of this commit is reached.",
+        ConflictEnd::PerPullRequest => "The maximum number of resolutions of this pull request is reached.",
+        ConflictEnd::Forgotten => {
+            "The request of the ticket is no longer stored, so Journeyman does not continue the pull request."
+        }
+    }
 }
 
 /// Renders the restart of failed jobs. `rerun` is its result; absent: unknown.

@@ -1,6 +1,9 @@
 //! Reports of the events of a pull request: their effects and texts.
 
-use domain::{ChecksOutcome, ChecksSummary, PullRequestEvent, PullRequestStatus, TicketKey};
+use domain::{
+    ChecksOutcome, ChecksSummary, ConflictedBase, PullRequestEvent, PullRequestRef, PullRequestStatus,
+    TicketKey,
+};
 
 use super::{
     EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_checks_result, show_round_event,
@@ -56,6 +59,7 @@ impl ReportKind for PullRequestEvent {
                 pull_request: reopened.pull_request.clone(),
                 head: reopened.head.clone(),
             })],
+            Self::Conflicted(conflict) => call_for_conflict(conflict, asked),
             Self::ReviewAwaited(_) => EffectList::new(),
         }
     }
@@ -90,7 +94,9 @@ impl ReportKind for PullRequestEvent {
             },
             Self::Merged(_) | Self::MergedElsewhere(_) => Some(WorkEnd::Done),
             Self::Closed(_) => Some(WorkEnd::Stopped),
-            Self::PushedByOthers(_) | Self::Reopened(_) | Self::ReviewAwaited(_) => None,
+            Self::PushedByOthers(_) | Self::Reopened(_) | Self::Conflicted(_) | Self::ReviewAwaited(_) => {
+                None
+            }
         }
     }
 
@@ -120,6 +126,7 @@ impl ReportKind for PullRequestEvent {
                 vec![message::render_closed(&ended.by, pull_request), told.try_again()]
             }
             Self::Reopened(reopened) => vec![message::render_reopened(&reopened.by, pull_request)],
+            Self::Conflicted(conflict) => message::render_conflict(conflict),
             Self::ReviewAwaited(awaited) => vec![message::review_awaited(awaited)],
         }
     }
@@ -190,16 +197,37 @@ fn call_people(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
     if checks.calls().is_none() {
         return effects;
     }
-    let ticket = &asked.report.ticket;
-    let is_on_jira = matches!(ticket, TicketKey::Jira { .. });
-    let beside = (is_on_jira && checks.asked.is_empty()).then(|| CommentThread::of(ticket));
-    let threads = [CommentThread::on(&checks.pull_request)]
-        .into_iter()
-        .chain(beside);
+    let threads = list_call_threads(&checks.pull_request, &checks.asked, &asked.report.ticket);
     effects.extend(threads.map(|thread| {
         let why = CallFor::Checks(checks.clone());
         Box::new(CallPeople { thread, why }) as _
     }));
     effects.extend(asked.given_back(false));
     effects
+}
+
+/// Notifies people about a conflict that is left to them, and unassigns the ticket.
+fn call_for_conflict(conflict: &ConflictedBase, asked: &PlanContext<'_>) -> EffectList {
+    if conflict.calls().is_none() {
+        return EffectList::new();
+    }
+    let threads = list_call_threads(&conflict.pull_request, &conflict.asked, &asked.report.ticket);
+    let mut effects = EffectList::new();
+    effects.extend(threads.map(|thread| {
+        let why = CallFor::Conflict(conflict.clone());
+        Box::new(CallPeople { thread, why }) as _
+    }));
+    effects.extend(asked.given_back(false));
+    effects
+}
+
+/// Returns the threads of a notification: the pull request, and a Jira ticket if no login at GitHub is known.
+fn list_call_threads(
+    pull_request: &PullRequestRef,
+    logins: &[String],
+    ticket: &TicketKey,
+) -> impl Iterator<Item = CommentThread> {
+    let is_on_jira = matches!(ticket, TicketKey::Jira { .. });
+    let beside = (is_on_jira && logins.is_empty()).then(|| CommentThread::of(ticket));
+    [CommentThread::on(pull_request)].into_iter().chain(beside)
 }

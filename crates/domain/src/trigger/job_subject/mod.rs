@@ -1,4 +1,4 @@
-//! Subject of a job in addition to its ticket: checks, a review, a question or a discussion.
+//! Subject of a job in addition to its ticket: checks, a review, a conflict, a question or a discussion.
 
 mod request;
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::commit::CommitId,
     trigger::{
+        conflict::ConflictedBase,
         job::Job,
         pull_request::{ChecksSummary, PullRequestFile, PullRequestRef},
         reaction::ReactionSubject,
@@ -29,6 +30,8 @@ pub enum JobSubject {
     Checks(Box<ChecksSummary>),
     /// A review of a pull request that Journeyman opened.
     Review(Box<ReviewRound>),
+    /// A conflict of a pull request that Journeyman opened with its base branch.
+    Conflict(Box<ConflictedBase>),
     /// A question that a person asked in a comment.
     Question(Box<CommentQuestion>),
     /// A pull request of another author that Journeyman reviews.
@@ -99,6 +102,7 @@ impl JobSubject {
             }
             Self::Checks(checks) => Some((&checks.pull_request, &checks.head)),
             Self::Review(round) => Some((&round.pull_request, &round.head)),
+            Self::Conflict(conflict) => Some((&conflict.pull_request, &conflict.head)),
         }
     }
 
@@ -110,6 +114,7 @@ impl JobSubject {
             }
             Self::Checks(checks) => &mut checks.head,
             Self::Review(round) => &mut round.head,
+            Self::Conflict(conflict) => &mut conflict.head,
         };
         head.clone_from(now);
     }
@@ -141,6 +146,15 @@ impl JobSubject {
     pub const fn round(&self) -> Option<&ReviewRound> {
         if let Self::Review(round) = self {
             Some(round)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the conflict with the base branch if it is the subject.
+    pub const fn conflict(&self) -> Option<&ConflictedBase> {
+        if let Self::Conflict(conflict) = self {
+            Some(conflict)
         } else {
             None
         }
@@ -179,6 +193,7 @@ impl JobSubject {
             Self::Review(round) => &round.threads,
             Self::Ticket
             | Self::Checks(_)
+            | Self::Conflict(_)
             | Self::Question(_)
             | Self::Change(_)
             | Self::Discussion(_)
@@ -193,9 +208,12 @@ impl JobSubject {
             // The head of a fork may be missing in our mirror, so only a head that the repository has can be
             // checked out.
             Self::Change(change) => change.is_here.then_some(&change.head),
-            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
-                Some(self.pull_request()?.1)
-            }
+            Self::Ticket
+            | Self::Checks(_)
+            | Self::Review(_)
+            | Self::Conflict(_)
+            | Self::Discussion(_)
+            | Self::Rehearsal(_) => Some(self.pull_request()?.1),
         }
     }
 }

@@ -50,8 +50,8 @@ impl JobRequest {
                 }
                 TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
             }),
-            // Checks have no text that asked for the work, and a rehearsal writes nothing.
-            JobSubject::Checks(_) | JobSubject::Rehearsal(_) => None,
+            // Checks and conflicts have no text that asked for the work, and a rehearsal writes nothing.
+            JobSubject::Checks(_) | JobSubject::Conflict(_) | JobSubject::Rehearsal(_) => None,
             JobSubject::Review(round) => {
                 let ours = &round.pull_request;
                 let whole = || ReactionSubject::issue(&ours.repository, ours.number);

@@ -14,7 +14,7 @@ const HINTED_AT: [u8; 3] = [95, 80, 50];
 // Percent after which only the tools that end the work are accepted.
 const EXITS_ONLY_AT: u8 = 95;
 const MINUTE_MS: u64 = 60_000;
-// More turns do not repair failed checks: the failure is known from the start.
+// More turns do not repair failed checks or a conflict: the problem is known from the start.
 const REPAIR_TURNS: u32 = 30;
 
 /// Limits from the planner's settings.
@@ -67,7 +67,7 @@ fn smaller_limit<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
 pub(crate) fn turn_limit(state: &PlannerRunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.outputs().class());
     match request.about {
-        JobSubject::Checks(_) => turns.min(REPAIR_TURNS),
+        JobSubject::Checks(_) | JobSubject::Conflict(_) => turns.min(REPAIR_TURNS),
         JobSubject::Ticket
         | JobSubject::Review(_)
         | JobSubject::Question(_)

@@ -31,6 +31,7 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
     let (request, handover) = (state.request()?, state.outputs().handover()?);
     Some(match &request.about {
         JobSubject::Ticket
+        | JobSubject::Conflict(_)
         | JobSubject::Question(_)
         | JobSubject::Change(_)
         | JobSubject::Discussion(_)

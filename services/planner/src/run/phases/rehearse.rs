@@ -189,6 +189,7 @@ fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Optio
         }
         .into(),
         JobSubject::Ticket
+        | JobSubject::Conflict(_)
         | JobSubject::Question(_)
         | JobSubject::Change(_)
         | JobSubject::Discussion(_)
