@@ -138,6 +138,7 @@ pub use work::{
     pull_request_review::{
         CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
     },
+    resolution::{ConflictFile, ConflictKind, DroppedHunk, LostHunk, MergeSide, list_unnamed_hunks},
     review::{ChangeReview, ObjectionWeight, ReviewObjection},
     tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition},
     workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot},

@@ -5,6 +5,7 @@ pub(crate) mod handover;
 pub(crate) mod intake;
 pub(crate) mod model;
 pub(crate) mod pull_request_review;
+pub(crate) mod resolution;
 pub(crate) mod review;
 pub(crate) mod tool;
 pub(crate) mod workspace;
