@@ -302,6 +302,8 @@ impl From<ChangeReport> for wire::InspectChangeResponse {
             removed_test_files: report.removed_test_files,
             removed_tests: report.removed_tests.into_iter().map(removed).collect(),
             code_lines: report.code_lines,
+            lost_hunks: report.lost_hunks.into_iter().map(Into::into).collect(),
+            marked_files: report.marked_files,
             truncated: report.truncated,
         }
     }
@@ -339,6 +341,8 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
             removed_test_files: report.removed_test_files,
             removed_tests: report.removed_tests.into_iter().map(removed).collect(),
             code_lines: report.code_lines,
+            lost_hunks: report.lost_hunks.into_iter().map(Into::into).collect(),
+            marked_files: report.marked_files,
             truncated: report.truncated,
         })
     }
@@ -346,6 +350,8 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
 
 #[cfg(test)]
 mod tests {
+    use domain::{LostHunk, MergeSide};
+
     use super::*;
 
     fn build_test_report() -> TestReport {
@@ -474,6 +480,13 @@ mod tests {
                 now: "test_d".to_owned(),
             }],
             code_lines: Some(0),
+            lost_hunks: vec![LostHunk {
+                side: MergeSide::Base,
+                path: "api/a.py".to_owned(),
+                lines: vec!["x = 1".to_owned()],
+                is_removal: true,
+            }],
+            marked_files: vec!["api/b.py".to_owned()],
             truncated: true,
         };
         let sent = wire::InspectChangeResponse::from(change.clone());

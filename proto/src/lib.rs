@@ -1,6 +1,7 @@
 //! gRPC contracts between planner and executor, generated from `journeyman/executor/v1/executor.proto`.
 
 mod check;
+mod merge;
 
 /// Package `journeyman.executor.v1`: requests of the planner to an executor pod.
 pub mod executor {

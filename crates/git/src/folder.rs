@@ -323,7 +323,11 @@ impl FolderRepository {
     }
 
     fn copy(&self, mirror: &BareRepository, base: &CommitId, head: &CommitId) -> Result<(), Error> {
-        let pack = mirror.pack(std::slice::from_ref(head), base, MAX_PACK_BYTES)?;
+        let pack = mirror.pack(
+            std::slice::from_ref(head),
+            std::slice::from_ref(base),
+            MAX_PACK_BYTES,
+        )?;
         let objects = self.git.odb()?;
         let mut writer = objects.packwriter()?;
         writer.write_all(&pack)?;

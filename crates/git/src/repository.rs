@@ -263,17 +263,19 @@ impl BareRepository {
         Ok(())
     }
 
-    /// Builds a pack with all objects of `new` and their history that `base` lacks.
+    /// Builds a pack with all objects of `new` and their history that the commits in `known` lack.
     ///
     /// # Errors
     /// [`Error::Missing`] when the repository lacks a commit, [`Error::BadPack`] when the pack exceeds
     /// `max_bytes`.
-    pub fn pack(&self, new: &[CommitId], base: &CommitId, max_bytes: usize) -> Result<Vec<u8>, Error> {
+    pub fn pack(&self, new: &[CommitId], known: &[CommitId], max_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut walk = self.git.revwalk()?;
         for commit in new {
             walk.push(self.commit(commit)?.id())?;
         }
-        walk.hide(self.commit(base)?.id())?;
+        for commit in known {
+            walk.hide(self.commit(commit)?.id())?;
+        }
         self.limit_deltas()?;
         let mut builder = self.git.packbuilder()?;
         builder.insert_walk(&mut walk)?;

@@ -247,7 +247,11 @@ async fn pack_contains_only_objects_missing_at_base() {
     let head = create_commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = world
         .remote
-        .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
+        .pack(
+            std::slice::from_ref(&head),
+            std::slice::from_ref(&world.base),
+            usize::MAX,
+        )
         .unwrap();
     assert_eq!(pack[8..12], 3u32.to_be_bytes());
     world.local.import_pack(&pack, PackLimits::default()).unwrap();
@@ -272,9 +276,11 @@ async fn pack_above_size_limit_is_refused() {
     let world = start_world().await;
     let head = create_commit(&world.remote, Some(&world.base), &[("new.txt", Some("new\n"))]);
     let pack = |max_bytes| {
-        world
-            .remote
-            .pack(std::slice::from_ref(&head), &world.base, max_bytes)
+        world.remote.pack(
+            std::slice::from_ref(&head),
+            std::slice::from_ref(&world.base),
+            max_bytes,
+        )
     };
     let whole = pack(usize::MAX).unwrap();
     assert_eq!(pack(whole.len()).unwrap(), whole);
@@ -409,7 +415,11 @@ async fn refused_pack_leaves_no_files() {
     let head = create_commit(&world.remote, Some(&middle), &[("new.txt", Some("newer\n"))]);
     let pack = world
         .remote
-        .pack(std::slice::from_ref(&head), &world.base, usize::MAX)
+        .pack(
+            std::slice::from_ref(&head),
+            std::slice::from_ref(&world.base),
+            usize::MAX,
+        )
         .unwrap();
     let refused = |pack: &[u8], limits| {
         let error = world.local.import_pack(pack, limits).unwrap_err();
@@ -452,7 +462,11 @@ fn damaged_pack_is_refused_at_any_byte() {
     let base = create_commit(&theirs, None, &[("a", Some("a\n"))]);
     let head = create_commit(&theirs, Some(&base), &[("b", Some("b\n"))]);
     let pack = theirs
-        .pack(std::slice::from_ref(&head), &base, usize::MAX)
+        .pack(
+            std::slice::from_ref(&head),
+            std::slice::from_ref(&base),
+            usize::MAX,
+        )
         .unwrap();
     let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config {
         cases: 40,

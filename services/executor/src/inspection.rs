@@ -19,6 +19,8 @@ const MAX_PATHS: usize = 500;
 /// Inspects the current files of the workspace. `ticket` is the ticket's text. Blocks.
 pub(crate) fn inspect_change(workspace: &Workspace, ticket: &str) -> Result<ChangeReport, WorkspaceError> {
     let change = WorkspaceChange::read(workspace)?;
+    let audit = workspace.audit_merge(&change.tree.to_string())?;
+    let (lost_hunks, marked_files) = audit.map(|audit| (audit.lost, audit.markers)).unwrap_or_default();
     let mut findings = integrity::find_weakened_checks(&change.files, ticket);
     let size = integrity::measure_change(&change.files);
     let mut modules = integrity::touched_modules(&change.files, &change.paths);
@@ -67,6 +69,8 @@ pub(crate) fn inspect_change(workspace: &Workspace, ticket: &str) -> Result<Chan
         removed_test_files,
         removed_tests,
         code_lines: Some(integrity::code_lines(&change.files)),
+        lost_hunks,
+        marked_files,
         truncated,
     })
 }

@@ -240,6 +240,7 @@ impl World {
             programs: Vec::new(),
             template_path: String::new(),
             any_names: false,
+            merged_commit: String::new(),
         };
         change(&mut spec);
         let request = add_bearer_token(

@@ -4,7 +4,11 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use crate::{evidence::size::ChangedFileSize, identity::commit::TreeId, work::workspace::SandboxLevel};
+use crate::{
+    evidence::size::ChangedFileSize,
+    identity::commit::TreeId,
+    work::{resolution::LostHunk, workspace::SandboxLevel},
+};
 
 /// Maximum number of failing tests that a report keeps.
 pub const MAX_TESTS: usize = 200;
@@ -396,6 +400,12 @@ pub struct ChangeReport {
     /// Changed product lines that are neither empty nor comments; absent in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_lines: Option<u32>,
+    /// Hunks of either side that the result of a merge lacks; empty for other work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_hunks: Vec<LostHunk>,
+    /// Files with leftover markers of a merge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marked_files: Vec<String>,
     /// True when the lists are incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,

@@ -41,6 +41,17 @@ pub enum ConflictKind {
 }
 
 impl ConflictKind {
+    /// All kinds, in the order of their declaration.
+    pub const ALL: &[Self] = &[
+        Self::Content,
+        Self::BothAdded,
+        Self::RemovedAndChanged,
+        Self::Renamed,
+        Self::Binary,
+        Self::Mode,
+        Self::Submodule,
+    ];
+
     /// Returns true when no text shows both sides, so that a model cannot resolve the conflict.
     pub const fn is_unreadable(self) -> bool {
         match self {

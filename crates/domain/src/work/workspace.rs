@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{identity::commit::CommitId, work::tool::ToolSpec};
+use crate::{
+    identity::commit::CommitId,
+    work::{resolution::ConflictFile, tool::ToolSpec},
+};
 
 /// Confinement of commands on an executor, from weak to strong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub struct ExecutorWorkspace {
     /// Files at the base commit whose content is in Git LFS; a sample of a long list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lfs_files: Vec<String>,
+    /// Files that git cannot merge, if the workspace began with a merge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ConflictFile>,
 }
 
 /// The workspace's changes against the base, stored in the object store.

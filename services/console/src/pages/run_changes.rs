@@ -189,6 +189,8 @@ mod tests {
             removed_test_files: Vec::new(),
             removed_tests: Vec::new(),
             code_lines: None,
+            lost_hunks: Vec::new(),
+            marked_files: Vec::new(),
             truncated: false,
         }
     }

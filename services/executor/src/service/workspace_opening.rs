@@ -17,7 +17,7 @@ use super::{
     workspace_use::WorkspaceUse,
 };
 use crate::{
-    mirror::WantedBase,
+    mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
     trust::PeerTls,
@@ -28,6 +28,8 @@ const MAX_INSTRUCTIONS: usize = 32 * 1024;
 const MAX_TEMPLATE: usize = 16 * 1024;
 /// Limit of reported paths of each kind whose content is in another place.
 const MAX_ELSEWHERE: usize = 50;
+/// Limit of reported files that git cannot merge.
+const MAX_CONFLICTS: usize = 500;
 
 /// Opens the run's workspace, or returns the open one.
 pub(crate) async fn open_workspace(
@@ -43,9 +45,14 @@ pub(crate) async fn open_workspace(
     registry.check_fence(&grant.run, fence)?;
     let _one_at_a_time = lock.lock().await;
     let wanted = Arc::new(validate_spec(grant, &spec, &registry.trust)?);
+    let merged = optional_commit(&spec.merged_commit)?;
+    if merged.is_some() && wanted.base.is_none() {
+        return Err(Status::invalid_argument("base_commit is missing"));
+    }
     if let Some(used) = registry.of_run(&grant.run) {
-        let open = &used.open.workspace.git.base;
-        if wanted.base.as_ref().is_none_or(|base| base == open) {
+        let open = &used.open.workspace.git;
+        let is_same_merge = open.merge().map(|merge| &merge.head) == merged.as_ref();
+        if is_same_merge && wanted.base.as_ref().is_none_or(|base| *base == open.base) {
             return build_open_response(registry, &used, spec.template_path, (true, None)).await;
         }
         tracing::info!(run = %grant.run, "the run begins again at another commit");
@@ -65,9 +72,7 @@ pub(crate) async fn open_workspace(
         Ok(())
     })
     .await?;
-    let (base, mirror) = Box::pin(registry.store.mirrors.prepare(&wanted))
-        .await
-        .map_err(|error| git_error_status(&error))?;
+    let (base, mirror) = fetch_commits(registry, grant, &spec, &wanted).await?;
     // The index is built in the background during checkout and setup.
     let index = registry.store.indexes.want(&mirror, &base);
     let restore = match spec.restore {
@@ -114,17 +119,53 @@ pub(crate) async fn open_workspace(
         foundation,
     };
     let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;
-    if let Some(restore) = restore {
-        // After setup, so that setup commands never run on the model's files.
-        let restored = Arc::clone(&workspace);
-        run_blocking(move || restored.restore(restore)).await?;
-    }
+    fill_files(&workspace, merged, restore).await?;
     let used = registry.add(workspace, index, slot);
     let (sandbox, open) = (registry.sandbox.clone(), Arc::clone(&used.open));
     // In the background, so that the first command finds a launcher that is confined already.
     drop(tokio::spawn(async move { open.prepare_launcher(&sandbox).await }));
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
+}
+
+/// Fetches the base into the mirror, and the head of the pull request that is merged into it.
+async fn fetch_commits(
+    registry: &WorkspaceRegistry,
+    grant: &Grant,
+    spec: &WorkspaceSpec,
+    wanted: &Arc<WantedBase>,
+) -> Result<(CommitId, MirrorPath), Status> {
+    let mirrors = &registry.store.mirrors;
+    let fetched = Box::pin(mirrors.prepare(wanted)).await;
+    let fetched = fetched.map_err(|error| git_error_status(&error))?;
+    if !spec.merged_commit.is_empty() {
+        let head = WorkspaceSpec {
+            base_commit: spec.merged_commit.clone(),
+            ..spec.clone()
+        };
+        let head = Arc::new(validate_spec(grant, &head, &registry.trust)?);
+        let prepared = Box::pin(mirrors.prepare(&head)).await;
+        prepared.map_err(|error| git_error_status(&error))?;
+    }
+    Ok(fetched)
+}
+
+/// Merges a pull request and restores a snapshot. Both come after setup, so that setup commands never run on the
+/// files of the model or of a pull request.
+async fn fill_files(
+    workspace: &Arc<Workspace>,
+    merged: Option<CommitId>,
+    restore: Option<SnapshotRestore>,
+) -> Result<(), Status> {
+    if let Some(head) = merged {
+        let (merging, is_restored) = (Arc::clone(workspace), restore.is_some());
+        run_blocking(move || merging.begin_merge(head, is_restored)).await?;
+    }
+    if let Some(restore) = restore {
+        let restored = Arc::clone(workspace);
+        run_blocking(move || restored.restore(restore)).await?;
+    }
+    Ok(())
 }
 
 async fn build_open_response(
@@ -135,6 +176,8 @@ async fn build_open_response(
 ) -> Result<OpenWorkspaceResponse, Status> {
     let workspace = Arc::clone(&used.open.workspace);
     let external = workspace.disk.external().clone();
+    let conflicts = workspace.git.merge().map(|merge| merge.conflicts.clone());
+    let conflicts = conflicts.unwrap_or_default().into_iter().take(MAX_CONFLICTS);
     let texts = move || {
         let template = read_template(&workspace, &template_path)?;
         Ok((workspace.git.instructions(MAX_INSTRUCTIONS)?, template))
@@ -151,6 +194,7 @@ async fn build_open_response(
         submodules: limit_paths(&external.submodules),
         lfs_files: limit_paths(&external.lfs_files),
         template,
+        conflicts: conflicts.map(Into::into).collect(),
     })
 }
 

@@ -382,6 +382,28 @@ pub(crate) mod tests {
             }
         }
 
+        /// Creates a workspace at another commit of the same repository.
+        pub(crate) fn at(self, base: domain::CommitId) -> Self {
+            let Self { call, _folder } = self;
+            let start = WorkspaceStart {
+                run: call.workspace.run.clone(),
+                repository: call.workspace.repository.clone(),
+                base,
+                base_branch: "main".to_owned(),
+                mirror: _folder.path().join("mirror").into(),
+                foundation: None,
+                runner: None,
+                has_any_names: false,
+                limits: crate::workspace::KeepLimits::default(),
+            };
+            let workspace = Workspace::create(&_folder.path().join("workspaces"), start, None);
+            let call = ToolContext {
+                workspace: Arc::new(workspace.unwrap()),
+                ..call
+            };
+            Self { call, _folder }
+        }
+
         /// Creates a workspace with an index of its base commit.
         pub(crate) fn indexed() -> Self {
             let mut world = Self::new();

@@ -172,11 +172,14 @@ impl GitDirectory {
     }
 
     /// Returns true when this work continues the branch: its head is the base commit, which is not a commit
-    /// of the base branch.
+    /// of the base branch, or the head that is merged into the base.
     fn is_continued_by(&self, mirror: &git::BareRepository, name: &str) -> Result<bool, WorkspaceError> {
         let Some(head) = mirror.branch_head(name)? else {
             return Ok(false);
         };
+        if let Some(merge) = self.merge() {
+            return Ok(mirror.is_descendant(&head, &merge.head)?);
+        }
         let is_ours = mirror.is_descendant(&head, &self.base)?;
         let Some(main) = mirror.branch_head(&self.base_branch)? else {
             return Ok(is_ours);

@@ -146,21 +146,23 @@ impl Workspace {
         if replaced.is_none() && last.tree_id() == tree {
             return Ok(None);
         }
-        let parent = match replaced {
-            Some(_) => commit_id(last.parent_id(0)?)?,
-            None => head,
+        let parents: Vec<CommitId> = match replaced {
+            Some(_) => last.parent_ids().map(commit_id).collect::<Result<_, _>>()?,
+            None if head == self.git.base => self.git.first_parents(),
+            None => vec![head],
         };
         let commit = write_commit(
             repository.objects(),
             tree,
-            &parent,
+            &parents,
             &format!("{message}\n"),
             signed,
         )?;
         self.git
             .objects
-            .refuse_large_commit(&repository, &self.git.base, &commit)?;
-        let files = repository.unified_diff(&parent, &commit, 0)?.files_changed;
+            .refuse_large_commit(&repository, &self.git.first_parents(), &commit)?;
+        let before = parents.first().unwrap_or(&self.git.base);
+        let files = repository.unified_diff(before, &commit, 0)?.files_changed;
         self.move_branch(&repository, branch, &commit)?;
         Ok(Some((commit, files)))
     }
@@ -190,7 +192,10 @@ impl Workspace {
             .cloned()
             .chain([commit.clone()])
             .collect();
-        let pack = self.git.objects.pack(&repository, &self.git.base, &new)?;
+        let pack = self
+            .git
+            .objects
+            .pack(&repository, &self.git.first_parents(), &new)?;
         let files_changed = repository.unified_diff(&self.git.base, &commit, 0)?.files_changed;
         let head = head.filter(|head| *head != self.git.base);
         Ok(SnapshotPack {
@@ -223,7 +228,8 @@ impl Workspace {
     ) -> Result<CommitId, WorkspaceError> {
         let git = repository.objects();
         let signed = (&CommitAuthor::journeyman(), time_s);
-        write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", signed)
+        let parents = [self.head_or_base()];
+        write_commit(git, self.tree(git)?, &parents, "Snapshot\n", signed)
     }
 
     /// Returns true when files, branch or head changed since the last call. Blocks.
@@ -257,13 +263,17 @@ fn commit_id(id: Oid) -> Result<CommitId, WorkspaceError> {
 fn write_commit(
     git: &git2::Repository,
     tree: Oid,
-    parent: &CommitId,
+    parents: &[CommitId],
     message: &str,
     (author, time_s): (&CommitAuthor, i64),
 ) -> Result<CommitId, WorkspaceError> {
     let who = git::commit_signature(author, time_s)?;
-    let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
-    commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?)
+    let parents = parents
+        .iter()
+        .map(|parent| git.find_commit(Oid::from_str(parent.as_str())?))
+        .collect::<Result<Vec<_>, _>>()?;
+    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+    commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?)
 }
 
 /// Explains to the model that nothing was written.

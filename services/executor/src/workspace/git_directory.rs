@@ -3,9 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
-use domain::{CommitId, RepositoryName, cause::format_error_chain};
+use domain::{CommitId, ConflictFile, RepositoryName, cause::format_error_chain};
 use git::BareRepository;
 use git2::Oid;
 
@@ -40,6 +41,17 @@ pub(crate) struct GitDirectory {
     /// State for a worktree that existed before and is not deleted.
     adopted: Option<AdoptedFolder>,
     pub(crate) objects: ObjectStore,
+    /// Merge of a pull request into the base; empty for other work.
+    merge: OnceLock<WorkspaceMerge>,
+}
+
+/// Merge of a pull request's head into the base, as the files begin.
+#[derive(Debug)]
+pub(crate) struct WorkspaceMerge {
+    /// Head of the pull request.
+    pub(crate) head: CommitId,
+    /// Files that git cannot merge.
+    pub(crate) conflicts: Vec<ConflictFile>,
 }
 
 impl GitDirectory {
@@ -57,6 +69,7 @@ impl GitDirectory {
             base,
             base_branch,
             adopted: None,
+            merge: OnceLock::new(),
         }
     }
 
@@ -73,7 +86,27 @@ impl GitDirectory {
             base,
             base_branch,
             adopted: Some(adopted),
+            merge: OnceLock::new(),
         }
+    }
+
+    /// Returns the merge that the work resolves; `None` for other work.
+    pub(crate) fn merge(&self) -> Option<&WorkspaceMerge> {
+        self.merge.get()
+    }
+
+    /// Records the merge that the work resolves.
+    pub(super) fn set_merge(&self, merge: WorkspaceMerge) -> Result<(), WorkspaceError> {
+        self.merge
+            .set(merge)
+            .map_err(|_| WorkspaceError::BadRequest("the workspace has a merge already".to_owned()))
+    }
+
+    /// Returns the parents of the first commit of the work. The head of the pull request comes first, so that its
+    /// branch continues.
+    pub(super) fn first_parents(&self) -> Vec<CommitId> {
+        let merged = self.merge().map(|merge| merge.head.clone());
+        merged.into_iter().chain([self.base.clone()]).collect()
     }
 
     /// Creates the directory. The mirror is its alternate, so no object is copied.

@@ -18,6 +18,7 @@ mod git_directory;
 mod git_view;
 mod hunks;
 mod links;
+mod merge;
 mod objects;
 mod omissions;
 pub(crate) mod paths;

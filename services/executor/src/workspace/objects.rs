@@ -46,19 +46,19 @@ impl ObjectStore {
         ChangeSize::new(self.limits, &self.folder)
     }
 
-    /// Packs these commits and their ancestors, without objects of the base.
+    /// Packs these commits and their ancestors, without objects of the known commits.
     pub(super) fn pack(
         &self,
         repository: &git::BareRepository,
-        base: &CommitId,
+        known: &[CommitId],
         new: &[CommitId],
     ) -> Result<Vec<u8>, WorkspaceError> {
-        let (loose, largest) = self.new_files(repository, base, new)?;
+        let (loose, largest) = self.new_files(repository, known, new)?;
         if loose > self.limits.loose_bytes() {
             return Err(self.limits.refusal(&largest));
         }
         let most = usize::try_from(self.limits.pack_bytes).unwrap_or(usize::MAX);
-        repository.pack(new, base, most).map_err(|error| {
+        repository.pack(new, known, most).map_err(|error| {
             if let git::Error::BadPack(_) = error {
                 self.limits.refusal(&largest)
             } else {
@@ -71,23 +71,23 @@ impl ObjectStore {
     pub(super) fn refuse_large_commit(
         &self,
         repository: &git::BareRepository,
-        base: &CommitId,
+        known: &[CommitId],
         commit: &CommitId,
     ) -> Result<(), WorkspaceError> {
-        let (loose, _) = self.new_files(repository, base, std::slice::from_ref(commit))?;
+        let (loose, _) = self.new_files(repository, known, std::slice::from_ref(commit))?;
         // A pack hardly exceeds its loose objects, so that a small commit needs no trial pack.
         if loose <= self.limits.pack_bytes {
             return Ok(());
         }
-        self.pack(repository, base, std::slice::from_ref(commit))
+        self.pack(repository, known, std::slice::from_ref(commit))
             .map(drop)
     }
 
-    /// Returns the loose bytes of all files that commits add to the base, and the largest of these files.
+    /// Returns the loose bytes of all files that commits add to the known ones, and the largest of these files.
     fn new_files(
         &self,
         repository: &git::BareRepository,
-        base: &CommitId,
+        known: &[CommitId],
         new: &[CommitId],
     ) -> Result<(u64, LargestPaths), WorkspaceError> {
         let git = repository.objects();
@@ -96,13 +96,15 @@ impl ObjectStore {
         for commit in new {
             walk.push(Oid::from_str(commit.as_str())?)?;
         }
-        walk.hide(Oid::from_str(base.as_str())?)?;
+        for commit in known {
+            walk.hide(Oid::from_str(commit.as_str())?)?;
+        }
         let last = new
             .last()
             .map(|commit| Oid::from_str(commit.as_str()))
             .transpose()?;
         let last = last.map(|last| git.find_commit(last)?.tree()).transpose()?;
-        let (mut loose, mut largest, mut known) = (0, LargestPaths::default(), HashSet::new());
+        let (mut loose, mut largest, mut seen) = (0, LargestPaths::default(), HashSet::new());
         for id in walk {
             let commit = git.find_commit(id?)?;
             let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
@@ -110,7 +112,7 @@ impl ObjectStore {
             for delta in diff.deltas() {
                 let file = delta.new_file();
                 let bytes = loose_size(&self.folder, file.id());
-                if bytes == 0 || !known.insert(file.id()) {
+                if bytes == 0 || !seen.insert(file.id()) {
                     continue;
                 }
                 loose += bytes;

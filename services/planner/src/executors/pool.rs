@@ -193,6 +193,7 @@ impl ExecutorFleet {
             .grant(caller, GrantAudience::Gate, None, Vec::new())
             .map_err(refused)?;
         let (egress_url, egress_grant) = self.way_out(caller, &request.rules.executor)?;
+        let merged = request.about.conflict();
         let spec = wire::WorkspaceSpec {
             run_id: caller.run.to_string(),
             fence: Some(caller.fence.into()),
@@ -200,7 +201,7 @@ impl ExecutorFleet {
             gate_url: self.settings.gate_url.clone(),
             gate_grant: gate_grant.expose_secret().to_owned(),
             base_commit: base.map(ToString::to_string).unwrap_or_default(),
-            base_branch: request.rules.repo.default_branch.clone(),
+            base_branch: base_branch_of(request).to_owned(),
             restore: restore.map(snapshot_reference),
             setup: request.rules.executor.setup.clone(),
             programs: request.rules.executor.programs.clone(),
@@ -208,6 +209,9 @@ impl ExecutorFleet {
             egress_grant,
             template_path: request.rules.pull_request.template_path.clone(),
             any_names: !request.rules.agent.portable_names,
+            merged_commit: merged
+                .map(|conflict| conflict.head.to_string())
+                .unwrap_or_default(),
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
@@ -237,6 +241,15 @@ impl ExecutorFleet {
                 Err(OpenRefusal::Final(OpenError::Setup(setup.log_tail)))
             }
         }
+    }
+}
+
+/// Returns the branch whose history may instruct the model and reach the network: for a conflict the one that pull
+/// requests target.
+fn base_branch_of(request: &JobRequest) -> &str {
+    match request.about.conflict() {
+        Some(_) => request.rules.target_branch(),
+        None => &request.rules.repo.default_branch,
     }
 }
 
@@ -300,6 +313,7 @@ fn workspace_info_from(
         template: opened.template.clone(),
         submodules: opened.submodules.clone(),
         lfs_files: opened.lfs_files.clone(),
+        conflicts: opened.conflicts.iter().cloned().map(Into::into).collect(),
     })
 }
 

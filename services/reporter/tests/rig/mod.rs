@@ -410,7 +410,11 @@ impl Rig {
         let head = id(run_git(&["-C", here, "rev-parse", "HEAD"]).await);
         let pack = git::BareRepository::open(&clone.join(".git"))
             .unwrap()
-            .pack(std::slice::from_ref(&head), &base, usize::MAX)
+            .pack(
+                std::slice::from_ref(&head),
+                std::slice::from_ref(&base),
+                usize::MAX,
+            )
             .unwrap();
         let pack: ObjectRef = self.queue.objects().put(pack.into()).await.unwrap();
         let repository: RepositoryName = "acme/shop".parse().unwrap();

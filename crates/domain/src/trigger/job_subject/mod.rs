@@ -208,12 +208,11 @@ impl JobSubject {
             // The head of a fork may be missing in our mirror, so only a head that the repository has can be
             // checked out.
             Self::Change(change) => change.is_here.then_some(&change.head),
-            Self::Ticket
-            | Self::Checks(_)
-            | Self::Review(_)
-            | Self::Conflict(_)
-            | Self::Discussion(_)
-            | Self::Rehearsal(_) => Some(self.pull_request()?.1),
+            // The head of the pull request is merged into it.
+            Self::Conflict(conflict) => Some(&conflict.base),
+            Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
+                Some(self.pull_request()?.1)
+            }
         }
     }
 }

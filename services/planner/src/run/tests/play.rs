@@ -88,6 +88,7 @@ pub(crate) fn build_workspace() -> ExecutorWorkspace {
         .to_vec(),
         instructions: "Run the tests.".to_owned(),
         template: "## Risk".to_owned(),
+        conflicts: Vec::new(),
         submodules: Vec::new(),
         lfs_files: Vec::new(),
     }
