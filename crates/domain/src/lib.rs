@@ -138,7 +138,9 @@ pub use work::{
     pull_request_review::{
         CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
     },
-    resolution::{ConflictFile, ConflictKind, DroppedHunk, LostHunk, MergeSide, list_unnamed_hunks},
+    resolution::{
+        ConflictFile, ConflictKind, ConflictLeft, DroppedHunk, LostHunk, MergeSide, list_unnamed_hunks,
+    },
     review::{ChangeReview, ObjectionWeight, ReviewObjection},
     tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition},
     workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot},

@@ -418,11 +418,38 @@ impl BareRepository {
     /// # Errors
     /// [`Error::Missing`] when the repository lacks a commit.
     pub fn commits(&self, base: &CommitId, head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
+        self.commits_beyond(std::slice::from_ref(base), head)
+    }
+
+    /// Lists the commits of `head` that are not in the history of the `known` ones, oldest first; at most 1,000.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit.
+    pub fn commits_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
         let mut walk = self.git.revwalk()?;
         walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
         walk.push(self.commit(head)?.id())?;
-        walk.hide(self.commit(base)?.id())?;
+        for commit in known {
+            walk.hide(self.commit(commit)?.id())?;
+        }
         walk.take(1000).map(|id| self.commit_info(id?)).collect()
+    }
+
+    /// True when a path has the same content and mode in both commits, or is in neither. A path with a replaced
+    /// character is never the same, because its bytes are unknown.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit.
+    pub fn is_same_file(&self, one: &CommitId, other: &CommitId, path: &str) -> Result<bool, Error> {
+        if path.contains(char::REPLACEMENT_CHARACTER) {
+            return Ok(false);
+        }
+        let [one, other] = self.trees(one, other)?;
+        let leaf = |tree: &git2::Tree<'_>| {
+            let entry = tree.get_path(Path::new(path)).ok()?;
+            Some((entry.id(), entry.filemode()))
+        };
+        Ok(leaf(&one) == leaf(&other))
     }
 
     /// Reads a file of a commit; `None` when the path is not a file or the file exceeds 8 MiB.

@@ -201,5 +201,6 @@ fn build_push() -> BranchPush {
         },
         expected: None,
         scope: None,
+        merge: None,
     }
 }

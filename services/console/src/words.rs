@@ -125,6 +125,7 @@ pub(crate) const fn describe_stop(stop: &StopReason) -> &'static str {
         StopReason::Stopped { .. } => "was stopped",
         StopReason::Rejected { .. } => "was rejected",
         StopReason::GivenUp { .. } => "gave up",
+        StopReason::ConflictLeft { .. } => "left the conflict to people",
         StopReason::RevisionLimit { .. } => "was sent back too often",
         StopReason::ModelRefused => "stopped: the model refused",
         StopReason::ContextTooLong => "became too long for the model",

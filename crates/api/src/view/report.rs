@@ -55,6 +55,15 @@ pub(super) fn render_return(why: &ReturnReason) -> TimelineLine {
             back(format!("the changes could not be saved: {reason}")).rest_of(reason)
         }
         ReturnReason::Red { checks } => back(format_statement(checks, "check", ["fails", "fail"])),
+        ReturnReason::HunksLost { hunks, marked_files } if hunks.is_empty() => {
+            let verbs = ["has conflict markers", "have conflict markers"];
+            back(format_statement(marked_files, "file", verbs))
+        }
+        ReturnReason::HunksLost { hunks, .. } => back(format_statement(
+            hunks,
+            "change",
+            ["is lost in the merge", "are lost in the merge"],
+        )),
         ReturnReason::OutOfScope { files } => {
             let verbs = ["is out of scope", "are out of scope"];
             back(format_statement(files, "file", verbs))

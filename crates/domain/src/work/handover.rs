@@ -18,6 +18,7 @@ use crate::{
         intake::TicketIntake,
         model::RunPhase,
         pull_request_review::ReviewOfChange,
+        resolution::{DroppedHunk, LostHunk},
         review::{ChangeReview, ReviewObjection},
     },
 };
@@ -86,6 +87,9 @@ pub struct WorkHandover {
     /// Replies to the comments of a review, if the work is about a review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ThreadReply>,
+    /// Hunks of either side that the model changed or dropped, if the work resolves a conflict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedHunk>,
     /// The entries of `ci.auto_fix` that made the change, if no model was involved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired_by: Vec<String>,
@@ -449,6 +453,13 @@ pub enum ReturnReason {
         /// The failing checks with their output.
         checks: Vec<RedCheck>,
     },
+    /// The result of a merge lacks hunks that the model did not name, or has leftover markers.
+    HunksLost {
+        /// The hunks without a reason.
+        hunks: Vec<LostHunk>,
+        /// Files with markers.
+        marked_files: Vec<String>,
+    },
     /// The change touches modules outside of the ticket's scope.
     OutOfScope {
         /// The files outside of the scope.
@@ -488,6 +499,7 @@ impl ReturnReason {
             | Self::Unkept { .. }
             | Self::NothingChanged
             | Self::Red { .. }
+            | Self::HunksLost { .. }
             | Self::OutOfScope { .. }
             | Self::Weakened { .. }
             | Self::Questioned { .. }

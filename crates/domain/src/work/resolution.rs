@@ -119,6 +119,18 @@ impl LostHunk {
     }
 }
 
+/// Reason why a run leaves a conflict to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictLeft {
+    /// More conflicts than a model can resolve at once.
+    TooLarge,
+    /// Conflicts without text of both sides.
+    Unreadable,
+    /// The model dropped hunks without a reason, or left markers, after all returns.
+    HunksLost,
+}
+
 /// A hunk that the model changed or dropped on purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedHunk {

@@ -209,6 +209,7 @@ async fn store_referring_records(world: &World) -> Vec<ObjectRef> {
     let mut asked = build_outbound_request(&build_ticket_key(1), 5);
     asked.request = domain::OutboundAction::PushBranch(domain::BranchPush {
         scope: None,
+        merge: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/x".to_owned(),
         base: "0".repeat(40).parse().unwrap(),

@@ -102,6 +102,7 @@ fn find_text(request: &OutboundAction) -> Option<String> {
         OutboundAction::WorkDelivered(delivered) => Some(describe_change(&delivered.description)),
         OutboundAction::DecisionNeeded(proposal) => proposal.description.as_deref().map(describe_change),
         OutboundAction::ChecksRepaired(repaired) => Some(repaired.summary.clone()),
+        OutboundAction::ConflictResolved(resolved) => Some(resolved.summary.clone()),
         OutboundAction::ReviewAddressed(addressed) => Some(describe_replies(addressed)),
         OutboundAction::QuestionAnswered(answered) => Some(answered.answer.answer.clone()),
         OutboundAction::PullRequestReviewed(reviewed) => Some(describe_review(reviewed)),

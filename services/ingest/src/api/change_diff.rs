@@ -292,6 +292,7 @@ mod tests {
             pack: build_object(),
             expected: None,
             scope: None,
+            merge: None,
         };
         let asked = Fact::ReportRequested {
             id: build_run_id().call(4).into(),

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::BranchPush {
     domain::BranchPush {
         scope: None,
+        merge: None,
         repository: "acme/shop".parse().expect("repository"),
         branch: "fix/ENG-1".to_owned(),
         base: base.parse().expect("commit"),

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use domain::check::{ChangeFinding, CheckOutcome};
 use domain::{
-    ChangeDoubt, ChangeProof, OutOfScopeFile, RedCheck, ReturnReason, ReviewObjection, ToolCall, ToolResult,
+    ChangeDoubt, ChangeProof, LostHunk, MergeSide, OutOfScopeFile, RedCheck, ReturnReason, ReviewObjection,
+    ToolCall, ToolResult,
 };
 
 use super::refusals::{self, BranchFreedom};
@@ -18,6 +19,7 @@ pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
 
 const NAME_CHARS: usize = 80;
 const OUTSIDE_FILES: usize = 20;
+const LOST_HUNKS: usize = 30;
 
 /// Renders the planner's answer to a call for the model.
 pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult {
@@ -259,6 +261,7 @@ pub(super) fn render_return(why: &ReturnReason, ground: BranchFreedom<'_>) -> St
         ReturnReason::Red { checks } => render_red_checks(checks),
         ReturnReason::Weakened { findings } => render_weakened(findings),
         ReturnReason::Questioned { doubts } => render_doubts(doubts),
+        ReturnReason::HunksLost { hunks, marked_files } => render_lost_hunks(hunks, marked_files),
         ReturnReason::OutOfScope { files } => render_scope_return(files),
         ReturnReason::Replan { feedback, .. } => format!(
             "A person read the plan and asks for this:\n\n{feedback}\n\nChange the plan, then call submit_plan again with the \
@@ -321,6 +324,43 @@ fn describe_missing_base(base: Option<CheckOutcome>) -> Option<String> {
     Some(format!(
         "It has no result without your change to compare with: {why}. So each of its failures counts."
     ))
+}
+
+fn render_lost_hunks(hunks: &[LostHunk], marked_files: &[String]) -> String {
+    let mut text = String::new();
+    if !marked_files.is_empty() {
+        let _ = writeln!(
+            text,
+            "These files still have markers of the conflict: {}.\n",
+            marked_files.join(", ")
+        );
+    }
+    if !hunks.is_empty() {
+        text.push_str("The result lacks changes of a side, and `dropped` does not name them:\n");
+    }
+    for hunk in hunks.iter().take(LOST_HUNKS) {
+        let side = match hunk.side {
+            MergeSide::PullRequest => "the pull request",
+            MergeSide::Base => "the base branch",
+        };
+        let what = match (hunk.lines.is_empty(), hunk.is_removal) {
+            (true, false) => "changed the file, and the result has another version of it",
+            (true, true) => "removed the file, and the result has it",
+            (false, false) => "added lines that are missing or occur too rarely",
+            (false, true) => "removed lines that are back",
+        };
+        let _ = writeln!(text, "\n- `{}`: {side} {what}", hunk.path);
+        for line in &hunk.lines {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    if hunks.len() > LOST_HUNKS {
+        let _ = writeln!(text, "\n{} more.", hunks.len() - LOST_HUNKS);
+    }
+    text.push_str(
+        "\nKeep each change, or name its path, one of these lines and the reason under `dropped`. Then call finish again.",
+    );
+    text
 }
 
 fn render_scope_return(files: &[OutOfScopeFile]) -> String {

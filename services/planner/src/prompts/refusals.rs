@@ -184,6 +184,8 @@ const fn is_in_history(violation: &PolicyViolation) -> bool {
         | PolicyViolation::TooManyCommits { .. }
         | PolicyViolation::NoChange
         | PolicyViolation::Secret { .. }
+        | PolicyViolation::LostHunk { .. }
+        | PolicyViolation::ConflictMarker { .. }
         | PolicyViolation::Merge { .. }
         | PolicyViolation::ForeignAuthor { .. }
         | PolicyViolation::CommitHeader { .. }
@@ -247,6 +249,16 @@ fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> S
         PolicyViolation::TooMuch { path } => format!(
             "the change has more content than can be checked, `{path}` among it; leave out what is generated"
         ),
+        PolicyViolation::LostHunk { path, line } => {
+            let hunk = match line.is_empty() {
+                true => format!("the change of `{path}`"),
+                false => format!("the hunk of `{path}` with the line `{line}`"),
+            };
+            format!("the result lacks {hunk}; keep it, or name it under `dropped` of finish with the reason")
+        }
+        PolicyViolation::ConflictMarker { path } => {
+            format!("`{path}` has markers of a conflict; resolve each conflict and remove its markers")
+        }
         PolicyViolation::Merge { commit } => {
             format!("commit {commit} does not have exactly one parent; {again} again")
         }

@@ -1,7 +1,9 @@
 //! Comments with a marker, and reactions. A marker in a comment of another account does not count.
 
 use async_trait::async_trait;
-use domain::{ChecksSummary, ConflictedBase, ReactionKind, ReactionSubject, report::ReviewAddressed};
+use domain::{
+    ChecksSummary, ConflictLeft, ConflictedBase, ReactionKind, ReactionSubject, report::ReviewAddressed,
+};
 
 use super::{CommentThread, EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{cleared_text::ClearedText, effect_error::EffectError, message, receipt::WrittenComment};
@@ -73,6 +75,8 @@ pub(crate) enum CallFor {
     Checks(ChecksSummary),
     /// A conflict with the base branch that is not resolved.
     Conflict(ConflictedBase),
+    /// A conflict whose resolution failed, with its files.
+    LeftConflict(ConflictLeft, Vec<String>),
     /// Comments of a review that only a person can decide.
     Decision(ReviewAddressed),
 }
@@ -115,6 +119,7 @@ impl OutboundEffect for CallPeople {
         let text = match &self.why {
             CallFor::Checks(failed) => message::checks_call(failed),
             CallFor::Conflict(conflict) => message::conflict_call(conflict),
+            CallFor::LeftConflict(why, files) => message::describe_conflict(*why, files),
             CallFor::Decision(addressed) => message::decision_call(addressed),
         };
         let text = ClearedText::without_credentials(&text);

@@ -2,8 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::{ChangeScope, CommitId, OutOfScopeFile, PolicyViolation, cause::format_error_chain};
-use git::{BareRepository, InspectionBudget};
+use domain::{
+    ChangeScope, CommitId, OutOfScopeFile, PolicyViolation, cause::format_error_chain, list_unnamed_hunks,
+    report::BranchMerge,
+};
+use git::{BareRepository, ChangeSet, InspectionBudget, MergeAudit};
 
 use super::{DiffDisplay, InspectionTask, InspectionVerdict, RenderedDiff};
 use crate::policy::{self, ChangeLimits, MAX_COMMITS};
@@ -45,9 +48,9 @@ fn try_examine(
     let repository = BareRepository::open(mirror)?;
     let (base, head) = (&task.push.base, &task.push.head);
     // The base must be in the remote's history before the pack is read: a planner names it.
-    if !is_in_history(&repository, base, &task.branches)? {
+    if let Some(foreign) = find_foreign_base(&repository, task)? {
         return Ok(breach_verdict(PolicyViolation::ForeignBase {
-            base: base.short().to_owned(),
+            base: foreign.short().to_owned(),
         }));
     }
     repository.import_into(
@@ -66,11 +69,14 @@ fn try_examine(
         return Ok(InspectionVerdict::BadPack { detail });
     }
     // Commits that do not descend from the base could bring in the history of another repository.
-    if !repository.is_descendant(head, base)? {
-        let (head, base) = (head.short().to_owned(), base.short().to_owned());
-        return Ok(breach_verdict(PolicyViolation::Unrelated { head, base }));
+    for base in list_parents(task) {
+        if !repository.is_descendant(head, &base)? {
+            let (head, base) = (head.short().to_owned(), base.short().to_owned());
+            return Ok(breach_verdict(PolicyViolation::Unrelated { head, base }));
+        }
     }
-    let violations = check_change_policy(&repository, task)?;
+    let start = ChangeStart::find(&repository, task)?;
+    let violations = check_change_policy(&repository, task, &start)?;
     if !violations.is_empty() {
         let violations = violations.into_iter().collect();
         return Ok(InspectionVerdict::Breach { violations });
@@ -78,7 +84,7 @@ fn try_examine(
     match task.show {
         DiffDisplay::ForDecision => show_for_decision(&repository, base, head),
         DiffDisplay::ForRecord => Ok(InspectionVerdict::Clean {
-            outside: find_out_of_scope(&repository, task)?,
+            outside: find_out_of_scope(&repository, task, &start)?,
             // The push must not depend on its record.
             shown: repository
                 .unified_diff(base, head, MAX_RECORDED_BYTES)
@@ -125,21 +131,28 @@ fn breach_verdict(violation: PolicyViolation) -> InspectionVerdict {
 fn check_change_policy(
     repository: &BareRepository,
     task: &InspectionTask,
+    start: &ChangeStart,
 ) -> Result<BTreeSet<PolicyViolation>, git::Error> {
-    let (base, head) = (&task.push.base, &task.push.head);
+    let head = &task.push.head;
     let invalid = |error: globset::Error| git::Error::Failed(error.into());
     let limits = ChangeLimits::new(&task.limits).map_err(invalid)?;
-    let commits = repository.commits(base, head)?;
+    let parents = list_parents(task);
+    let commits = repository.commits_beyond(&parents, head)?;
     // Checked first: each commit costs a diff.
     if commits.len() > MAX_COMMITS {
         return Ok(BTreeSet::from([PolicyViolation::TooManyCommits {
             limit: MAX_COMMITS,
         }]));
     }
-    let mut violations = policy::check_commits(&commits, &task.authors, &task.ticket, &task.push.repository);
+    let merged = task.push.merge.is_some().then_some(parents.as_slice());
+    let (authors, ticket) = (&task.authors, &task.ticket);
+    let mut violations = policy::check_commits(&commits, authors, ticket, &task.push.repository, merged);
     let mut budget = InspectionBudget::new(limits.max_file_bytes);
-    let total = repository.diff(base, head, &mut budget)?;
-    violations.extend(policy::check_total(&total));
+    let total = start.diff(repository, task, head, &mut budget)?;
+    match &start.audit {
+        Some(audit) => violations.extend(check_merge(audit, task.push.merge.as_deref())),
+        None => violations.extend(policy::check_total(&total)),
+    }
     violations.extend(policy::check_change(&total, &limits));
     // A file that a later commit removes is still in the history that is pushed, so each commit is checked.
     let mut is_cut = total.cut.is_some();
@@ -147,7 +160,11 @@ fn check_change_policy(
         let Some(parent) = commit.parents.first().filter(|_| !is_cut) else {
             break;
         };
-        let step = repository.diff(parent, &commit.id, &mut budget)?;
+        // The merge brings the changes of both sides, which are not those of this push.
+        let step = match commit.parents.len() {
+            1 => repository.diff(parent, &commit.id, &mut budget)?,
+            _ => start.diff(repository, task, &commit.id, &mut budget)?,
+        };
         violations.extend(policy::check_change(&step, &limits));
         is_cut = step.cut.is_some();
     }
@@ -158,18 +175,117 @@ fn check_change_policy(
 fn find_out_of_scope(
     repository: &BareRepository,
     task: &InspectionTask,
+    start: &ChangeStart,
 ) -> Result<Vec<OutOfScopeFile>, git::Error> {
     let Some(of) = task.push.scope.as_ref().filter(|_| !task.modules.is_empty()) else {
         return Ok(Vec::new());
     };
     let scope = ChangeScope::new(&task.modules, &of.kind, &of.widened);
     let mut budget = InspectionBudget::new(task.limits.max_file_bytes);
-    let total = repository.diff(&task.push.base, &task.push.head, &mut budget)?;
+    let total = start.diff(repository, task, &task.push.head, &mut budget)?;
     let paths = total
         .files
         .iter()
         .flat_map(|file| std::iter::once(&file.path).chain(&file.old_path));
     Ok(paths.filter_map(|path| scope.outside(path)).collect())
+}
+
+/// Returns the commits whose history the push continues: the head of the pull request, if the push merges, and the
+/// base.
+fn list_parents(task: &InspectionTask) -> Vec<CommitId> {
+    let merged = task.push.merge.as_ref().map(|merge| merge.head.clone());
+    merged.into_iter().chain([task.push.base.clone()]).collect()
+}
+
+/// Returns a commit under the push that the remote does not have where the push claims it.
+///
+/// A merge names two: its base is in a branch of people, and its head is the one of the pushed branch. Otherwise a
+/// planner could bring any commit of the repository into the branch as if the base had it.
+fn find_foreign_base(
+    repository: &BareRepository,
+    task: &InspectionTask,
+) -> Result<Option<CommitId>, git::Error> {
+    let base = &task.push.base;
+    let Some(merge) = &task.push.merge else {
+        let is_known = is_in_history(repository, base, &task.branches)?;
+        return Ok((!is_known).then(|| base.clone()));
+    };
+    let of_people = |branch: &&String| **branch != task.push.branch;
+    let people: Vec<String> = task.branches.iter().filter(of_people).cloned().collect();
+    if !is_in_history(repository, base, &people)? {
+        return Ok(Some(base.clone()));
+    }
+    let own = std::slice::from_ref(&task.push.branch);
+    let is_own =
+        task.push.expected.as_ref() == Some(&merge.head) && is_in_history(repository, &merge.head, own)?;
+    Ok((!is_own).then(|| merge.head.clone()))
+}
+
+/// Start of the difference that is this push's own.
+struct ChangeStart {
+    /// The base, or the merge of both sides as git makes it.
+    commit: CommitId,
+    /// Audit of a merge; absent for other pushes.
+    audit: Option<MergeAudit>,
+}
+
+impl ChangeStart {
+    fn find(repository: &BareRepository, task: &InspectionTask) -> Result<Self, git::Error> {
+        let (base, head) = (&task.push.base, &task.push.head);
+        let Some(merge) = &task.push.merge else {
+            return Ok(Self {
+                commit: base.clone(),
+                audit: None,
+            });
+        };
+        // This process may not write into the mirror.
+        repository.write_to_memory()?;
+        let audit = repository.audit_merge_commit(&merge.head, base, head)?;
+        Ok(Self {
+            commit: audit.merge.preview.clone(),
+            audit: Some(audit),
+        })
+    }
+
+    /// Compares a commit with the start. A merge that leaves a file as the base has it does not change the file.
+    fn diff(
+        &self,
+        repository: &BareRepository,
+        task: &InspectionTask,
+        head: &CommitId,
+        budget: &mut InspectionBudget,
+    ) -> Result<ChangeSet, git::Error> {
+        let mut change = repository.diff(&self.commit, head, budget)?;
+        if self.audit.is_none() {
+            return Ok(change);
+        }
+        let mut files = Vec::new();
+        for file in change.files {
+            let paths = std::iter::once(&file.path).chain(&file.old_path);
+            let mut is_of_base = true;
+            for path in paths {
+                is_of_base &= repository.is_same_file(&task.push.base, head, path)?;
+            }
+            if !is_of_base {
+                files.push(file);
+            }
+        }
+        change.files = files;
+        Ok(change)
+    }
+}
+
+/// Returns the hunks that the merge lacks without a reason, and its leftover markers.
+fn check_merge(audit: &MergeAudit, merge: Option<&BranchMerge>) -> BTreeSet<PolicyViolation> {
+    let dropped = merge.map_or(&[][..], |merge| merge.dropped.as_slice());
+    let lost = list_unnamed_hunks(&audit.lost, dropped).into_iter();
+    let lost = lost.map(|hunk| PolicyViolation::LostHunk {
+        line: hunk.lines.into_iter().next().unwrap_or_default(),
+        path: hunk.path,
+    });
+    let markers = audit.markers.iter().cloned();
+    let markers = markers.map(|path| PolicyViolation::ConflictMarker { path });
+    lost.chain(markers).collect()
 }
 
 fn is_in_history(

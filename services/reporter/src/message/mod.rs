@@ -45,11 +45,11 @@ pub(crate) use pull_request::{
 };
 pub(crate) use review::{line_remark, render_review};
 pub(crate) use rounds::{
-    decision_call, pushed_by_others, render_addressed_review, render_reopened, render_repair, review_awaited,
-    thread_left, thread_reply,
+    decision_call, pushed_by_others, render_addressed_review, render_reopened, render_repair,
+    render_resolution, review_awaited, thread_left, thread_reply,
 };
 pub(crate) use status::render_status;
-pub(crate) use stop_reason::{render_stop, retry_scheduled};
+pub(crate) use stop_reason::{describe_conflict, render_stop, retry_scheduled};
 pub(crate) use transition::try_again;
 pub(crate) use triage::{render_duplicate, render_unset_choices};
 use words::{format_code, link_pull_request_name, name_person};

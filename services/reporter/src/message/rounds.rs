@@ -1,12 +1,14 @@
 //! Texts about an open pull request: repairs, reviews, and pushes by people.
 
-use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
+use domain::report::{ChecksRepaired, ConflictResolved, RepairStrategy, ReviewAddressed};
 use domain::{
-    AwaitedReview, CommitId, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply, text::truncate_text,
+    AwaitedReview, CommitId, DroppedHunk, LeftThreads, PullRequestRef, ThreadDisposition, ThreadReply,
+    text::truncate_text,
 };
 
 use super::words::{
     format_code, format_times, link_pull_request_name, mention_logins, name_person, quote_markdown,
+    sanitize_line,
 };
 use crate::sanitize;
 
@@ -25,6 +27,33 @@ pub(crate) fn render_repair(report: &ChecksRepaired) -> Vec<String> {
     )];
     if report.strategy == RepairStrategy::Model {
         paragraphs.push(quote_markdown(&report.summary));
+    }
+    paragraphs
+}
+
+/// Renders a resolved conflict, with the changes that it dropped for a reason.
+pub(crate) fn render_resolution(report: &ConflictResolved) -> Vec<String> {
+    let commit = report.commit.as_ref();
+    let commit = commit.map_or_else(String::new, |commit| {
+        format!(" with commit {}", format_code(commit.short()))
+    });
+    let mut paragraphs = vec![
+        format!(
+            "The conflict of {} with {} is resolved{commit}. The merge has {} of the base branch.",
+            link_pull_request_name(&report.pull_request),
+            format_code(&report.base_branch),
+            format_code(report.base.short())
+        ),
+        quote_markdown(&report.summary),
+    ];
+    if !report.dropped.is_empty() {
+        let row =
+            |hunk: &DroppedHunk| format!("- {}: {}", format_code(&hunk.path), sanitize_line(&hunk.reason));
+        let rows: Vec<String> = report.dropped.iter().map(row).collect();
+        paragraphs.push(format!(
+            "Please check these changes of either side, which the merge changed or dropped:\n\n{}",
+            rows.join("\n")
+        ));
     }
     paragraphs
 }

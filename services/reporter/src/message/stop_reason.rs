@@ -1,8 +1,8 @@
 //! Texts about the end or pause of a run, with the next action of the reader.
 
 use domain::{
-    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, GiveUp, Job, PullRequestRef, RepetitionKind,
-    SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason, text::take_tail,
+    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ConflictLeft, GiveUp, Job, PullRequestRef,
+    RepetitionKind, SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason, text::take_tail,
 };
 
 use super::words::{
@@ -65,6 +65,7 @@ pub(crate) fn retry_scheduled(
         | StopReason::Stopped { .. }
         | StopReason::Rejected { .. }
         | StopReason::GivenUp { .. }
+        | StopReason::ConflictLeft { .. }
         | StopReason::RevisionLimit { .. }
         | StopReason::ModelRefused
         | StopReason::ContextTooLong
@@ -130,6 +131,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             name_person(by)
         )),
         StopReason::GivenUp { kind, evidence } => vec![gave_up(*kind).to_owned(), quote_markdown(evidence)],
+        StopReason::ConflictLeft { why, files } => say(describe_conflict(*why, files)),
         StopReason::RevisionLimit { revisions } => say(format!(
             "Journeyman stopped: the change was revised {}, and more changes were asked for.",
             format_times((*revisions).into())
@@ -173,6 +175,21 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
         StopReason::Withdrawn { why } => say(describe_withdrawal(*why).to_owned()),
     }
+}
+
+/// Renders a conflict that is left to people, with its files.
+pub(crate) fn describe_conflict(why: ConflictLeft, files: &[String]) -> String {
+    let why = match why {
+        ConflictLeft::TooLarge => "it has more conflicts than can be resolved at once",
+        ConflictLeft::Unreadable => "files are binary, links or submodules, which have no lines to merge",
+        ConflictLeft::HunksLost => "the model's merge dropped changes without a reason",
+    };
+    let named: Vec<String> = files.iter().map(|file| format_code(file)).collect();
+    format!(
+        "The conflict with the base branch is not resolved: {why}. Conflicting files: {}. Please merge the base branch \
+         into the branch yourself.",
+        named.join(", ")
+    )
 }
 
 /// Renders a sentence with a quotation behind it; the sentence alone without one.

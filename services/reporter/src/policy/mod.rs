@@ -5,7 +5,7 @@ mod smart_commits;
 use std::collections::BTreeSet;
 
 use domain::{
-    CommitAuthor, PolicyViolation, RepositoryName, RepositoryRules, SecretPlace as Place, TicketKey,
+    CommitAuthor, CommitId, PolicyViolation, RepositoryName, RepositoryRules, SecretPlace as Place, TicketKey,
 };
 use git::{ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionCutoff, PathChange};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -134,30 +134,34 @@ pub(crate) fn check_change(change: &ChangeSet, limits: &ChangeLimits) -> BTreeSe
 }
 
 /// Checks the commits: known authors, a linear history, and messages that a person reads as written. A message must
-/// not act on another ticket, or on people, releases and checks.
+/// not act on another ticket, or on people, releases and checks. `merged` are the parents of the one permitted merge.
 pub(crate) fn check_commits(
     commits: &[CommitInfo],
     authors: &[CommitAuthor],
     ticket: &TicketKey,
     repository: &RepositoryName,
+    merged: Option<&[CommitId]>,
 ) -> BTreeSet<PolicyViolation> {
     let ours: BTreeSet<String> = authors.iter().map(ToString::to_string).collect();
     commits
         .iter()
-        .flat_map(|commit| check_commit(commit, &ours, ticket, repository))
+        .flat_map(|commit| {
+            let is_merge = merged.is_some_and(|parents| commit.parents == parents);
+            check_commit(commit, &ours, is_merge, (ticket, repository))
+        })
         .collect()
 }
 
 fn check_commit(
     commit: &CommitInfo,
     ours: &BTreeSet<String>,
-    ticket: &TicketKey,
-    repository: &RepositoryName,
+    is_merge: bool,
+    (ticket, repository): (&TicketKey, &RepositoryName),
 ) -> Vec<PolicyViolation> {
     let id = || commit.id.short().to_owned();
     let mut violations = Vec::new();
-    // A merge could bring in commits that were not checked.
-    if commit.parents.len() != 1 {
+    // Any other merge could bring in commits that were not checked.
+    if commit.parents.len() != 1 && !is_merge {
         violations.push(PolicyViolation::Merge { commit: id() });
     }
     let strangers = [&commit.author, &commit.committer].into_iter();
@@ -655,7 +659,7 @@ mod tests {
     fn find_commit_violations(commit: CommitInfo) -> Vec<PolicyViolation> {
         let (ticket, repository) = ("jira:ENG-12".parse().unwrap(), "acme/shop".parse().unwrap());
         let authors = [CommitAuthor::journeyman(), CommitAuthor::of_earlier_releases()];
-        check_commits(&[commit], &authors, &ticket, &repository)
+        check_commits(&[commit], &authors, &ticket, &repository, None)
             .into_iter()
             .collect()
     }

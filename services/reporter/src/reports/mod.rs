@@ -215,6 +215,7 @@ fn kind(request: &OutboundAction) -> &dyn ReportKind {
         OutboundAction::PullRequest(report) => report,
         OutboundAction::WorkDelivered(report) => report,
         OutboundAction::ChecksRepaired(report) => report,
+        OutboundAction::ConflictResolved(report) => report,
         OutboundAction::ReviewAddressed(report) => report,
         OutboundAction::PullRequestReviewed(report) => report,
         OutboundAction::Triaged(report) => report,

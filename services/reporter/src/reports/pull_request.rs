@@ -2,7 +2,7 @@
 
 use domain::{
     BranchPush, OutboundReceipt,
-    report::{ChecksRepaired, PullRequestOpening, WorkDelivered},
+    report::{ChecksRepaired, ConflictResolved, PullRequestOpening, WorkDelivered},
 };
 
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind, show_round_event};
@@ -135,6 +135,26 @@ impl ReportKind for WorkDelivered {
                 diff: receipts.last::<ShownChange>().map(|shown| shown.diff.clone()),
             },
             None => OutboundReceipt::Told,
+        }
+    }
+}
+
+/// Report of a resolved conflict.
+impl ReportKind for ConflictResolved {
+    fn effects(&self, _: &PlanContext<'_>) -> EffectList {
+        vec![Box::new(ShowFiles {
+            pull_request: Some(self.pull_request.clone()),
+        })]
+    }
+
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_resolution(self)
+    }
+
+    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+        FinishedWork {
+            done: None,
+            changed: message::render_changed_files(told.receipts.last(), Some(&self.pull_request)),
         }
     }
 }

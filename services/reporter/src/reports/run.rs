@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effects::ShowChange,
+    effects::{CallFor, CallPeople, CommentThread, ShowChange},
     message,
     receipt::{EffectReceipts, ShownChange},
     rounds::RoundEvent,
@@ -131,6 +131,14 @@ impl ReportKind for RunStopped {
     /// only our account does.
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         let mut effects = vec![show_failed_try(self.pull_request.as_ref(), &self.reason)];
+        if let (StopReason::ConflictLeft { why, files }, Some(pull_request)) =
+            (&self.reason, &self.pull_request)
+        {
+            effects.push(Box::new(CallPeople {
+                thread: CommentThread::on(pull_request),
+                why: CallFor::LeftConflict(*why, files.clone()),
+            }));
+        }
         if self.reason.breaks_circuit() {
             effects.extend(asked.given_back(true));
         } else if self.job.is_change() && self.reason.gives_back() {

@@ -44,6 +44,7 @@ fn build_commit_id() -> CommitId {
 fn build_branch_push(repository: RepositoryName) -> BranchPush {
     BranchPush {
         scope: None,
+        merge: None,
         repository,
         branch: "feat/ENG-12-x".to_owned(),
         base: build_commit_id(),

@@ -292,6 +292,7 @@ fn closed_without_merge() {
 fn build_branch_push() -> BranchPush {
     BranchPush {
         scope: None,
+        merge: None,
         repository: "acme/shop".parse().unwrap(),
         branch: "feat/ENG-12-x".to_owned(),
         base: "b".repeat(40).parse().unwrap(),

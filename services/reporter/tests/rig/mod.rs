@@ -420,6 +420,7 @@ impl Rig {
         let repository: RepositoryName = "acme/shop".parse().unwrap();
         BranchPush {
             scope: None,
+            merge: None,
             repository,
             branch: branch.to_owned(),
             base,

@@ -309,6 +309,7 @@ fn describe_infrastructure_failure(reason: &StopReason) -> Option<String> {
         | StopReason::Stopped { .. }
         | StopReason::Rejected { .. }
         | StopReason::GivenUp { .. }
+        | StopReason::ConflictLeft { .. }
         | StopReason::RevisionLimit { .. }
         | StopReason::ModelRefused
         | StopReason::ContextTooLong

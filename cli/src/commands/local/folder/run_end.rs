@@ -61,6 +61,7 @@ const fn keeps_change(reason: &StopReason) -> bool {
         | StopReason::Stopped { .. }
         | StopReason::Rejected { .. }
         | StopReason::GivenUp { .. }
+        | StopReason::ConflictLeft { .. }
         | StopReason::RevisionLimit { .. }
         | StopReason::ModelRefused
         | StopReason::ModelFailed { .. }
@@ -107,6 +108,7 @@ const fn describe_end(reason: &StopReason) -> (&'static str, &'static str) {
             "say in the text what to do differently, and give the command again",
         ),
         StopReason::GivenUp { kind, .. } => describe_give_up(*kind),
+        StopReason::ConflictLeft { .. } => ("the conflict is left to people", REPORT_IT),
         StopReason::RevisionLimit { .. } => (
             "the change was revised as often as allowed",
             "say in the text what to do differently, and give the command again",

@@ -8,7 +8,7 @@ use crate::{
     budget::{run_limits::BudgetUnit, shared_budget::SharedBudget},
     identity::time::Timestamp,
     outbound::refusal::OutboundRefusal,
-    work::tool::TurnRepetition,
+    work::{resolution::ConflictLeft, tool::TurnRepetition},
 };
 
 /// Reason for the end of a run. The reporter renders it on the ticket.
@@ -88,6 +88,13 @@ pub enum StopReason {
         kind: GiveUp,
         /// Evidence of the model, capped at 4,000 characters.
         evidence: String,
+    },
+    /// The conflict with the base branch is left to people.
+    ConflictLeft {
+        /// Reason for people.
+        why: ConflictLeft,
+        /// The conflicting files; at most 20.
+        files: Vec<String>,
     },
     /// People requested changes again after the last permitted revision.
     RevisionLimit {
@@ -180,6 +187,7 @@ impl StopReason {
             | Self::SetupFailed { .. }
             | Self::ModelRefused
             | Self::ContextTooLong
+            | Self::ConflictLeft { .. }
             | Self::ReportRefused(_) => StopClass::GivenBack,
             Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => {
                 StopClass::ServiceFailure

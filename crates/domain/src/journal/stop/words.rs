@@ -37,6 +37,7 @@ impl StopReason {
             Self::GivenUp { kind, evidence } => {
                 Some(format!("{}: {evidence}", kind.as_str().replace('_', " ")))
             }
+            Self::ConflictLeft { files, .. } => Some(files.join(", ")),
             Self::RevisionLimit { revisions } => Some(format_times((*revisions).into())),
             Self::ModelFailed { detail }
             | Self::WorkspaceUnavailable { detail }

@@ -253,7 +253,20 @@ pub enum PolicyViolation {
         /// A path with too much content, relative to the root.
         path: String,
     },
-    /// A commit has two parents or none.
+    /// The merge lacks a hunk of one side, and no reason names it.
+    LostHunk {
+        /// Path of the file on that side, relative to the root.
+        path: String,
+        /// A line of the hunk; empty: the change of the file as a whole.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        line: String,
+    },
+    /// A file has leftover markers of a merge.
+    ConflictMarker {
+        /// Path of the file, relative to the root.
+        path: String,
+    },
+    /// A commit has no parent, or two that are not the sides of the requested merge.
     Merge {
         /// Id of the commit.
         commit: String,

@@ -171,6 +171,13 @@ fn describe_violation(violation: &PolicyViolation) -> String {
         PolicyViolation::TooMuch { path } => {
             format!("the change has more content than can be checked, `{path}` among it")
         }
+        PolicyViolation::LostHunk { path, line } if line.is_empty() => {
+            format!("the merge drops the change of `{path}` without a reason")
+        }
+        PolicyViolation::LostHunk { path, line } => {
+            format!("the merge drops a change of `{path}` without a reason (`{line}`)")
+        }
+        PolicyViolation::ConflictMarker { path } => format!("`{path}` has markers of a conflict"),
         PolicyViolation::Merge { commit } => format!("commit {commit} does not have exactly one parent"),
         PolicyViolation::ForeignAuthor { commit, who } => {
             format!("commit {commit} names `{who}` and not Journeyman as author or committer")

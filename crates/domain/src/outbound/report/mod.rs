@@ -5,7 +5,8 @@ mod requests;
 mod tickets;
 
 pub use pull_requests::{
-    ChecksRepaired, PullRequestOpening, PullRequestReviewed, RepairStrategy, ReviewAddressed, WorkDelivered,
+    ChecksRepaired, ConflictResolved, PullRequestOpening, PullRequestReviewed, RepairStrategy,
+    ReviewAddressed, WorkDelivered,
 };
 pub use requests::{OutboundAction, RehearsalRequest};
 pub use tickets::{
@@ -32,7 +33,7 @@ use crate::{
     outbound::refusal::OutboundRefusal,
     rules::scope::ScopeInputs,
     trigger::pull_request::PullRequestRef,
-    work::{handover::ChangeDescription, workspace::ObjectRef},
+    work::{handover::ChangeDescription, resolution::DroppedHunk, workspace::ObjectRef},
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.
@@ -129,6 +130,20 @@ pub struct BranchPush {
     /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ScopeInputs>,
+    /// The merge that the first commit makes; absent: the commits have one parent each. The base is then a commit
+    /// of the base branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Box<BranchMerge>>,
+}
+
+/// Merge of the base branch into the branch of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchMerge {
+    /// Head of the pull request before the merge, the first parent.
+    pub head: CommitId,
+    /// Hunks of either side that the result lacks on purpose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedHunk>,
 }
 
 /// Request for a person's decision about a push.

@@ -10,7 +10,7 @@ use crate::{
         pull_request::PullRequestRef,
         pull_request_event::PullRequestEvent,
     },
-    work::{handover::ChangeDescription, pull_request_review::ReviewOfChange},
+    work::{handover::ChangeDescription, pull_request_review::ReviewOfChange, resolution::DroppedHunk},
 };
 
 impl RequestProperties for BranchPush {
@@ -123,6 +123,37 @@ impl RequestProperties for ChecksRepaired {
         format!(
             "tell the ticket that the checks of #{} are repaired",
             self.pull_request.number
+        )
+    }
+}
+
+/// Request after a resolved conflict with the base branch: notify the ticket and the pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConflictResolved {
+    /// The pull request that can be merged again.
+    pub pull_request: PullRequestRef,
+    /// Name of the base branch.
+    pub base_branch: String,
+    /// The merged commit of the base branch.
+    pub base: CommitId,
+    /// The pushed merge; absent: the branch already contained it.
+    pub commit: Option<CommitId>,
+    /// Summary of the resolution, written by the model.
+    pub summary: String,
+    /// Hunks of either side that the resolution changed or dropped, with the model's reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedHunk>,
+}
+
+impl RequestProperties for ConflictResolved {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.pull_request.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "report that the conflict of #{} with {} is resolved",
+            self.pull_request.number, self.base_branch
         )
     }
 }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     BranchPush, PushProposal, RequestProperties,
     pull_requests::{
-        ChecksRepaired, PullRequestOpening, PullRequestReviewed, ReviewAddressed, WorkDelivered,
+        ChecksRepaired, ConflictResolved, PullRequestOpening, PullRequestReviewed, ReviewAddressed,
+        WorkDelivered,
     },
     tickets::{
         CostReply, DiscussionResult, EffortForecast, HelpReply, OpenIssues, PlanProposed, ProgressUpdate,
@@ -122,6 +123,8 @@ with_stored_events! { requests {
     OpenPullRequest(PullRequestOpening),
     /// Repaired checks: notify the ticket.
     ChecksRepaired(ChecksRepaired),
+    /// Resolved conflict with the base branch: notify the ticket.
+    ConflictResolved(ConflictResolved),
     /// Addressed review: reply in its threads, request the review again.
     ReviewAddressed(ReviewAddressed),
     /// Answered question: reply to its author where it was asked.

@@ -1,5 +1,6 @@
 //! Pushes the branch and opens the pull request.
 
+use domain::report::BranchMerge;
 use domain::{
     BranchPush, ChangeNaming, ChangeProof, FinishRule, JobRequest, OutboundAction, OutboundOutcome,
     OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
@@ -154,6 +155,7 @@ pub(super) fn wanted_push(state: &PlannerRunState, request: &JobRequest) -> Opti
         head: kept.head.clone().filter(|head| *head != kept.base)?,
         pack: kept.pack.clone(),
         scope: push_scope(state, request),
+        merge: push_merge(state, request),
     })
 }
 
@@ -205,6 +207,18 @@ fn is_about_name(refusal: &OutboundRefusal) -> bool {
             | OutboundRefusal::BranchOfAnotherTicket { .. }
             | OutboundRefusal::BranchMoved { .. }
     )
+}
+
+/// Returns the merge that the commit makes, with the hunks that the model dropped for a reason.
+fn push_merge(state: &PlannerRunState, request: &JobRequest) -> Option<Box<BranchMerge>> {
+    let conflict = request.about.conflict()?;
+    let handover = state.outputs().handover();
+    Some(Box::new(BranchMerge {
+        head: conflict.head.clone(),
+        dropped: handover
+            .map(|handover| handover.dropped.clone())
+            .unwrap_or_default(),
+    }))
 }
 
 /// Returns the scope of the change, where the rules have modules.

@@ -1,9 +1,9 @@
 //! Lists the reports of a successful job, with fixed text in place of the model's.
 
 use domain::report::{
-    ChecksRepaired, DiscussionResult, OpenIssues, PlanProposed, PullRequestOpening, PullRequestReviewed,
-    QuestionAnswered, RehearsalRequest, RepairStrategy, ReviewAddressed, TicketTriaged, WorkDelivered,
-    WorkOrigin, WorkStarted,
+    ChecksRepaired, ConflictResolved, DiscussionResult, OpenIssues, PlanProposed, PullRequestOpening,
+    PullRequestReviewed, QuestionAnswered, RehearsalRequest, RepairStrategy, ReviewAddressed, TicketTriaged,
+    WorkDelivered, WorkOrigin, WorkStarted,
 };
 use domain::{
     ApprovalRule, BranchPush, ChangeDescription, ChangeNaming, ChangePlan, CitedAnswer, CommentQuestion,
@@ -174,6 +174,15 @@ fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Optio
             summary: WORDS.to_owned(),
         }
         .into(),
+        JobSubject::Conflict(conflict) => ConflictResolved {
+            pull_request: ours.clone(),
+            base_branch: conflict.base_branch.clone(),
+            base: conflict.base.clone(),
+            commit,
+            summary: WORDS.to_owned(),
+            dropped: Vec::new(),
+        }
+        .into(),
         JobSubject::Review(round) => ReviewAddressed {
             pull_request: ours.clone(),
             reviewer: round.author.clone(),
@@ -189,7 +198,6 @@ fn rehearsed_repair(request: &JobRequest, job: Job, about: &JobSubject) -> Optio
         }
         .into(),
         JobSubject::Ticket
-        | JobSubject::Conflict(_)
         | JobSubject::Question(_)
         | JobSubject::Change(_)
         | JobSubject::Discussion(_)
@@ -262,5 +270,6 @@ fn rehearsed_push(request: &JobRequest, branch: String, expected: Option<CommitI
         },
         expected,
         scope: None,
+        merge: None,
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
         | ReturnReason::Unkept { .. }
         | ReturnReason::NothingChanged
         | ReturnReason::Red { .. }
+        | ReturnReason::HunksLost { .. }
         | ReturnReason::OutOfScope { .. }
         | ReturnReason::Weakened { .. }
         | ReturnReason::Questioned { .. }
@@ -88,12 +89,12 @@ fn restore_best(state: &PlannerRunState) -> RunStep {
 
 /// Returns the step that ends the run instead of a restart.
 ///
-/// Failed checks belong to a commit that is no longer the head: the checks of the new head decide. A branch
+/// Failed checks and conflicts belong to a commit that is no longer the head: those of the new head decide. A branch
 /// that changes again and again is left to its authors.
 pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep> {
     let request = state.request().filter(|_| state.lifecycle().moves() > 0)?;
     let (ours, head) = request.about.pull_request()?;
-    if matches!(request.about, JobSubject::Checks(_)) {
+    if matches!(request.about, JobSubject::Checks(_) | JobSubject::Conflict(_)) {
         return Some(RunStep::Finish(StopReason::Superseded));
     }
     let refusal = || OutboundRefusal::BranchMoved {

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use domain::{
-    CommitRules, CommitStyle, CriterionNote, DemonstrationClaim, FileNote, GiveUp, JobRequest,
-    OutboundAction, ReviewThread, TemplateAnswer, ThreadReply, TicketQuestion, WorkHandover, report,
+    CommitRules, CommitStyle, CriterionNote, DemonstrationClaim, DroppedHunk, FileNote, GiveUp, JobRequest,
+    LostHunk, OutboundAction, ReviewThread, TemplateAnswer, ThreadReply, TicketQuestion, WorkHandover,
+    report,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +21,8 @@ const REPLY_CHARS: usize = 2_000;
 const PRINTS_CHARS: RangeInclusive<usize> = 2..=200;
 // More commands cost more time than they show.
 const DEMONSTRATIONS: usize = 3;
+// Named hunks of a merge: as many as an inspection reports.
+const DROPPED: usize = 200;
 // Programs that print files or parts of the command: their output is not evidence for the code.
 const READERS: [&str; 20] = [
     "awk", "bat", "cat", "cut", "diff", "echo", "egrep", "fgrep", "find", "git", "grep", "head", "less",
@@ -106,6 +109,8 @@ struct FinishInput {
     template: Vec<TemplateAnswer>,
     #[serde(default)]
     replies: Vec<ThreadReply>,
+    #[serde(default)]
+    dropped: Vec<DroppedHunk>,
 }
 
 /// Parses the handover from a call.
@@ -145,6 +150,7 @@ pub(in crate::run) fn parse_handover(input: &Value) -> Result<WorkHandover, Argu
         demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
         template: input.template.into_iter().take(LINES).map(cap_answer).collect(),
         replies: input.replies.into_iter().map(cap_reply).collect(),
+        dropped: input.dropped.into_iter().take(DROPPED).map(cap_dropped).collect(),
         repaired_by: Vec::new(),
     })
 }
@@ -154,6 +160,15 @@ fn cap_answer(answer: TemplateAnswer) -> TemplateAnswer {
         heading: truncate_line(answer.heading.trim()),
         text: truncate_text(answer.text.trim(), REPLY_CHARS),
         done: truncate_lines(answer.done, LINE_CHARS),
+    }
+}
+
+// A line of a file is quoted whole, so it has its own limit.
+fn cap_dropped(hunk: DroppedHunk) -> DroppedHunk {
+    DroppedHunk {
+        path: truncate_line(hunk.path.trim()),
+        quote: truncate_text(hunk.quote.trim(), LostHunk::LINE_CHARS),
+        reason: truncate_line(hunk.reason.trim()),
     }
 }
 
