@@ -15,7 +15,8 @@ use std::sync::LazyLock;
 
 use data_encoding::HEXLOWER;
 use domain::{
-    ChangeScope, ExecutorWorkspace, JobRequest, ReplyBlock, TicketKind, ToolSpec, cause::format_error_chain,
+    ChangeScope, ConflictFile, ConflictKind, ExecutorWorkspace, JobRequest, ReplyBlock, TicketKind, ToolSpec,
+    cause::format_error_chain,
 };
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
@@ -174,6 +175,9 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         about => about.name(),
         failures => about.checks().map(|checks| tags.failures(checks)).unwrap_or_default(),
         review => about.round().map(|round| tags.review(round)).unwrap_or_default(),
+        conflicts => info.map(|info| list_conflicts(&info.conflicts)).unwrap_or_default(),
+        base_branch => about.conflict().map(|conflict| conflict.base_branch.clone()),
+        pull_request_head => about.conflict().map(|conflict| conflict.head.short().to_owned()),
         by_program => about.round().is_some_and(|round| round.by_program),
         suspects => suspects.map(|suspects| tags.patches(&suspects.files)).unwrap_or_default(),
         green => suspects.and_then(|suspects| suspects.since.as_ref()).map(|commit| commit.short().to_owned()),
@@ -211,6 +215,24 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         code => conversation.code.map(|(seeds, _)| tags.code(seeds)).unwrap_or_default(),
         code_note => conversation.code.map(|(_, note)| note).unwrap_or_default(),
     }
+}
+
+/// Lists the files that git cannot merge, one per line.
+fn list_conflicts(files: &[ConflictFile]) -> String {
+    let one = |file: &ConflictFile| {
+        let path = truncate_path(&file.path.replace(['`', '\n'], " "));
+        let what = match file.kind {
+            ConflictKind::Content => format!("{} conflicting hunk(s) between markers", file.hunks),
+            ConflictKind::BothAdded => "both sides added it; markers show both".to_owned(),
+            ConflictKind::RemovedAndChanged => {
+                "one side removed it and the other changed it; the file is here with the change".to_owned()
+            }
+            ConflictKind::Renamed => "a side renamed it; both paths may be here".to_owned(),
+            ConflictKind::Binary | ConflictKind::Mode | ConflictKind::Submodule => "not text".to_owned(),
+        };
+        format!("- `{path}`: {what}")
+    };
+    files.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// Renders the repository's instructions for contributors; empty without any.

@@ -96,6 +96,25 @@ const ADDRESS_REVIEW: JobSpec = JobSpec {
     is_awaited: true,
 };
 
+/// Resolves a conflict of our pull request with its base branch. The first commit merges both.
+///
+/// An earlier state is never restored: only the last one was compared with both sides.
+const RESOLVE_CONFLICT: JobSpec = JobSpec {
+    phases: &[
+        phases::preparation::ANNOUNCE,
+        phases::preparation::OPEN_WORKSPACE,
+        phases::resolution::LIMITS,
+        phases::work::PHASE,
+        phases::repair::AUTO_FIX,
+        phases::prove::PHASE,
+        phases::commit::PHASE,
+        phases::gate::PHASE,
+        phases::deliver::PHASE,
+        phases::notification::REPORT_BACK,
+    ],
+    is_awaited: true,
+};
+
 /// Reviews a foreign pull request, without changes.
 const REVIEW: JobSpec = JobSpec {
     phases: &[
@@ -143,15 +162,11 @@ fn spec_of_job(job: Job) -> &'static JobSpec {
         Job::Discuss => &DISCUSS,
         Job::FixCi => &FIX_CI,
         Job::AddressReview => &ADDRESS_REVIEW,
+        Job::ResolveConflict => &RESOLVE_CONFLICT,
         Job::Review => &REVIEW,
         Job::Rehearse => &REHEARSAL,
         // Events of pull requests request them, as notices.
-        Job::ResolveConflict
-        | Job::MarkReady
-        | Job::Finish
-        | Job::BackToDraft
-        | Job::Reopen
-        | Job::Remind => &UNSUPPORTED,
+        Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Remind => &UNSUPPORTED,
     }
 }
 

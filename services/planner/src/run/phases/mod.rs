@@ -15,6 +15,7 @@ pub(super) mod prove;
 pub(super) mod pull_request;
 pub(super) mod rehearse;
 pub(super) mod repair;
+pub(super) mod resolution;
 pub(super) mod review;
 pub(super) mod rework;
 pub(super) mod triage;

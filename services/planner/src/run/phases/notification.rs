@@ -1,6 +1,6 @@
 //! Phases that report a result: to the requester, or of an event to the reporter.
 
-use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
+use domain::report::{ChecksRepaired, ConflictResolved, RepairStrategy, ReviewAddressed};
 use domain::{CommitId, JobSubject, OutboundAction, ReactionKind, ReactionSubject, StopReason};
 
 use super::preparation::react_once;
@@ -9,7 +9,7 @@ use crate::run::machine::{
     PhaseSpec, PlannerRunState, RunInput, RunStep, finish_refused, is_work_result, report_once,
 };
 
-/// Reports the result of repaired checks or of an addressed review to the requester.
+/// Reports the result of repaired checks, of a resolved conflict or of an addressed review to the requester.
 pub(in crate::run) const REPORT_BACK: PhaseSpec = PhaseSpec {
     dialog: None,
     next: report_back,
@@ -31,7 +31,6 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
     let (request, handover) = (state.request()?, state.outputs().handover()?);
     Some(match &request.about {
         JobSubject::Ticket
-        | JobSubject::Conflict(_)
         | JobSubject::Question(_)
         | JobSubject::Change(_)
         | JobSubject::Discussion(_)
@@ -45,6 +44,14 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
             },
             by: handover.repaired_by.clone(),
             summary: handover.summary.clone(),
+        }),
+        JobSubject::Conflict(conflict) => OutboundAction::ConflictResolved(ConflictResolved {
+            pull_request: conflict.pull_request.clone(),
+            base_branch: conflict.base_branch.clone(),
+            base: conflict.base.clone(),
+            commit: commit_of_push(state),
+            summary: handover.summary.clone(),
+            dropped: handover.dropped.clone(),
         }),
         JobSubject::Review(round) => OutboundAction::ReviewAddressed(ReviewAddressed {
             pull_request: round.pull_request.clone(),

@@ -161,11 +161,13 @@ impl DeliveryState {
     }
 }
 
-/// Returns true for the report of repaired checks or of an addressed review.
+/// Returns true for the report of repaired checks, of a resolved conflict or of an addressed review.
 pub(crate) const fn is_work_result(request: &OutboundAction) -> bool {
     matches!(
         request,
-        OutboundAction::ChecksRepaired(_) | OutboundAction::ReviewAddressed(_)
+        OutboundAction::ChecksRepaired(_)
+            | OutboundAction::ConflictResolved(_)
+            | OutboundAction::ReviewAddressed(_)
     )
 }
 

@@ -18,6 +18,7 @@ use self::command::CheckCommand;
 use self::coverage::{HunkCoverage, measure_coverage, product_numbers};
 use super::intake::instructing_text;
 use super::repair::failed_repairs;
+use super::resolution::lost_step;
 use super::rework::{can_work, count_returns, go_back_to_work};
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
 use crate::run::tools::widen_scope;
@@ -71,6 +72,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         return RunAction::InspectChange.into();
     }
     let change = checks.report();
+    // A merge that drops a change is no result, whatever its checks say.
+    if let Some(step) = lost_step(state, change) {
+        return step;
+    }
     let outside = files_outside_scope(state, change);
     let strayed = ReturnReason::OutOfScope {
         files: outside.clone(),
