@@ -81,6 +81,8 @@ pub struct RepositoryRules {
 const MOST_THREADS: usize = 10;
 // Maximum of `issues.most_planned`.
 const MOST_PLANNED: usize = 10;
+// Maximum of `pull_request.resolutions_per_pull_request`: a base that conflicts more often needs a person.
+const MOST_RESOLUTIONS: u32 = 20;
 // Maximum of `pull_request.touched_authors`: the more people are asked, the less each of them feels
 // addressed.
 const MOST_TOUCHED_AUTHORS: usize = 5;
@@ -353,6 +355,11 @@ impl RepositoryRules {
             ("pull_request.reviewers", "must be logins of people")
         } else if self.pull_request.touched_authors > MOST_TOUCHED_AUTHORS {
             ("pull_request.touched_authors", "must be at most 5")
+        } else if !(1..=MOST_RESOLUTIONS).contains(&self.pull_request.resolutions_per_pull_request) {
+            (
+                "pull_request.resolutions_per_pull_request",
+                "must be between 1 and 20; `pull_request.resolve_conflicts: false` resolves nothing",
+            )
         } else if self.pull_request.self_review && self.pull_request.reviewer.is_empty() {
             (
                 "pull_request.self_review",

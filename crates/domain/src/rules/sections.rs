@@ -87,6 +87,25 @@ pub struct PullRequestRules {
     /// Labels of each pull request of Journeyman.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
+    /// True when Journeyman resolves conflicts of its pull requests with their base branch.
+    #[serde(skip_serializing_if = "is_true")]
+    pub resolve_conflicts: bool,
+    /// Maximum number of resolutions per pull request, from 1 to 20.
+    #[serde(skip_serializing_if = "is_usual_resolutions")]
+    pub resolutions_per_pull_request: u32,
+}
+
+const RESOLUTIONS_PER_PULL_REQUEST: u32 = 6;
+
+// Defaults are omitted, so that pinned rules keep the form that earlier releases wrote.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_true(value: &bool) -> bool {
+    *value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_usual_resolutions(value: &u32) -> bool {
+    *value == RESOLUTIONS_PER_PULL_REQUEST
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -105,6 +124,8 @@ impl Default for PullRequestRules {
             code_owners: false,
             touched_authors: 1,
             labels: Vec::new(),
+            resolve_conflicts: true,
+            resolutions_per_pull_request: RESOLUTIONS_PER_PULL_REQUEST,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct ConflictedBase {
 pub enum ConflictEnd {
     /// The rules disable resolutions.
     Off,
+    /// The pull request targets another branch than the rules.
+    OtherBase,
     /// The resolutions of one head reached their limit.
     PerHead,
     /// The resolutions of the pull request reached their limit.
@@ -69,7 +71,7 @@ impl ConflictEnd {
     pub const fn calls_people(self) -> bool {
         match self {
             Self::PerHead | Self::PerPullRequest | Self::Forgotten => true,
-            Self::Off => false,
+            Self::Off | Self::OtherBase => false,
         }
     }
 

@@ -295,6 +295,7 @@ fn what_conflicts(conflict: &ConflictedBase) -> String {
 const fn not_resolved(why: ConflictEnd) -> &'static str {
     match why {
         ConflictEnd::Off => "The rules of the repository leave conflicts to people.",
+        ConflictEnd::OtherBase => "The pull request targets another branch than the rules of the repository.",
         ConflictEnd::PerHead => "The maximum number of resolutions of this commit is reached.",
         ConflictEnd::PerPullRequest => "The maximum number of resolutions of this pull request is reached.",
         ConflictEnd::Forgotten => {
