@@ -367,11 +367,13 @@ mod tests {
             },
             ..domain::RepositoryRules::default()
         };
-        for about in ["ticket", "checks", "review"] {
+        for about in ["ticket", "checks", "review", "conflict"] {
             let values = context! { rules => Value::from_serialize(&rules), about };
             let finish = describe_tool("finish", &values).unwrap().unwrap();
             let asks_for_replies = finish.input_schema["properties"]["replies"].is_object();
             assert_eq!(asks_for_replies, about == "review");
+            let names_dropped = finish.input_schema["properties"]["dropped"].is_object();
+            assert_eq!(names_dropped, about == "conflict");
         }
         let choices = |text: serde_json::Value| {
             let rules: domain::TriageRules = serde_json::from_value(text).unwrap();

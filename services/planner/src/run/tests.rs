@@ -16,6 +16,7 @@ mod properties;
 mod prove;
 mod rehearse;
 mod repetition;
+mod resolution;
 mod restart;
 mod retry;
 mod review;
