@@ -12,6 +12,7 @@ mod gate;
 mod issues;
 mod leaks;
 mod limits;
+mod merges;
 mod people;
 mod pushes;
 mod rig;

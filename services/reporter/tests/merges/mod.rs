@@ -1,0 +1,169 @@
+//! Tests of merges of the base branch: what a resolution may change, and what it must keep.
+
+use domain::{BranchPush, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, report::BranchMerge};
+
+use crate::{
+    read_refusal,
+    rig::{Rig, run_git, try_git},
+};
+
+const BRANCH: &str = "fix/ENG-1-totals";
+
+/// A pull request whose base changed the same line, and added a file that only people may change.
+struct ConflictScene {
+    rig: Rig,
+    /// Folder of the clone.
+    here: String,
+    /// Head of the pull request.
+    head: CommitId,
+}
+
+impl ConflictScene {
+    async fn start() -> Self {
+        let rig = Rig::start().await;
+        let files = [("cart.py", "total = 3\n"), ("CODEOWNERS", "* @ada\n")];
+        rig.github.commit("acme/shop", "main", "Triple", &files).unwrap();
+        let here = rig.branch_off(BRANCH).await;
+        run_git(&["-C", &here, "reset", "--quiet", "--hard", "origin/main~1"]).await;
+        rig.commit(
+            &here,
+            &[("cart.py", "total = 2\n")],
+            &["-m", "fix: totals (ENG-1)"],
+        )
+        .await;
+        let before = run_git(&["-C", &here, "rev-parse", "origin/main~1"]).await;
+        let push = BranchPush {
+            base: before.trim().parse().unwrap(),
+            ..rig.packed(&here, BRANCH).await
+        };
+        let head = push.head.clone();
+        let outcome = rig
+            .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+            .await;
+        assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+        Self { rig, here, head }
+    }
+
+    /// Merges the base with these files, and returns the push of it.
+    async fn merge(&self, files: &[(&str, &str)], dropped: Vec<DroppedHunk>) -> BranchPush {
+        let head = self.head.as_str();
+        run_git(&["-C", &self.here, "checkout", "--quiet", "-B", BRANCH, head]).await;
+        // A merge needs a committer, also when the commit follows later.
+        let committer = ["-c", "user.name=Journeyman", "-c", "user.email=noreply@journeyman.invalid"];
+        let merge = ["merge", "--quiet", "--no-commit", "origin/main"];
+        let merged = try_git(&[&["-C", self.here.as_str()][..], &committer, &merge].concat()).await;
+        let problem = merged.expect_err("the sides conflict");
+        assert!(!problem.contains("fatal"), "{problem}");
+        self.rig
+            .commit(&self.here, files, &["-m", "chore: merge main (ENG-1)"])
+            .await;
+        BranchPush {
+            expected: Some(self.head.clone()),
+            merge: Some(Box::new(BranchMerge {
+                head: self.head.clone(),
+                dropped,
+            })),
+            ..self.rig.packed(&self.here, BRANCH).await
+        }
+    }
+
+    async fn refusal_of(&self, position: u64, push: BranchPush) -> String {
+        let report = self.rig.report(position, OutboundAction::PushBranch(push));
+        read_refusal(&self.rig.settled(&report).await)
+    }
+}
+
+fn name_both_sides() -> Vec<DroppedHunk> {
+    ["total = 2", "total = 3"]
+        .map(|quote| DroppedHunk {
+            path: "cart.py".to_owned(),
+            quote: quote.to_owned(),
+            reason: "One line has both.".to_owned(),
+        })
+        .to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merge_is_pushed_when_hunks_are_named() {
+    let mut scene = ConflictScene::start().await;
+    let push = scene
+        .merge(&[("cart.py", "total = 5\n")], name_both_sides())
+        .await;
+    let head = push.head.clone();
+    let report = scene.rig.report(4, OutboundAction::PushBranch(push));
+    let outcome = scene.rig.settled(&report).await;
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+    assert_eq!(scene.rig.github.branches("acme/shop")[BRANCH], head.as_str());
+    scene.rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sided_merge_is_refused() {
+    let mut scene = ConflictScene::start().await;
+    let rows: [(&str, &str, &str); 3] = [
+        ("total = 2\n", "total = 3", "ours"),
+        ("total = 3\n", "total = 2", "the base's"),
+        ("total = 1\n", "total = 2", "neither"),
+    ];
+    for (position, (text, lost, case)) in (4..).step_by(2).zip(rows) {
+        let push = scene.merge(&[("cart.py", text)], Vec::new()).await;
+        let said = scene.refusal_of(position, push).await;
+        assert!(
+            said.contains("drops a change of `cart.py`") && said.contains(lost),
+            "{case}: {said}"
+        );
+    }
+    let marked = "<<<<<<< pull request\ntotal = 2\n=======\ntotal = 3\n>>>>>>> base branch\n";
+    let push = scene.merge(&[("cart.py", marked)], Vec::new()).await;
+    let said = scene.refusal_of(12, push).await;
+    assert!(said.contains("markers of a conflict"), "{said}");
+    scene.rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merge_cannot_smuggle_protected_changes() {
+    let mut scene = ConflictScene::start().await;
+    let resolved = ("cart.py", "total = 5\n");
+    let mut dropped = name_both_sides();
+    dropped.push(DroppedHunk {
+        path: "CODEOWNERS".to_owned(),
+        quote: "* @ada".to_owned(),
+        reason: "Not needed.".to_owned(),
+    });
+    let push = scene
+        .merge(&[resolved, ("CODEOWNERS", "* @eve\n")], dropped.clone())
+        .await;
+    let said = scene.refusal_of(4, push).await;
+    assert!(
+        said.contains("CODEOWNERS") && said.contains("protected"),
+        "{said}"
+    );
+    let push = scene.merge(&[resolved, ("CODEOWNERS", "")], dropped).await;
+    let said = scene.refusal_of(6, push).await;
+    assert!(said.contains("CODEOWNERS"), "a removal is a change: {said}");
+    scene.rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn undeclared_merge_is_refused() {
+    let mut scene = ConflictScene::start().await;
+    let push = scene
+        .merge(&[("cart.py", "total = 5\n")], name_both_sides())
+        .await;
+    let plain = BranchPush {
+        merge: None,
+        ..push.clone()
+    };
+    let said = scene.refusal_of(4, plain).await;
+    assert!(said.contains("does not have exactly one parent"), "{said}");
+    let other = BranchPush {
+        merge: Some(Box::new(BranchMerge {
+            head: push.base.clone(),
+            dropped: name_both_sides(),
+        })),
+        ..push
+    };
+    let said = scene.refusal_of(6, other).await;
+    assert!(said.contains("not in the history"), "{said}");
+    scene.rig.stop().await;
+}
