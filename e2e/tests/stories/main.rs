@@ -14,6 +14,7 @@ mod bad_input;
 mod budgets;
 mod calls;
 mod channels;
+mod conflicts;
 mod crash_loop;
 mod dashboard_metrics;
 mod data_center;
