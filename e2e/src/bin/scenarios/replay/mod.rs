@@ -1,7 +1,8 @@
 //! Real bug fixes of published packages, played from the ticket to the patch by a model that repeats the
-//! maintainers' fix.
+//! maintainers' fix, and resolutions of generated conflicts.
 
 mod catalogue;
+mod conflicts;
 mod fetch;
 mod instance;
 mod play;
@@ -29,6 +30,9 @@ pub(crate) struct Arguments {
     /// Fixes at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: u16,
+    /// Generated conflicts to judge, unless fixes are named; 0: none
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    conflicts: usize,
 }
 
 /// Plays the scenario.
@@ -37,6 +41,8 @@ pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCod
 }
 
 async fn replay_fixes(arguments: Arguments) -> anyhow::Result<bool> {
+    // They need no download, so they are judged first.
+    let is_lossless = !arguments.ids.is_empty() || conflicts::judge_conflicts(arguments.conflicts)?;
     std::fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot create {}", arguments.out.display()))?;
     let out = arguments.out.canonicalize()?;
@@ -48,5 +54,6 @@ async fn replay_fixes(arguments: Arguments) -> anyhow::Result<bool> {
         let made = ReplayInstance::make(fix, &store, &out).await;
         instances.push(made.with_context(|| format!("{id} cannot be made"))?);
     }
-    play::play_instances(&instances, &out, arguments.jobs).await
+    let is_resolved = play::play_instances(&instances, &out, arguments.jobs).await?;
+    Ok(is_lossless && is_resolved)
 }
