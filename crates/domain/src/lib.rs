@@ -9,6 +9,7 @@
 mod budget;
 mod evidence;
 mod fleet;
+mod health;
 mod identity;
 mod journal;
 mod outbound;
@@ -40,6 +41,19 @@ pub use fleet::{
         UnlistedExecutors,
     },
     slots::{SlotQueue, SlotWaiter},
+};
+pub use health::{
+    assessment::assess,
+    check_verdict::{CheckFacts, CheckVerdict, judge_checks},
+    memory::{HealthMemory, RememberedCause, RememberedRemoval, RequestedStep},
+    record::HealthRecord,
+    rules::{BaseUpdateRule, HealthLimits, HealthRules},
+    snapshot::{
+        BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks, MergeState, ObservedCheck,
+        ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval, QueueState, RemovalReason,
+        ReviewState, WorkflowRunProgress,
+    },
+    state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
 };
 pub use identity::{
     InvalidId,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{identity::instance::InstanceName, rules::host::HostPattern};
+use crate::{health::rules::BaseUpdateRule, identity::instance::InstanceName, rules::host::HostPattern};
 
 /// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct PullRequestRules {
     /// Maximum number of resolutions per pull request, from 1 to 20.
     #[serde(skip_serializing_if = "is_usual_resolutions")]
     pub resolutions_per_pull_request: u32,
+    /// Condition under which Journeyman brings its pull request up to date with the base branch.
+    #[serde(skip_serializing_if = "BaseUpdateRule::is_default")]
+    pub update_base: BaseUpdateRule,
 }
 
 const RESOLUTIONS_PER_PULL_REQUEST: u32 = 6;
@@ -126,6 +129,7 @@ impl Default for PullRequestRules {
             labels: Vec::new(),
             resolve_conflicts: true,
             resolutions_per_pull_request: RESOLUTIONS_PER_PULL_REQUEST,
+            update_base: BaseUpdateRule::default(),
         }
     }
 }
