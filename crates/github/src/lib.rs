@@ -11,6 +11,7 @@ mod deliveries;
 mod discussions;
 mod error;
 mod etag_cache;
+mod health;
 mod installation_router;
 mod issues;
 mod limits;
@@ -36,14 +37,16 @@ pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter};
 pub use deliveries::DeliveryReader;
 pub use discussions::{DiscussionReader, DiscussionWriter};
+pub use domain::WorkflowRunProgress;
 pub use error::Error;
+pub use health::{HealthReader, SnapshotScope};
 pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
-    GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestPoll, PullRequestRemark,
-    PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment, ReviewVerdict, WorkflowRun,
-    WorkflowRunProgress, conclude_checks, is_action_job, is_action_workflow, is_ci_check_run,
+    GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestMerge, PullRequestPoll,
+    PullRequestRemark, PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment,
+    ReviewVerdict, WorkflowRun, conclude_checks, is_action_job, is_action_workflow, is_ci_check_run,
     is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use domain::{ChecksConclusion, CommitId, PullRequestRef, RepositoryName, TicketKey, Timestamp};
+use domain::{
+    ChecksConclusion, CommitId, MergeState, PullRequestRef, RepositoryName, TicketKey, Timestamp,
+    WorkflowRunProgress,
+};
 use secrecy::SecretString;
 
 /// Repository as GitHub describes it.
@@ -176,6 +179,21 @@ pub struct PullRequest {
     pub requested_reviewers: Vec<String>,
     /// Names of its labels.
     pub labels: Vec<String>,
+    /// Properties that decide whether it can be merged; defaults in GitHub's lists.
+    pub merge: PullRequestMerge,
+}
+
+/// Properties of a pull request that decide whether it can be merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PullRequestMerge {
+    /// Combination of the head with the base.
+    pub state: MergeState,
+    /// Commit of the base when GitHub last compared the two.
+    pub base: Option<CommitId>,
+    /// True when GitHub merges it by itself once its conditions are met.
+    pub is_automatic: bool,
+    /// True when the repository is archived.
+    pub is_archived: bool,
 }
 
 impl PullRequest {
@@ -405,17 +423,6 @@ pub struct WorkflowRun {
     pub is_complete: bool,
 }
 
-/// Progress of a GitHub Actions run for a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkflowRunProgress {
-    /// A maintainer has to approve the run first; until then it creates no check run.
-    AwaitsApproval,
-    /// The run is queued or running.
-    UnderWay,
-    /// The run has ended with any result.
-    Ended,
-}
-
 /// GitHub Actions run for a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitRun {
@@ -452,4 +459,22 @@ pub fn is_action_job(name: &str) -> bool {
 /// True when a workflow is one of those in `packaging/action`, by its name.
 pub fn is_action_workflow(name: &str) -> bool {
     ["Journeyman", "Journeyman reviews"].contains(&name)
+}
+
+/// GitHub's judgment about the signature of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitVerification {
+    /// True when GitHub shows the commit as verified.
+    pub verified: bool,
+    /// Code of the judgment, e.g. `valid`, `unsigned` or `unknown_key`.
+    pub reason: String,
+}
+
+/// Commit that GitHub created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedCommit {
+    /// Id of the commit.
+    pub id: CommitId,
+    /// Judgment about its signature.
+    pub verification: CommitVerification,
 }

@@ -6,7 +6,8 @@ use domain::{InstanceName, RepositoryName};
 
 use crate::{
     AccountIdentity, CheckReader, CommentReader, DeliveryReader, DiscussionReader, Error, GatePolicy,
-    GitHubRepository, IssueReader, PullRequestReader, RepositoryPermission, ReviewReader, Settings,
+    GitHubRepository, HealthReader, IssueReader, PullRequestReader, RepositoryPermission, ReviewReader,
+    Settings,
     client::{GitHubClients, percent_encode},
     permissions::AccessKind,
     wire::WireCollaboratorPermission,
@@ -23,6 +24,7 @@ pub struct GitHubReader {
     discussions: DiscussionReader,
     checks: CheckReader,
     deliveries: DeliveryReader,
+    health: HealthReader,
 }
 
 impl GitHubReader {
@@ -83,6 +85,9 @@ impl GitHubReader {
             deliveries: DeliveryReader {
                 clients: clients.clone(),
             },
+            health: HealthReader {
+                clients: clients.clone(),
+            },
             clients,
         }
     }
@@ -120,6 +125,11 @@ impl GitHubReader {
     /// Deliveries of webhooks to our App.
     pub const fn deliveries(&self) -> &DeliveryReader {
         &self.deliveries
+    }
+
+    /// Snapshots of what can keep a pull request from being merged.
+    pub const fn health(&self) -> &HealthReader {
+        &self.health
     }
 
     /// Reads the repository's description.

@@ -1,14 +1,14 @@
 //! JSON of pull requests.
 
-use domain::CommitId;
-use serde::Deserialize;
+use domain::{CommitId, MergeState};
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     issues::WireLabel,
     parse_instant,
     people::{WireUser, resolve_login},
 };
-use crate::{PullRequest, PullRequestState, progress_note::has_progress_note};
+use crate::{PullRequest, PullRequestMerge, PullRequestState, progress_note::has_progress_note};
 
 #[derive(Deserialize)]
 pub(crate) struct WirePullRequest {
@@ -34,6 +34,11 @@ pub(crate) struct WirePullRequest {
     requested_reviewers: Vec<WireUser>,
     #[serde(default)]
     labels: Vec<WireLabel>,
+    /// Null while GitHub computes it; absent in lists.
+    mergeable: Option<bool>,
+    #[serde(default)]
+    mergeable_state: String,
+    auto_merge: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -47,10 +52,32 @@ struct WireEnd {
 #[derive(Deserialize)]
 struct WireEndRepository {
     full_name: String,
+    #[serde(default)]
+    archived: bool,
+}
+
+/// Parses whether a head can be merged. GitHub's `mergeable` is the newer of the two answers.
+fn parse_merge_state(mergeable: Option<bool>, state: &str) -> MergeState {
+    match (mergeable, state) {
+        (Some(false), _) | (_, "dirty") => MergeState::Conflicting,
+        (None, _) => MergeState::Unknown,
+        (Some(true), "clean" | "has_hooks") => MergeState::Clean,
+        (Some(true), "unstable") => MergeState::Unstable,
+        (Some(true), "behind") => MergeState::Behind,
+        (Some(true), "blocked") => MergeState::Blocked,
+        (Some(true), "draft") => MergeState::Draft,
+        (Some(true), _) => MergeState::Unknown,
+    }
 }
 
 impl From<WirePullRequest> for PullRequest {
     fn from(wire: WirePullRequest) -> Self {
+        let merge = PullRequestMerge {
+            state: parse_merge_state(wire.mergeable, &wire.mergeable_state),
+            base: Some(wire.base.sha),
+            is_automatic: wire.auto_merge.is_some(),
+            is_archived: wire.base.repo.is_some_and(|repository| repository.archived),
+        };
         Self {
             number: wire.number,
             node_id: wire.node_id,
@@ -84,6 +111,36 @@ impl From<WirePullRequest> for PullRequest {
                 .map(|user| user.login)
                 .collect(),
             labels: wire.labels.into_iter().map(|label| label.name).collect(),
+            merge,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merge_state_parses_every_answer() {
+        for (mergeable, state, parsed) in [
+            (Some(true), "clean", MergeState::Clean),
+            (Some(true), "has_hooks", MergeState::Clean),
+            (Some(true), "unstable", MergeState::Unstable),
+            (Some(true), "behind", MergeState::Behind),
+            (Some(true), "blocked", MergeState::Blocked),
+            (Some(true), "draft", MergeState::Draft),
+            (Some(true), "new", MergeState::Unknown),
+            (Some(false), "dirty", MergeState::Conflicting),
+            (Some(false), "clean", MergeState::Conflicting),
+            (None, "dirty", MergeState::Conflicting),
+            (None, "unknown", MergeState::Unknown),
+            (None, "", MergeState::Unknown),
+        ] {
+            assert_eq!(
+                parse_merge_state(mergeable, state),
+                parsed,
+                "{mergeable:?} {state}"
+            );
         }
     }
 }

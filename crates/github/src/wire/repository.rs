@@ -1,6 +1,6 @@
 //! JSON of repositories, their branches and protection.
 
-use domain::{CommitId, RepositoryName};
+use domain::{BaseCondition, CommitId, RepositoryName};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::GitHubRepository;
@@ -45,6 +45,7 @@ pub(crate) struct WireBranch {
     /// Required, so that JSON of a gateway is no branch without protection.
     #[serde(rename = "name")]
     _name: IgnoredAny,
+    commit: Option<WireRefObject>,
     protection: Option<WireProtection>,
 }
 
@@ -60,6 +61,11 @@ struct WireRequiredChecks {
 }
 
 impl WireBranch {
+    /// Commit at the tip of the branch.
+    pub(crate) fn tip(&self) -> Option<CommitId> {
+        self.commit.as_ref().map(|commit| commit.sha.clone())
+    }
+
     pub(crate) fn required(self) -> Vec<String> {
         let checks = self
             .protection
@@ -87,6 +93,30 @@ impl WireBranchRule {
         let is_about_checks = self.kind == "required_status_checks";
         named.filter(|_| is_about_checks).map(str::to_owned).collect()
     }
+
+    /// Number of approvals that the rule requires; 0 for rules about other subjects.
+    pub(crate) fn approvals(&self) -> u32 {
+        let count = self.parameters["required_approving_review_count"].as_u64();
+        let count = count.filter(|_| self.kind == "pull_request").unwrap_or_default();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Condition without a value that the rule sets.
+    pub(crate) fn condition(&self) -> Option<BaseCondition> {
+        let is_set = |name: &str| self.parameters[name].as_bool() == Some(true);
+        match self.kind.as_str() {
+            "required_status_checks" if is_set("strict_required_status_checks_policy") => {
+                Some(BaseCondition::CurrentBase)
+            }
+            "pull_request" if is_set("required_review_thread_resolution") => {
+                Some(BaseCondition::ResolvedThreads)
+            }
+            "required_signatures" => Some(BaseCondition::SignedCommits),
+            "required_linear_history" => Some(BaseCondition::LinearHistory),
+            "merge_queue" => Some(BaseCondition::MergeQueue),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +135,30 @@ mod tests {
         let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
         let required: Vec<String> = rules.iter().flat_map(WireBranchRule::required).collect();
         assert_eq!(required, ["test"]);
+    }
+
+    #[test]
+    fn ruleset_conditions_parse_by_kind() {
+        let rules = r#"[{"type": "required_signatures"}, {"type": "required_linear_history"}, {"type": "deletion"},
+            {"type": "merge_queue", "parameters": {}},
+            {"type": "pull_request", "parameters": {"required_approving_review_count": 2,
+            "required_review_thread_resolution": true}},
+            {"type": "required_status_checks", "parameters": {"strict_required_status_checks_policy": true}}]"#;
+        let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
+        let conditions: Vec<BaseCondition> = rules.iter().filter_map(WireBranchRule::condition).collect();
+        assert_eq!(
+            conditions,
+            [
+                BaseCondition::SignedCommits,
+                BaseCondition::LinearHistory,
+                BaseCondition::MergeQueue,
+                BaseCondition::ResolvedThreads,
+                BaseCondition::CurrentBase,
+            ]
+        );
+        assert_eq!(rules.iter().map(WireBranchRule::approvals).max(), Some(2));
+        let optional = r#"{"type": "pull_request", "parameters": {"required_approving_review_count": 0}}"#;
+        let optional: WireBranchRule = serde_json::from_str(optional).unwrap();
+        assert_eq!((optional.condition(), optional.approvals()), (None, 0));
     }
 }

@@ -765,6 +765,7 @@ pub(super) fn pull_request() -> PullRequest {
         closed_at: None,
         requested_reviewers: Vec::new(),
         labels: Vec::new(),
+        merge: github::PullRequestMerge::default(),
     }
 }
 

@@ -1,0 +1,330 @@
+//! Snapshots of pull requests: everything that can keep one from being merged, in a bounded set of conditional
+//! requests.
+
+use std::collections::BTreeMap;
+
+use domain::{
+    BaseCondition, BaseRequirements, BaseTip, CheckResult, CommitId, HeadChecks, ObservedCheck,
+    ObservedWorkflowRun, PullRequestSnapshot, PullRequestStatus, QueueState, RepositoryName, ReviewState,
+};
+use serde_json::json;
+
+use crate::{
+    CheckReader, CommitCheck, CommitRun, Error, PullRequest, PullRequestReview, PullRequestState,
+    ReviewVerdict,
+    client::{GitHubClient, GitHubClients, percent_encode},
+    permissions::AccessKind,
+    wire::{
+        WireBranch, WireBranchRule, WireDistance, WirePullRequest, WireQueueData, WireReview,
+        WireVerifiedCommit,
+    },
+};
+
+// GitHub's maximum number of entries per page.
+const PAGE: usize = 100;
+
+// The entry in the merge queue, the last removal from it with the time of the head commit, and the first 100 threads.
+const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+    repository(owner: $owner, name: $name) { pullRequest(number: $number) { \
+    mergeQueueEntry { position enqueuedAt headCommit { oid } } \
+    timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) { nodes { \
+    ... on RemovedFromMergeQueueEvent { reason createdAt beforeCommit { oid } } } } \
+    commits(last: 1) { nodes { commit { committedDate } } } \
+    reviewThreads(first: 100) { nodes { isResolved } } } } }";
+
+/// Parts of a snapshot that cost a request of their own and are not always needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotScope {
+    /// True to read the merge queue even if no ruleset requires one.
+    pub queue: bool,
+    /// True to count the commits of the base that the head lacks.
+    pub distance: bool,
+}
+
+/// Reader of snapshots; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct HealthReader {
+    pub(crate) clients: GitHubClients,
+}
+
+/// Reviews of a pull request by person.
+type LastVerdicts = BTreeMap<String, ReviewVerdict>;
+
+impl HealthReader {
+    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 3 more where the base branch requires
+    /// current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
+    /// account cannot read counts as not required.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when no pull request has that number.
+    pub async fn snapshot(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        scope: SnapshotScope,
+    ) -> Result<PullRequestSnapshot, Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/pulls/{number}");
+        let pull: WirePullRequest = client.get_again(repository, AccessKind::Look, &path).await?;
+        let pull = PullRequest::from(pull);
+        let status = find_status(&pull);
+        // Nothing else counts for a pull request that ended.
+        if status != PullRequestStatus::Open {
+            return Ok(build_snapshot(pull, status, SnapshotParts::default()));
+        }
+        let mut parts = SnapshotParts::default();
+        let checks = CheckReader {
+            clients: self.clients.clone(),
+        };
+        parts.checks = HeadChecks {
+            checks: checks
+                .checks(repository, &pull.head)
+                .await?
+                .iter()
+                .map(ObservedCheck::from)
+                .collect(),
+            runs: checks
+                .workflow_runs(repository, &pull.head)
+                .await?
+                .into_iter()
+                .map(ObservedWorkflowRun::from)
+                .collect(),
+        };
+        (parts.tip, parts.requirements) = fetch_requirements(client, repository, &pull.base_branch).await?;
+        parts.reviews = fetch_reviews(client, repository, &pull).await?;
+        let needs = |condition| parts.requirements.includes(condition);
+        if scope.distance || needs(BaseCondition::CurrentBase) {
+            parts.ahead_by = fetch_distance(client, repository, &pull).await?;
+        }
+        if needs(BaseCondition::SignedCommits) {
+            parts.is_unsigned = has_unsigned_commit(client, repository, number).await?;
+        }
+        if scope.queue || needs(BaseCondition::MergeQueue) || needs(BaseCondition::ResolvedThreads) {
+            let (queue, open) = fetch_queue(client, repository, number).await?;
+            parts.queue = queue;
+            parts.reviews.open_threads = open;
+        }
+        Ok(build_snapshot(pull, status, parts))
+    }
+}
+
+/// Parts of a snapshot beside the pull request.
+#[derive(Default)]
+struct SnapshotParts {
+    checks: HeadChecks,
+    tip: Option<CommitId>,
+    requirements: BaseRequirements,
+    reviews: ReviewState,
+    ahead_by: Option<u64>,
+    is_unsigned: bool,
+    queue: QueueState,
+}
+
+fn build_snapshot(pull: PullRequest, status: PullRequestStatus, parts: SnapshotParts) -> PullRequestSnapshot {
+    // `base.sha` of a pull request is from the last time that GitHub compared the two; the branch is newer.
+    let commit = parts.tip.or(pull.merge.base).unwrap_or_else(|| pull.head.clone());
+    PullRequestSnapshot {
+        status,
+        is_draft: pull.draft,
+        head: pull.head,
+        base: BaseTip {
+            branch: pull.base_branch,
+            commit,
+            ahead_by: parts.ahead_by,
+        },
+        merge: pull.merge.state,
+        queue: QueueState {
+            is_auto_merge: pull.merge.is_automatic,
+            ..parts.queue
+        },
+        checks: parts.checks,
+        reviews: parts.reviews,
+        requirements: parts.requirements,
+        is_unsigned: parts.is_unsigned,
+        is_archived: pull.merge.is_archived,
+    }
+}
+
+const fn find_status(pull: &PullRequest) -> PullRequestStatus {
+    match (pull.merged, pull.state) {
+        (true, _) => PullRequestStatus::Merged,
+        (false, PullRequestState::Closed) => PullRequestStatus::Closed,
+        (false, PullRequestState::Open) => PullRequestStatus::Open,
+    }
+}
+
+impl From<&CommitCheck> for ObservedCheck {
+    fn from(check: &CommitCheck) -> Self {
+        Self {
+            name: check.name.clone(),
+            result: check.conclusion.map(|end| match end.is_good() {
+                true => CheckResult::Good,
+                false => CheckResult::Bad,
+            }),
+            ended_at: check.completed_at,
+        }
+    }
+}
+
+impl From<CommitRun> for ObservedWorkflowRun {
+    fn from(run: CommitRun) -> Self {
+        Self {
+            name: run.name,
+            progress: run.progress,
+        }
+    }
+}
+
+/// Reads the tip of a branch and what it requires for a merge. A source that our account cannot read requires nothing.
+async fn fetch_requirements(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    branch: &str,
+) -> Result<(Option<CommitId>, BaseRequirements), Error> {
+    let name = percent_encode(branch);
+    let path = format!("/branches/{name}");
+    let protected = client
+        .get_again::<WireBranch>(repository, AccessKind::Look, &path)
+        .await;
+    let protected = none_if_hidden(protected)?;
+    let path = format!("/rules/branches/{name}?per_page={PAGE}");
+    let rules = client
+        .get_again::<Vec<WireBranchRule>>(repository, AccessKind::Look, &path)
+        .await;
+    let rules = none_if_hidden(rules)?.unwrap_or_default();
+    let tip = protected.as_ref().and_then(WireBranch::tip);
+    let mut requirements = BaseRequirements {
+        checks: protected.map_or_else(Vec::new, WireBranch::required),
+        approvals: rules
+            .iter()
+            .map(WireBranchRule::approvals)
+            .max()
+            .unwrap_or_default(),
+        conditions: rules.iter().filter_map(WireBranchRule::condition).collect(),
+    };
+    requirements
+        .checks
+        .extend(rules.iter().flat_map(WireBranchRule::required));
+    Ok((tip, requirements))
+}
+
+async fn fetch_reviews(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    pull: &PullRequest,
+) -> Result<ReviewState, Error> {
+    let path = format!("/pulls/{}/reviews?per_page={PAGE}", pull.number);
+    let reviews: Vec<WireReview> = client.get_again(repository, AccessKind::Look, &path).await?;
+    let reviews = reviews.into_iter().filter_map(|review| review.into_review(&[]));
+    let last = find_last_verdicts(reviews, &pull.author);
+    let with = |verdict| last.iter().filter(move |(_, last)| **last == verdict);
+    Ok(ReviewState {
+        approvals: u32::try_from(with(ReviewVerdict::Approved).count()).unwrap_or(u32::MAX),
+        change_requests: with(ReviewVerdict::ChangesRequested)
+            .map(|(login, _)| login.clone())
+            .collect(),
+        requested: pull.requested_reviewers.clone(),
+        open_threads: None,
+    })
+}
+
+/// Last judgment of each person. A comment does not change an earlier judgment, and authors do not judge their own work.
+fn find_last_verdicts(reviews: impl Iterator<Item = PullRequestReview>, author: &str) -> LastVerdicts {
+    let mut last = LastVerdicts::new();
+    for review in reviews {
+        if review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(author) {
+            last.insert(review.author, review.state);
+        }
+    }
+    last
+}
+
+async fn fetch_distance(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    pull: &PullRequest,
+) -> Result<Option<u64>, Error> {
+    let base = percent_encode(&pull.base_branch);
+    // The commits and files are not needed, so the page holds one of them.
+    let path = format!("/compare/{base}...{}?per_page=1&page=1", pull.head);
+    let found = client
+        .get_again::<WireDistance>(repository, AccessKind::Look, &path)
+        .await;
+    Ok(none_if_hidden(found)?.map(|distance| distance.behind_by))
+}
+
+async fn has_unsigned_commit(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<bool, Error> {
+    let path = format!("/pulls/{number}/commits?per_page={PAGE}");
+    let commits: Vec<WireVerifiedCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
+    Ok(!commits.iter().all(WireVerifiedCommit::is_verified))
+}
+
+/// Reads the merge queue and the threads. A server without merge queues refuses the query.
+async fn fetch_queue(
+    client: &GitHubClient,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<(QueueState, Option<u32>), Error> {
+    let queried = client
+        .query(repository, AccessKind::Look, QUEUE, json!({ "number": number }))
+        .await;
+    let Some(data) = none_if_hidden(queried)? else {
+        return Ok((QueueState::default(), None));
+    };
+    let data: WireQueueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
+        detail: format!("the merge queue: {:?} error", error.classify()),
+    })?;
+    Ok(data.into_parts())
+}
+
+/// Turns a refusal into `Ok(None)`: the part does not exist, or our account cannot read it.
+fn none_if_hidden<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build_review(author: &str, state: ReviewVerdict) -> PullRequestReview {
+        PullRequestReview {
+            id: 1,
+            author: author.to_owned(),
+            author_id: None,
+            by_bot: false,
+            state,
+            body: String::new(),
+            at: None,
+            comments: Vec::new(),
+            commit: None,
+        }
+    }
+
+    #[test]
+    fn last_judgment_of_each_person_counts() {
+        use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
+        let reviews = [
+            build_review("rita", ChangesRequested),
+            build_review("ann", Approved),
+            build_review("rita", Approved),
+            build_review("rita", Commented),
+            build_review("bo", Approved),
+            build_review("bo", Dismissed),
+            build_review("Agent", Approved),
+        ];
+        let last = find_last_verdicts(reviews.into_iter(), "agent");
+        let last: Vec<(&str, ReviewVerdict)> = last
+            .iter()
+            .map(|(login, verdict)| (login.as_str(), *verdict))
+            .collect();
+        assert_eq!(last, [("ann", Approved), ("bo", Dismissed), ("rita", Approved)]);
+    }
+}

@@ -1,0 +1,218 @@
+//! JSON about the merge queue, threads, signatures and distance of a pull request.
+
+use domain::{CommitId, QueueEntry, QueueRemoval, QueueState, RemovalReason};
+use serde::Deserialize;
+
+use super::parse_instant;
+
+/// Distance of a head from its base.
+#[derive(Deserialize)]
+pub(crate) struct WireDistance {
+    /// Number of commits of the base that the head lacks.
+    pub(crate) behind_by: u64,
+}
+
+/// Commit of a pull request with the check of its signature.
+#[derive(Deserialize)]
+pub(crate) struct WireVerifiedCommit {
+    commit: WireCommitDetails,
+}
+
+#[derive(Deserialize)]
+struct WireCommitDetails {
+    verification: Option<WireVerification>,
+}
+
+#[derive(Deserialize)]
+struct WireVerification {
+    #[serde(default)]
+    verified: bool,
+}
+
+impl WireVerifiedCommit {
+    pub(crate) fn is_verified(&self) -> bool {
+        self.commit
+            .verification
+            .as_ref()
+            .is_some_and(|verification| verification.verified)
+    }
+}
+
+/// Data of the query about the merge queue and the threads.
+#[derive(Deserialize)]
+pub(crate) struct WireQueueData {
+    repository: Option<WireQueueRepository>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireQueueRepository {
+    pull_request: Option<WireQueuedPullRequest>,
+}
+
+/// Pull request with its queue entry, its last removal and its threads.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireQueuedPullRequest {
+    merge_queue_entry: Option<WireQueueEntry>,
+    timeline_items: Option<WireNodes<WireQueueRemoval>>,
+    commits: Option<WireNodes<WireHeadCommit>>,
+    review_threads: Option<WireNodes<WireThreadState>>,
+}
+
+#[derive(Deserialize)]
+struct WireNodes<T> {
+    nodes: Vec<T>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireQueueEntry {
+    #[serde(default)]
+    position: u64,
+    enqueued_at: Option<String>,
+    head_commit: Option<WireOid>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireQueueRemoval {
+    reason: Option<String>,
+    created_at: Option<String>,
+    before_commit: Option<WireOid>,
+}
+
+#[derive(Deserialize)]
+struct WireOid {
+    oid: CommitId,
+}
+
+#[derive(Deserialize)]
+struct WireHeadCommit {
+    commit: WireCommitDate,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireCommitDate {
+    committed_date: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireThreadState {
+    is_resolved: bool,
+}
+
+impl WireQueueData {
+    /// State of the queue without auto-merge, and the number of open threads.
+    pub(crate) fn into_parts(self) -> (QueueState, Option<u32>) {
+        let Some(pull) = self.repository.and_then(|repository| repository.pull_request) else {
+            return (QueueState::default(), None);
+        };
+        let entry = pull.merge_queue_entry.map(|entry| QueueEntry {
+            position: entry.position,
+            since: parse_instant(entry.enqueued_at.as_deref()).unwrap_or_default(),
+            commit: entry.head_commit.map(|commit| commit.oid),
+        });
+        let mut commits = pull.commits.into_iter().flat_map(|commits| commits.nodes);
+        let head_at = commits
+            .next_back()
+            .and_then(|head| parse_instant(head.commit.committed_date.as_deref()));
+        let mut removals = pull.timeline_items.into_iter().flat_map(|items| items.nodes);
+        let removal = removals
+            .next_back()
+            .and_then(WireQueueRemoval::into_removal)
+            // A removal from before the head commit concerns an earlier head.
+            .filter(|removal| head_at.is_none_or(|head_at| removal.at >= head_at));
+        let open = pull.review_threads.map(|threads| {
+            let open = threads.nodes.iter().filter(|thread| !thread.is_resolved).count();
+            u32::try_from(open).unwrap_or(u32::MAX)
+        });
+        let queue = QueueState {
+            entry,
+            removal,
+            is_auto_merge: false,
+        };
+        (queue, open)
+    }
+}
+
+impl WireQueueRemoval {
+    fn into_removal(self) -> Option<QueueRemoval> {
+        Some(QueueRemoval {
+            reason: parse_removal_reason(self.reason.as_deref().unwrap_or_default())?,
+            at: parse_instant(self.created_at.as_deref())?,
+            commit: self.before_commit.map(|commit| commit.oid),
+        })
+    }
+}
+
+/// Parses the reason of a removal; `None` after a merge. Webhooks write `CI_FAILURE`, timelines `failed_checks`.
+fn parse_removal_reason(reason: &str) -> Option<RemovalReason> {
+    let reason = reason.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if reason == "merge" || has(&["merged"]) {
+        return None;
+    }
+    Some(if has(&["conflict"]) {
+        RemovalReason::Conflict
+    } else if has(&["check", "ci_", "timeout", "timed_out", "timed out"]) {
+        RemovalReason::Checks
+    } else if has(&["manual", "dequeue", "user"]) {
+        RemovalReason::Person
+    } else {
+        RemovalReason::Other
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removal_reason_parses_known_words() {
+        for (word, reason) in [
+            ("CI_FAILURE", Some(RemovalReason::Checks)),
+            ("CI_TIMEOUT", Some(RemovalReason::Checks)),
+            ("failed_checks", Some(RemovalReason::Checks)),
+            ("MERGE_CONFLICT", Some(RemovalReason::Conflict)),
+            ("MANUAL", Some(RemovalReason::Person)),
+            ("QUEUE_CLEARED", Some(RemovalReason::Other)),
+            ("", Some(RemovalReason::Other)),
+            ("MERGE", None),
+            ("ALREADY_MERGED", None),
+        ] {
+            assert_eq!(parse_removal_reason(word), reason, "{word}");
+        }
+    }
+
+    #[test]
+    fn removal_before_head_commit_is_left_out() {
+        let read = |committed: &str| {
+            let data = serde_json::json!({"repository": {"pullRequest": {
+                "mergeQueueEntry": null,
+                "timelineItems": {"nodes": [{"reason": "CI_FAILURE", "createdAt": "2026-11-21T10:00:00Z",
+                    "beforeCommit": {"oid": "c".repeat(40)}}]},
+                "commits": {"nodes": [{"commit": {"committedDate": committed}}]},
+                "reviewThreads": {"nodes": [{"isResolved": true}, {"isResolved": false}]},
+            }}});
+            serde_json::from_value::<WireQueueData>(data)
+                .unwrap()
+                .into_parts()
+        };
+        let (queue, open) = read("2026-11-21T09:00:00Z");
+        assert_eq!(
+            queue.removal.map(|removal| removal.reason),
+            Some(RemovalReason::Checks)
+        );
+        assert_eq!(open, Some(1));
+        assert_eq!(read("2026-11-21T11:00:00Z").0, QueueState::default());
+    }
+
+    #[test]
+    fn missing_pull_request_has_empty_queue() {
+        let read = serde_json::from_str::<WireQueueData>(r#"{"repository": null}"#).unwrap();
+        assert_eq!(read.into_parts(), (QueueState::default(), None));
+    }
+}
