@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RestAnswer};
-use super::{blame, discussions, issues, projects};
+use super::{blame, discussions, issues, merge_queue, projects};
 use crate::http::render_json_answer;
 
 // Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
@@ -60,6 +60,9 @@ pub(super) async fn answer_graphql(
     if body.query.contains("resolveReviewThread") {
         return Ok(resolve_review_thread(&hub, &caller, &body.variables));
     }
+    if body.query.contains("mergeQueueEntry") {
+        return Ok(merge_queue::answer_queue_query(&hub, &caller, &body.variables));
+    }
     if body.query.contains("reviewThreads") {
         return Ok(answer_review_threads(&hub, &caller, &body.variables));
     }
@@ -72,6 +75,9 @@ pub(super) async fn answer_graphql(
     if let Some(answered) = discussions::answer_discussion_query(&hub, &caller, &body.query, &body.variables)
     {
         return Ok(answered);
+    }
+    if body.query.contains("updatePullRequestBranch") {
+        return Ok(update_pull_request_branch(&hub, &caller, &body.variables));
     }
     let (mutation, draft) = if body.query.contains("markPullRequestReadyForReview") {
         ("markPullRequestReadyForReview", false)
@@ -119,6 +125,37 @@ pub(super) async fn answer_graphql(
             ))
         }
         Err(error) => Ok(render_graphql_error("UNPROCESSABLE", &error.to_string())),
+    }
+}
+
+/// Brings the head branch of a pull request up to date with its base.
+fn update_pull_request_branch(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
+    let Some((name, number)) = find_pull_request(hub, &variables.to_string()) else {
+        return render_graphql_error(
+            "NOT_FOUND",
+            "Could not resolve to a node with the global id given",
+        );
+    };
+    let needed = [("pull_requests", "write"), ("contents", "write")];
+    let may = |needed: &(&str, &str)| caller.token.may(Some(&name), &[*needed]).is_ok();
+    if !caller.writes || !needed.iter().all(may) {
+        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+    }
+    let is_rebase = match variables["method"].as_str() {
+        Some("REBASE") => true,
+        Some("MERGE") => false,
+        _ => return render_graphql_error("INVALID", "Variable $method was provided invalid value"),
+    };
+    let expected = variables["head"].as_str();
+    match hub.update_branch(&name, number, expected, is_rebase, caller.login()) {
+        Ok(head) => {
+            let pull = json!({"number": number, "headRefOid": head});
+            render_json_answer(
+                StatusCode::OK,
+                json!({"data": {"updatePullRequestBranch": {"pullRequest": pull}}}),
+            )
+        }
+        Err(error) => render_graphql_error("UNPROCESSABLE", &error.to_string()),
     }
 }
 

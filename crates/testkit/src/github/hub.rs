@@ -124,6 +124,7 @@ impl GitHubState {
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
             rulesets: Vec::new(),
+            merge_queue: super::merge_queue::MergeQueueRecord::default(),
             is_archived: false,
             has_drafts: true,
             held_runs: Vec::new(),

@@ -18,6 +18,7 @@ mod hub;
 mod hunks;
 mod issues;
 mod issues_rest;
+mod merge_queue;
 mod projects;
 mod pull_edits;
 mod pulls;
@@ -54,7 +55,7 @@ pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
 use hub::{GitHubRecords, GitHubState, NewPull};
 pub use reactions::ReactedObject;
 pub use registration::HookConfig;
-pub use rulesets::BranchRuleset;
+pub use rulesets::{BranchRuleset, RulesetCondition};
 pub use slow_link::SlowLink;
 pub use state_views::{StandInComment, StandInCommit, StandInIssue, StandInPullRequest, StandInReview};
 

@@ -114,6 +114,59 @@ pub(super) fn merge_branches(
     write_commit(&repository, base, message, author, &tree, &[&ours, &theirs])
 }
 
+/// True if a commit can be merged into another one without a conflict.
+pub(super) fn can_merge(path: &Path, base: &str, theirs: &str) -> anyhow::Result<bool> {
+    let repository = Repository::open_bare(path)?;
+    let ours = repository.find_commit(Oid::from_str(base)?)?;
+    let theirs = repository.find_commit(Oid::from_str(theirs)?)?;
+    Ok(!repository.merge_commits(&ours, &theirs, None)?.has_conflicts())
+}
+
+/// Moves the commits of a branch onto another commit, with a new committer. Returns the new head.
+pub(super) fn rebase_branch(path: &Path, branch: &str, onto: &str, by: &str) -> anyhow::Result<String> {
+    let repository = Repository::open_bare(path)?;
+    let head =
+        find_branch_head(&repository, branch).with_context(|| format!("there is no branch {branch}"))?;
+    let mut new = repository.find_commit(Oid::from_str(onto)?)?;
+    let mut walk = repository.revwalk()?;
+    walk.push(head.id())?;
+    walk.hide(new.id())?;
+    walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
+    for id in walk {
+        let commit = repository.find_commit(id?)?;
+        let mut picked = repository.cherrypick_commit(&commit, &new, 0, None)?;
+        ensure!(!picked.has_conflicts(), "merge conflict");
+        let tree = repository.find_tree(picked.write_tree_to(&repository)?)?;
+        let committer = Signature::now(by, &address_of(by))?;
+        let message = commit.message().unwrap_or_default();
+        let id = repository.commit(None, &commit.author(), &committer, message, &tree, &[&new])?;
+        new = repository.find_commit(id)?;
+    }
+    repository.reference(&format!("refs/heads/{branch}"), new.id(), true, "rebase")?;
+    Ok(new.id().to_string())
+}
+
+/// Sets a branch to a commit.
+pub(super) fn set_branch(path: &Path, branch: &str, commit: &str) -> anyhow::Result<()> {
+    let repository = Repository::open_bare(path)?;
+    repository.reference(
+        &format!("refs/heads/{branch}"),
+        Oid::from_str(commit)?,
+        true,
+        "merge queue",
+    )?;
+    Ok(())
+}
+
+/// Removes a branch. Its commits stay.
+pub(super) fn remove_branch(path: &Path, branch: &str) -> anyhow::Result<()> {
+    let repository = Repository::open_bare(path)?;
+    repository
+        .find_reference(&format!("refs/heads/{branch}"))?
+        .delete()?;
+    Ok(())
+}
+
 /// Returns the commit id of each branch. A repository that cannot be read has no branches.
 pub(super) fn list_branches(path: &Path) -> BTreeMap<String, String> {
     let read = || -> anyhow::Result<BTreeMap<String, String>> {

@@ -27,9 +27,33 @@ pub struct BranchRuleset {
     pub restricts_creation: bool,
     /// Forbids pushes to such branches. Merges of pull requests are not pushes.
     pub restricts_updates: bool,
+    /// Number of approvals that a merge needs.
+    pub required_approvals: u64,
+    /// Conditions without a value.
+    pub conditions: Vec<RulesetCondition>,
+}
+
+/// Condition of a ruleset for a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RulesetCondition {
+    /// The head contains the tip of the base.
+    CurrentBase,
+    /// Every thread is resolved.
+    ResolvedThreads,
+    /// Every commit has a verified signature.
+    SignedCommits,
+    /// The base contains no merge commit.
+    LinearHistory,
+    /// Merges go through the merge queue.
+    MergeQueue,
 }
 
 impl BranchRuleset {
+    /// True if the ruleset sets the condition.
+    pub(super) fn includes(&self, condition: RulesetCondition) -> bool {
+        self.conditions.contains(&condition)
+    }
+
     /// Renders the hook's case for the ruleset's branches.
     fn script(&self) -> String {
         let restriction = |is_set: bool, why: &str| {
@@ -80,13 +104,36 @@ impl FakeGitHub {
     pub fn set_rulesets(&self, repository: &str, rulesets: &[BranchRuleset]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
-        write_update_hook(&repo.path, rulesets)?;
         repo.rulesets = rulesets.to_vec();
-        Ok(())
+        repo.write_update_hook()
     }
 }
 
 impl RepositoryRecord {
+    /// Writes the `update` hook, which git runs for each branch of a push. The stand-in refuses pushes there, so
+    /// the client sees the refusal that GitHub sends.
+    pub(super) fn write_update_hook(&self) -> anyhow::Result<()> {
+        let rules: String = self.rulesets.iter().map(BranchRuleset::script).collect();
+        let queued = self.merge_queue.entries.keys();
+        let queued = queued.filter_map(|number| self.pulls.get(number)).map(|pull| {
+            format!(
+                "case $1 in refs/heads/{}) echo 'error: GH006: Protected branch update failed for $1. \
+                 Changes must be made through a merge queue. Branches that are queued for merging cannot be updated.' \
+                 >&2; exit 1;; esac\n",
+                pull.head
+            )
+        });
+        let script = format!("{REFUSE}{rules}{}", queued.collect::<String>());
+        write_hook(&self.path, &script)
+    }
+
+    /// Rulesets of a branch.
+    pub(super) fn rulesets_of(&self, branch: &str) -> impl Iterator<Item = &BranchRuleset> {
+        self.rulesets
+            .iter()
+            .filter(move |ruleset| ruleset.is_about(branch))
+    }
+
     /// Checks that every check required by classic protection or a ruleset has passed on the head.
     pub(super) fn check_merge(&self, pull: &PullRecord) -> anyhow::Result<()> {
         let classic = self.required_checks.get(&pull.base).into_iter().flatten();
@@ -106,14 +153,11 @@ impl RepositoryRecord {
     }
 }
 
-/// Writes the `update` hook, which git runs for each branch of a push. The stand-in refuses pushes there, so
-/// the client sees the refusal that GitHub sends.
-fn write_update_hook(repository: &Path, rulesets: &[BranchRuleset]) -> anyhow::Result<()> {
+fn write_hook(repository: &Path, script: &str) -> anyhow::Result<()> {
     let hooks = repository.join("hooks");
     std::fs::create_dir_all(&hooks)?;
     let hook = hooks.join("update");
-    let rules: String = rulesets.iter().map(BranchRuleset::script).collect();
-    std::fs::write(&hook, format!("{REFUSE}{rules}"))?;
+    std::fs::write(&hook, script)?;
     // Git ignores hooks that are not executable.
     Ok(std::fs::set_permissions(&hook, Permissions::from_mode(0o755))?)
 }

@@ -201,6 +201,7 @@ pub(super) struct RepositoryRecord {
     /// Required checks of classic protection, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
     pub(super) rulesets: Vec<BranchRuleset>,
+    pub(super) merge_queue: super::merge_queue::MergeQueueRecord,
     /// Workflow runs that have not begun.
     pub(super) held_runs: Vec<super::actions::HeldRun>,
 }

@@ -84,6 +84,7 @@ impl RepositoryRecord {
     pub(in crate::github) fn branch_of(&self, sha: &str) -> Option<&str> {
         let pull = self.pulls.values().find(|pull| pull.head_sha == sha);
         pull.map(|pull| pull.head.as_str())
+            .or_else(|| self.queue_branch_of(sha))
     }
 
     pub(in crate::github) fn minimal_pulls(&self, sha: &str, url: &str) -> Vec<Value> {

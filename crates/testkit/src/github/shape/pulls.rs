@@ -94,9 +94,10 @@ impl RepositoryRecord {
     pub(in crate::github) fn pull_json(&self, pull: &PullRecord, url: &str) -> Value {
         let changes = history::count_changes(&self.path, &pull.base_sha, &pull.head_sha).unwrap_or_default();
         let comments = self.comments.iter();
+        let (mergeable, merge_state) = self.mergeability(pull);
         let more = json!({
             "merged": pull.merged_by.is_some(), "merged_by": pull.merged_by.as_deref().map(render_user),
-            "mergeable": pull.open, "mergeable_state": if pull.open { "clean" } else { "unknown" },
+            "mergeable": mergeable, "mergeable_state": merge_state,
             "rebaseable": pull.open, "maintainer_can_modify": false,
             "comments": comments.filter(|comment| comment.number == pull.number).count(), "review_comments": 0,
             "commits": changes.commits, "additions": changes.additions, "deletions": changes.deletions,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{extend_object, render_user};
-use crate::github::rulesets::BranchRuleset;
+use crate::github::rulesets::{BranchRuleset, RulesetCondition};
 use crate::github::state::RepositoryRecord;
 
 /// Property names and path suffixes of a repository's URLs.
@@ -118,6 +118,8 @@ impl RepositoryRecord {
 }
 
 fn render_ruleset_rules(ruleset: &BranchRuleset) -> Vec<Value> {
+    let is_strict = ruleset.includes(RulesetCondition::CurrentBase);
+    let has_threads = ruleset.includes(RulesetCondition::ResolvedThreads);
     let checks: Vec<Value> = ruleset
         .required_checks
         .iter()
@@ -126,15 +128,41 @@ fn render_ruleset_rules(ruleset: &BranchRuleset) -> Vec<Value> {
     let checks = json!({
         "type": "required_status_checks",
         "parameters": {
-            "required_status_checks": checks, "strict_required_status_checks_policy": false,
+            "required_status_checks": checks, "strict_required_status_checks_policy": is_strict,
             "do_not_enforce_on_create": true,
         },
     });
     let update = json!({"type": "update", "parameters": {"update_allows_fetch_and_merge": false}});
+    let reviews = json!({
+        "type": "pull_request",
+        "parameters": {
+            "required_approving_review_count": ruleset.required_approvals, "dismiss_stale_reviews_on_push": false,
+            "require_code_owner_review": false, "require_last_push_approval": false,
+            "required_review_thread_resolution": has_threads,
+        },
+    });
+    let queue = json!({
+        "type": "merge_queue",
+        "parameters": {
+            "check_response_timeout_minutes": 60, "grouping_strategy": "ALLGREEN", "max_entries_to_build": 5,
+            "max_entries_to_merge": 5, "merge_method": "MERGE", "min_entries_to_merge": 1,
+            "min_entries_to_merge_wait_minutes": 5,
+        },
+    });
     let all = [
+        (ruleset.required_approvals > 0 || has_threads, reviews),
+        (ruleset.includes(RulesetCondition::MergeQueue), queue),
+        (
+            ruleset.includes(RulesetCondition::SignedCommits),
+            json!({"type": "required_signatures"}),
+        ),
+        (
+            ruleset.includes(RulesetCondition::LinearHistory),
+            json!({"type": "required_linear_history"}),
+        ),
         (ruleset.restricts_creation, json!({"type": "creation"})),
         (ruleset.restricts_updates, update),
-        (!ruleset.required_checks.is_empty(), checks),
+        (!ruleset.required_checks.is_empty() || is_strict, checks),
     ];
     let set = all.into_iter().filter(|(is_set, _)| *is_set);
     set.map(|(_, rule)| rule).collect()

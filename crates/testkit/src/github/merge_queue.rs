@@ -1,0 +1,300 @@
+//! Merge queue and mergeability of pull requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, ensure};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::auth::GitHubCaller;
+use super::hub::GitHubState;
+use super::rulesets::RulesetCondition;
+use super::state::{PullRecord, RepositoryRecord};
+use super::{FakeGitHub, graphql, history, repository};
+use crate::http::{iso_now, render_json_answer};
+
+/// Merge queue of a repository.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MergeQueueRecord {
+    /// Entries by the number of the pull request.
+    pub(super) entries: BTreeMap<u64, QueuedPull>,
+    /// Last removal of each pull request.
+    removals: BTreeMap<u64, RemovedPull>,
+    /// Pull requests whose mergeability is not computed.
+    uncomputed: BTreeSet<u64>,
+}
+
+/// Entry of the merge queue.
+#[derive(Debug, Clone)]
+pub(super) struct QueuedPull {
+    /// Branch with the commit that the queue tests.
+    branch: String,
+    commit: String,
+    since: String,
+}
+
+/// Removal from the merge queue.
+#[derive(Debug, Clone)]
+struct RemovedPull {
+    reason: String,
+    at: String,
+    commit: String,
+}
+
+impl RepositoryRecord {
+    /// Branch of a commit that the merge queue tests.
+    pub(super) fn queue_branch_of(&self, sha: &str) -> Option<&str> {
+        let mut entries = self.merge_queue.entries.values();
+        let entry = entries.find(|entry| entry.commit == sha);
+        entry.map(|entry| entry.branch.as_str())
+    }
+
+    /// GitHub's `mergeable` and `mergeable_state` of a pull request.
+    pub(super) fn mergeability(&self, pull: &PullRecord) -> (Option<bool>, &'static str) {
+        if !pull.open || self.merge_queue.uncomputed.contains(&pull.number) {
+            return (None, "unknown");
+        }
+        let Some(base) = repository::list_branches(&self.path).remove(&pull.base) else {
+            return (None, "unknown");
+        };
+        if !repository::can_merge(&self.path, &base, &pull.head_sha).unwrap_or(true) {
+            return (Some(false), "dirty");
+        }
+        let state = if pull.draft {
+            "draft"
+        } else if self.is_behind(pull, &base) && self.requires(pull, RulesetCondition::CurrentBase) {
+            "behind"
+        } else if self.check_merge(pull).is_err() || self.lacks_review(pull) {
+            "blocked"
+        } else if self.has_failed_check(&pull.head_sha) {
+            "unstable"
+        } else {
+            "clean"
+        };
+        (Some(true), state)
+    }
+
+    fn is_behind(&self, pull: &PullRecord, base: &str) -> bool {
+        repository::count_commits_ahead(&self.path, &pull.head_sha, base).is_ok_and(|commits| commits > 0)
+    }
+
+    fn requires(&self, pull: &PullRecord, condition: RulesetCondition) -> bool {
+        self.rulesets_of(&pull.base)
+            .any(|ruleset| ruleset.includes(condition))
+    }
+
+    /// True if approvals are missing, changes are requested, or a thread is open that has to be resolved.
+    fn lacks_review(&self, pull: &PullRecord) -> bool {
+        let mut last: BTreeMap<&str, &str> = BTreeMap::new();
+        for review in pull.reviews.iter().filter(|review| review.state != "commented") {
+            last.insert(&review.author, &review.state);
+        }
+        let count = |state: &str| last.values().filter(|known| **known == state).count() as u64;
+        let needed = self
+            .rulesets_of(&pull.base)
+            .map(|ruleset| ruleset.required_approvals);
+        let needed = needed.max().unwrap_or_default();
+        let mut threads = pull.reviews.iter().flat_map(|review| &review.lines);
+        let has_open_thread =
+            threads.any(|line| line.in_reply_to.is_none() && !pull.resolved.contains(&line.id));
+        count("approved") < needed
+            || (needed > 0 && count("changes_requested") > 0)
+            || (has_open_thread && self.requires(pull, RulesetCondition::ResolvedThreads))
+    }
+
+    fn has_failed_check(&self, sha: &str) -> bool {
+        let mut checks = self.checks.iter();
+        checks.any(|check| check.sha == sha && !check.conclusion.passes())
+    }
+
+    /// Renders the queue of a pull request for GraphQL.
+    fn queue_graphql(&self, pull: &PullRecord) -> Value {
+        let queue = &self.merge_queue;
+        let entry = queue.entries.get(&pull.number).map(|entry| {
+            let position = queue.entries.keys().position(|number| *number == pull.number);
+            json!({
+                "position": position.map_or(1, |position| position + 1), "enqueuedAt": entry.since,
+                "headCommit": {"oid": entry.commit},
+            })
+        });
+        let removals: Vec<Value> = queue
+            .removals
+            .get(&pull.number)
+            .map(|removal| {
+                json!({
+                    "reason": removal.reason, "createdAt": removal.at, "beforeCommit": {"oid": removal.commit},
+                })
+            })
+            .into_iter()
+            .collect();
+        let committed = history::read_commit(&self.path, &pull.head_sha).map(|head| head.at);
+        let threads: Vec<Value> = pull
+            .reviews
+            .iter()
+            .flat_map(|review| &review.lines)
+            .filter(|line| line.in_reply_to.is_none())
+            .map(|line| json!({"isResolved": pull.resolved.contains(&line.id)}))
+            .collect();
+        json!({
+            "mergeQueueEntry": entry, "timelineItems": {"nodes": removals},
+            "commits": {"nodes": [{"commit": {"committedDate": committed.ok()}}]},
+            "reviewThreads": {"nodes": threads},
+        })
+    }
+}
+
+/// Answers with the merge queue and the threads of a pull request.
+pub(super) fn answer_queue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
+    let text = |name: &str| variables[name].as_str().unwrap_or_default();
+    let full_name = format!("{}/{}", text("owner"), text("name"));
+    if caller
+        .token
+        .may(Some(&full_name), &[("pull_requests", "read")])
+        .is_err()
+    {
+        return graphql::render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+    }
+    let mut world = hub.world();
+    let number = variables["number"].as_u64().unwrap_or_default();
+    let found = world.repo(&full_name).ok().and_then(|repo| {
+        let pull = repo.pulls.get(&number)?;
+        Some(repo.queue_graphql(pull))
+    });
+    match found {
+        Some(pull) => render_json_answer(
+            axum::http::StatusCode::OK,
+            json!({"data": {"repository": {"pullRequest": pull}}}),
+        ),
+        None => graphql::render_graphql_error("NOT_FOUND", "Could not resolve to a PullRequest"),
+    }
+}
+
+impl GitHubState {
+    /// Brings a head branch up to date with its base, as `updatePullRequestBranch` does. Returns the new head.
+    pub(super) fn update_branch(
+        &self,
+        name: &str,
+        number: u64,
+        expected: Option<&str>,
+        is_rebase: bool,
+        by: &str,
+    ) -> anyhow::Result<String> {
+        // The block releases the lock, because `after_push` takes it again.
+        let (path, pull) = {
+            let mut world = self.world();
+            let repo = world.repo(name)?;
+            ensure!(
+                !repo.merge_queue.entries.contains_key(&number),
+                "Branches that are queued for merging cannot be updated."
+            );
+            (repo.path.clone(), repo.pull(number)?.clone())
+        };
+        ensure!(pull.open, "Pull request is closed");
+        ensure!(
+            expected.is_none_or(|expected| expected == pull.head_sha),
+            "expected head sha didn't match current head ref."
+        );
+        let before = repository::list_branches(&path);
+        let base = before
+            .get(&pull.base)
+            .with_context(|| format!("there is no branch {}", pull.base))?;
+        ensure!(
+            repository::count_commits_ahead(&path, &pull.head_sha, base)? > 0,
+            "There are no new commits on the base branch."
+        );
+        let new = if is_rebase {
+            repository::rebase_branch(&path, &pull.head, base, by)?
+        } else {
+            let message = format!("Merge branch '{}' into {}", pull.base, pull.head);
+            repository::merge_branches(&path, &pull.head, base, &message, by)?
+        };
+        self.after_push(name, &before, by)?;
+        Ok(new)
+    }
+}
+
+impl FakeGitHub {
+    /// Adds a pull request to the merge queue, as a user does. Returns the commit that the queue tests. Sends
+    /// `pull_request` enqueued, then `merge_group` checks_requested.
+    ///
+    /// # Errors
+    /// When the pull request does not exist, is a draft, is queued already, or conflicts.
+    pub fn enqueue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<String> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let pull = repo.pull(number)?.clone();
+        ensure!(
+            pull.open && !pull.draft,
+            "{repository}#{number} is closed or a draft"
+        );
+        ensure!(
+            !repo.merge_queue.entries.contains_key(&number),
+            "{repository}#{number} is queued already"
+        );
+        let base = repository::list_branches(&repo.path)
+            .remove(&pull.base)
+            .with_context(|| format!("there is no branch {}", pull.base))?;
+        let branch = format!("gh-readonly-queue/{}/pr-{number}-{base}", pull.base);
+        repository::set_branch(&repo.path, &branch, &base)?;
+        let message = format!("Merge pull request #{number} from {}", pull.head);
+        let commit = repository::merge_branches(&repo.path, &branch, &pull.head_sha, &message, by)?;
+        let entry = QueuedPull {
+            branch: branch.clone(),
+            commit: commit.clone(),
+            since: iso_now(),
+        };
+        repo.merge_queue.entries.insert(number, entry);
+        repo.write_update_hook()?;
+        self.hub.tell_pull(repo, &pull, "enqueued", by);
+        let group = json!({
+            "head_sha": commit, "head_ref": format!("refs/heads/{branch}"), "base_sha": base,
+            "base_ref": format!("refs/heads/{}", pull.base),
+        });
+        let payload = json!({"action": "checks_requested", "merge_group": group});
+        self.hub.tell(repo, "merge_group", payload, by);
+        Ok(commit)
+    }
+
+    /// Removes a pull request from the merge queue for a reason such as `CI_FAILURE`. Sends `pull_request` dequeued.
+    ///
+    /// # Errors
+    /// When the pull request is not queued.
+    pub fn dequeue(&self, repository: &str, number: u64, reason: &str, by: &str) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let entry = repo.merge_queue.entries.remove(&number);
+        let entry = entry.with_context(|| format!("{repository}#{number} is not queued"))?;
+        repository::remove_branch(&repo.path, &entry.branch)?;
+        let removal = RemovedPull {
+            reason: reason.to_owned(),
+            at: iso_now(),
+            commit: entry.commit,
+        };
+        repo.merge_queue.removals.insert(number, removal);
+        repo.write_update_hook()?;
+        let pull = repo.pull(number)?.clone();
+        self.hub
+            .tell_pull_with(repo, &pull, "dequeued", json!({"reason": reason}), by);
+        Ok(())
+    }
+
+    /// Sets whether GitHub has computed if a pull request can be merged.
+    ///
+    /// # Errors
+    /// When the repository does not exist.
+    pub fn set_mergeability_computed(
+        &self,
+        repository: &str,
+        number: u64,
+        is_computed: bool,
+    ) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let uncomputed = &mut world.repo(repository)?.merge_queue.uncomputed;
+        if is_computed {
+            uncomputed.remove(&number);
+        } else {
+            uncomputed.insert(number);
+        }
+        Ok(())
+    }
+}
