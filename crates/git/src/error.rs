@@ -30,6 +30,9 @@ pub enum Error {
         /// Present branch with the conflicting name.
         by: String,
     },
+    /// The branch is in a merge queue, which refuses pushes until it leaves the queue.
+    #[error("the branch {0} is in the merge queue, which refuses pushes")]
+    Queued(String),
     /// The remote's history contains an object that is dangerous to read; each retry receives the same
     /// object.
     #[error("the repository holds an object that is refused: {object} ({fault}{})", render_detail(.detail))]

@@ -32,6 +32,7 @@ pub(crate) fn parse_push(output: &cli::GitOutput, branch: &str) -> Result<PushRe
             branch: branch.to_owned(),
             by: parse_conflicting_branch(&output.stderr).unwrap_or_default(),
         }),
+        "!" if is_queued(&output.stderr) => Err(Error::Queued(branch.to_owned())),
         // "stale info" is git's refusal of the lease, "failed to update ref" that of a server whose ref moved
         // meanwhile.
         "!" if text.contains("stale info") || text.contains("failed to update ref") => {
@@ -51,6 +52,14 @@ pub(crate) fn parse_push(output: &cli::GitOutput, branch: &str) -> Result<PushRe
 fn is_name_conflict(text: &str, stderr: &str) -> bool {
     let words = ["directory file conflict", "refname conflict", "name conflict"];
     words.iter().any(|words| text.contains(words)) || stderr.contains("exists; cannot create")
+}
+
+/// True when GitHub refuses the push because the branch is in a merge queue: `GH006: … Branches that are queued for
+/// merging cannot be updated`.
+fn is_queued(stderr: &str) -> bool {
+    ["queued for merging", "added to a merge queue"]
+        .iter()
+        .any(|words| stderr.contains(words))
 }
 
 /// Extracts the branch from `cannot lock ref 'refs/heads/fix/a': 'refs/heads/fix' exists; cannot create

@@ -11,6 +11,9 @@ pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
 /// Pause of a report whose repository is still being fetched.
 pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
 
+/// Pause of a push whose branch is in a merge queue.
+pub(crate) const QUEUE_WAIT: Duration = Duration::from_secs(60);
+
 /// A writing account. The instance of the target determines its settings section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WritingAccount {
@@ -275,6 +278,10 @@ impl From<git::Error> for EffectError {
             git::Error::Unavailable(_) | git::Error::Failed(_) | git::Error::Stalled(_) => {
                 Self::Later { detail, after: None }
             }
+            git::Error::Queued(_) => Self::HeldBack {
+                detail,
+                wait: QUEUE_WAIT,
+            },
             git::Error::NotReady { .. } => Self::HeldBack {
                 detail,
                 wait: FETCH_WAIT,
@@ -288,6 +295,15 @@ impl From<git::Error> for EffectError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queued_branch_waits_for_end_of_queue() {
+        let trouble = EffectError::of_push(git::Error::Queued("fix/ENG-1".to_owned()), "fix/ENG-1");
+        assert!(
+            matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
+            "{trouble}"
+        );
+    }
 
     #[test]
     fn full_disk_waits_for_room() {

@@ -311,6 +311,7 @@ fn git_error_status(error: &git::Error) -> Status {
         | git::Error::TimedOut(_)
         | git::Error::Stalled(_)
         | git::Error::BranchInTheWay { .. }
+        | git::Error::Queued(_)
         | git::Error::BadPack(_)
         | git::Error::Failed(_) => status_of(text),
     }

@@ -256,6 +256,7 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
         | git::Error::Denied(_)
         | git::Error::Unavailable(_)
         | git::Error::BranchInTheWay { .. }
+        | git::Error::Queued(_)
         | git::Error::RefusedObject { .. }
         | git::Error::RefusedHistory(_)
         | git::Error::Unusable(_)
