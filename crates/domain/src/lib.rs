@@ -124,6 +124,7 @@ pub use trigger::{
         BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
         compare_titles, title_words,
     },
+    base_update::{OutdatedBase, UpdateWay},
     conflict::{ConflictEnd, ConflictedBase},
     job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace},
     job_subject::{

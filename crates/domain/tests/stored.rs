@@ -9,10 +9,10 @@ use domain::{
     AwaitedReview, BranchRecord, ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase,
     CredentialEnds, EffortHistory, Fact, FailedCheck, FailureClass, Job, JournalEntry, MaintenanceAnswer,
     MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome,
-    OutboundReceipt, OutboundRefusal, OutboundRequest, PolicyViolation, ProjectionPosition,
+    OutboundReceipt, OutboundRefusal, OutboundRequest, OutdatedBase, PolicyViolation, ProjectionPosition,
     PullRequestAnswer, PullRequestCall, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRecord,
     PullRequestRef, RepairEnd, RunOverview, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll,
-    StopReason, StoredRecord, TicketRow, Timestamp, Trigger, TriggerReason, WaitCondition,
+    StopReason, StoredRecord, TicketRow, Timestamp, Trigger, TriggerReason, UpdateWay, WaitCondition,
     record_format::{decode_stored_record, encode_stored_record},
 };
 use serde::de::DeserializeOwned;
@@ -406,6 +406,24 @@ fn event_bytes_stay_those_of_earlier_releases() {
         }),
         r#"{"type":"base_conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main","unresolved":"off","asked":["ada"]}"#,
         r#"{"type":"conflicted",PULL,HEAD,"base":"0123456789abcdef0123456789abcdef01234567","base_branch":"main","unresolved":"off","asked":["ada"]}"#,
+    );
+    let outdated = |way| {
+        PullRequestEvent::Outdated(OutdatedBase {
+            pull_request: build_pull_request(),
+            head: HEAD.parse().unwrap(),
+            base_branch: "main".to_owned(),
+            way,
+        })
+    };
+    check_event_bytes(
+        outdated(UpdateWay::Merge),
+        r#"{"type":"base_outdated",PULL,HEAD,"base_branch":"main"}"#,
+        r#"{"type":"outdated",PULL,HEAD,"base_branch":"main"}"#,
+    );
+    check_event_bytes(
+        outdated(UpdateWay::Rebase),
+        r#"{"type":"base_outdated",PULL,HEAD,"base_branch":"main","way":"rebase"}"#,
+        r#"{"type":"outdated",PULL,HEAD,"base_branch":"main","way":"rebase"}"#,
     );
     check_event_bytes(
         PullRequestEvent::ReviewAwaited(AwaitedReview {

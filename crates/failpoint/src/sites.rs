@@ -2,7 +2,7 @@
 
 /// Names of all awaits that reach outside the process. A test compares the list with the sources, in both
 /// directions.
-pub const SITES: [&str; 105] = [
+pub const SITES: [&str; 107] = [
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -33,6 +33,7 @@ pub const SITES: [&str; 105] = [
     "ingest.github.required_checks",
     "ingest.github.review_requests",
     "ingest.github.reviews",
+    "ingest.github.snapshot",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",
@@ -106,13 +107,14 @@ pub const SITES: [&str; 105] = [
     "reporter.pack.import",
     "reporter.pull_request.mark_ready",
     "reporter.pull_request.open",
+    "reporter.pull_request.update_base",
     "reporter.push",
     "reporter.transition",
 ];
 
 /// Kinds at the site `reporter.effect.create`: the effects of the reporter. A test of the reporter compares
 /// the list with its sources.
-pub const EFFECTS: [&str; 38] = [
+pub const EFFECTS: [&str; 39] = [
     "add_labels",
     "add_sub_issue",
     "assign",
@@ -151,4 +153,5 @@ pub const EFFECTS: [&str; 38] = [
     "summary",
     "transition",
     "unassign",
+    "update_base",
 ];

@@ -57,7 +57,7 @@ pub use model_issues::{
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use owner_repositories::OwnerRepository;
 pub use projects::{GitHubProject, ProjectField, ProjectItem, ProjectValue, ProjectWriter};
-pub use pull_requests::{PullRequestReader, PullRequestWriter};
+pub use pull_requests::{BranchUpdate, PullRequestReader, PullRequestWriter};
 pub use reader::GitHubReader;
 pub use reviews::{NewComment, NewReview, ReviewReader, ReviewWriter};
 pub use settings::{Settings, deserialize_readers, deserialize_writers};

@@ -271,7 +271,7 @@ pub(crate) enum AccessKind {
     Look,
     /// Branches, pull requests and comments over the API.
     Write,
-    /// End of a draft, for which GitHub also requires the right to push.
+    /// End of a draft and update of a head branch, for which GitHub also requires the right to push.
     MarkReady,
     /// Rerun of failed jobs.
     Rerun,

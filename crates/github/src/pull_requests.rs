@@ -11,7 +11,7 @@ use crate::{
     client::{GitHubClients, GitHubMethod},
     permissions::AccessKind,
     progress_note::{add_progress_note, has_progress_note, remove_progress_note},
-    wire::{WireCommit, WirePullRequest},
+    wire::{WireAuthoredCommit, WireCommit, WirePullRequest},
 };
 
 // GitHub's maximum number of entries per page.
@@ -24,6 +24,20 @@ const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(inp
     { pullRequest { id isDraft } } }";
 const BACK_TO_DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
+
+// GitHub refuses another head than the expected one, so no push of a person is lost.
+const UPDATE_BRANCH: &str = "mutation($id: ID!, $head: GitObjectID!, $method: PullRequestBranchUpdateMethod!) { \
+    updatePullRequestBranch(input: {pullRequestId: $id, expectedHeadOid: $head, updateMethod: $method}) \
+    { pullRequest { number headRefOid } } }";
+
+/// Way in which GitHub brings a head branch up to date with its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchUpdate {
+    /// A merge commit.
+    Merge,
+    /// New copies of the commits on top of the base.
+    Rebase,
+}
 
 /// Reader of pull requests and their commits; cheap to clone.
 #[derive(Clone, Debug)]
@@ -300,6 +314,54 @@ impl PullRequestWriter {
         }
         self.set_draft(repository, number, &pull_request.node_id, false)
             .await
+    }
+
+    /// Brings the head branch up to date with its base and returns the new head; `node_id` is
+    /// [`PullRequest::node_id`], `head` the expected head.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when the head moved, is up to date, is queued for a merge or conflicts with the base;
+    /// [`Error::Unknown`] when GitHub may have updated it.
+    pub async fn update_branch(
+        &self,
+        repository: &RepositoryName,
+        node_id: &str,
+        head: &CommitId,
+        way: BranchUpdate,
+    ) -> Result<CommitId, Error> {
+        let method = match way {
+            BranchUpdate::Merge => "MERGE",
+            BranchUpdate::Rebase => "REBASE",
+        };
+        let variables = json!({ "id": node_id, "head": head, "method": method });
+        let client = self.clients.of(repository)?;
+        let data = client
+            .graphql(repository, AccessKind::MarkReady, UPDATE_BRANCH, variables)
+            .await?;
+        let new = data["updatePullRequestBranch"]["pullRequest"]["headRefOid"].as_str();
+        new.and_then(|new| new.parse().ok())
+            .ok_or_else(|| Error::Unknown {
+                detail: "the answer names no head".to_owned(),
+                source: None,
+            })
+    }
+
+    /// Lists the addresses of the authors of a pull request's commits; empty for more commits than one page has.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the pull request is missing.
+    pub async fn commit_authors(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+    ) -> Result<Vec<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/pulls/{number}/commits?per_page={PAGE}");
+        let found: Vec<WireAuthoredCommit> = client.get(repository, AccessKind::Write, &path).await?;
+        if found.len() >= PAGE {
+            return Ok(Vec::new());
+        }
+        Ok(found.into_iter().map(WireAuthoredCommit::into_address).collect())
     }
 
     /// Converts a pull request back to a draft; one that is a draft already is a success. In a repository

@@ -29,6 +29,8 @@ pub enum Job {
     MarkReady,
     /// Closes the ticket of a merged pull request.
     Finish,
+    /// Brings our pull request up to date with its base branch.
+    UpdateBase,
     /// Converts a pull request to a draft after a person pushed to it.
     BackToDraft,
     /// Follows our pull request after a person reopened it.
@@ -157,7 +159,7 @@ impl JobProfile {
 
 impl Job {
     /// All jobs, in the order of their declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Implement,
         Self::Triage,
         Self::Answer,
@@ -168,6 +170,7 @@ impl Job {
         Self::Review,
         Self::MarkReady,
         Self::Finish,
+        Self::UpdateBase,
         Self::BackToDraft,
         Self::Reopen,
         Self::Rehearse,
@@ -239,6 +242,10 @@ impl Job {
             },
             Self::MarkReady => JobProfile::for_events("mark_ready", "hand the pull request over"),
             Self::Finish => JobProfile::for_events("finish", "finish this ticket"),
+            Self::UpdateBase => JobProfile::for_events(
+                "update_base",
+                "bring the pull request up to date with the base branch",
+            ),
             Self::BackToDraft => {
                 JobProfile::for_events("back_to_draft", "take the pull request back to draft")
             }

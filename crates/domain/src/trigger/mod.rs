@@ -2,6 +2,7 @@
 //! skip a request.
 
 pub(crate) mod background;
+pub(crate) mod base_update;
 pub(crate) mod conflict;
 pub(crate) mod job;
 pub(crate) mod job_subject;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
     trigger::{
+        base_update::OutdatedBase,
         conflict::ConflictedBase,
         job::Job,
         pull_request::{
@@ -31,6 +32,8 @@ pub enum PullRequestEvent {
     Closed(PullRequestEnd),
     /// A person reopened our pull request.
     Reopened(PullRequestHead),
+    /// Our pull request lacks commits of its base branch.
+    Outdated(OutdatedBase),
     /// Our pull request conflicts with its base branch.
     Conflicted(ConflictedBase),
     /// Our pull request has waited for a review for the period in the rules.
@@ -79,6 +82,7 @@ impl PullRequestEvent {
             Self::PushedByOthers(_) => Job::BackToDraft,
             Self::Merged(_) | Self::MergedElsewhere(_) | Self::Closed(_) => Job::Finish,
             Self::Reopened(_) => Job::Reopen,
+            Self::Outdated(_) => Job::UpdateBase,
             Self::Conflicted(_) => Job::ResolveConflict,
             Self::ReviewAwaited(_) => Job::Remind,
         }
@@ -90,6 +94,7 @@ impl PullRequestEvent {
             Self::ChecksCompleted(checks) => &checks.pull_request,
             Self::PushedByOthers(pushed) | Self::Reopened(pushed) => &pushed.pull_request,
             Self::Merged(ended) | Self::MergedElsewhere(ended) | Self::Closed(ended) => &ended.pull_request,
+            Self::Outdated(outdated) => &outdated.pull_request,
             Self::Conflicted(conflict) => &conflict.pull_request,
             Self::ReviewAwaited(awaited) => &awaited.pull_request,
         }
@@ -100,6 +105,7 @@ impl PullRequestEvent {
         match self {
             Self::ChecksCompleted(checks) => Some(&checks.head),
             Self::PushedByOthers(pushed) | Self::Reopened(pushed) => Some(&pushed.head),
+            Self::Outdated(outdated) => Some(&outdated.head),
             Self::Conflicted(conflict) => Some(&conflict.head),
             Self::Merged(_) | Self::MergedElsewhere(_) | Self::Closed(_) | Self::ReviewAwaited(_) => None,
         }
@@ -114,6 +120,7 @@ impl PullRequestEvent {
             Self::ChecksCompleted(_)
             | Self::PushedByOthers(_)
             | Self::MergedElsewhere(_)
+            | Self::Outdated(_)
             | Self::Conflicted(_)
             | Self::ReviewAwaited(_) => None,
         }
@@ -141,6 +148,7 @@ impl PullRequestEvent {
             }
             Self::Closed(ended) => format!("#{number} was closed by {}: tell the ticket", ended.by),
             Self::Reopened(_) => format!("follow #{number} again"),
+            Self::Outdated(outdated) => format!("update #{number} with {}", outdated.base_branch),
             Self::Conflicted(conflict) => {
                 format!("report the conflict of #{number} with {}", conflict.base_branch)
             }
@@ -163,6 +171,7 @@ macro_rules! with_stored_events {
                 MergedElsewhere($crate::PullRequestEnd): "merged_elsewhere", "merged_elsewhere";
                 Closed($crate::PullRequestEnd): "pull_request_closed", "closed";
                 Reopened($crate::PullRequestHead): "pull_request_reopened", "reopened";
+                Outdated($crate::OutdatedBase): "base_outdated", "outdated";
                 Conflicted($crate::ConflictedBase): "base_conflicted", "conflicted";
                 ReviewAwaited($crate::AwaitedReview): "review_awaited", "review_awaited";
             }

@@ -29,6 +29,30 @@ struct WireVerification {
     verified: bool,
 }
 
+/// Commit of a pull request with the address of its author.
+#[derive(Deserialize)]
+pub(crate) struct WireAuthoredCommit {
+    commit: WireAuthoredDetails,
+}
+
+#[derive(Deserialize)]
+struct WireAuthoredDetails {
+    author: Option<WireAuthorAddress>,
+}
+
+#[derive(Deserialize)]
+struct WireAuthorAddress {
+    email: Option<String>,
+}
+
+impl WireAuthoredCommit {
+    /// Address of the author; empty without one.
+    pub(crate) fn into_address(self) -> String {
+        let author = self.commit.author.and_then(|author| author.email);
+        author.unwrap_or_default()
+    }
+}
+
 impl WireVerifiedCommit {
     pub(crate) fn is_verified(&self) -> bool {
         self.commit

@@ -19,7 +19,7 @@ pub(crate) use checks::WireCommitStatus;
 pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
 pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
-pub(crate) use health::{WireDistance, WireQueueData, WireVerifiedCommit};
+pub(crate) use health::{WireAuthoredCommit, WireDistance, WireQueueData, WireVerifiedCommit};
 pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use people::{WireCollaboratorPermission, WireUser};
 pub(crate) use pulls::WirePullRequest;

@@ -76,6 +76,7 @@ impl EventKind for DispatchEvent {
             Job::ResolveConflict
             | Job::MarkReady
             | Job::Finish
+            | Job::UpdateBase
             | Job::BackToDraft
             | Job::Reopen
             | Job::Rehearse

@@ -86,6 +86,7 @@ impl BackgroundReader {
                 | Job::Review
                 | Job::MarkReady
                 | Job::Finish
+                | Job::UpdateBase
                 | Job::BackToDraft
                 | Job::Reopen
                 | Job::Rehearse

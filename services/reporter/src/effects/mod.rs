@@ -1,6 +1,7 @@
 //! Effects: outbound writes, each of which can check if it is done and perform itself.
 
 mod assignment;
+mod base_update;
 mod begin_work;
 mod checks;
 mod ci;
@@ -43,6 +44,7 @@ use crate::{
 };
 
 pub(crate) use assignment::{AssignTicket, UnassignTicket};
+pub(crate) use base_update::UpdateBase;
 pub(crate) use begin_work::BeginWork;
 pub(crate) use checks::{CheckRun, RerunChecks};
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};

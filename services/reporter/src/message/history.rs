@@ -129,6 +129,7 @@ fn began_with(round: &WorkRound) -> String {
         | Job::Review
         | Job::MarkReady
         | Job::Finish
+        | Job::UpdateBase
         | Job::Rehearse
         | Job::Remind => "the ticket".to_owned(),
     };

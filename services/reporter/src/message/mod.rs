@@ -40,7 +40,7 @@ pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use pull_request::{
     BodyLinks, FooterPages, PullRequestDraft, asked_body, asked_title, checks_call, checks_failed,
     checks_rerun, conflict_call, link_comment, not_linked, patch_text, pull_request_body, pull_request_title,
-    remote_link_title, render_conflict, render_opened, render_progress_note, render_ready, render_unchecked,
+    remote_link_title, render_base_update, render_conflict, render_opened, render_progress_note, render_ready, render_unchecked,
     required_by_rules, run_of_another_commit,
 };
 pub(crate) use review::{line_remark, render_review};

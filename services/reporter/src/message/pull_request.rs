@@ -1,8 +1,8 @@
 //! Texts of and about pull requests.
 
 use domain::{
-    ChangeDescription, ChecksSummary, ConflictEnd, ConflictedBase, FailedCheck, FailureClass, PullRequestRef,
-    RepairEnd, RepositoryName, RunId, TicketKey, commit_orders,
+    ChangeDescription, ChecksSummary, ConflictEnd, ConflictedBase, FailedCheck, FailureClass, OutdatedBase,
+    PullRequestRef, RepairEnd, RepositoryName, RunId, TicketKey, commit_orders,
     text::{remove_hidden, truncate_text},
 };
 
@@ -253,6 +253,15 @@ pub(crate) fn checks_call(checks: &ChecksSummary) -> String {
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join("\n\n")
+}
+
+/// Renders the update of a pull request with its base branch.
+pub(crate) fn render_base_update(outdated: &OutdatedBase) -> String {
+    format!(
+        "{} lacks commits of {}: Journeyman brings it up to date, and its checks run again.",
+        link_pull_request_name(&outdated.pull_request),
+        format_code(&outdated.base_branch)
+    )
 }
 
 /// Renders a conflict with the base branch that is not resolved.

@@ -12,7 +12,7 @@ use crate::{
     board::WorkEnd,
     effects::{
         BackToDraft, CallFor, CallPeople, CommentThread, MarkReady, MarkReadyUnchecked, RecordEnd,
-        RecordOpen, RequestReview, RerunChecks,
+        RecordOpen, RequestReview, RerunChecks, UpdateBase,
     },
     message,
     receipt::AwaitedCheck,
@@ -59,6 +59,7 @@ impl ReportKind for PullRequestEvent {
                 pull_request: reopened.pull_request.clone(),
                 head: reopened.head.clone(),
             })],
+            Self::Outdated(outdated) => vec![Box::new(UpdateBase(outdated.clone()))],
             Self::Conflicted(conflict) => call_for_conflict(conflict, asked),
             Self::ReviewAwaited(_) => EffectList::new(),
         }
@@ -94,9 +95,11 @@ impl ReportKind for PullRequestEvent {
             },
             Self::Merged(_) | Self::MergedElsewhere(_) => Some(WorkEnd::Done),
             Self::Closed(_) => Some(WorkEnd::Stopped),
-            Self::PushedByOthers(_) | Self::Reopened(_) | Self::Conflicted(_) | Self::ReviewAwaited(_) => {
-                None
-            }
+            Self::PushedByOthers(_)
+            | Self::Reopened(_)
+            | Self::Outdated(_)
+            | Self::Conflicted(_)
+            | Self::ReviewAwaited(_) => None,
         }
     }
 
@@ -126,6 +129,7 @@ impl ReportKind for PullRequestEvent {
                 vec![message::render_closed(&ended.by, pull_request), told.try_again()]
             }
             Self::Reopened(reopened) => vec![message::render_reopened(&reopened.by, pull_request)],
+            Self::Outdated(outdated) => vec![message::render_base_update(outdated)],
             Self::Conflicted(conflict) => message::render_conflict(conflict),
             Self::ReviewAwaited(awaited) => vec![message::review_awaited(awaited)],
         }

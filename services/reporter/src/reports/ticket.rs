@@ -293,7 +293,10 @@ impl ReportKind for SkipReason {
     fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         match self {
             // The run still waits for the decision, or the pull request for its checks.
-            Self::MayNotAsk { .. } | Self::UnclearDecision { .. } | Self::ChecksWait { .. } => None,
+            Self::MayNotAsk { .. }
+            | Self::UnclearDecision { .. }
+            | Self::ChecksWait { .. }
+            | Self::MergeWaits { .. } => None,
             Self::NotAllowed { .. }
             | Self::NoWritePermission { .. }
             | Self::Bot { .. }

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use domain::{
     AnsweredQuestion, BranchPush, BranchRecord, ChecksConclusion, ChecksSummary, CitedAnswer, CommitId,
     DiscussionTask, Job, LineRemark, ObjectionWeight, OutboundAction, OutboundOutcome, OutboundRequest,
-    PlannedIssue, PullRequestEnd, PullRequestEvent, PullRequestRef, ReactionKind, ReactionSubject, RepairEnd,
-    ReviewOfChange, RunId, SkipReason, StopReason, ThreadDisposition, ThreadReply, TicketKey, report,
+    OutdatedBase, PlannedIssue, PullRequestEnd, PullRequestEvent, PullRequestRef, ReactionKind,
+    ReactionSubject, RepairEnd, ReviewOfChange, RunId, SkipReason, StopReason, ThreadDisposition,
+    ThreadReply, TicketKey, UpdateWay, report,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -31,7 +32,7 @@ const RULES: &str = "  assign: agent\ntriage:\n  labels: [bug]\n  types: [Bug]\n
                      pull_request:\n  labels: [by-agent]\n";
 
 /// Effects that this table plays.
-const HERE: [&str; 28] = [
+const HERE: [&str; 29] = [
     "add_labels",
     "add_sub_issue",
     "assign",
@@ -60,6 +61,7 @@ const HERE: [&str; 28] = [
     "submit_review",
     "summary",
     "unassign",
+    "update_base",
 ];
 
 /// Effects that the story from start to merge plays.
@@ -815,6 +817,52 @@ async fn build_unchecked_case(stage: &Stage<'_>) -> Case {
     }
 }
 
+async fn build_outdated_case(stage: &Stage<'_>) -> Case {
+    let (_, ticket) = stage.issue("With a base that moved on");
+    let (pull_request, head) = stage.ours("fix/outdated", false).await;
+    let github = &stage.rig.github;
+    github
+        .commit(SHOP, "main", "Move on", &[("moved.md", "on\n")])
+        .unwrap();
+    let record = BranchRecord {
+        repository: pull_request.repository.clone(),
+        branch: pull_request.branch.clone(),
+        run: RunId::new(ticket.clone(), 1),
+        ticket: ticket.clone(),
+        head: head.clone(),
+        pull_request: Some(pull_request.clone()),
+    };
+    stage.rig.queue.branches().put(&record, None).await.unwrap();
+    let number = pull_request.number;
+    Case {
+        effects: &["update_base"],
+        writes: vec![(
+            At::GitHub,
+            "POST",
+            "/graphql".to_owned(),
+            "updatePullRequestBranch",
+        )],
+        ticket,
+        requests: vec![OutboundAction::from(PullRequestEvent::Outdated(OutdatedBase {
+            pull_request,
+            head,
+            base_branch: "main".to_owned(),
+            way: UpdateWay::Merge,
+        }))],
+        ends: vec![build_end(
+            "merges of the base",
+            move |rig| {
+                let subjects = rig.github.subjects(SHOP, number).unwrap();
+                let merges = subjects
+                    .iter()
+                    .filter(|subject| subject.starts_with("Merge branch"));
+                merges.count().to_string()
+            },
+            "1",
+        )],
+    }
+}
+
 fn build_reaction_cases(stage: &Stage<'_>) -> Vec<Case> {
     let react = |to, reaction| OutboundAction::React(report::ReactionRequest { to, reaction });
     let (number, ticket) = stage.issue("With an order");
@@ -1044,6 +1092,7 @@ async fn build_all_cases(stage: &Stage<'_>, push: &BranchPush) -> Vec<Case> {
     cases.push(build_review_case(stage).await);
     cases.extend(build_addressed_cases(stage).await);
     cases.push(build_unchecked_case(stage).await);
+    cases.push(build_outdated_case(stage).await);
     cases.extend(build_reaction_cases(stage));
     cases.push(build_status_case(stage));
     cases.extend(build_discussion_cases(stage));

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 pub use words::TextMarkup;
 
-use crate::{rules::jira::JiraField, trigger::pull_request::PullRequestRef};
+use crate::{
+    health::state::HealthCause, identity::time::Timestamp, rules::jira::JiraField,
+    trigger::pull_request::PullRequestRef,
+};
 
 /// Location of a skip phrase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +132,17 @@ pub enum SkipReason {
         needs_approval: bool,
         /// URL of the page for the next step; empty: unknown.
         page: String,
+    },
+    /// Our pull request cannot be merged before a person acts. Journeyman posts this once per head and cause.
+    MergeWaits {
+        /// The pull request that cannot be merged.
+        pull_request: PullRequestRef,
+        /// The reason against the merge.
+        cause: HealthCause,
+        /// Name of the base branch.
+        base_branch: String,
+        /// First time at which the reason was seen.
+        since: Timestamp,
     },
     /// The tracker's answer about the ticket is unreadable.
     Unreadable,

@@ -1,7 +1,7 @@
 //! Texts of skip reasons. The reporter uses them on tickets, ingest in the API.
 
 use super::{RepositoryChoice, SkipPlace, SkipReason};
-use crate::trigger::pull_request::PullRequestRef;
+use crate::{health::state::HealthCause, trigger::pull_request::PullRequestRef};
 
 /// Formatting of inserted names for the medium in which a text is read.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +103,12 @@ impl SkipReason {
                 needs_approval,
                 page,
             } => describe_waiting_checks(pull_request, checks, *needs_approval, page, marks),
+            Self::MergeWaits {
+                pull_request,
+                cause,
+                base_branch,
+                since: _,
+            } => describe_merge_block(pull_request, *cause, base_branch, marks),
             Self::Unreadable => "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text \
                                  simpler, for example with fewer nested lists."
                 .to_owned(),
@@ -123,7 +129,8 @@ impl SkipReason {
             Self::UnclearDecision { .. }
             | Self::NoIssues
             | Self::MayNotAsk { .. }
-            | Self::ChecksWait { .. } => false,
+            | Self::ChecksWait { .. }
+            | Self::MergeWaits { .. } => false,
             Self::NotAllowed { .. }
             | Self::NoWritePermission { .. }
             | Self::Bot { .. }
@@ -168,6 +175,86 @@ fn describe_waiting_checks(
         "The checks of {ours} are not complete: {names} {have} not ended for a long time.{page} The pull request stays a draft until \
          {they}. If that never happens, mark the pull request ready for review."
     )
+}
+
+fn describe_merge_block(
+    pull_request: &PullRequestRef,
+    cause: HealthCause,
+    base_branch: &str,
+    marks: &TextMarkup,
+) -> String {
+    let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
+    let ours = (marks.link)(&name, &pull_request.url);
+    let base = (marks.code)(base_branch);
+    let (why, next) = match cause {
+        HealthCause::Archived => (
+            "the repository is archived".to_owned(),
+            "Open the repository again, or close the pull request.",
+        ),
+        HealthCause::QueueChecks => (
+            "the merge queue removed it after a failed check".to_owned(),
+            "Look at the check of the queue, and add the pull request again.",
+        ),
+        HealthCause::QueueConflict => (
+            "the merge queue removed it for a conflict with an entry before it".to_owned(),
+            "Add it to the queue again after that entry is merged.",
+        ),
+        HealthCause::QueueRemoval => (
+            "it was removed from the merge queue".to_owned(),
+            "Add it to the queue again when it should be merged.",
+        ),
+        HealthCause::Conflict => (
+            format!("it conflicts with {base}"),
+            "Merge the base branch and resolve the conflict.",
+        ),
+        HealthCause::RunApproval => (
+            "its workflow runs wait for an approval".to_owned(),
+            "A maintainer has to approve the runs on the page of the pull request.",
+        ),
+        HealthCause::FailedChecks => ("a check failed".to_owned(), "Repair the check, or run it again."),
+        HealthCause::PendingChecks => (
+            "a check has not ended for a long time".to_owned(),
+            "Look whether the check still runs.",
+        ),
+        HealthCause::AbsentChecks => (
+            "no check has reported".to_owned(),
+            "Start the checks, or mark the pull request ready for review.",
+        ),
+        HealthCause::RequiredChecks => (
+            format!("a check that {base} requires has not reported"),
+            "Start the check, or remove it from the requirements of the branch.",
+        ),
+        HealthCause::Draft => ("it is still a draft".to_owned(), "Mark it ready for review."),
+        HealthCause::OutdatedBase => (
+            format!("it lacks commits of {base}, which requires them"),
+            "Update the branch on the page of the pull request.",
+        ),
+        HealthCause::ChangeRequests => (
+            "a reviewer requests changes".to_owned(),
+            "The reviewer has to review it again.",
+        ),
+        HealthCause::Approvals => (
+            "approvals are missing".to_owned(),
+            "Reviewers have to approve it.",
+        ),
+        HealthCause::OpenThreads => (
+            "threads of its reviews are not resolved".to_owned(),
+            "Resolve them on the page of the pull request.",
+        ),
+        HealthCause::Signatures => (
+            format!("{base} requires signed commits, and some are not signed"),
+            "Sign the commits, or merge without the requirement.",
+        ),
+        HealthCause::Protection => (
+            format!("a rule of {base} is not met"),
+            "The page of the pull request names the rule.",
+        ),
+        HealthCause::Mergeability => (
+            "GitHub has not computed whether it can be merged".to_owned(),
+            "Open its page, or push to its branch.",
+        ),
+    };
+    format!("The {ours} cannot be merged: {why}. {next}")
 }
 
 fn describe_missing_permission(actor: &str, group: &str, role: &str, marks: &TextMarkup) -> String {
@@ -255,6 +342,32 @@ mod tests {
         assert!(on_github.contains("people with write permission"), "{on_github}");
         let elsewhere = may_not_ask("", None).words(&TextMarkup::PLAIN);
         assert!(elsewhere.contains("people who may ask for work"), "{elsewhere}");
+    }
+
+    #[test]
+    fn merge_block_names_cause_with_next_step() {
+        use strum::VariantArray as _;
+
+        let mut texts = std::collections::BTreeSet::new();
+        for cause in HealthCause::VARIANTS {
+            let reason = SkipReason::MergeWaits {
+                pull_request: PullRequestRef {
+                    repository: "acme/shop".parse().unwrap(),
+                    number: 7,
+                    branch: "fix/ENG-1".to_owned(),
+                    url: String::new(),
+                },
+                cause: *cause,
+                base_branch: "main".to_owned(),
+                since: crate::identity::time::Timestamp::default(),
+            };
+            let text = reason.words(&TextMarkup::PLAIN);
+            assert!(
+                text.starts_with("The pull request acme/shop#7") && text.ends_with('.'),
+                "{text}"
+            );
+            assert!(texts.insert(text), "{cause:?}");
+        }
     }
 
     #[test]
