@@ -8,6 +8,7 @@ pub mod api;
 mod config;
 mod events;
 mod facts;
+mod health;
 mod hex;
 mod loops;
 mod maintenance;

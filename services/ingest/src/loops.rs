@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Settings,
+    health::deliveries::handle_delivery,
     maintenance::{census::RunCensus, projector::RunProjector, sweeper::WakeupSweeper},
     poll::poller::TrackerPoller,
     router::EventRouter,
@@ -72,7 +73,7 @@ fn spawn_inbound_loops(
         async move {
             let handler = move |delivery| {
                 let routed = routed.clone();
-                async move { Box::pin(routed.handle(delivery)).await }
+                async move { Box::pin(handle_delivery(&routed, delivery)).await }
             };
             deliveries.consume(slots, stop, handler).await
         }

@@ -210,6 +210,7 @@ impl IngestService {
             patience: ChecksPatience {
                 settle: Duration::from_secs(config.ingest.checks_settle_s),
                 required: Duration::from_secs(config.ingest.checks_absent_s),
+                pending: Duration::from_secs(config.ingest.checks_pending_s),
             },
             seen: None,
         }

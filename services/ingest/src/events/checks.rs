@@ -1,10 +1,11 @@
 //! Verdict on the checks of a commit, once all checks on the head of our pull request are complete.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use domain::{
-    ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass, PullRequestEvent,
-    PullRequestRecord, PullRequestRef, RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason,
+    CheckFacts, CheckVerdict, ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass,
+    MergeState, ObservedCheck, ObservedWorkflowRun, PullRequestEvent, PullRequestRecord, PullRequestRef,
+    RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason, judge_checks,
 };
 use github::{CommitCheck, CommitRun, WorkflowRunProgress};
 
@@ -22,8 +23,6 @@ const FAILED_CHECKS: usize = 20;
 const READ_LOGS: usize = 6;
 const PAGE_CHARS: usize = 500;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
-// Shortest wait before checks that may be incomplete are read again.
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Possible completion of the checks of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,25 +134,31 @@ impl EventKind for ChecksChanged {
             }
         };
         let checks = facts.checks(&ours.repository, &self.head)?;
-        let conclusion = github::conclude_checks(checks);
-        // Workflow runs that await approval have no check runs. Without this read, one green check would pass for all.
-        if conclusion != Some(ChecksConclusion::Failure) {
-            let runs = facts.workflow_runs(&ours.repository, &self.head)?;
-            if awaits_approval(runs) {
-                return notify_waiting(ticket, ours, &self.head, facts);
-            }
-            if conclusion.is_some()
-                && runs
-                    .iter()
-                    .any(|run| run.progress == WorkflowRunProgress::UnderWay)
-            {
+        let head_facts = HeadFacts {
+            facts,
+            ours,
+            head: &self.head,
+        };
+        let open = match judge_checks(&head_facts, &facts.patience.limits(), facts.now)? {
+            CheckVerdict::AwaitsApproval => return notify_waiting(ticket, ours, &self.head, facts),
+            CheckVerdict::Pending { is_run: true } => {
                 return Ok(EventVerdict::nothing("a workflow run is not complete"));
             }
-        }
-        if checks.is_empty() {
-            return Ok(EventVerdict::NoChecks);
-        }
-        let Some(conclusion) = conclusion else {
+            CheckVerdict::Absent => return Ok(EventVerdict::NoChecks),
+            CheckVerdict::Pending { is_run: false } => {
+                return Ok(EventVerdict::nothing("checks are not complete"));
+            }
+            CheckVerdict::Settling { remaining } => Some(EventVerdict::Unsettled {
+                why: "the last check has ended just now: more may begin".to_owned(),
+                after: remaining,
+            }),
+            // The end of that check is an event. If it never ends, an assessment gives a notice.
+            CheckVerdict::RequiredMissing { name, since: _ } => Some(EventVerdict::nothing(format!(
+                "the required check {name:?} has not reported"
+            ))),
+            CheckVerdict::Failed | CheckVerdict::Passed => None,
+        };
+        let Some(conclusion) = github::conclude_checks(checks) else {
             return Ok(EventVerdict::nothing("checks are not complete"));
         };
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
@@ -168,11 +173,15 @@ impl EventKind for ChecksChanged {
             }
             return Ok(EventVerdict::Known(*sequence));
         }
-        if let Some(wait) = find_unsettled_reason(ours, checks, facts)? {
-            return Ok(wait);
+        if let Some(open) = open {
+            return Ok(open);
         }
         if is_left_alone(ours, facts)? {
             return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+        }
+        // Most workflows do not run on a head that conflicts, so its green checks prove nothing about the merge.
+        if conclusion == ChecksConclusion::Success && is_conflicting(ours, facts)? {
+            return Ok(EventVerdict::nothing("the pull request conflicts with its base"));
         }
         let at = checks.iter().filter_map(|check| check.completed_at).max();
         let follows = |reason| NewTrigger {
@@ -199,34 +208,46 @@ fn awaits_approval(runs: &[CommitRun]) -> bool {
         .any(|run| run.progress == WorkflowRunProgress::AwaitsApproval)
 }
 
-/// Reason why complete checks do not count yet: a finished check may start another, and a required check may not have
-/// started.
-///
-/// A completion time in the future beyond the settle time is ignored as a wrong clock.
-fn find_unsettled_reason(
-    ours: &PullRequestRef,
-    checks: &[CommitCheck],
-    facts: &DecisionFacts,
-) -> Result<Option<EventVerdict>, Need> {
-    let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
-        return Ok(None);
-    };
-    let (age, ahead) = (facts.now.since(last), last.since(facts.now));
-    let settle = facts.patience.settle;
-    if age < settle && ahead <= settle {
-        let why = "the last check has ended just now: more may begin".to_owned();
-        let after = (settle - age).max(SHORTEST_WAIT);
-        return Ok(Some(EventVerdict::Unsettled { why, after }));
+/// Facts about the checks of a head, read one by one.
+struct HeadFacts<'a> {
+    facts: &'a DecisionFacts,
+    ours: &'a PullRequestRef,
+    head: &'a CommitId,
+}
+
+impl CheckFacts for HeadFacts<'_> {
+    type Missing = Need;
+
+    fn checks(&self) -> Result<Vec<ObservedCheck>, Need> {
+        let checks = self.facts.checks(&self.ours.repository, self.head)?;
+        Ok(checks.iter().map(ObservedCheck::from).collect())
     }
-    if settle.is_zero() || age >= facts.patience.required {
-        return Ok(None);
+
+    fn runs(&self) -> Result<Vec<ObservedWorkflowRun>, Need> {
+        let runs = self.facts.workflow_runs(&self.ours.repository, self.head)?;
+        Ok(runs.iter().cloned().map(ObservedWorkflowRun::from).collect())
     }
-    let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
-    let required = facts.required(&ours.repository, base)?;
-    let is_missing = |name: &&String| !checks.iter().any(|check| check.name == **name);
-    // The end of that check is an event. If it never ends, a poll finds it after the waiting time.
-    let missing = required.iter().find(is_missing);
-    Ok(missing.map(|name| EventVerdict::nothing(format!("the required check {name:?} has not reported"))))
+
+    /// Without a settle time, an operator wants no wait for further checks, so the required ones are not read.
+    fn required(&self) -> Result<Vec<String>, Need> {
+        if self.facts.patience.settle.is_zero() {
+            return Ok(Vec::new());
+        }
+        let now = self
+            .facts
+            .pull_request(&self.ours.repository, &self.ours.number)?;
+        let base = &now.base_branch;
+        Ok(self.facts.required(&self.ours.repository, base)?.clone())
+    }
+}
+
+/// True when head and base of our pull request changed the same lines. A repository without rules is only observed.
+fn is_conflicting(ours: &PullRequestRef, facts: &DecisionFacts) -> Result<bool, Need> {
+    if facts.book.for_repository(&ours.repository).is_none() {
+        return Ok(false);
+    }
+    let now = facts.pull_request(&ours.repository, &ours.number)?;
+    Ok(now.merge.state == MergeState::Conflicting)
 }
 
 /// True when a skip label excludes our pull request from all work.

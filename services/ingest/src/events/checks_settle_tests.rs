@@ -28,6 +28,7 @@ fn build_settle_facts(second: i64, required: &[&str]) -> DecisionFacts {
     facts.patience = ChecksPatience {
         settle: Duration::from_secs(30),
         required: Duration::from_secs(600),
+        pending: Duration::from_secs(7_200),
     };
     let required = required.iter().map(|name| (*name).to_owned()).collect();
     facts.put_required(build_repository_name(), "main".to_owned(), required);
@@ -72,12 +73,31 @@ fn unstarted_required_check_delays_until_limit() {
                 .job()
                 .is_some()
         );
-        assert!(
-            expect_trigger(&*event, &build_settle_facts(601, &["deploy"]))
-                .reason
-                .job()
-                .is_some()
+        let late = build_settle_facts(601, &["deploy"]);
+        assert_eq!(
+            expect_trigger(&*event, &late).reason.job(),
+            Some(Job::FixCi),
+            "a failure is repaired without the missing check"
         );
+    }
+}
+
+#[test]
+fn green_without_required_check_never_counts() {
+    for event in build_channel_events() {
+        for second in [40, 601, 100_000] {
+            let settled = build_settle_facts(second, &[]);
+            let green = vec![build_commit_check(1, Some(Success))];
+            let mut facts = build_checked_facts(pull_request(), green);
+            (facts.now, facts.patience) = (settled.now, settled.patience);
+            facts.put_required(
+                build_repository_name(),
+                "main".to_owned(),
+                vec!["deploy".to_owned()],
+            );
+            let missing = expect_nothing(&*event, &facts);
+            assert_eq!(missing, "the required check \"deploy\" has not reported");
+        }
     }
 }
 

@@ -133,6 +133,7 @@ macro_rules! kinds {
 // These kinds come from comments, the API or the passage of time, never directly from a webhook.
 pub(crate) mod decision;
 pub(crate) mod dispatch;
+pub(crate) mod health;
 pub(crate) mod overdue_review;
 pub(crate) mod question;
 pub(crate) mod retry;

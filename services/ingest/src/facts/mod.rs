@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::{RepositoryMatch, RulesBook};
 use domain::{
-    BranchRecord, CommitId, InstanceName, PullRequestFile, PullRequestRecord, RepositoryName,
+    BranchRecord, CommitId, HealthLimits, InstanceName, PullRequestFile, PullRequestRecord, RepositoryName,
     RepositoryRules, RunId, TicketCost, TicketKey, TicketMarks, TicketRow, Timestamp, TrackerAccount,
     Trigger, TriggerChannel, TriggerKey,
 };
@@ -119,6 +119,22 @@ pub(crate) struct ChecksPatience {
     pub(crate) settle: Duration,
     /// Time for a check that GitHub requires to report.
     pub(crate) required: Duration,
+    /// Time that checks may run before people receive a notice.
+    pub(crate) pending: Duration,
+}
+
+impl ChecksPatience {
+    /// Limits of an assessment.
+    pub(crate) const fn limits(self) -> HealthLimits {
+        HealthLimits {
+            settle: self.settle,
+            required: self.required,
+            absent: self.required,
+            pending: self.pending,
+            mergeability: HealthLimits::MERGEABILITY,
+            step: HealthLimits::STEP,
+        }
+    }
 }
 
 /// Progress of the runs of a ticket. Both flags come from one read: two reads could straddle a planner's update and report

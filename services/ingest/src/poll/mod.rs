@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod delivery_log;
 pub(crate) mod discussions;
 pub(crate) mod dry_round;
+pub(crate) mod health;
 pub(crate) mod issues;
 pub(crate) mod memory;
 pub(crate) mod poller;

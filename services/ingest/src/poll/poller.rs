@@ -18,6 +18,7 @@ use crate::{
         context::PollContext,
         delivery_log::replay_deliveries,
         discussions,
+        health::HealthSchedule,
         issues::ChangedIssues,
         pull_requests::OpenPullRequests,
         reminders::ReminderSchedule,
@@ -34,6 +35,7 @@ pub(crate) struct TrackerPoller {
     interval: Duration,
     pull_requests: OpenPullRequests,
     reminders: ReminderSchedule,
+    health: HealthSchedule,
     issues: ChangedIssues,
     /// End of the pause that Jira asked for.
     jira_rests_until: Option<Instant>,
@@ -57,6 +59,7 @@ impl TrackerPoller {
             interval,
             pull_requests: OpenPullRequests::new(interval, settle, pending),
             reminders: ReminderSchedule::default(),
+            health: HealthSchedule::new(),
             issues: ChangedIssues::default(),
             jira_rests_until: None,
             recovered,
@@ -103,6 +106,12 @@ impl TrackerPoller {
         self.reminders
             .remind(&self.context.router, &self.pull_requests.open())
             .await;
+        // An assessment stores its result, which a dry run does not.
+        if !self.context.is_dry_run() {
+            let open = self.pull_requests.open();
+            let assessed = Box::pin(self.health.assess(&self.context.router, &open)).await;
+            self.add(assessed, "github");
+        }
     }
 
     /// Replays failed deliveries from GitHub's delivery log. An account without such a log polls the comments of each

@@ -225,6 +225,17 @@ impl TrackerReader {
         failpoint::around("ingest.github.job_log", read).await
     }
 
+    /// Reads everything that can keep a pull request from being merged.
+    pub(crate) async fn snapshot(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        scope: github::SnapshotScope,
+    ) -> Result<domain::PullRequestSnapshot, ReadError> {
+        let read = Box::pin(self.github.health().snapshot(repository, number, scope));
+        Ok(failpoint::around("ingest.github.snapshot", read).await?)
+    }
+
     pub(crate) async fn branch_checks(
         &self,
         repository: &RepositoryName,

@@ -53,6 +53,18 @@ pub(crate) struct WorkflowRunPayload {
 }
 
 #[derive(Deserialize)]
+pub(crate) struct MergeGroupPayload {
+    pub(crate) merge_group: MergeGroup,
+    pub(crate) repository: GithubHookRepository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct MergeGroup {
+    /// Branch of the queue's commit, with `refs/heads/`.
+    pub(crate) head_ref: String,
+}
+
+#[derive(Deserialize)]
 pub(crate) struct StatusPayload {
     pub(crate) sha: CommitId,
     pub(crate) state: String,

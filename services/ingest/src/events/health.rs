@@ -1,0 +1,323 @@
+//! Step that the health of our open pull request needs: a base update, a resolved conflict, a repair of the merge queue's
+//! failure, or a notice.
+
+use domain::{
+    BaseCondition, BaseTip, CommitId, ConflictedBase, HealthCause, HealthStep, OutdatedBase,
+    PullRequestEvent, PullRequestRecord, PullRequestRef, PullRequestSnapshot, RepositoryRules, SkipReason,
+    TicketKey, Timestamp, TriggerKey, TriggerReason, UpdateWay,
+};
+
+use super::{EventKind, EventVerdict, NewTrigger, checks::summarize_failure, closed::is_closed};
+use crate::{
+    facts::{DecisionFacts, Need},
+    policy::{repair, skip},
+};
+
+/// Step of an assessment that becomes a trigger of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HealthStepEvent {
+    ticket: TicketKey,
+    ours: PullRequestRef,
+    head: CommitId,
+    base: BaseTip,
+    since: Timestamp,
+    step: OwnStep,
+}
+
+/// Step that no other kind of event takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OwnStep {
+    UpdateBase(UpdateWay),
+    ResolveConflict,
+    RepairQueue(CommitId),
+    Notify(HealthCause),
+}
+
+impl HealthStepEvent {
+    /// Event of an assessment's step; `None` for a step that the events of checks and reviews take.
+    pub(crate) fn from_step(
+        record: &PullRequestRecord,
+        snapshot: &PullRequestSnapshot,
+        step: &HealthStep,
+        since: Timestamp,
+    ) -> Option<Self> {
+        let step = match step {
+            HealthStep::UpdateBase => {
+                let is_linear = snapshot.requirements.includes(BaseCondition::LinearHistory);
+                OwnStep::UpdateBase(if is_linear {
+                    UpdateWay::Rebase
+                } else {
+                    UpdateWay::Merge
+                })
+            }
+            HealthStep::ResolveConflict => OwnStep::ResolveConflict,
+            HealthStep::RepairQueue { commit } => OwnStep::RepairQueue(commit.clone()),
+            HealthStep::Notify(cause) => OwnStep::Notify(*cause),
+            HealthStep::MarkReady { .. } | HealthStep::RepairChecks | HealthStep::Remind => return None,
+        };
+        Some(Self {
+            ticket: record.ticket.clone(),
+            ours: record.pull_request.clone(),
+            head: snapshot.head.clone(),
+            base: snapshot.base.clone(),
+            since,
+            step,
+        })
+    }
+
+    /// Key of the step: once per head, and once per base where a new base makes another step necessary.
+    fn key(&self) -> TriggerKey {
+        let subject = format!("{}#{}:{}", self.ours.repository, self.ours.number, self.head);
+        TriggerKey::new(match &self.step {
+            OwnStep::UpdateBase(_) => format!("base_update:{subject}:{}", self.base.commit),
+            OwnStep::ResolveConflict => format!("conflict:{subject}:{}", self.base.commit),
+            OwnStep::RepairQueue(commit) => format!("queue:{subject}:{commit}"),
+            OwnStep::Notify(cause) => format!("health:{subject}:{}", cause.as_str()),
+        })
+    }
+
+    fn reason(&self, facts: &DecisionFacts) -> Result<TriggerReason, Need> {
+        Ok(match &self.step {
+            OwnStep::UpdateBase(way) => PullRequestEvent::Outdated(OutdatedBase {
+                pull_request: self.ours.clone(),
+                head: self.head.clone(),
+                base_branch: self.base.branch.clone(),
+                way: *way,
+            })
+            .into(),
+            OwnStep::ResolveConflict => PullRequestEvent::Conflicted(ConflictedBase::new(
+                self.ours.clone(),
+                self.head.clone(),
+                self.base.commit.clone(),
+                self.base.branch.clone(),
+            ))
+            .into(),
+            OwnStep::RepairQueue(commit) => self.repair_queue(commit, facts)?,
+            OwnStep::Notify(cause) => self.notice(*cause),
+        })
+    }
+
+    /// Repair of the checks that failed on the queue's commit, required ones first. The failure is not visible on the
+    /// head. A rerun there does not bring the pull request back into the queue, so people receive a notice instead.
+    fn repair_queue(&self, commit: &CommitId, facts: &DecisionFacts) -> Result<TriggerReason, Need> {
+        let mut checks = facts.checks(&self.ours.repository, commit)?.clone();
+        let is_bad = |check: &github::CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
+        if !checks.iter().any(is_bad) {
+            return Ok(self.notice(HealthCause::QueueChecks));
+        }
+        let required = facts.required(&self.ours.repository, &self.base.branch)?;
+        checks.sort_by_key(|check| !required.contains(&check.name));
+        let summary = summarize_failure(&self.ours, &self.head, &checks, facts)?;
+        if !summary.failed.iter().any(|check| check.class.is_real()) {
+            return Ok(self.notice(HealthCause::QueueChecks));
+        }
+        repair::decide_repair(&self.ticket, summary, facts)
+    }
+
+    fn notice(&self, cause: HealthCause) -> TriggerReason {
+        TriggerReason::Skipped(SkipReason::MergeWaits {
+            pull_request: self.ours.clone(),
+            cause,
+            base_branch: self.base.branch.clone(),
+            since: self.since,
+        })
+    }
+}
+
+/// Rules of a repository that cover the ticket.
+fn find_rules<'a>(facts: &'a DecisionFacts, event: &HealthStepEvent) -> Option<&'a RepositoryRules> {
+    let rules = facts.book.for_repository(&event.ours.repository);
+    rules.filter(|rules| rules.cover(&event.ticket))
+}
+
+impl EventKind for HealthStepEvent {
+    fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        let key = self.key();
+        if let Some(sequence) = facts.known(&self.ticket, &key)? {
+            return Ok(EventVerdict::Known(*sequence));
+        }
+        let Some(rules) = find_rules(facts, self) else {
+            return Ok(EventVerdict::nothing("no rules cover the ticket"));
+        };
+        let now = facts.pull_request(&self.ours.repository, &self.ours.number)?;
+        if is_closed(now) || now.head != self.head {
+            return Ok(EventVerdict::nothing("not the open head of the pull request"));
+        }
+        if skip::find_own_skip(now, rules).is_some() {
+            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+        }
+        Ok(EventVerdict::from(NewTrigger {
+            ticket: self.ticket.clone(),
+            key,
+            at: facts.now,
+            actor: None,
+            reason: self.reason(facts)?,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{
+        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueState, ReviewState,
+        TriggerChannel,
+    };
+    use github::{CheckConclusion, PullRequest};
+
+    use super::{
+        super::tests::{
+            build_commit_check, build_commit_id, build_decision_facts, build_pull_record,
+            build_pull_reference, build_repository_name, build_ticket_key, decide_event, expect_nothing,
+            expect_trigger, facts_with, pull_request,
+        },
+        *,
+    };
+
+    fn build_snapshot(conditions: &[BaseCondition]) -> PullRequestSnapshot {
+        PullRequestSnapshot {
+            status: PullRequestStatus::Open,
+            is_draft: false,
+            head: build_commit_id(),
+            base: BaseTip {
+                branch: "main".to_owned(),
+                commit: "b".repeat(40).parse().unwrap(),
+                ahead_by: None,
+            },
+            merge: MergeState::Behind,
+            queue: QueueState::default(),
+            checks: HeadChecks::default(),
+            reviews: ReviewState::default(),
+            requirements: BaseRequirements {
+                conditions: conditions.to_vec(),
+                ..BaseRequirements::default()
+            },
+            is_unsigned: false,
+            is_archived: false,
+        }
+    }
+
+    fn build_event(step: &HealthStep, conditions: &[BaseCondition]) -> HealthStepEvent {
+        let snapshot = build_snapshot(conditions);
+        HealthStepEvent::from_step(&build_pull_record(), &snapshot, step, Timestamp::default()).unwrap()
+    }
+
+    fn build_facts(now: PullRequest) -> DecisionFacts {
+        let mut facts = build_decision_facts();
+        facts.put_pull_request(build_repository_name(), 7, now);
+        facts
+    }
+
+    #[test]
+    fn outdated_base_is_updated_by_branch_rules() {
+        for (conditions, way) in [
+            (&[][..], UpdateWay::Merge),
+            (&[BaseCondition::LinearHistory][..], UpdateWay::Rebase),
+        ] {
+            let event = build_event(&HealthStep::UpdateBase, conditions);
+            let mut facts = build_facts(pull_request());
+            let follows = expect_trigger(&event, &facts);
+            assert_eq!(follows.reason.job(), Some(Job::UpdateBase));
+            let outdated = PullRequestEvent::Outdated(OutdatedBase {
+                pull_request: build_pull_reference(),
+                head: build_commit_id(),
+                base_branch: "main".to_owned(),
+                way,
+            });
+            assert_eq!(follows.reason, TriggerReason::from(outdated));
+            facts.put_known(build_ticket_key(), follows.key, Some(3));
+            assert!(matches!(decide_event(&event, &facts), EventVerdict::Known(3)));
+        }
+    }
+
+    #[test]
+    fn conflict_names_head_with_base() {
+        let event = build_event(&HealthStep::ResolveConflict, &[]);
+        let follows = expect_trigger(&event, &build_facts(pull_request()));
+        let reason = follows.reason;
+        let TriggerReason::PullRequest(PullRequestEvent::Conflicted(conflict)) = reason else {
+            panic!("another reason than a conflict");
+        };
+        assert_eq!(
+            (conflict.head, conflict.base_branch.as_str()),
+            (build_commit_id(), "main")
+        );
+    }
+
+    #[test]
+    fn queue_failure_is_repaired_on_head() {
+        let commit: CommitId = "c".repeat(40).parse().unwrap();
+        let event = build_event(
+            &HealthStep::RepairQueue {
+                commit: commit.clone(),
+            },
+            &[],
+        );
+        let mut facts = build_facts(pull_request());
+        let checks = vec![
+            build_commit_check(1, Some(CheckConclusion::Failure)),
+            build_commit_check(2, Some(CheckConclusion::Failure)),
+        ];
+        facts.put_checks(build_repository_name(), commit.clone(), checks);
+        let required = vec!["test 2".to_owned()];
+        facts.put_required(build_repository_name(), "main".to_owned(), required);
+        let follows = expect_trigger(&event, &facts);
+        assert_eq!(follows.reason.job(), Some(Job::FixCi));
+        let request = follows.reason.job_request().unwrap();
+        let summary = request.about.checks().unwrap();
+        let names: Vec<&str> = summary.failed.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(
+            (names, &summary.head),
+            (vec!["test 2", "test 1"], &build_commit_id())
+        );
+
+        let mut green = build_facts(pull_request());
+        let checks = vec![build_commit_check(1, Some(CheckConclusion::Success))];
+        green.put_checks(build_repository_name(), commit, checks);
+        assert!(matches!(
+            expect_trigger(&event, &green).reason,
+            TriggerReason::Skipped(SkipReason::MergeWaits {
+                cause: HealthCause::QueueChecks,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn moved_or_labeled_pull_request_needs_no_step() {
+        let event = build_event(&HealthStep::Notify(HealthCause::Protection), &[]);
+        let moved = PullRequest {
+            head: "d".repeat(40).parse().unwrap(),
+            ..pull_request()
+        };
+        assert_eq!(
+            expect_nothing(&event, &build_facts(moved)),
+            "not the open head of the pull request"
+        );
+        let labeled = PullRequest {
+            labels: vec!["skip-dispatch".to_owned()],
+            ..pull_request()
+        };
+        assert_eq!(expect_nothing(&event, &build_facts(labeled)), skip::FORBIDDEN);
+        let other = "repo:\n  owner: acme\n  name: other\njira:\n  project_key: ENG\n";
+        let mut facts = facts_with(other, TriggerChannel::Poll);
+        facts.put_pull_request(build_repository_name(), 7, pull_request());
+        assert_eq!(expect_nothing(&event, &facts), "no rules cover the ticket");
+    }
+
+    #[test]
+    fn steps_of_other_kinds_are_left_to_them() {
+        for step in [
+            HealthStep::MarkReady { is_unchecked: false },
+            HealthStep::RepairChecks,
+            HealthStep::Remind,
+        ] {
+            let made = HealthStepEvent::from_step(
+                &build_pull_record(),
+                &build_snapshot(&[]),
+                &step,
+                Timestamp::default(),
+            );
+            assert_eq!(made, None, "{step:?}");
+        }
+    }
+}

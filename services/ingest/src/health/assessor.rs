@@ -1,0 +1,186 @@
+//! Assessment of one pull request of ours: reads its snapshot, decides, takes the step, and stores the result.
+
+use domain::{
+    BaseUpdateRule, CiRequired, HealthCause, HealthRecord, HealthRules, HealthState, HealthStep, MergeState,
+    PullRequestRecord, PullRequestSnapshot, PullRequestStatus, RepositoryName, RepositoryRules, Timestamp,
+    TriggerChannel, assess,
+};
+use github::SnapshotScope;
+
+use crate::{
+    events::{
+        EventKind,
+        checks::{ChecksAbsent, ChecksChanged, ChecksPending},
+        health::HealthStepEvent,
+        overdue_review::OverdueReviewEvent,
+    },
+    facts::ChecksPatience,
+    health::store,
+    router::{
+        EventRouter,
+        outcome::{EventFailure, EventOutcome},
+    },
+};
+
+/// Result of an assessment.
+#[derive(Debug)]
+pub(crate) struct AssessmentOutcome {
+    /// Outcome of its step, if it had one.
+    pub(crate) step: Option<EventOutcome>,
+    /// True while GitHub computes whether the pull request can be merged.
+    pub(crate) is_computing: bool,
+}
+
+/// Assesses a pull request by its place; `None` when it is not an open one of ours.
+///
+/// # Errors
+/// A read that failed; the caller retries.
+pub(crate) async fn assess_place(
+    router: &EventRouter,
+    repository: &RepositoryName,
+    number: u64,
+    is_queued: bool,
+    source: TriggerChannel,
+) -> Result<Option<AssessmentOutcome>, EventFailure> {
+    let known = router.queue.pull_requests().get(repository, number).await?;
+    match known.filter(|record| record.status == PullRequestStatus::Open) {
+        Some(record) => Ok(Some(assess_record(router, &record, is_queued, source).await?)),
+        None => Ok(None),
+    }
+}
+
+/// Assesses an open pull request of ours. `is_queued` says that it is or was in a merge queue.
+///
+/// # Errors
+/// A read that failed; the caller retries.
+pub(crate) async fn assess_record(
+    router: &EventRouter,
+    record: &PullRequestRecord,
+    is_queued: bool,
+    source: TriggerChannel,
+) -> Result<AssessmentOutcome, EventFailure> {
+    let ours = &record.pull_request;
+    let (stored, revision) = store::read_health(&router.queue, &ours.repository, ours.number).await?;
+    let book = router.rules.book();
+    let rules = book.for_repository(&ours.repository);
+    let memory = stored
+        .as_ref()
+        .map(|stored| stored.memory.clone())
+        .unwrap_or_default();
+    let was_queued = stored.is_some_and(|stored| matches!(stored.state, HealthState::Queued { .. }));
+    let scope = SnapshotScope {
+        queue: is_queued || was_queued || memory.removal.is_some(),
+        distance: rules.is_some_and(|rules| rules.pull_request.update_base == BaseUpdateRule::Always),
+    };
+    let snapshot = router
+        .outside
+        .snapshot(&ours.repository, ours.number, scope)
+        .await?;
+    let now = bootstrap::read_wall_clock();
+    let assessment = assess(&snapshot, &build_rules(rules, router.patience), &memory, now);
+    if matches!(assessment.state, HealthState::Merged | HealthState::Closed) {
+        store::remove_health(&router.queue, &ours.repository, ours.number).await?;
+        return Ok(AssessmentOutcome {
+            step: None,
+            is_computing: false,
+        });
+    }
+    let step = match &assessment.step {
+        Some(step) => {
+            let since = find_since(&assessment.state, now);
+            take_step(router, record, &snapshot, step, since, source).await?
+        }
+        None => None,
+    };
+    // A step that was not appended, for example for a skip label, is decided again at the next assessment.
+    let is_requested = step.as_ref().is_some_and(|step| step.sequence().is_some());
+    let assessed = HealthRecord {
+        pull_request: ours.clone(),
+        memory: memory.after(&snapshot, &assessment, is_requested, now),
+        state: assessment.state,
+        base: snapshot.base,
+        at: now,
+    };
+    store::write_health(&router.queue, &assessed, revision).await?;
+    Ok(AssessmentOutcome {
+        step,
+        is_computing: snapshot.merge == MergeState::Unknown,
+    })
+}
+
+const fn find_since(state: &HealthState, now: Timestamp) -> Timestamp {
+    match state {
+        HealthState::Waiting { since, .. }
+        | HealthState::Blocked { since, .. }
+        | HealthState::Queued { since } => *since,
+        HealthState::Merged | HealthState::Closed | HealthState::Ready => now,
+    }
+}
+
+fn build_rules(rules: Option<&RepositoryRules>, patience: ChecksPatience) -> HealthRules {
+    HealthRules {
+        update_base: rules.map_or(BaseUpdateRule::Never, |rules| rules.pull_request.update_base),
+        may_lack_checks: rules.is_some_and(|rules| rules.ci.required != CiRequired::Always),
+        limits: patience.limits(),
+    }
+}
+
+/// Takes the step of an assessment. Checks and reviews have events of their own, which share keys with webhooks and
+/// polls, so each step counts once. `None`: the step has to wait for a moment.
+async fn take_step(
+    router: &EventRouter,
+    record: &PullRequestRecord,
+    snapshot: &PullRequestSnapshot,
+    step: &HealthStep,
+    since: Timestamp,
+    source: TriggerChannel,
+) -> Result<Option<EventOutcome>, EventFailure> {
+    let head = || snapshot.head.clone();
+    let event: Box<dyn EventKind> = match step {
+        HealthStep::MarkReady { is_unchecked: false }
+        | HealthStep::RepairChecks
+        | HealthStep::Notify(HealthCause::RunApproval) => Box::new(ChecksChanged::from_poll(record, head())),
+        HealthStep::MarkReady { is_unchecked: true } => Box::new(ChecksAbsent::from_poll(record, head())),
+        HealthStep::Notify(HealthCause::PendingChecks) => Box::new(ChecksPending::from_poll(record, head())),
+        HealthStep::Remind => Box::new(OverdueReviewEvent::from_poll(record.clone())),
+        HealthStep::UpdateBase
+        | HealthStep::ResolveConflict
+        | HealthStep::RepairQueue { .. }
+        | HealthStep::Notify(_) => match HealthStepEvent::from_step(record, snapshot, step, since) {
+            Some(event) => Box::new(event),
+            None => return Ok(None),
+        },
+    };
+    match Box::pin(router.take(&*event, source)).await {
+        Ok(outcome) => {
+            outcome.log();
+            Ok(Some(outcome))
+        }
+        // The checks ended a moment ago: their own event decides about them.
+        Err(EventFailure::Unsettled { .. }) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn repository_without_rules_is_only_observed() {
+        let patience = ChecksPatience {
+            settle: Duration::from_secs(30),
+            required: Duration::from_secs(600),
+            pending: Duration::from_secs(7_200),
+        };
+        let rules = build_rules(None, patience);
+        assert_eq!(rules.update_base, BaseUpdateRule::Never);
+        assert!(!rules.may_lack_checks);
+        let rules = build_rules(Some(&RepositoryRules::default()), patience);
+        assert_eq!(rules.update_base, BaseUpdateRule::WhenRequired);
+        assert!(rules.may_lack_checks);
+        assert_eq!(rules.limits.absent, Duration::from_secs(600));
+    }
+}

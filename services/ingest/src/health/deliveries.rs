@@ -1,0 +1,105 @@
+//! Assessments that a webhook causes, after its own events.
+
+use std::time::Duration;
+
+use domain::{PullRequestStatus, TriggerChannel, cause::format_error_chain};
+use queue::{DeliveryDisposition, WebhookDelivery};
+
+use crate::{
+    health::{
+        affected::{AffectedPullRequests, find_affected},
+        assessor::{AssessmentOutcome, assess_place, assess_record},
+    },
+    router::{
+        EventRouter,
+        outcome::{EventFailure, choose_disposition},
+    },
+    webhook::payload::WebhookPayload,
+};
+
+// Time limit of the assessments of one delivery.
+const ASSESSMENT_LIMIT: Duration = Duration::from_secs(20);
+// Assessments for one push to a base branch. Polls assess the other pull requests within their interval.
+const MOST_AT_ONCE: usize = 20;
+// Pause before an assessment while GitHub computes whether a pull request can be merged.
+const COMPUTING_PAUSE: Duration = Duration::from_secs(5);
+// Longest time in which a delivery waits for that, in milliseconds. Polls go on after it.
+const COMPUTING_LIMIT_MS: i64 = 2 * 60 * 1000;
+
+/// Handles a delivery: its own events first, then the assessments that it causes.
+pub(crate) async fn handle_delivery(router: &EventRouter, delivery: WebhookDelivery) -> DeliveryDisposition {
+    let affected = WebhookPayload::open(&delivery).and_then(|hook| find_affected(&hook));
+    let received_at = delivery.received_at;
+    let disposition = router.handle(delivery).await;
+    // An unreadable payload has its disposition from its own events.
+    let Ok(Some(affected)) = affected else {
+        return disposition;
+    };
+    if !matches!(disposition, DeliveryDisposition::Done) {
+        return disposition;
+    }
+    let age_ms = bootstrap::read_wall_clock().unix_ms() - received_at.unix_ms();
+    let assessed = tokio::time::timeout(ASSESSMENT_LIMIT, Box::pin(assess_affected(router, &affected)));
+    let result = assessed.await.unwrap_or_else(|_| {
+        Err(EventFailure::Later {
+            detail: format!("not assessed within {} s", ASSESSMENT_LIMIT.as_secs()),
+            after: None,
+        })
+    });
+    match result {
+        Ok(is_computing) if is_computing && age_ms < COMPUTING_LIMIT_MS => DeliveryDisposition::Retry {
+            after: COMPUTING_PAUSE,
+        },
+        Ok(_) => disposition,
+        Err(failure) if failure.may_pass() => {
+            tracing::warn!(error = %format_error_chain(&failure), "pull requests not assessed");
+            choose_disposition(Err(failure), age_ms)
+        }
+        // Polls assess the pull request again, so a permanent failure of this one needs no dead letter.
+        Err(failure) => {
+            tracing::warn!(error = %format_error_chain(&failure), "pull requests not assessed");
+            disposition
+        }
+    }
+}
+
+/// Assesses the affected pull requests. True while GitHub computes for one of them whether it can be merged.
+async fn assess_affected(
+    router: &EventRouter,
+    affected: &AffectedPullRequests,
+) -> Result<bool, EventFailure> {
+    let is_computing = |outcome: &AssessmentOutcome| outcome.is_computing;
+    match affected {
+        AffectedPullRequests::One {
+            repository,
+            number,
+            is_queued,
+        } => {
+            let webhook = TriggerChannel::Webhook;
+            let assessed = assess_place(router, repository, *number, *is_queued, webhook).await?;
+            Ok(assessed.as_ref().is_some_and(is_computing))
+        }
+        AffectedPullRequests::OfBase { repository, branch } => {
+            // Most pushes are to other branches, and the index is read for base branches alone.
+            let book = router.rules.book();
+            let rules = book.for_repository(repository);
+            if !rules.is_some_and(|rules| rules.target_branch() == branch) {
+                return Ok(false);
+            }
+            let (records, _) = router
+                .queue
+                .pull_requests()
+                .changes_after(queue::TableRevision::default())
+                .await?;
+            let open = records.iter().filter(|record| {
+                record.status == PullRequestStatus::Open && record.pull_request.repository == *repository
+            });
+            let mut is_any_computing = false;
+            for record in open.take(MOST_AT_ONCE) {
+                let assessed = assess_record(router, record, false, TriggerChannel::Webhook).await?;
+                is_any_computing |= is_computing(&assessed);
+            }
+            Ok(is_any_computing)
+        }
+    }
+}

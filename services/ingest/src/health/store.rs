@@ -1,0 +1,52 @@
+//! Stored results of assessments.
+
+use domain::{HealthRecord, RepositoryName};
+use queue::{FoundValue, KeyValueBucket, Queue, TableRevision};
+
+/// Record of a pull request's last assessment with its revision, if there is one.
+pub(crate) type StoredHealth = (Option<HealthRecord>, Option<TableRevision>);
+
+/// Reads the last assessment of a pull request. An unreadable record counts as none, unless a newer release wrote it.
+pub(crate) async fn read_health(
+    queue: &Queue,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<StoredHealth, queue::Error> {
+    let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
+    Ok(match records.find(&build_key(repository, number)).await? {
+        Some(FoundValue::Value(record, revision)) => (Some(record), Some(revision)),
+        Some(FoundValue::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
+        None => (None, None),
+    })
+}
+
+/// Stores an assessment. Another process that assessed at the same time keeps its result: both read the same state.
+pub(crate) async fn write_health(
+    queue: &Queue,
+    record: &HealthRecord,
+    last: Option<TableRevision>,
+) -> Result<(), queue::Error> {
+    let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
+    let ours = &record.pull_request;
+    match records
+        .put(&build_key(&ours.repository, ours.number), record, last)
+        .await
+    {
+        Ok(_) | Err(queue::Error::Conflict) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the assessment of a pull request that ended.
+pub(crate) async fn remove_health(
+    queue: &Queue,
+    repository: &RepositoryName,
+    number: u64,
+) -> Result<(), queue::Error> {
+    let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
+    records.delete(&build_key(repository, number)).await
+}
+
+fn build_key(repository: &RepositoryName, number: u64) -> String {
+    format!("health:{repository}#{number}")
+}
