@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use api::{
     ApiAction,
-    types::{ChecksView, PullRequestView, TicketTextView},
+    types::{ChecksView, HealthView, PullRequestView, TicketTextView},
 };
 use clap::Args;
 use domain::{ChecksConclusion, PullRequestStatus, TicketKey};
@@ -148,8 +148,29 @@ fn render_pull_request(one: &PullRequestView) -> String {
             one.awaits_review_of.join(", ")
         ));
     }
+    if let Some(health) = &one.health {
+        lines.push(render_health(health));
+    }
     let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
     lines.join("\n")
+}
+
+/// State on the way to a merge: what blocks, since when, who acts.
+fn render_health(health: &HealthView) -> String {
+    let since = health.since.as_deref().map(|since| format!(" since {since}"));
+    let who = health.who.as_deref().map(|who| format!("; acts: {who}"));
+    let until = health
+        .until
+        .as_deref()
+        .map(|until| format!("; a notice follows at {until}"));
+    format!(
+        "merge: {}, {}{}{}{}",
+        health.state,
+        health.text,
+        since.unwrap_or_default(),
+        who.unwrap_or_default(),
+        until.unwrap_or_default()
+    )
 }
 
 fn render_checks(checks: &ChecksView) -> Vec<String> {
@@ -244,18 +265,30 @@ mod tests {
             review: None,
             awaits_review_of: Vec::new(),
             awaits_review_since: Some("2026-11-25T08:00:00Z".to_owned()),
+            health: Some(HealthView {
+                state: "blocked".to_owned(),
+                cause: Some("outdated_base".to_owned()),
+                text: "it lacks commits of its base branch".to_owned(),
+                since: Some("2026-11-25T09:30:00Z".to_owned()),
+                until: None,
+                who: Some("journeyman".to_owned()),
+                base_branch: "main".to_owned(),
+                at: "2026-11-25T09:31:00Z".to_owned(),
+            }),
         };
         assert_eq!(
             render_pull_request(&view),
             "pull request: https://github.com/acme/shop/pull/7 (open)\n\
              checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
              is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
-             2026-11-25T08:00:00Z"
+             2026-11-25T08:00:00Z\nmerge: blocked, it lacks commits of its base branch since 2026-11-25T09:30:00Z; acts: \
+             journeyman"
         );
         let without = PullRequestView {
             checks: None,
             status: Some(PullRequestStatus::Merged),
             awaits_review_since: None,
+            health: None,
             ..view
         };
         assert_eq!(

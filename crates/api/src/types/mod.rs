@@ -3,6 +3,7 @@
 mod activity;
 mod caller;
 mod credentials;
+mod health;
 mod jobs;
 mod pools;
 mod pull_requests;
@@ -20,6 +21,7 @@ pub use self::{
     activity::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView},
     caller::CallerView,
     credentials::CredentialView,
+    health::HealthView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
     pull_requests::{

@@ -1,14 +1,15 @@
 //! Pull requests: answers about their status, and requests to open one.
 
 use domain::{
-    ChecksConclusion, ChecksReaction, FailureClass, ObservedChecks, ObservedPullRequest, ObservedReview,
-    PullRequestRef, PullRequestStatus, RepairEnd,
+    ChecksConclusion, ChecksReaction, FailureClass, HealthRecord, ObservedChecks, ObservedPullRequest,
+    ObservedReview, PullRequestRef, PullRequestStatus, RepairEnd,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Latest known status of a pull request from webhooks and polls, without a request to GitHub. Approvals and
-/// mergeability are unknown.
+use super::health::HealthView;
+
+/// Latest known status of a pull request from webhooks and polls, without a request to GitHub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PullRequestView {
     /// Reference to the pull request.
@@ -27,6 +28,9 @@ pub struct PullRequestView {
     pub awaits_review_of: Vec<String>,
     /// Start of the wait for the review.
     pub awaits_review_since: Option<String>,
+    /// What keeps an open pull request from being merged; absent: not assessed yet.
+    #[serde(default)]
+    pub health: Option<HealthView>,
 }
 
 /// Complete checks of one commit.
@@ -78,11 +82,13 @@ pub struct ReviewView {
 }
 
 impl PullRequestView {
-    /// Creates the view. `status` is that of the index, for a pull request whose triggers have expired.
+    /// Creates the view. `status` is that of the index, for a pull request whose triggers have expired; `health` is the
+    /// last assessment.
     pub fn new(
         pull_request: PullRequestRef,
         standing: &ObservedPullRequest,
         status: Option<PullRequestStatus>,
+        health: Option<&HealthRecord>,
     ) -> Self {
         let is_outdated = standing.is_outdated();
         let (reviewers, since) = standing.awaited.clone().unzip();
@@ -97,6 +103,7 @@ impl PullRequestView {
             review: standing.review.as_ref().map(Into::into),
             awaits_review_of: reviewers.unwrap_or_default(),
             awaits_review_since: since.map(|since| since.to_string()),
+            health: health.and_then(HealthView::new),
             pull_request,
         }
     }

@@ -661,6 +661,16 @@ fn failed_checks() -> PullRequestView {
         }),
         awaits_review_of: vec![build_hostile_text()],
         awaits_review_since: Some(build_hostile_text()),
+        health: Some(HealthView {
+            state: "blocked".to_owned(),
+            cause: Some("conflict".to_owned()),
+            text: build_hostile_text(),
+            since: Some(build_hostile_text()),
+            until: Some(build_hostile_text()),
+            who: Some(build_hostile_text()),
+            base_branch: build_hostile_text(),
+            at: build_hostile_text(),
+        }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::types::{ChecksView, PullRequestView, RunState, RunView, RunsQuery, TicketTextView};
+use api::types::{ChecksView, HealthView, PullRequestView, RunState, RunView, RunsQuery, TicketTextView};
 use axum::{Form, extract::Path, response::Redirect};
 use domain::{
     ChecksConclusion, Dollars, Fact, JournalEntry, OutboundOutcome, OutboundReceipt, TicketKey, Timestamp,
@@ -286,6 +286,7 @@ fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>, now: Ti
                 h2 { "Pull request " (render_external_link(&one.pull_request.url, &name)) " " (render_pull_request_chip(one.status)) }
                 dl.facts {
                     dt { "Branch" } dd { code { (make_visible(&one.pull_request.branch)) } }
+                    @if let Some(health) = &one.health { dt { "Merge" } dd { (render_health(health, now)) } }
                     dt { "Checks" }
                     dd { @match &one.checks { Some(checks) => (render_checks(checks, now)), None => "none was complete yet, as far as is known" } }
                     @if let Some(review) = &one.review {
@@ -307,6 +308,21 @@ fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>, now: Ti
                 @if let Some(checks) = &one.checks { (render_failed_checks(checks)) }
             }
         }
+    }
+}
+
+/// Renders the state on the way to a merge: what blocks, since when, and who acts.
+fn render_health(health: &HealthView, now: Timestamp) -> Markup {
+    html! {
+        @match health.state.as_str() {
+            "ready" => span.good { (make_visible(&health.text)) },
+            "blocked" => span.bad { (make_visible(&health.text)) },
+            _ => span.warm { (make_visible(&health.text)) },
+        }
+        @if let Some(since) = &health.since { ", since " (render_moment(since, now)) }
+        @if let Some(who) = &health.who { ". Acts: " (make_visible(who)) }
+        @if let Some(until) = &health.until { ". A notice follows " (render_moment(until, now)) }
+        ". Seen " (render_moment(&health.at, now))
     }
 }
 

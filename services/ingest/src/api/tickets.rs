@@ -21,7 +21,7 @@ use super::{
     maintenance::{check_maintenance_outcome, order_maintenance},
     ticket_key::TicketScoped,
 };
-use crate::events::comment::CommentEvent;
+use crate::{events::comment::CommentEvent, health::store::read_health};
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",
@@ -80,7 +80,18 @@ async fn list_pull_request_views(
         let record = queue.pull_requests().get(&one.repository, one.number).await?;
         let standing = ObservedPullRequest::of(one, triggers.iter().copied());
         let status = record.map(|record| record.status);
-        views.push(PullRequestView::new(one.clone(), &standing, status));
+        let health = match read_health(queue, &one.repository, one.number).await {
+            Ok((health, _)) => health,
+            // A newer release assessed it during a rolling upgrade.
+            Err(queue::Error::Newer { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        views.push(PullRequestView::new(
+            one.clone(),
+            &standing,
+            status,
+            health.as_ref(),
+        ));
     }
     Ok(views)
 }

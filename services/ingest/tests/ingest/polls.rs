@@ -310,12 +310,13 @@ async fn pull_requests_use_one_conditional_listing() {
         "{closed:?}"
     );
     quiet(2).await;
-    // Two reads of the reviews of each, and one of the closed pull request. The other requests are the listing, and
-    // sometimes the checks of each.
-    assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (3, 2));
+    // Two reads of the reviews of each, and one of the closed pull request. The assessment of each reads the pull request
+    // with its reviews once. The other requests are the listing, and sometimes the checks of each.
+    assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (5, 4));
     // The pause between two reads of a head starts with the poll interval, one second, and doubles.
     let (checks, seconds) = (asked("/check-runs"), started.elapsed().as_secs() + 1);
-    let most = 2 * (2 + usize::try_from(seconds.ilog2()).expect("small"));
+    // The assessment reads the checks of each once more.
+    let most = 2 * (3 + usize::try_from(seconds.ilog2()).expect("small"));
     assert!(
         checks <= most,
         "{checks} looks at the checks of two heads in {seconds} s"

@@ -1,0 +1,171 @@
+//! Health of a pull request: what keeps it from being merged, since when, and who acts.
+
+use domain::{HealthActor, HealthCause, HealthRecord, HealthState};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Last assessment of an open pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HealthView {
+    /// State: `ready`, `queued`, `waiting` or `blocked`.
+    pub state: String,
+    /// Reason of a wait or block, e.g. `outdated_base`; absent for the other states.
+    pub cause: Option<String>,
+    /// The state or reason in words.
+    pub text: String,
+    /// Start of the state; absent for `ready`.
+    pub since: Option<String>,
+    /// Time at which a wait ends with a notice; absent for the other states.
+    pub until: Option<String>,
+    /// Party that acts: `journeyman`, `maintainer`, `reviewer`, or `github` for what runs there; absent for
+    /// `ready`.
+    pub who: Option<String>,
+    /// Name of the base branch.
+    pub base_branch: String,
+    /// Time of the assessment.
+    pub at: String,
+}
+
+impl HealthView {
+    /// Creates the view; `None` for a pull request that ended.
+    pub fn new(record: &HealthRecord) -> Option<Self> {
+        let of = |state: &str, text: &str| Self {
+            state: state.to_owned(),
+            cause: None,
+            text: text.to_owned(),
+            since: None,
+            until: None,
+            who: None,
+            base_branch: record.base.branch.clone(),
+            at: record.at.to_string(),
+        };
+        Some(match &record.state {
+            HealthState::Merged | HealthState::Closed => return None,
+            HealthState::Ready => of("ready", "nothing keeps it from being merged"),
+            HealthState::Queued { since } => Self {
+                since: Some(since.to_string()),
+                who: Some("github".to_owned()),
+                ..of("queued", "the merge queue tests it")
+            },
+            HealthState::Waiting { cause, since, until } => Self {
+                cause: Some(cause.as_str().to_owned()),
+                since: Some(since.to_string()),
+                until: Some(until.to_string()),
+                who: Some(find_waited_for(*cause).to_owned()),
+                ..of("waiting", describe_cause(*cause))
+            },
+            HealthState::Blocked { cause, since, who } => Self {
+                cause: Some(cause.as_str().to_owned()),
+                since: Some(since.to_string()),
+                who: Some(who.as_str().to_owned()),
+                ..of("blocked", describe_cause(*cause))
+            },
+        })
+    }
+}
+
+/// Party for whose result a pull request waits.
+fn find_waited_for(cause: HealthCause) -> &'static str {
+    match cause {
+        HealthCause::QueueChecks
+        | HealthCause::Conflict
+        | HealthCause::FailedChecks
+        | HealthCause::Draft
+        | HealthCause::OutdatedBase => HealthActor::Journeyman.as_str(),
+        HealthCause::Archived
+        | HealthCause::QueueConflict
+        | HealthCause::QueueRemoval
+        | HealthCause::RunApproval
+        | HealthCause::PendingChecks
+        | HealthCause::AbsentChecks
+        | HealthCause::RequiredChecks
+        | HealthCause::ChangeRequests
+        | HealthCause::Approvals
+        | HealthCause::OpenThreads
+        | HealthCause::Signatures
+        | HealthCause::Protection
+        | HealthCause::Mergeability => "github",
+    }
+}
+
+const fn describe_cause(cause: HealthCause) -> &'static str {
+    match cause {
+        HealthCause::Archived => "the repository is archived",
+        HealthCause::QueueChecks => "a check of the merge queue failed",
+        HealthCause::QueueConflict => "it conflicts with an entry of the merge queue",
+        HealthCause::QueueRemoval => "it was removed from the merge queue",
+        HealthCause::Conflict => "it conflicts with its base branch",
+        HealthCause::RunApproval => "workflow runs wait for an approval",
+        HealthCause::FailedChecks => "a check failed",
+        HealthCause::PendingChecks => "checks have not ended",
+        HealthCause::AbsentChecks => "no check has reported",
+        HealthCause::RequiredChecks => "a required check has not reported",
+        HealthCause::Draft => "it is a draft",
+        HealthCause::OutdatedBase => "it lacks commits of its base branch",
+        HealthCause::ChangeRequests => "a reviewer requests changes",
+        HealthCause::Approvals => "approvals are missing",
+        HealthCause::OpenThreads => "threads of reviews are not resolved",
+        HealthCause::Signatures => "commits are not signed",
+        HealthCause::Protection => "a rule of the base branch is not met",
+        HealthCause::Mergeability => "GitHub has not computed whether it can be merged",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{BaseTip, HealthMemory, PullRequestRef, Timestamp};
+
+    use super::*;
+
+    fn build_record(state: HealthState) -> HealthRecord {
+        HealthRecord {
+            pull_request: PullRequestRef {
+                repository: "acme/shop".parse().unwrap(),
+                number: 7,
+                url: "https://github.com/acme/shop/pull/7".to_owned(),
+                branch: "fix/ENG-1".to_owned(),
+            },
+            state,
+            base: BaseTip {
+                branch: "main".to_owned(),
+                commit: "b".repeat(40).parse().unwrap(),
+                ahead_by: None,
+            },
+            memory: HealthMemory::default(),
+            at: Timestamp::from_unix_ms(2_000),
+        }
+    }
+
+    #[test]
+    fn health_view_names_cause_with_actor() {
+        let since = Timestamp::from_unix_ms(1_000);
+        let blocked = HealthView::new(&build_record(HealthState::Blocked {
+            cause: HealthCause::RunApproval,
+            since,
+            who: HealthActor::Maintainer,
+        }));
+        let blocked = blocked.unwrap();
+        assert_eq!(
+            (
+                blocked.state.as_str(),
+                blocked.cause.as_deref(),
+                blocked.who.as_deref()
+            ),
+            ("blocked", Some("run_approval"), Some("maintainer"))
+        );
+        let waiting = HealthView::new(&build_record(HealthState::Waiting {
+            cause: HealthCause::Conflict,
+            since,
+            until: Timestamp::from_unix_ms(9_000),
+        }));
+        let waiting = waiting.unwrap();
+        assert_eq!(waiting.who.as_deref(), Some("journeyman"));
+        assert_eq!(waiting.until.as_deref(), Some("1970-01-01T00:00:09Z"));
+        assert_eq!(HealthView::new(&build_record(HealthState::Merged)), None);
+        let ready = HealthView::new(&build_record(HealthState::Ready)).unwrap();
+        assert_eq!(
+            (ready.state.as_str(), ready.since, ready.who),
+            ("ready", None, None)
+        );
+    }
+}
