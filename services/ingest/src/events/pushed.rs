@@ -2,7 +2,7 @@
 
 use domain::{
     CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, Trigger,
-    TriggerKey,
+    TriggerKey, TriggerReason,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
@@ -84,6 +84,16 @@ impl EventKind for PushEvent {
         let key = TriggerKey::new(format!("pushed:{}:{}", ours.repository, self.head));
         if let Some(sequence) = facts.known(&record.ticket, &key)? {
             return Ok(EventVerdict::Known(*sequence));
+        }
+        // GitHub makes the commit of a base update, and a listing may show it before the reporter records it.
+        let is_update = |trigger: &Trigger| {
+            let TriggerReason::PullRequest(PullRequestEvent::Outdated(outdated)) = &trigger.reason else {
+                return false;
+            };
+            outdated.head == record.head && outdated.pull_request.is_same(ours)
+        };
+        if self.by.is_none() && facts.history(&record.ticket)?.iter().any(is_update) {
+            return Ok(EventVerdict::nothing("an update of its base by us"));
         }
         let now = facts.pull_request(&self.repository, &ours.number)?;
         if is_closed(now) || now.head != self.head {
