@@ -2,6 +2,8 @@
 
 #[path = "discussions/mod.rs"]
 mod discussions;
+#[path = "health/mod.rs"]
+mod health;
 #[path = "reviewing/mod.rs"]
 mod reviewing;
 

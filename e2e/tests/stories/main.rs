@@ -33,6 +33,7 @@ mod issues;
 mod longest_path;
 mod manual_jobs;
 mod meaning;
+mod mergeable;
 mod models;
 mod people;
 mod phases;

@@ -1,0 +1,159 @@
+//! Snapshots of pull requests, and updates of their branches.
+
+use domain::{BaseCondition, CheckResult, CommitId, MergeState, PullRequestStatus, RemovalReason};
+use github::{BranchUpdate, Error, SnapshotScope};
+use testkit::github::{BranchRuleset, RulesetCondition, RunConclusion};
+
+use crate::against_github::{build_shop_name, start_hub};
+
+const QUEUE: SnapshotScope = SnapshotScope {
+    queue: true,
+    distance: false,
+};
+
+#[tokio::test]
+async fn snapshot_shows_checks_with_requirements() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    let read = async |scope| {
+        let health = hub.reader.health();
+        health
+            .snapshot(&build_shop_name(), made.number, scope)
+            .await
+            .unwrap()
+    };
+    let draft = read(SnapshotScope::default()).await;
+    assert!(draft.is_draft && draft.checks.checks.is_empty(), "{draft:?}");
+    assert_eq!(draft.merge, MergeState::Draft);
+
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        required_checks: vec!["test".to_owned()],
+        required_approvals: 1,
+        conditions: vec![RulesetCondition::CurrentBase, RulesetCondition::ResolvedThreads],
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let red = [("test", RunConclusion::Failure, "")];
+    hub.hub.run_checks("acme/shop", made.head.as_str(), &red).unwrap();
+    hub.writer
+        .pull_requests()
+        .mark_ready(&build_shop_name(), &made)
+        .await
+        .unwrap();
+    let blocked = read(SnapshotScope::default()).await;
+    assert_eq!(blocked.merge, MergeState::Blocked);
+    assert_eq!(blocked.checks.checks[0].result, Some(CheckResult::Bad));
+    assert_eq!(blocked.requirements.checks, ["test"]);
+    assert_eq!(blocked.requirements.approvals, 1);
+    assert!(blocked.requirements.includes(BaseCondition::CurrentBase));
+    assert_eq!(blocked.reviews.open_threads, Some(0));
+
+    hub.hub
+        .review("acme/shop", made.number, "rita", "approved", "Fine.")
+        .unwrap();
+    hub.hub
+        .commit("acme/shop", "main", "Move on", &[("moved.md", "on\n")])
+        .unwrap();
+    let behind = read(SnapshotScope::default()).await;
+    assert_eq!((behind.merge, behind.reviews.approvals), (MergeState::Behind, 1));
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn snapshot_shows_queue_with_removal() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    hub.writer
+        .pull_requests()
+        .mark_ready(&build_shop_name(), &made)
+        .await
+        .unwrap();
+    let read = async |scope| {
+        let health = hub.reader.health();
+        health
+            .snapshot(&build_shop_name(), made.number, scope)
+            .await
+            .unwrap()
+    };
+    let tested = hub.hub.enqueue("acme/shop", made.number, "rita").unwrap();
+    let queued = read(QUEUE).await.queue.entry.unwrap();
+    assert_eq!(
+        (queued.position, queued.commit),
+        (1, Some(tested.parse().unwrap()))
+    );
+    hub.hub
+        .dequeue("acme/shop", made.number, "CI_FAILURE", "rita")
+        .unwrap();
+    let removed = read(QUEUE).await.queue;
+    assert_eq!(removed.entry, None);
+    let removal = removed.removal.unwrap();
+    assert_eq!(
+        (removal.reason, removal.commit),
+        (RemovalReason::Checks, Some(tested.parse().unwrap()))
+    );
+    hub.hub
+        .set_mergeability_computed("acme/shop", made.number, false)
+        .unwrap();
+    assert_eq!(read(SnapshotScope::default()).await.merge, MergeState::Unknown);
+    hub.hub.close("acme/shop", made.number, "rita").unwrap();
+    assert_eq!(read(QUEUE).await.status, PullRequestStatus::Closed);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn branch_update_refuses_moved_head() {
+    let hub = start_hub().await;
+    for (branch, way, commits) in [
+        ("feat/by-merge", BranchUpdate::Merge, 2),
+        ("feat/by-rebase", BranchUpdate::Rebase, 1),
+    ] {
+        let made = hub.draft(branch).await;
+        let file = format!("{branch}.md").replace('/', "-");
+        hub.hub
+            .commit("acme/shop", "main", "Move on", &[(file.as_str(), "on\n")])
+            .unwrap();
+        let update = async |head: &CommitId| {
+            hub.writer
+                .pull_requests()
+                .update_branch(&build_shop_name(), &made.node_id, head, way)
+                .await
+        };
+        let stale = update(&hub.base).await.unwrap_err();
+        assert!(matches!(stale, Error::Rejected { .. }), "{stale}");
+        let head = update(&made.head).await.unwrap();
+        let current = update(&head).await.unwrap_err();
+        assert!(matches!(current, Error::Rejected { .. }), "{current}");
+        let authors = hub
+            .writer
+            .pull_requests()
+            .commit_authors(&build_shop_name(), made.number)
+            .await
+            .unwrap();
+        assert!(authors.len() >= commits, "{authors:?}");
+        let now = hub
+            .reader
+            .pull_requests()
+            .pull_request(&build_shop_name(), made.number)
+            .await
+            .unwrap();
+        assert_eq!((now.head, now.merge.state), (head, MergeState::Draft));
+    }
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn conflict_is_a_state_of_its_own() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    let file = [("a.txt", "of the base\n")];
+    hub.hub.commit("acme/shop", "main", "Theirs", &file).unwrap();
+    let snapshot = hub
+        .reader
+        .health()
+        .snapshot(&build_shop_name(), made.number, SnapshotScope::default())
+        .await
+        .unwrap();
+    assert_eq!(snapshot.merge, MergeState::Conflicting);
+    hub.assert_clean();
+}

@@ -1,0 +1,100 @@
+//! Pull requests that stay mergeable: a base that moves on, and a merge queue that throws one out.
+
+use domain::StopReason;
+use e2e::{Options, TestWorld};
+use serde_json::json;
+use testkit::{
+    ScriptStep,
+    fixture::REPOSITORY,
+    github::{BranchRuleset, RulesetCondition, RunConclusion},
+};
+
+use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
+
+/// Starts a world with a pull request that is ready for review.
+async fn start_with_ready_pull() -> (TestWorld, String) {
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert!(world.run_ci().await.unwrap());
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    assert!(!only_pull_request(&world).draft);
+    (world, key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outdated_base_is_updated_once() {
+    let (world, key) = start_with_ready_pull().await;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        conditions: vec![RulesetCondition::CurrentBase],
+        ..BranchRuleset::default()
+    };
+    world.github.set_rulesets(REPOSITORY, &[ruleset]).unwrap();
+    let first = only_pull_request(&world).head_sha;
+    world
+        .github
+        .commit(REPOSITORY, "main", "Move on", &[("notes/moved.md", "On.\n")])
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert_ne!(pull.head_sha, first);
+    assert!(!pull.draft, "our own update takes nothing back: {pull:#?}");
+    let merges = list_commit_subjects(&world);
+    let merges = merges
+        .iter()
+        .filter(|subject| subject.starts_with("Merge branch"));
+    assert_eq!(merges.count(), 1);
+    comment_with(&world, &key, "brings it up to date").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_in_merge_queue_is_repaired() {
+    let (world, key) = start_with_ready_pull().await;
+    let script = vec![
+        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
+        ScriptStep::call(
+            "write_file",
+            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+        ),
+        ScriptStep::call(
+            "finish",
+            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
+                "summary": "The check asks for a note on rounding, which was missing."}),
+        ),
+    ];
+    world
+        .model
+        .set_script_of("Checks failed on the pull request", "", script);
+    let pull = only_pull_request(&world);
+    let commit = world.github.enqueue(REPOSITORY, pull.number, "rita").unwrap();
+    let red = [(
+        "notes",
+        RunConclusion::Failure,
+        "AssertionError: no note on rounding",
+    )];
+    world.github.run_checks(REPOSITORY, &commit, &red).unwrap();
+    world
+        .github
+        .dequeue(REPOSITORY, pull.number, "CI_FAILURE", "github-merge-queue[bot]")
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let repaired = only_pull_request(&world);
+    assert_ne!(repaired.head_sha, pull.head_sha);
+    comment_with(&world, &key, "The failing checks are repaired").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removal_by_person_is_told_once() {
+    let (world, key) = start_with_ready_pull().await;
+    let number = only_pull_request(&world).number;
+    world.github.enqueue(REPOSITORY, number, "rita").unwrap();
+    world
+        .github
+        .dequeue(REPOSITORY, number, "MANUAL", "rita")
+        .unwrap();
+    comment_with(&world, &key, "it was removed from the merge queue").await;
+    world.stop().await.unwrap();
+}
