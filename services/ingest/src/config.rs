@@ -143,7 +143,8 @@ pub struct Settings {
     /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600, because a finished
     /// check may start others.
     ///
-    /// Checks that GitHub requires get `checks_absent_s` at most.
+    /// Checks never count as green without those that GitHub requires. Their absence causes a notice after
+    /// `checks_absent_s`.
     pub checks_settle_s: u64,
     /// Seconds after which Journeyman comments once on a ticket that checks of its pull request have not ended, 60 to 604,800.
     /// CI that takes longer needs more.

@@ -37,7 +37,7 @@ pub enum HealthState {
         /// Time at which people receive a notice.
         until: Timestamp,
     },
-    /// It cannot be merged before somebody acts.
+    /// It cannot be merged before the named party acts.
     Blocked {
         /// Reason of the block.
         cause: HealthCause,

@@ -7,8 +7,8 @@ use queue::{DeliveryDisposition, WebhookDelivery};
 
 use crate::{
     health::{
-        affected::{AffectedPullRequests, find_affected},
         assessor::{AssessmentOutcome, assess_place, assess_record},
+        webhook_scope::{AffectedPullRequests, find_affected},
     },
     router::{
         EventRouter,
@@ -23,7 +23,7 @@ const ASSESSMENT_LIMIT: Duration = Duration::from_secs(20);
 const MOST_AT_ONCE: usize = 20;
 // Pause before an assessment while GitHub computes whether a pull request can be merged.
 const COMPUTING_PAUSE: Duration = Duration::from_secs(5);
-// Longest time in which a delivery waits for that, in milliseconds. Polls go on after it.
+// Longest time in which a delivery waits for that, in milliseconds. Later polls assess the pull request again.
 const COMPUTING_LIMIT_MS: i64 = 2 * 60 * 1000;
 
 /// Handles a delivery: its own events first, then the assessments that it causes.
@@ -83,7 +83,7 @@ async fn assess_affected(
             // Most pushes are to other branches, and the index is read for base branches alone.
             let book = router.rules.book();
             let rules = book.for_repository(repository);
-            if !rules.is_some_and(|rules| rules.target_branch() == branch) {
+            if rules.is_none_or(|rules| rules.target_branch() != branch) {
                 return Ok(false);
             }
             let (records, _) = router
