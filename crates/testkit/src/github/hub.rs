@@ -341,6 +341,10 @@ impl GitHubState {
         let path = repo.path.clone();
         let pull = repo.pull(number)?.clone();
         repo.check_merge(&pull)?;
+        ensure!(
+            !repo.lacks_review(&pull),
+            "At least one approving review is required."
+        );
         let pull = repo.pull(number)?;
         ensure!(
             pull.open && !pull.draft,

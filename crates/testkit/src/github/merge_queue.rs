@@ -84,7 +84,7 @@ impl RepositoryRecord {
     }
 
     /// True if approvals are missing, changes are requested, or a thread is open that has to be resolved.
-    fn lacks_review(&self, pull: &PullRecord) -> bool {
+    pub(super) fn lacks_review(&self, pull: &PullRecord) -> bool {
         let mut last: BTreeMap<&str, &str> = BTreeMap::new();
         for review in pull.reviews.iter().filter(|review| review.state != "commented") {
             last.insert(&review.author, &review.state);
@@ -215,7 +215,7 @@ impl GitHubState {
 
 impl FakeGitHub {
     /// Adds a pull request to the merge queue, as a user does. Returns the commit that the queue tests. Sends
-    /// `pull_request` enqueued, then `merge_group` checks_requested.
+    /// `pull_request` enqueued, then `merge_group` `checks_requested`.
     ///
     /// # Errors
     /// When the pull request does not exist, is a draft, is queued already, or conflicts.
