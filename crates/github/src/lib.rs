@@ -3,9 +3,11 @@
 
 mod app_key;
 mod blame;
+mod branch_rules;
 mod checks;
 mod client;
 mod comments;
+mod commits;
 mod connection;
 mod deliveries;
 mod discussions;
@@ -32,9 +34,11 @@ mod wire;
 mod writer;
 
 pub use blame::BlameLines;
+pub use branch_rules::BranchRules;
 pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter};
+pub use commits::{CommitVerification, CommitWriter, CreatedCommit, TreeChange, TreeContent};
 pub use deliveries::DeliveryReader;
 pub use discussions::{DiscussionReader, DiscussionWriter};
 pub use domain::WorkflowRunProgress;

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use domain::{CommitId, InstanceName, RepositoryName};
 
 use crate::{
-    AccountIdentity, CheckWriter, CommentWriter, DiscussionWriter, Error, GatePolicy, GitHubRepository,
-    GitRemote, IssueWriter, ProjectWriter, PullRequestWriter, ReviewWriter, Settings,
+    AccountIdentity, CheckWriter, CommentWriter, CommitWriter, DiscussionWriter, Error, GatePolicy,
+    GitHubRepository, GitRemote, IssueWriter, ProjectWriter, PullRequestWriter, ReviewWriter, Settings,
     client::{GitHubClients, encode_path},
     permissions::AccessKind,
     wire::WireRef,
@@ -23,6 +23,7 @@ pub struct GitHubWriter {
     comments: CommentWriter,
     discussions: DiscussionWriter,
     checks: CheckWriter,
+    commits: CommitWriter,
     projects: ProjectWriter,
 }
 
@@ -82,6 +83,9 @@ impl GitHubWriter {
             checks: CheckWriter {
                 clients: clients.clone(),
             },
+            commits: CommitWriter {
+                clients: clients.clone(),
+            },
             projects: ProjectWriter {
                 clients: clients.clone(),
             },
@@ -117,6 +121,11 @@ impl GitHubWriter {
     /// Check runs, reruns of jobs, and required checks.
     pub const fn checks(&self) -> &CheckWriter {
         &self.checks
+    }
+
+    /// Commits that GitHub creates, and the branches that contain them.
+    pub const fn commits(&self) -> &CommitWriter {
+        &self.commits
     }
 
     /// Fields of projects.

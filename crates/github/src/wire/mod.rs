@@ -24,7 +24,9 @@ pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use people::{WireCollaboratorPermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireGitHubComment, WireLineComment, WireRemark, WireReview};
-pub(crate) use repository::{WireBranch, WireBranchRule, WireRef, WireRepository};
+pub(crate) use repository::{
+    WireBranch, WireBranchRule, WireGitCommit, WireGitObject, WireNamedRef, WireRef, WireRepository,
+};
 pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;

@@ -3,7 +3,7 @@
 use domain::{BaseCondition, CommitId, RepositoryName};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::GitHubRepository;
+use crate::{CommitVerification, CreatedCommit, GitHubRepository};
 
 #[derive(Deserialize)]
 pub(crate) struct WireRepository {
@@ -39,6 +39,54 @@ pub(crate) struct WireRefObject {
     pub(crate) sha: CommitId,
 }
 
+/// Reference with its full name.
+#[derive(Deserialize)]
+pub(crate) struct WireNamedRef {
+    #[serde(rename = "ref")]
+    name: String,
+    object: WireRefObject,
+}
+
+impl WireNamedRef {
+    /// Name of the branch and its head; `None` for another reference.
+    pub(crate) fn into_branch(self) -> Option<(String, CommitId)> {
+        let branch = self.name.strip_prefix("refs/heads/")?.to_owned();
+        Some((branch, self.object.sha))
+    }
+}
+
+/// Id of a new blob or tree.
+#[derive(Deserialize)]
+pub(crate) struct WireGitObject {
+    pub(crate) sha: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireGitCommit {
+    sha: CommitId,
+    /// Absent on servers without the judgment.
+    verification: Option<WireVerification>,
+}
+
+#[derive(Deserialize)]
+struct WireVerification {
+    verified: bool,
+    reason: Option<String>,
+}
+
+impl From<WireGitCommit> for CreatedCommit {
+    fn from(wire: WireGitCommit) -> Self {
+        let judged = wire.verification;
+        Self {
+            id: wire.sha,
+            verification: CommitVerification {
+                verified: judged.as_ref().is_some_and(|judged| judged.verified),
+                reason: judged.and_then(|judged| judged.reason).unwrap_or_default(),
+            },
+        }
+    }
+}
+
 /// Branch with the part of its protection that every account with read access sees.
 #[derive(Deserialize)]
 pub(crate) struct WireBranch {
@@ -46,6 +94,9 @@ pub(crate) struct WireBranch {
     #[serde(rename = "name")]
     _name: IgnoredAny,
     commit: Option<WireRefObject>,
+    /// True for a branch with classic protection.
+    #[serde(default)]
+    pub(crate) protected: bool,
     protection: Option<WireProtection>,
 }
 
@@ -84,6 +135,11 @@ pub(crate) struct WireBranchRule {
 }
 
 impl WireBranchRule {
+    /// True for the rule that commits need verified signatures.
+    pub(crate) fn is_about_signatures(&self) -> bool {
+        self.kind == "required_signatures"
+    }
+
     pub(crate) fn required(&self) -> Vec<String> {
         let checks = self.parameters["required_status_checks"].as_array();
         let named = checks
@@ -160,5 +216,44 @@ mod tests {
         let optional = r#"{"type": "pull_request", "parameters": {"required_approving_review_count": 0}}"#;
         let optional: WireBranchRule = serde_json::from_str(optional).unwrap();
         assert_eq!((optional.condition(), optional.approvals()), (None, 0));
+    }
+
+    #[test]
+    fn missing_verification_counts_as_unverified() {
+        let sha = "a".repeat(40);
+        for (judged, verified, reason) in [
+            (String::new(), false, ""),
+            (
+                r#","verification":{"verified":false,"reason":null}"#.to_owned(),
+                false,
+                "",
+            ),
+            (
+                r#","verification":{"verified":false,"reason":"unsigned"}"#.to_owned(),
+                false,
+                "unsigned",
+            ),
+            (
+                r#","verification":{"verified":true,"reason":"valid","signature":"x"}"#.to_owned(),
+                true,
+                "valid",
+            ),
+        ] {
+            let wire: WireGitCommit = serde_json::from_str(&format!(r#"{{"sha":"{sha}"{judged}}}"#)).unwrap();
+            let CommitVerification {
+                verified: said,
+                reason: code,
+            } = CreatedCommit::from(wire).verification;
+            assert_eq!((said, code.as_str()), (verified, reason), "{judged}");
+        }
+    }
+
+    #[test]
+    fn required_signatures_are_one_rule_type() {
+        let rules =
+            r#"[{"type": "deletion"}, {"type": "required_linear_history"}, {"type": "required_signatures"}]"#;
+        let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
+        let about: Vec<bool> = rules.iter().map(WireBranchRule::is_about_signatures).collect();
+        assert_eq!(about, [false, false, true]);
     }
 }
