@@ -6,6 +6,7 @@
 
 mod change;
 mod cli;
+mod commit_copy;
 mod configuration;
 mod error;
 mod external_content;
@@ -30,6 +31,7 @@ pub use change::{
     AddedLines, ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionBudget, InspectionCutoff, PathChange,
 };
 pub use cli::prepare_command;
+pub use commit_copy::{CommitSource, TreeEdit};
 pub use error::{Error, UnusableRepository};
 pub use external_content::{ExternalContent, is_lfs_pointer};
 pub use folder::{FolderHead, FolderRepository, FolderView};

@@ -137,7 +137,7 @@ pub(crate) struct WireBranchRule {
 impl WireBranchRule {
     /// True for the rule that commits need verified signatures.
     pub(crate) fn is_about_signatures(&self) -> bool {
-        self.kind == "required_signatures"
+        self.condition() == Some(BaseCondition::SignedCommits)
     }
 
     pub(crate) fn required(&self) -> Vec<String> {
