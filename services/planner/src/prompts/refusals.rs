@@ -111,6 +111,8 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
         OutboundRefusal::NotApproved { .. }
         | OutboundRefusal::UncheckedHead { .. }
         | OutboundRefusal::PartedAlready
+        | OutboundRefusal::NoSigningKey { .. }
+        | OutboundRefusal::UnverifiedSignature { .. }
         | OutboundRefusal::Workspace { .. }
         | OutboundRefusal::Outside { .. }
         | OutboundRefusal::NoRules { .. }
@@ -387,6 +389,11 @@ mod tests {
         the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`); choose fewer
         the issue has parts already, so no others are opened
         the branch `fix/ENG-12-cart` cannot be created next to the branch `fix` of the remote, because one of the names is a folder of the other; create a branch with another name
+        the change may not leave:
+        - the result lacks the hunk of `a.py` with the line `x = 1`; keep it, or name it under `dropped` of finish with the reason
+        - `a.py` has markers of a conflict; resolve each conflict and remove its markers
+        the branch `main` of acme/shop accepts signed commits alone, and there is no way to sign them; an operator must set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)
+        the repository requires signed commits, and GitHub does not accept the signature of commit cccccccccccc (`unknown_key`); an operator must correct the signing key or its account
         ");
     }
 

@@ -123,6 +123,20 @@ pub enum OutboundRefusal {
     },
     /// The issue is already split into sub-issues.
     PartedAlready,
+    /// The branch accepts signed commits alone, and the reporter has no way to sign them.
+    NoSigningKey {
+        /// The repository that requires signatures.
+        repository: RepositoryName,
+        /// The branch whose rules require them.
+        branch: String,
+    },
+    /// The server does not accept the signature of our commit.
+    UnverifiedSignature {
+        /// The signed commit.
+        commit: CommitId,
+        /// GitHub's code for the problem, such as `unknown_key`.
+        reason: String,
+    },
     /// A tool of the workspace failed to do what the planner requested.
     Workspace {
         /// The message of the tool.

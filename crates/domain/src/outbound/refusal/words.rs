@@ -45,6 +45,17 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
             "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`)"
         ),
         OutboundRefusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
+        OutboundRefusal::NoSigningKey { repository, branch } => format!(
+            "the branch {} of {repository} accepts signed commits alone, and there is no way to sign them; an operator must \
+             set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)",
+            format_code(branch)
+        ),
+        OutboundRefusal::UnverifiedSignature { commit, reason } => format!(
+            "the repository requires signed commits, and GitHub does not accept the signature of commit {} ({}); an operator \
+             must correct the signing key or its account",
+            commit.short(),
+            format_code(reason)
+        ),
         OutboundRefusal::Workspace { detail } | OutboundRefusal::Outside { detail } => detail.clone(),
         OutboundRefusal::NoRules { repository } => {
             format!("there are no usable rules for {repository}; an operator must look into it")
@@ -305,6 +316,11 @@ mod tests {
         the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`)
         the issue has parts already, so no others are opened
         the branch `fix/ENG-12-cart` cannot be made while there is a branch `fix`, because one of the names is a folder of the other; rename that branch, or change the pattern of branch names in the rules
+        the change may not leave:
+        - the merge drops a change of `a.py` without a reason (`x = 1`)
+        - `a.py` has markers of a conflict
+        the branch `main` of acme/shop accepts signed commits alone, and there is no way to sign them; an operator must set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)
+        the repository requires signed commits, and GitHub does not accept the signature of commit cccccccccccc (`unknown_key`); an operator must correct the signing key or its account
         ");
     }
 }
