@@ -12,6 +12,7 @@ const IMPLEMENT: JobSpec = JobSpec {
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
         phases::preparation::SEED_CODE,
+        phases::preparation::CONFIRM_PUSH,
         phases::intake::PHASE,
         phases::preparation::FORECAST,
         phases::preparation::REFINE_CODE,
@@ -63,6 +64,7 @@ const FIX_CI: JobSpec = JobSpec {
     phases: &[
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::CONFIRM_PUSH,
         phases::repair::REPAIR,
         phases::work::PHASE,
         phases::repair::AUTO_FIX,
@@ -83,6 +85,7 @@ const ADDRESS_REVIEW: JobSpec = JobSpec {
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::CONFIRM_PUSH,
         phases::work::PHASE,
         phases::repair::AUTO_FIX,
         phases::prove::PHASE,

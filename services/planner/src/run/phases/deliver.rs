@@ -6,8 +6,8 @@ use domain::{
     OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
 };
 
-use super::description::describe_change;
 use super::rework::go_back_to_work;
+use super::{description::describe_change, preparation::is_about_signing};
 use crate::run::machine::{
     PhaseSpec, PlannerRunState, ReportState, RunAction, RunStep, await_report, request_report,
 };
@@ -28,7 +28,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     let ends_ticket = ends_ticket(state, request);
     if let Some(wanted) = wanted_push(state, request)
         // An equal head is on the remote already, so a resumed run does not push it again.
-        && wanted.expected.as_ref() != Some(&wanted.head)
+        && !(wanted.expected.is_some() && state.source().work().is_pushed(&wanted.head))
     {
         return match ends_ticket {
             true => deliver_step(state, request, wanted, handover),
@@ -119,6 +119,10 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
             || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
             |fact| RunAction::Record(fact).into(),
         );
+    }
+    // The model cannot change the key, so another try would fail in the same way.
+    if is_about_signing(refusal) {
+        return RunStep::Close(StopReason::ReportRefused(refusal.clone()));
     }
     go_back_to_work(state, ReturnReason::Refused(refusal.clone()))
 }

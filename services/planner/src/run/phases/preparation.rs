@@ -1,12 +1,13 @@
 //! Phases before the work: first notices to the requester, the workspace, and the code to start from.
 
 use domain::{
-    Dollars, Fact, OutboundAction, ReactionKind, RunEffort, StopReason, report, report::ReactionRequest,
-    text::take_tail,
+    Dollars, Fact, OutboundAction, OutboundOutcome, OutboundRefusal, ReactionKind, RunEffort, StopReason,
+    WaitCondition, report, report::ReactionRequest, text::take_tail,
 };
 
 use crate::run::machine::{
-    PhaseResult, PhaseSpec, PlannerRunState, PlannerWorkspaceState, RunAction, RunStep, request_report,
+    PhaseResult, PhaseSpec, PlannerRunState, PlannerWorkspaceState, RunAction, RunStep, await_report,
+    request_report,
 };
 
 // Characters of a failed setup's log.
@@ -58,6 +59,40 @@ fn announce_work(state: &PlannerRunState) -> RunStep {
         }
         _ => RunStep::Over,
     }
+}
+
+/// Waits before the first model call until the reporter knows that it can push to the repository.
+///
+/// The reporter checks that as the first effect of the announcement, while the workspace opens.
+pub(in crate::run) const CONFIRM_PUSH: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: confirm_push,
+};
+
+fn confirm_push(state: &PlannerRunState) -> RunStep {
+    let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
+    let Some(started) = state.delivery().last_report(is_it) else {
+        return RunStep::Over;
+    };
+    match &started.outcome {
+        Some(OutboundOutcome::Refused(refusal)) if is_about_signing(refusal) => {
+            RunStep::Close(StopReason::ReportRefused(refusal.clone()))
+        }
+        // Without a conversation, nothing is paid yet. A run of an earlier release may be beyond that.
+        None if state.conversation().dialogs().is_empty() => {
+            await_report(state, &started.id, WaitCondition::Report)
+        }
+        // Every other failure is about the announcement alone.
+        Some(_) | None => RunStep::Over,
+    }
+}
+
+/// Returns true for a refusal of the signatures of commits, which only an operator can resolve.
+pub(super) const fn is_about_signing(refusal: &OutboundRefusal) -> bool {
+    matches!(
+        refusal,
+        OutboundRefusal::NoSigningKey { .. } | OutboundRefusal::UnverifiedSignature { .. }
+    )
 }
 
 /// Opens the workspace of the run.

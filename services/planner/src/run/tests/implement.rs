@@ -713,3 +713,88 @@ fn refused_branch_names_end_in_refusal() {
     // The branch's own name, five alternatives, and one for each attempt of the model.
     assert_eq!(names.len(), 6 + 3, "{names:?}");
 }
+
+#[test]
+fn missing_signing_key_ends_run_before_model() {
+    let refusal = OutboundRefusal::NoSigningKey {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "main".to_owned(),
+    };
+    for job in [Job::Implement, Job::FixCi, Job::AddressReview] {
+        let mut play = Play::implement(build_job_request(job), build_work_replies());
+        play.start = None;
+        assert_eq!(play.drive(), RunAction::Wait, "{job}: it waits for the reporter");
+        assert!(play.state.conversation().dialogs().is_empty());
+        let started = play.state.delivery().reports().iter();
+        let is_start = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
+        let id = started
+            .filter(|report| is_start(&report.request))
+            .map(|report| report.id.clone())
+            .next_back()
+            .unwrap();
+        let outcome = OutboundOutcome::Refused(refusal.clone());
+        play.append(Fact::ReportSettled { id, outcome });
+        play.drive();
+        let OutboundAction::RunStopped(stopped) = play.last_request() else {
+            panic!("{:?}", play.last_request())
+        };
+        assert_eq!(stopped.reason, StopReason::ReportRefused(refusal.clone()));
+        assert!(
+            play.state.conversation().dialogs().is_empty(),
+            "no model was paid"
+        );
+    }
+}
+
+#[test]
+fn failed_announcement_does_not_keep_work_back() {
+    for outcome in [
+        OutboundOutcome::Failed {
+            detail: "Jira is down".to_owned(),
+        },
+        OutboundOutcome::Refused(OutboundRefusal::Outside {
+            detail: "no transition".to_owned(),
+        }),
+    ] {
+        let mut play = Play::with(build_work_replies());
+        play.start = Some(outcome);
+        assert_eq!(play.drive(), RunAction::Wait);
+        assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
+    }
+}
+
+#[test]
+fn signed_push_is_followed_by_pull_request() {
+    let mut play = Play::with(build_work_replies());
+    assert_eq!(play.drive(), RunAction::Wait);
+    let signed = build_commit_id('9');
+    play.settle(OutboundOutcome::Done(OutboundReceipt::Pushed {
+        branch: super::play::pull_request().branch,
+        head: signed,
+        diff: None,
+    }));
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(
+        matches!(play.last_request(), OutboundAction::OpenPullRequest(_)),
+        "the commit has another id at the remote, and is not pushed again: {:?}",
+        play.last_request()
+    );
+}
+
+#[test]
+fn unverified_signature_is_no_task_for_model() {
+    let mut play = Play::with(build_work_replies());
+    assert_eq!(play.drive(), RunAction::Wait);
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::UnverifiedSignature {
+        commit: build_commit_id('9'),
+        reason: "unknown_key".to_owned(),
+    }));
+    play.drive();
+    assert!(matches!(
+        play.last_request(),
+        OutboundAction::RunStopped(report::RunStopped {
+            reason: StopReason::ReportRefused(OutboundRefusal::UnverifiedSignature { .. }),
+            ..
+        })
+    ));
+}

@@ -192,6 +192,8 @@ pub(crate) struct Play {
     pub(crate) workspace: ExecutorWorkspace,
     /// True if the run waits for a model that has never replied to it.
     pub(crate) waits_for_model: bool,
+    /// Outcome of the announcement, as soon as it is requested; absent: it stays open.
+    pub(crate) start: Option<OutboundOutcome>,
 }
 
 impl Play {
@@ -222,6 +224,7 @@ impl Play {
             refuses: None,
             workspace: build_workspace(),
             waits_for_model: true,
+            start: Some(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }
 
@@ -258,6 +261,7 @@ impl Play {
             refuses: None,
             workspace: build_workspace(),
             waits_for_model: true,
+            start: Some(OutboundOutcome::Done(OutboundReceipt::Told)),
         }
     }
 
@@ -274,7 +278,18 @@ impl Play {
         let fact = serde_json::from_slice(&stored).unwrap();
         let entry = build_entry(self.state.journal.position, fact);
         self.state.apply(&entry).unwrap();
+        let started = match &entry.fact {
+            Fact::ReportRequested {
+                id,
+                request: OutboundAction::WorkStarted(_),
+                ..
+            } => Some(id.clone()),
+            _ => None,
+        };
         self.entries.push(entry);
+        if let (Some(id), Some(outcome)) = (started, self.start.clone()) {
+            self.append(Fact::ReportSettled { id, outcome });
+        }
     }
 
     /// Drives until the run waits or is finished.

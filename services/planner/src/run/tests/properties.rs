@@ -116,7 +116,9 @@ fn settle_wait(play: &mut Play) {
         (Some("retry"), _) => play.retry(),
         (Some("answer"), _) => play.append(build_answer(play.state.journal.position)),
         (_, OutboundAction::PushBranch(_)) => play.pushed(),
-        (_, OutboundAction::QuestionAsked(_)) => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
+        (_, OutboundAction::QuestionAsked(_) | OutboundAction::WorkStarted(_)) => {
+            play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
+        }
         _ => play.opened(),
     }
 }

@@ -110,12 +110,12 @@ impl DeliveryState {
         Ok(())
     }
 
-    /// Records the outcome of a report, and returns the repository of its push.
+    /// Records the outcome of a report, and returns the repository and the commit of its push.
     pub(super) fn settled(
         &mut self,
         id: &OutboundId,
         outcome: &OutboundOutcome,
-    ) -> Result<Option<RepositoryName>, &'static str> {
+    ) -> Result<Option<(RepositoryName, CommitId)>, &'static str> {
         self.sent(id);
         let mut reports = self.reports.iter_mut();
         let report = reports
@@ -123,11 +123,12 @@ impl DeliveryState {
             .ok_or("this report is not of the run")?;
         require_legal(report.outcome.is_none(), "it was settled already")?;
         report.outcome = Some(outcome.clone());
-        Ok(match &report.request {
-            OutboundAction::PushBranch(push) => Some(push.repository.clone()),
-            OutboundAction::WorkDelivered(delivered) => Some(delivered.push.repository.clone()),
+        let push = match &report.request {
+            OutboundAction::PushBranch(push) => Some(push),
+            OutboundAction::WorkDelivered(delivered) => Some(&delivered.push),
             _ => None,
-        })
+        };
+        Ok(push.map(|push| (push.repository.clone(), push.head.clone())))
     }
 
     /// Voids refused reports about the change: the next handover brings a new description, so they are

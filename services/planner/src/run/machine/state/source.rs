@@ -144,15 +144,16 @@ impl SourceState {
         Ok(())
     }
 
-    /// Records the remote state from the outcome of a report; `pushed_to`: the repository of its push.
+    /// Records the remote state from the outcome of a report; `push`: repository and commit of its push.
     pub(super) fn report_settled(
         &mut self,
-        pushed_to: Option<&RepositoryName>,
+        push: Option<&(RepositoryName, CommitId)>,
         outcome: &OutboundOutcome,
     ) -> ApplyResult {
         match outcome {
             OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. }) => {
-                self.work_in(pushed_to)?.pushed = Some((branch.clone(), head.clone()));
+                let (repository, from) = (push.map(|push| &push.0), push.map(|push| &push.1));
+                self.work_in(repository)?.note_push(branch, head, from);
             }
             OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => {
                 self.work_in(Some(&opened.repository))?.pull_request = Some(opened.clone());

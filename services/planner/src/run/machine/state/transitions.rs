@@ -300,8 +300,8 @@ impl PlannerRunState {
                 }
             }
             Fact::ReportSettled { id, outcome } => {
-                let pushed_to = self.delivery.settled(id, outcome)?;
-                self.source.report_settled(pushed_to.as_ref(), outcome)?;
+                let push = self.delivery.settled(id, outcome)?;
+                self.source.report_settled(push.as_ref(), outcome)?;
                 if let Some(call) = self.open_call_mut() {
                     call.report_settled(id, outcome, position);
                 }

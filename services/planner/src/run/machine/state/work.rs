@@ -26,6 +26,8 @@ pub(crate) struct RepositoryWork {
     pub(super) committed: Option<CommitId>,
     /// Branch and head on the remote.
     pub(crate) pushed: Option<(String, CommitId)>,
+    /// Commit of the workspace that the remote head is; the reporter may have signed it under another id.
+    pub(super) pushed_from: Option<CommitId>,
     pub(crate) pull_request: Option<PullRequestRef>,
 }
 
@@ -57,6 +59,7 @@ pub(super) static UNTOUCHED: RepositoryWork = RepositoryWork {
     head: None,
     committed: None,
     pushed: None,
+    pushed_from: None,
     pull_request: None,
 };
 
@@ -75,16 +78,25 @@ impl RepositoryWork {
         self.committed.clone_from(&result.head);
     }
 
+    /// Returns true if the head on the remote is this commit of the workspace, as it is or signed.
+    pub(crate) fn is_pushed(&self, commit: &CommitId) -> bool {
+        let there = self.pushed.as_ref().map(|(_, head)| head);
+        there == Some(commit) || self.pushed_from.as_ref() == Some(commit)
+    }
+
+    /// Records a push: the head on the remote, and the commit of the workspace that it is.
+    pub(super) fn note_push(&mut self, branch: &str, head: &CommitId, from: Option<&CommitId>) {
+        self.pushed = Some((branch.to_owned(), head.clone()));
+        self.pushed_from = from.cloned();
+    }
+
     /// Returns true if the head is an unpushed commit of the planner.
     ///
     /// A corrected commit replaces it, because the reporter checks every commit of the branch: a file stays
     /// in the history after a later commit removes it.
     pub(crate) fn may_replace_head(&self) -> bool {
-        let is_pushed = self
-            .pushed
-            .as_ref()
-            .is_some_and(|(_, head)| Some(head) == self.head.as_ref());
-        self.head.is_some() && self.head == self.committed && !is_pushed
+        let head = self.head.as_ref();
+        head.is_some_and(|head| self.committed.as_ref() == Some(head) && !self.is_pushed(head))
     }
 
     pub(super) fn requested(&mut self, id: &CallId) -> ApplyResult {
@@ -225,5 +237,23 @@ mod tests {
         assert!(!work.may_replace_head(), "the remote has it");
         work.head = Some(build_commit_id("2"));
         assert!(!work.may_replace_head(), "the model went on from it");
+    }
+
+    #[test]
+    fn signed_commit_counts_as_pushed() {
+        let (local, remote) = (build_commit_id("1"), build_commit_id("9"));
+        let result = ToolResult {
+            head: Some(local.clone()),
+            ..ToolResult::ok(String::new())
+        };
+        let mut work = RepositoryWork::default();
+        work.changed_by(&result);
+        work.note_commit(&result);
+        work.note_push("fix/tax", &remote, Some(&local));
+        assert!(work.is_pushed(&local) && work.is_pushed(&remote));
+        assert!(!work.may_replace_head(), "the remote has it under another id");
+        let next = build_commit_id("2");
+        work.note_push("fix/tax", &next, Some(&next));
+        assert!(!work.is_pushed(&local));
     }
 }
