@@ -135,7 +135,8 @@ pub use trigger::{
     observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview},
     pull_request::{
         BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck,
-        PullRequestFile, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SuspectChanges,
+        PullRequestFile, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SignedCommit,
+        SuspectChanges,
     },
     pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead},
     reaction::{ReactionKind, ReactionSubject},

@@ -269,6 +269,7 @@ async fn change_against_policy_is_never_pushed() {
         run: "jira:ENG-77@1".parse().unwrap(),
         head: push.head.clone(),
         pull_request: None,
+        signed: Vec::new(),
     };
     rig.queue.branches().put(&other, None).await.unwrap();
     let outcome = rig

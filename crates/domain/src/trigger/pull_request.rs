@@ -253,6 +253,28 @@ pub struct BranchRecord {
     pub head: CommitId,
     /// The pull request, once it is open.
     pub pull_request: Option<PullRequestRef>,
+    /// Commits of the branch that the reporter created again with a signature, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signed: Vec<SignedCommit>,
+}
+
+/// Commit that the reporter created again with a signature: it has another id at the remote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedCommit {
+    /// The commit of the workspace.
+    pub source: CommitId,
+    /// The signed commit at the remote.
+    pub head: CommitId,
+}
+
+impl BranchRecord {
+    /// Returns the signed commit that stands for a commit of the workspace.
+    pub fn signed_head(&self, source: &CommitId) -> Option<&CommitId> {
+        let mut signed = self.signed.iter().rev();
+        signed
+            .find(|commit| commit.source == *source)
+            .map(|commit| &commit.head)
+    }
 }
 
 impl StoredRecord for BranchRecord {

@@ -234,6 +234,7 @@ async fn deleted_ticket_leaves_no_subject() {
             ticket: ticket.clone(),
             head: "0".repeat(40).parse().unwrap(),
             pull_request: None,
+            signed: Vec::new(),
         };
         queue.branches().put(&record, None).await.unwrap();
         let effects = queue.table::<domain::AnyRecord>(KeyValueBucket::Effects);

@@ -175,6 +175,7 @@ fn build_branch_record(number: u64, repository: &str, branch: &str) -> BranchRec
         run: build_run_id(number),
         head: "0".repeat(40).parse().unwrap(),
         pull_request: None,
+        signed: Vec::new(),
     }
 }
 

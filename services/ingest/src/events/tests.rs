@@ -742,6 +742,7 @@ pub(super) fn build_branch_record() -> BranchRecord {
         run: RunId::new(build_ticket_key(), 1),
         head: build_commit_id(),
         pull_request: Some(build_pull_reference()),
+        signed: Vec::new(),
     }
 }
 

@@ -309,6 +309,7 @@ async fn record_push(
         // The put replaces the whole record, and a further push must not lose the pull request of the
         // branch.
         pull_request: previous.as_ref().and_then(|known| known.pull_request.clone()),
+        signed: Vec::new(),
     };
     let revision = outside.branches.put(&record, last).await?;
     Ok(PushRecord {

@@ -681,6 +681,7 @@ async fn build_addressed_cases(stage: &Stage<'_>) -> Vec<Case> {
         ticket: ticket.clone(),
         head: head.clone(),
         pull_request: Some(changed.clone()),
+        signed: Vec::new(),
     };
     stage.rig.queue.branches().put(&record, None).await.unwrap();
     let thread = json!({"id": comment, "path": "notes.md", "line": 1, "text": "Why?"});
@@ -786,6 +787,7 @@ async fn build_unchecked_case(stage: &Stage<'_>) -> Case {
         ticket: ticket.clone(),
         head: head.clone(),
         pull_request: Some(pull_request.clone()),
+        signed: Vec::new(),
     };
     stage.rig.queue.branches().put(&record, None).await.unwrap();
     let number = pull_request.number;

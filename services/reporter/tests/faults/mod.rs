@@ -395,6 +395,7 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
         run: report.run.clone().unwrap(),
         head: push.head,
         pull_request: None,
+        signed: Vec::new(),
     };
     rig.queue.branches().put(&record, None).await.unwrap();
     let rows = rig.queue.table::<domain::AnyRecord>(KeyValueBucket::Branches);

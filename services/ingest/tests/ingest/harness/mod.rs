@@ -406,6 +406,7 @@ pub(crate) fn build_branch_record(ticket: &str, branch: &str, number: Option<u64
         ticket,
         head: SHA.parse().expect("commit"),
         pull_request,
+        signed: Vec::new(),
     }
 }
 
