@@ -57,6 +57,9 @@ pub(super) async fn answer_graphql(
         let viewer = json!({"data": {"viewer": {"login": caller.login()}}});
         return Ok(render_json_answer(StatusCode::OK, viewer));
     }
+    if body.query.contains("refUpdateRule") {
+        return Ok(answer_branch_rule_query(&hub, &caller, &body.variables));
+    }
     if body.query.contains("resolveReviewThread") {
         return Ok(resolve_review_thread(&hub, &caller, &body.variables));
     }
@@ -251,6 +254,26 @@ fn answer_issue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Valu
 }
 
 /// Renders a GraphQL error. GitHub sends status 200 even for refused queries.
+/// Answers with the part of a branch's classic protection that is visible without administration.
+fn answer_branch_rule_query(hub: &Arc<GitHubState>, caller: &GitHubCaller, variables: &Value) -> Response {
+    let text = |name: &str| variables[name].as_str().unwrap_or_default();
+    let full_name = format!("{}/{}", text("owner"), text("name"));
+    let contents = caller.token.may(Some(&full_name), &[("contents", "read")]);
+    if contents.is_err() {
+        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+    }
+    let mut world = hub.world();
+    let Ok(repo) = world.repo(&full_name) else {
+        return render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
+    };
+    let branch = text("branch").trim_start_matches("refs/heads/");
+    let is_there = super::repository::list_branches(&repo.path).contains_key(branch);
+    let is_protected = repo.signed_branches.contains(branch) || repo.required_checks.contains_key(branch);
+    let rule = is_protected.then(|| json!({"requiresSignatures": repo.signed_branches.contains(branch)}));
+    let found = is_there.then(|| json!({"refUpdateRule": rule}));
+    render_json_answer(StatusCode::OK, json!({"data": {"repository": {"ref": found}}}))
+}
+
 pub(super) fn render_graphql_error(kind: &str, message: &str) -> Response {
     render_json_answer(
         StatusCode::OK,

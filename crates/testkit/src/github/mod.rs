@@ -8,9 +8,11 @@ mod branches;
 mod chaos;
 mod check_runs;
 mod comments;
+mod commit_signatures;
 mod discussion_actions;
 mod discussions;
 mod events;
+mod git_data;
 mod git_http;
 mod graphql;
 mod history;
@@ -65,6 +67,10 @@ pub const READER_APP_ID: u64 = 1001;
 pub const WRITER_APP_ID: u64 = 1002;
 /// PEM private key of both Apps, generated for tests.
 pub const APP_PRIVATE_KEY: &str = include_str!("../../data/app_key.pem");
+/// SSH key for signatures of commits.
+pub const SIGNING_KEY: &str = include_str!("../../data/signing_key");
+/// Public part of [`SIGNING_KEY`].
+pub const SIGNING_PUBLIC_KEY: &str = include_str!("../../data/signing_key.pub");
 /// Personal access token with read permissions.
 pub const READER_TOKEN: &str = "ghp_reader_of_the_stand_in";
 /// Personal access token with write permissions.

@@ -12,8 +12,8 @@ use axum::routing::{any, delete, get, patch, post};
 use super::auth::{not_found, refuse_request};
 use super::hub::GitHubState;
 use super::{
-    actions, branches, check_runs, comments, git_http, graphql, issues_rest, pulls, quota, reactions,
-    registration, rest, review_requests, sub_issues,
+    actions, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, pulls, quota,
+    reactions, registration, rest, review_requests, sub_issues,
 };
 
 pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
@@ -35,6 +35,13 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         .route("/commits/{sha}/status", get(rest::combined_status))
         .route("/collaborators/{login}/permission", get(rest::get_permission))
         .route("/git/ref/{*name}", get(rest::git_ref))
+        .route("/git/matching-refs/{*name}", get(git_data::list_matching_refs))
+        .route("/git/blobs", post(git_data::create_blob))
+        .route("/git/trees", post(git_data::create_tree))
+        .route("/git/commits", post(git_data::create_commit))
+        .route("/git/commits/{sha}", get(git_data::get_commit))
+        .route("/git/refs", post(git_data::create_ref))
+        .route("/git/refs/{*name}", patch(git_data::update_ref))
         .route("/branches/{branch}", get(branches::get_branch))
         .route("/rules/branches/{branch}", get(branches::list_branch_rules))
         .route("/merges", any(forbidden_merge));

@@ -14,6 +14,15 @@ use super::state::{PullRecord, RepositoryRecord};
 const REFUSE: &str = r#"#!/bin/sh
 refuse() { echo "error: GH013: Repository rule violations found. $1" >&2; exit 1; }
 new=0000000000000000000000000000000000000000
+check_signatures() {
+  for commit in $(git rev-list "$1" --not --branches); do
+    git cat-file commit "$commit" | sed '/^$/q' | grep -q '^gpgsig ' && continue
+    echo "error: GH013: Repository rule violations found." >&2
+    echo "- Commits must have verified signatures." >&2
+    echo "  Found 1 violation: $commit" >&2
+    exit 1
+  done
+}
 "#;
 
 /// Rules for the branches that match a pattern.
@@ -68,7 +77,12 @@ impl BranchRuleset {
             "Cannot create ref due to creations being restricted.",
         );
         let update = restriction(self.restricts_updates, "Cannot update this protected ref.");
-        let act = format!("if [ $2 = $new ]; then {creation}; else {update}; fi");
+        let signatures = if self.includes(RulesetCondition::SignedCommits) {
+            "check_signatures $3; "
+        } else {
+            ""
+        };
+        let act = format!("{signatures}if [ $2 = $new ]; then {creation}; else {update}; fi");
         let branches = self.branches.iter();
         branches
             .map(|pattern| format!("case $1 in refs/heads/{pattern}) {act};; esac\n"))
@@ -149,6 +163,13 @@ impl RepositoryRecord {
                 .any(|check| check.sha == pull.head_sha && check.name == *name && check.conclusion.passes());
             ensure!(has_passed, "Required status check \"{name}\" is expected.");
         }
+        let unverified = self
+            .requires_signatures(&pull.base)
+            .then(|| self.find_unverified(&pull.head_sha, Some(&format!("refs/heads/{}", pull.base))));
+        ensure!(
+            unverified.flatten().is_none(),
+            "Commits must have verified signatures."
+        );
         Ok(())
     }
 }

@@ -202,6 +202,12 @@ pub(super) struct RepositoryRecord {
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
     pub(super) rulesets: Vec<BranchRuleset>,
     pub(super) merge_queue: super::merge_queue::MergeQueueRecord,
+    /// Branches whose classic protection requires signatures.
+    pub(super) signed_branches: std::collections::BTreeSet<String>,
+    /// Public SSH keys whose signatures are verified.
+    pub(super) signing_keys: Vec<String>,
+    /// True if commits over REST stay unsigned.
+    pub(super) has_unsigned_api_commits: bool,
     /// Workflow runs that have not begun.
     pub(super) held_runs: Vec<super::actions::HeldRun>,
 }

@@ -226,12 +226,34 @@ impl Caller {
             .await;
         self.ask_repo("GET", "/branches/{branch}", "/branches/main", None)
             .await;
+        self.use_git_data(&head).await;
         let route = "/rules/branches/{branch}";
         self.ask_repo("GET", route, "/rules/branches/main", None).await;
         let rita = "/collaborators/rita/permission";
         self.ask_repo("GET", "/collaborators/{login}/permission", rita, None)
             .await;
         self.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
+    }
+
+    async fn use_git_data(&mut self, head: &str) {
+        let blob = Some(json!({"content": "AAE=", "encoding": "base64"}));
+        let blob = self.ask_repo("POST", "/git/blobs", "/git/blobs", blob).await;
+        let route = "/git/commits/{sha}";
+        let path = format!("/git/commits/{head}");
+        let commit = self.ask_repo("GET", route, &path, None).await;
+        let entry = json!({"path": "a.bin", "mode": "100644", "type": "blob", "sha": blob["sha"]});
+        let tree = Some(json!({"base_tree": commit["tree"]["sha"], "tree": [entry]}));
+        let tree = self.ask_repo("POST", "/git/trees", "/git/trees", tree).await;
+        let new = Some(json!({"message": "More", "tree": tree["sha"], "parents": [head]}));
+        let new = self.ask_repo("POST", "/git/commits", "/git/commits", new).await;
+        let made = Some(json!({"ref": "refs/heads/made", "sha": head}));
+        self.ask_repo("POST", "/git/refs", "/git/refs", made).await;
+        let moved = Some(json!({"sha": new["sha"], "force": false}));
+        self.ask_repo("PATCH", "/git/refs/{*name}", "/git/refs/heads/made", moved)
+            .await;
+        let route = "/git/matching-refs/{*name}";
+        self.ask_repo("GET", route, "/git/matching-refs/heads/ma", None)
+            .await;
     }
 
     async fn use_runs(&mut self, head: &str) {

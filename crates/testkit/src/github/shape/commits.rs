@@ -52,7 +52,7 @@ impl RepositoryRecord {
         let required = self.required_checks.get(branch).cloned().unwrap_or_default();
         let check = |context: &String| json!({"context": context, "app_id": null});
         let checks: Vec<Value> = required.iter().map(check).collect();
-        let is_protected = !required.is_empty();
+        let is_protected = !required.is_empty() || self.signed_branches.contains(branch);
         let level = if is_protected { "non_admins" } else { "off" };
         let own = format!("{}/branches/{branch}", self.own_url(url));
         json!({
