@@ -109,6 +109,8 @@ pub const SITES: [&str; 107] = [
     "reporter.pull_request.open",
     "reporter.pull_request.update_base",
     "reporter.push",
+    "reporter.signed_branch.move",
+    "reporter.signed_commit.create",
     "reporter.transition",
 ];
 
@@ -122,6 +124,7 @@ pub const EFFECTS: [&str; 39] = [
     "begin_work",
     "call",
     "check_run",
+    "check_signing",
     "close_discussion",
     "close_issue",
     "comment",

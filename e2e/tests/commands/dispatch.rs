@@ -113,7 +113,7 @@ async fn dispatched_rehearsal_writes_nothing() {
     let output = up.output(&mock).await;
     let branch = "fix/ENG-1-cart-total-ignores-the-quantity";
     for line in [
-        "would tell the ticket that work on acme/shop starts: transition, check_run, comment",
+        "would tell the ticket that work on acme/shop starts: check_signing, transition, check_run, comment",
         "  > Journeyman has started to work on this ticket in `acme/shop`.",
         &format!("would push {branch} at 000000000000: push_branch, check_run"),
         "would open draft pull request \"",

@@ -100,7 +100,7 @@ async fn process_ticket_rehearsal_leaves_other_tickets_alone() {
     let ran = run_program("journeyman", &mock, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
-        "would tell the ticket that work on acme/shop starts: transition, check_run, comment",
+        "would tell the ticket that work on acme/shop starts: check_signing, transition, check_run, comment",
         "would push fix/ENG-1-cart-total-ignores-the-quantity at 000000000000: push_branch, check_run",
         "would open draft pull request \"",
     ] {

@@ -34,6 +34,7 @@ use crate::{
     performer::{EffectWindows, ReportPerformer},
     pull_request_command::{CallWorker, PullRequestOpener},
     scan,
+    signing::CommitSigner,
     stream_maintenance::StreamUpkeep,
     worker::ReportWorker,
 };
@@ -200,7 +201,8 @@ fn build_writers(config: &Config) -> anyhow::Result<(github::GitHubWriter, jira:
         .values()
         .chain(&config.jira_writer)
         .map(|jira| &jira.api_token);
-    scan::add_configured(servers.chain(sites));
+    let signing = config.reporter.signing.private_key.iter();
+    scan::add_configured(servers.chain(sites).chain(signing));
     bot_orders::set_words(&config.reporter.bot_words.0);
     Ok((github, jira))
 }
@@ -219,6 +221,10 @@ async fn run_workers(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
     let ledger = EffectLedger::new(&queue);
+    let signer = CommitSigner::new(&config.reporter.signing).context("reporter.signing.private_key")?;
+    if let Some(fingerprint) = signer.fingerprint() {
+        tracing::info!(fingerprint, "key for signed commits");
+    }
     let acronyms = &config.reporter.review_acronyms.0;
     let calls = Arc::new(CallWorker {
         opener: PullRequestOpener::with(github.clone(), has_jira(config).then(|| jira.clone()), acronyms),
@@ -235,6 +241,7 @@ async fn run_workers(
         triggers: queue.triggers(),
         inspector: open_inspector(&config.reporter).await?,
         limits: config.reporter.limits(),
+        signer,
         reports: queue.reports(),
         pages: FooterPages {
             run_url: config.reporter.run_url.clone(),

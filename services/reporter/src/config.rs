@@ -11,10 +11,10 @@ use bootstrap::{
     settings::{self, TextList},
     telemetry, tls,
 };
-use domain::InstanceName;
+use domain::{InstanceName, cause::format_error_chain};
 use serde::Deserialize;
 
-use crate::policy::LimitSettings;
+use crate::{policy::LimitSettings, signing::SigningSettings};
 
 /// Settings of the reporter: its own section and those of the components it uses.
 #[derive(Clone, Debug, Deserialize)]
@@ -117,6 +117,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Number of tickets that are reported concurrently.
     pub slots: usize,
+    /// The section `[reporter.signing]`: signatures of commits.
+    pub signing: SigningSettings,
     /// Public keys of the planners (base64) by key id. The git gate verifies grants with them.
     pub grant_keys: BTreeMap<String, String>,
     /// Paths that no change may touch (globs, case-insensitive). A glob that ends in `/**` also protects the folder's
@@ -269,6 +271,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7404)),
             data_dir: PathBuf::from(".journeyman/reporter"),
             slots: 8,
+            signing: SigningSettings::default(),
             grant_keys: BTreeMap::new(),
             protected_paths: PROTECTED_PATHS.map(str::to_owned).into(),
             clone_limit_s: 600,
@@ -318,6 +321,9 @@ impl ServiceConfig for Config {
         }
         if let Err(refused) = grant::GrantVerifier::new(&self.reporter.grant_keys) {
             return wrong("grant_keys", refused.to_string());
+        }
+        if let Err(refused) = self.reporter.signing.parse_key() {
+            return wrong("signing.private_key", format_error_chain(&refused));
         }
         if let Err(error) = crate::policy::ChangeLimits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
@@ -376,6 +382,11 @@ mod tests {
                 "JOURNEYMAN__REPORTER__CLONE_LIMIT_S",
                 "0",
                 "reporter.clone_limit_s",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__SIGNING__PRIVATE_KEY",
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+                "reporter.signing.private_key",
             ),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
             ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),

@@ -22,6 +22,7 @@ use crate::{
     message::FooterPages,
     mirror::{RemoteSettings, RepositoryMirrors},
     performer::{AttemptKind, EffectWindows, PerformedReport, ReportPerformer},
+    signing::{CommitSigner, SigningSettings},
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
@@ -96,6 +97,7 @@ impl Scene {
                 triggers: self.queue.triggers(),
                 inspector: ChangeInspector::absent(),
                 limits: Settings::default().limits(),
+                signer: CommitSigner::new(&SigningSettings::default()).unwrap(),
                 reports: self.queue.reports(),
                 pages: FooterPages::default(),
             },

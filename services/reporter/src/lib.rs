@@ -34,6 +34,7 @@ mod retry;
 mod rounds;
 mod sanitize;
 mod scan;
+mod signing;
 #[cfg(test)]
 mod stored_tests;
 mod stream_maintenance;
@@ -44,3 +45,4 @@ pub use app::ReporterApp;
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
 pub use inspect::run_inspector;
 pub use pull_request_command::{PullRequestOpener, PullRequestResult, PullRequestSettings, complete_answer};
+pub use signing::SigningSettings;

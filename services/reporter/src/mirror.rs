@@ -12,8 +12,11 @@ use std::{
 };
 
 use bootstrap::rules::RulesStore;
-use domain::{BranchPush, CommitId, OutboundRefusal, RepositoryName};
-use git::{BareRepository, DiskFloor, GitCredentials, GitTransport, MirrorFolder, PushResult};
+use domain::{BranchPush, CommitId, OutboundRefusal, RepositoryName, cause::format_error_chain};
+use git::{
+    BareRepository, DiskFloor, GitCredentials, GitTransport, MirrorFolder, PushResult,
+    find_conflicting_branch,
+};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::mirror_fetch::RemoteSettings;
@@ -204,6 +207,14 @@ impl RepositoryMirrors {
         Ok(pushed)
     }
 
+    /// Moves a branch of GitHub to a commit that GitHub has. Commits that the caller does not expect stay.
+    pub(crate) async fn move_branch(&self, moved: &RemotePush<'_>) -> Result<(), EffectError> {
+        let moving = Box::pin(move_to_signed(&self.fetches.github, moved));
+        failpoint::around("reporter.signed_branch.move", moving).await?;
+        self.fetches.forget_time(moved.repository);
+        Ok(())
+    }
+
     async fn push_from(&self, mirror: &Arc<Path>, push: &BranchPush) -> Result<PushResult, EffectError> {
         if let Some(place) = self.place(&push.repository)? {
             let (mirror, push) = (Arc::clone(mirror), push.clone());
@@ -212,7 +223,7 @@ impl RepositoryMirrors {
             return pushed.map_err(|error| {
                 // A folder has no temporary failures of a remote service: a retry would fail, too.
                 if let git::Error::Failed(_) = error {
-                    return EffectError::Failed(domain::cause::format_error_chain(&error));
+                    return EffectError::Failed(format_error_chain(&error));
                 }
                 EffectError::of_push(error, &branch)
             });
@@ -285,6 +296,63 @@ pub(crate) async fn push_commit(
     pushed
         .await
         .map_err(|error| EffectError::of_push(error, push.branch))
+}
+
+/// Moves a branch to a signed commit, which GitHub has created.
+async fn move_to_signed(github: &github::GitHubWriter, moved: &RemotePush<'_>) -> Result<(), EffectError> {
+    let RemotePush {
+        repository,
+        branch,
+        head,
+        expected,
+    } = *moved;
+    let commits = github.commits();
+    let elsewhere = |head| {
+        let branch = branch.to_owned();
+        EffectError::Refused(OutboundRefusal::BranchMoved { branch, head })
+    };
+    let Some(expected) = expected else {
+        let refused = match commits.create_branch(repository, branch, head).await {
+            Ok(()) => return Ok(()),
+            // The branch exists since the check.
+            Err(github::Error::Conflict { .. }) => return Err(elsewhere(None)),
+            Err(error @ github::Error::Rejected { .. }) => error,
+            Err(error) => return Err(error.into()),
+        };
+        // GitHub does not name the branch whose name is a folder of this one.
+        let folder = branch.split('/').next().unwrap_or(branch);
+        let there = commits.branches_with_prefix(repository, folder).await?;
+        let by = find_conflicting_branch(branch, there.keys().map(String::as_str));
+        return Err(by.map_or_else(
+            || refused.into(),
+            |by| {
+                EffectError::Refused(OutboundRefusal::BranchInTheWay {
+                    branch: branch.to_owned(),
+                    by: by.to_owned(),
+                })
+            },
+        ));
+    };
+    match commits.forward_branch(repository, branch, head).await {
+        Ok(()) => Ok(()),
+        Err(error @ github::Error::Rejected { .. }) => match github.branch_head(repository, branch).await? {
+            Some(there) if there == *head => Ok(()),
+            // The branch is where it was, so GitHub refuses the move itself.
+            Some(there) if there == *expected => Err(explain_refused_move(branch, error)),
+            there => Err(elsewhere(there)),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn explain_refused_move(branch: &str, error: github::Error) -> EffectError {
+    let detail = format_error_chain(&error);
+    if detail.to_ascii_lowercase().contains("fast forward") {
+        return EffectError::Refused(OutboundRefusal::Outside {
+            detail: message::signed_history_rewritten(branch),
+        });
+    }
+    error.into()
 }
 
 /// Explains the refusal of a push from the expected commit, by the head that the branch has afterwards.

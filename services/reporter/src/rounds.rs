@@ -6,7 +6,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::receipt::EffectReceipts;
+use crate::receipt::{EffectReceipts, PushedHead};
 
 // Number of the newest rounds that are kept.
 const MAX_ROUNDS: usize = 50;
@@ -148,7 +148,9 @@ impl WorkRounds {
                 let Some(round) = self.round_of(report) else {
                     return;
                 };
-                round.commit = Some(head.clone());
+                // A signed commit has another id at the remote.
+                let pushed = receipts.last::<PushedHead>().map(|pushed| &pushed.0);
+                round.commit = Some(pushed.unwrap_or(head).clone());
                 if by.is_some() {
                     round.begun.by.clone_from(by);
                 }

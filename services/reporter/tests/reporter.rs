@@ -17,6 +17,7 @@ mod people;
 mod pushes;
 mod rig;
 mod rounds;
+mod signatures;
 mod threads;
 mod triage;
 mod unchecked;

@@ -3,6 +3,7 @@
 mod assignment;
 mod base_update;
 mod begin_work;
+mod check_signing;
 mod checks;
 mod ci;
 mod clearance;
@@ -41,11 +42,13 @@ use crate::{
     policy::LimitSettings,
     receipt::EffectReceipts,
     rounds::{RoundEvent, ShownOn},
+    signing::CommitSigner,
 };
 
 pub(crate) use assignment::{AssignTicket, UnassignTicket};
 pub(crate) use base_update::UpdateBase;
 pub(crate) use begin_work::BeginWork;
+pub(crate) use check_signing::CheckSigning;
 pub(crate) use checks::{CheckRun, RerunChecks};
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
 pub(crate) use comment::{AddReaction, CallFor, CallPeople, WriteComment};
@@ -210,6 +213,7 @@ pub(crate) struct OutboundClients {
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: ChangeInspector,
     pub(crate) limits: LimitSettings,
+    pub(crate) signer: CommitSigner,
     /// Log of requests to the reporter.
     pub(crate) reports: KeyedLog<OutboundRequest>,
     pub(crate) pages: FooterPages,

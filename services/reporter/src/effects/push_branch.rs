@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::{
     ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
-    OutboundAction, OutboundRefusal, PolicyViolation, RepositoryRules, RunId, TriggerReason,
+    OutboundAction, OutboundRefusal, PolicyViolation, RepositoryRules, RunId, SignedCommit, TriggerReason,
     cause::format_error_chain,
 };
 use queue::TableRevision;
@@ -13,10 +13,14 @@ use crate::{
     effect_error::EffectError,
     inspect::{DiffDisplay, InspectionTask, InspectionVerdict, RenderedDiff},
     message,
-    mirror::explain_stale_push,
+    mirror::{RemotePush, explain_stale_push},
     policy,
     receipt::{PushedBranch, PushedDiff, PushedHead},
+    signing::SignedPush,
 };
+
+// Signed commits in the record of a branch. A run makes far fewer.
+const MAX_SIGNED: usize = 256;
 
 /// Imports, checks and pushes a branch.
 #[derive(Debug)]
@@ -37,9 +41,9 @@ impl OutboundEffect for PushBranch {
     async fn find_result(
         &self,
         outside: &OutboundClients,
-        _: &EffectContext<'_>,
+        asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let head = find_pushed_head(outside, &self.0).await?;
+        let head = find_pushed_head(outside, asked, &self.0).await?;
         Ok(head.map(|head| PushedBranch { head, diff: None }))
     }
 
@@ -52,13 +56,49 @@ impl OutboundEffect for PushBranch {
     }
 }
 
-/// Done if the remote branch is at the head.
-async fn find_pushed_head(outside: &OutboundClients, push: &Push) -> Result<Option<PushedHead>, EffectError> {
-    let head = outside
+/// Done if the remote branch is at the head, or at the signed commit of our record that stands for it.
+async fn find_pushed_head(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+) -> Result<Option<PushedHead>, EffectError> {
+    let there = outside
         .mirrors
         .remote_head(&push.repository, &push.branch)
         .await?;
-    Ok(head.filter(|head| *head == push.head).map(PushedHead))
+    let Some(there) = there else { return Ok(None) };
+    if there == push.head {
+        return Ok(Some(PushedHead(there)));
+    }
+    let known = outside.branches.get(&push.repository, &push.branch).await?;
+    let is_signed = known.is_some_and(|(record, _)| {
+        record.ticket == asked.report.ticket && record.signed_head(&push.head) == Some(&there)
+    });
+    if !is_signed {
+        return Ok(None);
+    }
+    confirm_signature(outside, push, &there).await?;
+    Ok(Some(PushedHead(there)))
+}
+
+/// Accepts a signed commit that GitHub verifies.
+async fn confirm_signature(
+    outside: &OutboundClients,
+    push: &Push,
+    head: &CommitId,
+) -> Result<(), EffectError> {
+    let commits = outside.github.commits();
+    match commits.verification(&push.repository, head).await? {
+        Some(judged) if !judged.verified => {
+            tracing::error!(repository = %push.repository, %head, reason = judged.reason, "GitHub does not verify our signature");
+            Err(EffectError::Refused(OutboundRefusal::UnverifiedSignature {
+                commit: head.clone(),
+                reason: judged.reason,
+            }))
+        }
+        // GitHub may not show a new commit for a moment.
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Performs the push: all checks come before the record, and the record comes before the push.
@@ -77,7 +117,7 @@ async fn check_then_push(
     is_ours_or_new(outside, asked, push).await?;
     is_where_expected(outside, push).await?;
     // The hold keeps the mirror on disk: the imported objects must exist until the push.
-    let _mirror = outside.mirrors.hold(&push.repository);
+    let mirror = outside.mirrors.hold(&push.repository);
     let (rendered, strayed) = inspect_change(outside, asked, push, DiffDisplay::ForRecord).await?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::OutOfScope {
@@ -85,15 +125,29 @@ async fn check_then_push(
         }));
     }
     let diff = keep_diff(outside, push, rendered).await;
-    let recorded = record_push(outside, asked, push).await?;
-    if let Err(trouble) = outside.mirrors.push(push).await {
+    let targets = [rules.target_branch(), rules.repo.default_branch.as_str()];
+    let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
+    let known = own.await?.map(|(record, _)| record);
+    let way = outside
+        .signer
+        .choose_way(
+            &outside.github,
+            &push.repository,
+            &[rules.target_branch(), push.branch.as_str()],
+        )
+        .await?;
+    let signing = outside
+        .signer
+        .sign_push((&outside.github, &way), &mirror, push, &targets, known.as_ref());
+    let signed = Box::pin(signing).await?;
+    let recorded = record_push(outside, asked, push, &signed).await?;
+    if let Err(trouble) = Box::pin(move_remote(outside, push, &signed)).await {
         let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
         let trouble = match (there, trouble) {
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
-            (Ok(Some(head)), _) if head == push.head => {
-                let head = PushedHead(head);
-                return Ok(PushedBranch { head, diff });
+            (Ok(Some(head)), _) if head == signed.head => {
+                return finish_push(outside, push, signed, diff).await;
             }
             (there, EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
                 explain_stale_push(branch, push.expected.as_ref(), there)
@@ -106,8 +160,39 @@ async fn check_then_push(
         }
         return Err(trouble);
     }
-    tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
-    let head = PushedHead(push.head.clone());
+    tracing::info!(repository = %push.repository, branch = %push.branch, head = %signed.head, "branch pushed");
+    finish_push(outside, push, signed, diff).await
+}
+
+/// Moves the remote branch to the commits of the push.
+async fn move_remote(outside: &OutboundClients, push: &Push, signed: &SignedPush) -> Result<(), EffectError> {
+    if signed.is_at_github {
+        let moved = RemotePush {
+            repository: &push.repository,
+            branch: &push.branch,
+            head: &signed.head,
+            expected: push.expected.as_ref(),
+        };
+        return outside.mirrors.move_branch(&moved).await;
+    }
+    let push = Push {
+        head: signed.head.clone(),
+        ..push.clone()
+    };
+    outside.mirrors.push(&push).await.map(drop)
+}
+
+/// Returns the pushed branch, once GitHub verifies its signatures.
+async fn finish_push(
+    outside: &OutboundClients,
+    push: &Push,
+    signed: SignedPush,
+    diff: Option<PushedDiff>,
+) -> Result<PushedBranch, EffectError> {
+    if !signed.signed.is_empty() {
+        confirm_signature(outside, push, &signed.head).await?;
+    }
+    let head = PushedHead(signed.head);
     Ok(PushedBranch { head, diff })
 }
 
@@ -292,6 +377,7 @@ async fn record_push(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     push: &Push,
+    signed: &SignedPush,
 ) -> Result<PushRecord, EffectError> {
     let run = asked
         .report
@@ -305,11 +391,11 @@ async fn record_push(
         branch: push.branch.clone(),
         ticket: asked.report.ticket.clone(),
         run,
-        head: push.head.clone(),
+        head: signed.head.clone(),
         // The put replaces the whole record, and a further push must not lose the pull request of the
         // branch.
         pull_request: previous.as_ref().and_then(|known| known.pull_request.clone()),
-        signed: Vec::new(),
+        signed: merge_signed(previous.as_ref(), signed),
     };
     let revision = outside.branches.put(&record, last).await?;
     Ok(PushRecord {
@@ -317,6 +403,15 @@ async fn record_push(
         revision,
         previous,
     })
+}
+
+/// Returns the newest signed commits of the branch, with those of earlier pushes.
+fn merge_signed(previous: Option<&BranchRecord>, signed: &SignedPush) -> Vec<SignedCommit> {
+    let earlier = previous.into_iter().flat_map(|record| &record.signed);
+    let is_replaced = |known: &&SignedCommit| signed.signed.iter().any(|new| new.source == known.source);
+    let mut merged: Vec<SignedCommit> = earlier.filter(|known| !is_replaced(known)).cloned().collect();
+    merged.extend(signed.signed.iter().cloned());
+    merged.split_off(merged.len().saturating_sub(MAX_SIGNED))
 }
 
 /// Withdraws the record of a refused push. Otherwise a branch that a person creates later under this name would count
@@ -328,7 +423,7 @@ async fn take_back(outside: &OutboundClients, push: &Push, recorded: PushRecord)
         previous,
     } = recorded;
     // A previous record of this head is from an earlier try of this push, unless it already names a pull request.
-    let is_of_earlier_try = |known: &BranchRecord| known.head == push.head && known.pull_request.is_none();
+    let is_of_earlier_try = |known: &BranchRecord| known.head == record.head && known.pull_request.is_none();
     match previous.filter(|known| !is_of_earlier_try(known)) {
         Some(previous) => outside.branches.put(&previous, Some(revision)).await.map(drop)?,
         None if push.expected.is_none() => outside.branches.withdraw(&record, revision).await?,

@@ -56,6 +56,30 @@ pub(crate) fn no_such_folder(folder: &InstanceName) -> String {
     format!("the settings have no section [folder.{folder}]")
 }
 
+/// Describes a change that GitHub's API cannot take as signed commits.
+pub(crate) fn too_large_to_sign(writes: usize, bytes: u64) -> String {
+    format!(
+        "the branch accepts signed commits alone, and GitHub's API takes at most {writes} writes and {} MiB of content for a \
+         push; make the change smaller, with fewer commits and fewer binary files, or let an operator set an SSH key \
+         (`reporter.signing.private_key`)",
+        bytes >> 20
+    )
+}
+
+/// Describes an object that GitHub stored with another content than the verified one.
+pub(crate) fn object_differs(wanted: &str, stored: &str) -> String {
+    format!("GitHub stored the object {stored} instead of {wanted}, so no commit was made from it")
+}
+
+/// Describes a branch that cannot be moved because its new head does not descend from the present one.
+pub(crate) fn signed_history_rewritten(branch: &str) -> String {
+    format!(
+        "the branch {} accepts signed commits alone, and GitHub's API does not replace commits on it; continue from its present \
+         head",
+        format_code(branch)
+    )
+}
+
 /// Describes a write to a ticket that is in no tracker.
 pub(crate) fn no_tracker(ticket: &TicketKey) -> String {
     format!("{ticket} is in no tracker: nothing can be written on it")

@@ -2,7 +2,7 @@
 //! change.
 
 use domain::{
-    BranchPush, ChangeDescription, PullRequestFile, PullRequestRef, RunId, describe_evidence,
+    BranchPush, ChangeDescription, CommitId, PullRequestFile, PullRequestRef, RunId, describe_evidence,
     text::truncate_text,
 };
 
@@ -74,13 +74,17 @@ pub(crate) fn render_changed_files(
 }
 
 /// Renders the delivery of a change without a pull request.
-pub(crate) fn render_delivery(push: &BranchPush, moved: Option<&TransitionResult>) -> Vec<String> {
+pub(crate) fn render_delivery(
+    push: &BranchPush,
+    head: &CommitId,
+    moved: Option<&TransitionResult>,
+) -> Vec<String> {
     let mut paragraphs = vec![format!(
         "The change is on the branch {} of `{}`, commit `{}`. The rules of the repository ask for no pull request \
          (`agent.finish: done`), so nothing more happens here.",
         format_code(&push.branch),
         push.repository,
-        push.head.short()
+        head.short()
     )];
     paragraphs.extend(moved.and_then(transition::render_reached_status));
     paragraphs

@@ -27,9 +27,9 @@ pub(crate) use decision::{decision_needed, excerpt_diff, render_plan, render_que
 pub(crate) use effort::{render_cost, render_forecast};
 pub(crate) use failure::{
     credentials_refused, describe_denied_permission, foreign_target, no_comment_of_github, no_difference,
-    no_run, no_such_folder, no_tracker, nothing_to_link, poison_request, push_in_progress, render_quarantine,
-    render_skip, render_unreadable, replies_stay, unchecked_effect, unknown_ticket, unreadable_request,
-    work_was_cut,
+    no_run, no_such_folder, no_tracker, nothing_to_link, object_differs, poison_request, push_in_progress,
+    render_quarantine, render_skip, render_unreadable, replies_stay, signed_history_rewritten,
+    too_large_to_sign, unchecked_effect, unknown_ticket, unreadable_request, work_was_cut,
 };
 pub(crate) use finished_work::{
     render_changed_files, render_delivery, render_finished_work, select_named_files, shown_change,

@@ -1,8 +1,9 @@
 //! Texts about the end or pause of a run, with the next action of the reader.
 
 use domain::{
-    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ConflictLeft, GiveUp, Job, PullRequestRef,
-    RepetitionKind, SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason, text::take_tail,
+    BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ConflictLeft, GiveUp, Job, OutboundRefusal,
+    PullRequestRef, RepetitionKind, SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason,
+    text::take_tail,
 };
 
 use super::words::{
@@ -153,10 +154,12 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             fence_text("", &take_tail(log_tail, 4_000)),
         ],
         StopReason::ReportRefused(refusal) => {
-            vec![
-                "Journeyman stopped: the change was refused.".to_owned(),
-                quote_markdown(&refusal.words()),
-            ]
+            let is_early = matches!(refusal, OutboundRefusal::NoSigningKey { .. });
+            let lead = match is_early {
+                true => "Journeyman stopped before the work: a change could not be delivered.",
+                false => "Journeyman stopped: the change was refused.",
+            };
+            vec![lead.to_owned(), quote_markdown(&refusal.words())]
         }
         StopReason::ReportFailed { detail } => vec![
             "Journeyman stopped: GitHub or Jira did not accept what it had to write there.".to_owned(),

@@ -114,7 +114,9 @@ impl ReportKind for WorkDelivered {
     }
 
     fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        message::render_delivery(&self.push, told.moved())
+        let pushed = told.receipts.last::<PushedHead>();
+        let head = pushed.map_or(&self.push.head, |pushed| &pushed.0);
+        message::render_delivery(&self.push, head, told.moved())
     }
 
     fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {

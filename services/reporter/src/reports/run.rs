@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effects::{CallFor, CallPeople, CommentThread, ShowChange},
+    effects::{CallFor, CallPeople, CheckSigning, CommentThread, ShowChange},
     message,
     receipt::{EffectReceipts, ShownChange},
     rounds::RoundEvent,
@@ -26,6 +26,11 @@ use crate::{
 impl ReportKind for WorkStarted {
     fn effects(&self, asked: &PlanContext<'_>) -> EffectList {
         let mut effects = EffectList::new();
+        // First, because work that cannot be delivered is not announced.
+        if self.job.is_change() {
+            let repository = self.repository.clone();
+            effects.push(Box::new(CheckSigning { repository }));
+        }
         // Work on an existing pull request leaves the status of its ticket unchanged.
         if self.job == Job::Implement {
             let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);

@@ -68,7 +68,7 @@ fn jira_requests_have_their_effects_in_order() {
             repository: repository.clone(),
             begun: report::WorkOrigin::default(),
         })),
-        ["transition", "check_run", "comment"]
+        ["check_signing", "transition", "check_run", "comment"]
     );
     assert_eq!(
         of(OutboundAction::OpenPullRequest(report::PullRequestOpening {
@@ -239,13 +239,16 @@ fn unfinished_work_gives_the_ticket_back() {
     };
     assert_eq!(
         started("jira:ENG-12", Job::Implement),
-        ["assign", "transition", "check_run", "comment"]
+        ["check_signing", "assign", "transition", "check_run", "comment"]
     );
     assert_eq!(
         started("github:acme/shop#7", Job::Implement),
-        ["assign", "check_run", "comment"]
+        ["check_signing", "assign", "check_run", "comment"]
     );
-    assert_eq!(started("jira:ENG-12", Job::FixCi), ["check_run", "comment"]);
+    assert_eq!(
+        started("jira:ENG-12", Job::FixCi),
+        ["check_signing", "check_run", "comment"]
+    );
     assert_eq!(started("jira:ENG-12", Job::Answer), ["comment"]);
 }
 
@@ -376,7 +379,10 @@ fn rehearsal_returns_effects_of_other_requests() {
     let [started, push] = would.as_slice() else {
         panic!("{would:?}")
     };
-    assert_eq!(started.effects, ["transition", "check_run", "comment"]);
+    assert_eq!(
+        started.effects,
+        ["check_signing", "transition", "check_run", "comment"]
+    );
     assert_eq!(
         started.words,
         "Journeyman has started to work on this ticket in `acme/shop`."

@@ -74,11 +74,12 @@ const IN_THE_STORY: [&str; 5] = [
 ];
 
 /// Effects without an outbound write, and their actions.
-const WITHOUT_A_WRITE: [(&str, &str); 5] = [
+const WITHOUT_A_WRITE: [(&str, &str); 6] = [
     (
         "begin_work",
         "writes into the ticket's own log, which is behind no fault of the outside",
     ),
+    ("check_signing", "reads the rules of the branch"),
     (
         "record_end",
         "writes into our own index, which is behind no fault of the outside",

@@ -16,7 +16,7 @@ use domain::{
 };
 use grant::{Grant, GrantAudience, GrantSigner};
 use queue::{KeyValueBucket, Queue, RecordKey};
-use reporter::{Config, Settings};
+use reporter::{Config, Settings, SigningSettings};
 use secrecy::{ExposeSecret, SecretString};
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, github, jira, poll_until};
 use tokio::{
@@ -51,6 +51,8 @@ pub(crate) struct RigOptions {
     pub(crate) git_url: Option<String>,
     /// Address of a Redis that other replicas share.
     pub(crate) redis: Option<String>,
+    /// Signatures of commits.
+    pub(crate) signing: SigningSettings,
 }
 
 impl Default for RigOptions {
@@ -65,6 +67,7 @@ impl Default for RigOptions {
             has_project_token: false,
             git_url: None,
             redis: None,
+            signing: SigningSettings::default(),
         }
     }
 }
@@ -135,6 +138,7 @@ impl Rig {
                 allow_unconfined: options.inspector.is_some(),
                 inspector: options.inspector,
                 unknown_window_s: 3,
+                signing: options.signing,
                 list_lag_s: 2,
                 grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
                 ..Settings::default()
@@ -371,6 +375,11 @@ impl Rig {
         let here = self.branch_off(branch).await;
         self.commit(&here, files, &["-m", message]).await;
         self.packed(&here, branch).await
+    }
+
+    /// Returns the path of the clone.
+    pub(crate) fn clone_path(&self) -> String {
+        self.folder.path().join("clone").to_str().unwrap().to_owned()
     }
 
     /// Clones, and creates a branch on top of main.
