@@ -6,6 +6,8 @@ mod discussions;
 mod health;
 #[path = "reviewing/mod.rs"]
 mod reviewing;
+#[path = "signatures/mod.rs"]
+mod signatures;
 
 use std::time::Duration;
 

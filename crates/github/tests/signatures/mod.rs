@@ -1,0 +1,89 @@
+//! Commits and branches over the git data API, and the rules about signatures.
+
+use domain::CommitId;
+use github::{Error, TreeChange, TreeContent};
+use testkit::github::{BranchRuleset, WRITER_TOKEN};
+
+use super::with_token;
+use crate::against_github::{build_shop_name, start_hub};
+
+fn write_text(path: &str, mode: &'static str, text: &str) -> TreeChange {
+    TreeChange {
+        path: path.to_owned(),
+        mode,
+        content: TreeContent::Text(text.to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn required_signatures_come_from_rulesets_and_protection() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let requires = async |branch: &str| {
+        let rules = hub.writer.branch_rules(&name, branch).await.unwrap();
+        rules.requires_signatures
+    };
+    assert!(!requires("main").await && !requires("no-such").await);
+    hub.hub.require_checks("acme/shop", "main", &["build"]).unwrap();
+    assert!(!requires("main").await, "protection for another reason");
+    hub.hub.require_signatures("acme/shop", "main").unwrap();
+    assert!(requires("main").await);
+    let ruleset = BranchRuleset {
+        branches: vec!["fix/*".to_owned()],
+        requires_signatures: true,
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    assert!(requires("fix/new").await, "the branch need not exist");
+    let read = hub.reader.branch_rules(&name, "fix/new").await.unwrap();
+    assert!(read.requires_signatures, "rulesets are readable without contents");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn merge_over_api_is_signed_with_both_parents() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let commits = hub.writer.commits();
+    assert!(commits.are_signed_by_github(&name).await.unwrap());
+    let by_user = github::GitHubWriter::new(&with_token(&hub.hub, WRITER_TOKEN)).unwrap();
+    assert!(!by_user.commits().are_signed_by_github(&name).await.unwrap());
+    let theirs = hub.branch("theirs");
+    let (tree, _) = hub.hub.tree_and_parents("acme/shop", hub.base.as_str()).unwrap();
+    let binary = commits.create_blob(&name, &[0, 255]).await.unwrap();
+    let changes = [
+        write_text("run.sh", "100755", "#!/bin/sh\n"),
+        write_text("link", "120000", "run.sh"),
+        TreeChange {
+            path: "logo.bin".to_owned(),
+            mode: "100644",
+            content: TreeContent::Object(binary),
+        },
+    ];
+    let tree = commits.create_tree(&name, &tree, &changes).await.unwrap();
+    let parents = [hub.base.clone(), theirs.clone()];
+    let message = "Merge theirs\n\nCo-authored-by: Ann <ann@acme.example>\n";
+    let merge = commits
+        .create_commit(&name, message, &tree, &parents)
+        .await
+        .unwrap();
+    assert!(merge.verification.verified, "{merge:?}");
+    assert_eq!(
+        hub.hub.tree_and_parents("acme/shop", merge.id.as_str()).unwrap(),
+        (tree, parents.map(|parent| parent.to_string()).to_vec())
+    );
+    commits.create_branch(&name, "fix/x", &hub.base).await.unwrap();
+    let again = commits.create_branch(&name, "fix/x", &merge.id).await;
+    assert!(matches!(again, Err(Error::Conflict { .. })), "{again:?}");
+    commits.forward_branch(&name, "fix/x", &merge.id).await.unwrap();
+    let back = commits.forward_branch(&name, "fix/x", &hub.base).await;
+    let Err(Error::Rejected { detail }) = back else {
+        panic!("{back:?}")
+    };
+    assert!(detail.contains("fast forward"), "{detail}");
+    let listed = commits.branches_with_prefix(&name, "fix").await.unwrap();
+    assert_eq!(listed.get("fix/x"), Some(&merge.id));
+    let absent: CommitId = "d".repeat(40).parse().unwrap();
+    assert_eq!(commits.verification(&name, &absent).await.unwrap(), None);
+    hub.assert_clean();
+}
