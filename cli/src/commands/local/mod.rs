@@ -1,6 +1,7 @@
 //! Commands for this machine: they start services or do a job themselves. A client-only `journeyman` has none of them.
 
 mod branch_folders;
+mod commit_signing;
 mod console;
 #[cfg(feature = "demo")]
 mod demo;

@@ -30,7 +30,7 @@ async fn required_signatures_come_from_rulesets_and_protection() {
     assert!(requires("main").await);
     let ruleset = BranchRuleset {
         branches: vec!["fix/*".to_owned()],
-        requires_signatures: true,
+        conditions: vec![RulesetCondition::SignedCommits],
         ..BranchRuleset::default()
     };
     hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();

@@ -39,7 +39,7 @@ fn with_key() -> RigOptions {
 fn require_signatures(rig: &Rig, patterns: &[&str]) {
     let ruleset = BranchRuleset {
         branches: patterns.iter().map(|pattern| (*pattern).to_owned()).collect(),
-        requires_signatures: true,
+        conditions: vec![RulesetCondition::SignedCommits],
         ..BranchRuleset::default()
     };
     rig.github.set_rulesets(SHOP, &[ruleset]).unwrap();

@@ -33,7 +33,7 @@ use projects::ProjectRequirements;
 use remedy::Remedy;
 pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
 
-use super::{find_settings_file, print_result};
+use super::{commit_signing::SigningSections, find_settings_file, print_result};
 use crate::{args::SettingsArguments, local};
 
 /// Check versions, connections, credentials, rules files and tools
@@ -111,6 +111,7 @@ struct DoctorSections {
     github_writer: Option<github::Settings>,
     jira_reader: Option<jira::Settings>,
     jira_writer: Option<jira::Settings>,
+    reporter: SigningSections,
     folder: BTreeMap<InstanceName, FolderSection>,
 }
 

@@ -8,6 +8,7 @@ use github::{Error, GitHubProject, GitHubReader, GitHubWriter};
 
 use super::{
     super::branch_folders::{describe_obstacle, list_branch_folders},
+    super::commit_signing::{SigningSupport, find_signing_support},
     CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy,
     accounts::AccountFailure,
     find_within_limit,
@@ -54,7 +55,22 @@ pub(super) async fn check_repositories(
                 let problem = format!("{repository}: {}", describe_obstacle(&branch));
                 findings.add("branches", DoctorFinding::Warn(problem));
             }
+            let has_key = sections.reporter.has_key();
+            let support = find_signing_support(writer, &name, Some(rules.target_branch()), has_key).await;
+            findings.add("signatures", judge_signatures(&repository, &support));
         }
+    }
+}
+
+/// Finding about the signatures that a repository requires.
+fn judge_signatures(repository: &RepositoryName, support: &SigningSupport) -> DoctorFinding {
+    let words = format!("{repository}: {}", support.describe());
+    match support {
+        SigningSupport::Missing => DoctorFinding::Failed(words, Remedy::Signatures),
+        SigningSupport::NotRequired | SigningSupport::ByKey | SigningSupport::ByGitHub => {
+            DoctorFinding::Ok(words)
+        }
+        SigningSupport::Unknown { .. } => DoctorFinding::Skipped(words),
     }
 }
 

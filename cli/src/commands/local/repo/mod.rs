@@ -28,6 +28,7 @@ use serde::Deserialize;
 use self::{checkout::CheckoutFindings, template::TicketMark};
 use super::{
     EXIT_ARGUMENTS, EXIT_INTERRUPTED,
+    commit_signing::{SigningSections, find_signing_support},
     dispatch::render_planned_job,
     find_settings_file,
     list_tickets::print_list_problems,
@@ -94,6 +95,8 @@ struct AddArguments {
 #[serde(default)]
 struct RulesSection {
     rules: bootstrap::rules::Settings,
+    github_writer: Option<github::Settings>,
+    reporter: SigningSections,
 }
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
@@ -143,7 +146,11 @@ async fn add_repository(
     needs_trigger: bool,
     file: Option<PathBuf>,
 ) -> anyhow::Result<ExitCode> {
-    let RulesSection { rules } = settings::load_process_settings(file.as_deref())?;
+    let RulesSection {
+        rules,
+        github_writer,
+        reporter,
+    } = settings::load_process_settings(file.as_deref())?;
     let known = find_rules_file(&rules.dir, file.as_deref(), repository)?;
     let path = match known {
         Some(path) => {
@@ -166,6 +173,12 @@ async fn add_repository(
             path
         }
     };
+    // `doctor` checks the accounts of other instances.
+    let is_default = repository.instance().is_none();
+    if let Some(writer) = github_writer.filter(|writer| is_default && !writer.is_without_account()) {
+        let support = find_signing_support(&writer, repository, None, reporter.has_key()).await;
+        print_result(&format!("signed   {}", support.describe()));
+    }
     let alone = OneShotServices {
         rules: Some(path),
         file,
