@@ -246,6 +246,11 @@ fn each_capability_is_held_by_one_service() {
         ["planner", "egress"],
         "the planner talks to the model, egress to registries; other clients live in their crates"
     );
+    assert_eq!(
+        holders("ssh-key"),
+        ["reporter"],
+        "the reporter alone signs commits, after its checks"
+    );
     let executor = find_reachable_crates(&members, "executor");
     for forbidden in ["queue", "lease", "github", "jira"] {
         assert!(!executor.contains(forbidden), "executor reaches {forbidden}");

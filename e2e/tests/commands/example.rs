@@ -13,6 +13,7 @@ const SOURCES: &[&str] = &[
     "services/planner/src/config/model.rs",
     "services/executor/src/config.rs",
     "services/reporter/src/config.rs",
+    "services/reporter/src/signing/key.rs",
     "services/reporter/src/pull_request_command/mod.rs",
     "services/egress/src/config.rs",
     "crates/bootstrap/src/telemetry.rs",

@@ -46,6 +46,7 @@ mod reviews;
 mod rolling;
 mod runners;
 mod signals;
+mod signatures;
 mod skips;
 mod slow_clone;
 mod snapshots;

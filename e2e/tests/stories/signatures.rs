@@ -1,0 +1,69 @@
+//! Repositories that require signed commits: from the ticket to a pull request that people can merge.
+
+use domain::StopReason;
+use e2e::{Options, TestWorld};
+use testkit::{
+    fixture,
+    github::{BranchRuleset, SIGNING_KEY, SIGNING_PUBLIC_KEY},
+};
+
+use crate::{end_of, only_pull_request};
+
+/// Requires signatures on the target branch and on ours.
+fn require_signatures(world: &TestWorld) {
+    let ruleset = BranchRuleset {
+        branches: vec!["*".to_owned()],
+        conditions: vec![RulesetCondition::SignedCommits],
+        ..BranchRuleset::default()
+    };
+    world
+        .github
+        .set_rulesets(fixture::REPOSITORY, &[ruleset])
+        .unwrap();
+}
+
+/// Plays a ticket, and asserts that its pull request has one signed commit and no foreign push.
+async fn play_signed_ticket(world: &TestWorld) {
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
+    let pull = only_pull_request(world);
+    let verdict = world.github.signature_of(fixture::REPOSITORY, &pull.head_sha);
+    assert_eq!(verdict.unwrap(), "valid");
+    let (_, parents) = world
+        .github
+        .tree_and_parents(fixture::REPOSITORY, &pull.head_sha)
+        .unwrap();
+    let branches = world.github.branches(fixture::REPOSITORY);
+    assert_eq!(parents, [branches["main"].clone()]);
+    let told = world.jira.comments(&key);
+    let is_told = |words: &str| told.iter().any(|comment| comment.text.contains(words));
+    assert!(
+        !is_told("pushed to the branch"),
+        "our own commit is no foreign push: {told:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn app_delivers_signed_pull_request() {
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    require_signatures(&world);
+    play_signed_ticket(&world).await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_delivers_signed_pull_request() {
+    let world = TestWorld::start(Options {
+        settings: vec![("REPORTER__SIGNING__PRIVATE_KEY", SIGNING_KEY.to_owned())],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    world
+        .github
+        .add_signing_key(fixture::REPOSITORY, SIGNING_PUBLIC_KEY)
+        .unwrap();
+    require_signatures(&world);
+    play_signed_ticket(&world).await;
+    world.stop().await.unwrap();
+}
