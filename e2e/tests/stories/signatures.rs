@@ -4,7 +4,7 @@ use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::{
     fixture,
-    github::{BranchRuleset, SIGNING_KEY, SIGNING_PUBLIC_KEY},
+    github::{BranchRuleset, RulesetCondition, SIGNING_KEY, SIGNING_PUBLIC_KEY},
 };
 
 use crate::{end_of, only_pull_request};

@@ -2,7 +2,7 @@
 
 use domain::CommitId;
 use github::{Error, TreeChange, TreeContent};
-use testkit::github::{BranchRuleset, WRITER_TOKEN};
+use testkit::github::{BranchRuleset, RulesetCondition, WRITER_TOKEN};
 
 use super::with_token;
 use crate::against_github::{build_shop_name, start_hub};
@@ -44,13 +44,12 @@ async fn required_signatures_come_from_rulesets_and_protection() {
 async fn merge_over_api_is_signed_with_both_parents() {
     let hub = start_hub().await;
     let name = build_shop_name();
-    let commits = hub.writer.commits();
-    assert!(commits.are_signed_by_github(&name).await.unwrap());
+    assert!(hub.writer.commits().are_signed_by_github(&name).await.unwrap());
     let by_user = github::GitHubWriter::new(&with_token(&hub.hub, WRITER_TOKEN)).unwrap();
     assert!(!by_user.commits().are_signed_by_github(&name).await.unwrap());
     let theirs = hub.branch("theirs");
     let (tree, _) = hub.hub.tree_and_parents("acme/shop", hub.base.as_str()).unwrap();
-    let binary = commits.create_blob(&name, &[0, 255]).await.unwrap();
+    let binary = hub.writer.commits().create_blob(&name, &[0, 255]).await.unwrap();
     let changes = [
         write_text("run.sh", "100755", "#!/bin/sh\n"),
         write_text("link", "120000", "run.sh"),
@@ -60,10 +59,17 @@ async fn merge_over_api_is_signed_with_both_parents() {
             content: TreeContent::Object(binary),
         },
     ];
-    let tree = commits.create_tree(&name, &tree, &changes).await.unwrap();
+    let tree = hub
+        .writer
+        .commits()
+        .create_tree(&name, &tree, &changes)
+        .await
+        .unwrap();
     let parents = [hub.base.clone(), theirs.clone()];
     let message = "Merge theirs\n\nCo-authored-by: Ann <ann@acme.example>\n";
-    let merge = commits
+    let merge = hub
+        .writer
+        .commits()
         .create_commit(&name, message, &tree, &parents)
         .await
         .unwrap();
@@ -72,18 +78,42 @@ async fn merge_over_api_is_signed_with_both_parents() {
         hub.hub.tree_and_parents("acme/shop", merge.id.as_str()).unwrap(),
         (tree, parents.map(|parent| parent.to_string()).to_vec())
     );
-    commits.create_branch(&name, "fix/x", &hub.base).await.unwrap();
-    let again = commits.create_branch(&name, "fix/x", &merge.id).await;
+    hub.writer
+        .commits()
+        .create_branch(&name, "fix/x", &hub.base)
+        .await
+        .unwrap();
+    let again = hub
+        .writer
+        .commits()
+        .create_branch(&name, "fix/x", &merge.id)
+        .await;
     assert!(matches!(again, Err(Error::Conflict { .. })), "{again:?}");
-    commits.forward_branch(&name, "fix/x", &merge.id).await.unwrap();
-    let back = commits.forward_branch(&name, "fix/x", &hub.base).await;
+    hub.writer
+        .commits()
+        .forward_branch(&name, "fix/x", &merge.id)
+        .await
+        .unwrap();
+    let back = hub
+        .writer
+        .commits()
+        .forward_branch(&name, "fix/x", &hub.base)
+        .await;
     let Err(Error::Rejected { detail }) = back else {
         panic!("{back:?}")
     };
     assert!(detail.contains("fast forward"), "{detail}");
-    let listed = commits.branches_with_prefix(&name, "fix").await.unwrap();
+    let listed = hub
+        .writer
+        .commits()
+        .branches_with_prefix(&name, "fix")
+        .await
+        .unwrap();
     assert_eq!(listed.get("fix/x"), Some(&merge.id));
     let absent: CommitId = "d".repeat(40).parse().unwrap();
-    assert_eq!(commits.verification(&name, &absent).await.unwrap(), None);
+    assert_eq!(
+        hub.writer.commits().verification(&name, &absent).await.unwrap(),
+        None
+    );
     hub.assert_clean();
 }

@@ -6,7 +6,7 @@ use domain::{BranchPush, OutboundAction, OutboundOutcome, OutboundReceipt, Outbo
 use reporter::SigningSettings;
 use testkit::{
     ServiceFault,
-    github::{BranchRuleset, SIGNING_KEY, SIGNING_PUBLIC_KEY},
+    github::{BranchRuleset, RulesetCondition, SIGNING_KEY, SIGNING_PUBLIC_KEY},
 };
 
 use crate::{
