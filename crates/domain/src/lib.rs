@@ -70,6 +70,7 @@ pub use journal::{
     approval_gate::GateStep,
     fact::{Fact, JournalEntry},
     fence::{FenceStamp, ReporterFence, RunFence},
+    issue_identity::IssueIdentity,
     kind::RecordKind,
     overview::{PendingDecision, RunOverview, TimeSpent},
     record_format::{self, AnyRecord, RecordError, StoredRecord},

@@ -7,12 +7,13 @@ use std::{collections::BTreeSet, path::Path};
 
 use domain::{
     AwaitedReview, BranchRecord, ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase,
-    CredentialEnds, EffortHistory, Fact, FailedCheck, FailureClass, Job, JournalEntry, MaintenanceAnswer,
-    MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor, OutboundOutcome,
-    OutboundReceipt, OutboundRefusal, OutboundRequest, OutdatedBase, PolicyViolation, ProjectionPosition,
-    PullRequestAnswer, PullRequestCall, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRecord,
-    PullRequestRef, RepairEnd, RunOverview, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll,
-    StopReason, StoredRecord, TicketRow, Timestamp, Trigger, TriggerReason, UpdateWay, WaitCondition,
+    CredentialEnds, EffortHistory, Fact, FailedCheck, FailureClass, IssueIdentity, Job, JournalEntry,
+    MaintenanceAnswer, MaintenanceOrder, ModelHint, NewerRecord, OutboundAction, OutboundCursor,
+    OutboundOutcome, OutboundReceipt, OutboundRefusal, OutboundRequest, OutdatedBase, PolicyViolation,
+    ProjectionPosition, PullRequestAnswer, PullRequestCall, PullRequestEnd, PullRequestEvent,
+    PullRequestHead, PullRequestRecord, PullRequestRef, RepairEnd, RunOverview, RunStatus, SecretPlace,
+    SkipReason, SlotQueue, StopAll, StopReason, StoredRecord, TicketRow, Timestamp, Trigger, TriggerReason,
+    UpdateWay, WaitCondition,
     record_format::{decode_stored_record, encode_stored_record},
 };
 use serde::de::DeserializeOwned;
@@ -85,6 +86,7 @@ fn stored_records_round_trip_unchanged() {
     check_round_trip::<EffortHistory>("history");
     check_round_trip::<StopAll>("stop_all");
     check_round_trip::<NewerRecord>("newer");
+    check_round_trip::<IssueIdentity>("issue_identity");
     check_round_trip::<ProjectionPosition>("place");
     check_round_trip::<CredentialEnds>("credentials");
     check_round_trip::<RunOverview>("overview");
@@ -315,6 +317,7 @@ fn unknown_field_anywhere_in_record_is_ignored() {
     check_unknown_fields::<EffortHistory>("history", &mut refused);
     check_unknown_fields::<StopAll>("stop_all", &mut refused);
     check_unknown_fields::<NewerRecord>("newer", &mut refused);
+    check_unknown_fields::<IssueIdentity>("issue_identity", &mut refused);
     check_unknown_fields::<ProjectionPosition>("place", &mut refused);
     check_unknown_fields::<CredentialEnds>("credentials", &mut refused);
     check_unknown_fields::<RunOverview>("overview", &mut refused);

@@ -4,6 +4,7 @@
 pub(crate) mod approval_gate;
 pub(crate) mod fact;
 pub(crate) mod fence;
+pub(crate) mod issue_identity;
 pub(crate) mod kind;
 pub(crate) mod overview;
 pub mod record_format;
