@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, TicketKey, TicketRow,
-    Timestamp, cause::format_error_chain,
+    IssueIdentity, MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, TicketKey,
+    TicketRow, Timestamp, cause::format_error_chain,
 };
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use crate::{
     connection::NatsConnection,
     dead_letters::DeadLetters,
     error::Error,
+    issue_identities::IssueIdentities,
     names::{self, KeyValueBucket, RecordKey},
     pull_request_calls::CallClaim,
     table::TypedTable,
@@ -273,7 +274,7 @@ fn build_order_key(id: &str) -> RecordKey {
 }
 
 /// Deletes a ticket: one purge for each stream and table that has records of it.
-pub(crate) async fn forget_ticket(connection: &NatsConnection, ticket: &TicketKey) -> Result<(), Error> {
+pub(crate) async fn forget_ticket(connection: &Arc<NatsConnection>, ticket: &TicketKey) -> Result<(), Error> {
     let key = RecordKey::from(ticket);
     let mut filters = vec![
         (names::JOURNAL.to_owned(), names::journals_of(ticket)),
@@ -301,8 +302,34 @@ pub(crate) async fn forget_ticket(connection: &NatsConnection, ticket: &TicketKe
         ),
         (names::DEAD.to_owned(), names::letters_of(ticket)),
     ]);
+    let control = KeyValueBucket::Control;
+    filters.extend(
+        list_identity_names(connection, ticket)
+            .await?
+            .iter()
+            .map(|name| (control.stream(), control.subject(&RecordKey::from(name.as_str())))),
+    );
     for (stream, filter) in filters {
         connection.purge(&stream, &filter).await?;
     }
     Ok(())
+}
+
+/// Names of the control records about the issue whose records are those of the ticket.
+async fn list_identity_names(
+    connection: &Arc<NatsConnection>,
+    ticket: &TicketKey,
+) -> Result<Vec<String>, Error> {
+    let known = match IssueIdentities::new(connection.clone()).of_key(ticket).await {
+        Ok(known) => known,
+        // A record that cannot be read must not keep the ticket: deletion is also the repair.
+        Err(Error::Corrupt { .. }) => return Ok(vec![IssueIdentity::name_of_key(ticket)]),
+        Err(error) => return Err(error),
+    };
+    let Some(identity) = known.filter(|identity| identity.ticket == *ticket) else {
+        return Ok(Vec::new());
+    };
+    let of_id = IssueIdentity::name_of_id(ticket.instance(), identity.id);
+    let of_keys = identity.keys().into_iter().map(IssueIdentity::name_of_key);
+    Ok(of_keys.chain([of_id]).collect())
 }

@@ -11,6 +11,7 @@ use crate::{
     dead_letters::DeadLetters,
     delivery::DeliveryQueue,
     error::Error,
+    issue_identities::IssueIdentities,
     journal::RunJournals,
     keyed_log::KeyedLog,
     maintenance::{self, MaintenanceOrders, MaintenanceWorker},
@@ -175,6 +176,11 @@ impl Queue {
     /// Index of head branches and their tickets.
     pub fn branches(&self) -> BranchIndex {
         BranchIndex::new(self.connection.clone())
+    }
+
+    /// Identities of Jira issues.
+    pub fn issue_identities(&self) -> IssueIdentities {
+        IssueIdentities::new(self.connection.clone())
     }
 
     /// Index of Journeyman's pull requests.
