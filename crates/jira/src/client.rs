@@ -41,6 +41,8 @@ const MAX_PAGES: usize = 20;
 const FIELDS_KEPT: Duration = Duration::from_secs(3600);
 // A site may have several fields of the same name, of which a ticket fills one.
 const MOST_FIELDS: usize = 10;
+// Moved issues whose addresses are remembered.
+const MOST_MOVED: usize = 10_000;
 
 #[derive(Deserialize)]
 struct WireSiteField {
@@ -77,6 +79,15 @@ struct JiraClientInner {
     names: Mutex<BTreeMap<String, String>>,
     /// Ids of fields with acceptance criteria, with the time at which they were read.
     criteria_fields: Mutex<Option<(Instant, Vec<String>)>>,
+    /// Moved issues by the keys that callers use for them.
+    moved: parking_lot::Mutex<BTreeMap<TicketKey, IssueAddress>>,
+}
+
+/// Address of an issue that callers name by an earlier key.
+#[derive(Clone)]
+struct IssueAddress {
+    id: u64,
+    key: TicketKey,
 }
 
 impl fmt::Debug for JiraClient {
@@ -107,6 +118,7 @@ impl JiraClient {
             service_projects: Mutex::default(),
             names: Mutex::default(),
             criteria_fields: Mutex::default(),
+            moved: parking_lot::Mutex::default(),
         })))
     }
 
@@ -139,11 +151,41 @@ impl JiraClient {
 
     /// Path of an issue; refuses tickets of other trackers.
     pub(crate) fn issue_path(&self, key: &TicketKey) -> Result<String, Error> {
-        self.dialect().issue(key)
+        match self.0.moved.lock().get(key) {
+            // Jira finds a moved issue by its old key only while no other issue has that key.
+            Some(address) => Ok(self.dialect().issue_of_id(address.id)),
+            None => self.dialect().issue(key),
+        }
     }
 
     pub(crate) fn browse_url(&self, key: &TicketKey) -> String {
-        format!("{}/browse/{}", self.0.site_url, key.short())
+        format!("{}/browse/{}", self.0.site_url, self.present_key(key).short())
+    }
+
+    /// Present key of an issue, as far as a caller has named it.
+    pub(crate) fn present_key(&self, key: &TicketKey) -> TicketKey {
+        let moved = self.0.moved.lock();
+        moved
+            .get(key)
+            .map_or_else(|| key.clone(), |address| address.key.clone())
+    }
+
+    /// Addresses an issue by its id from now on, or by its key again when it is back.
+    pub(crate) fn remember_move(&self, key: &TicketKey, id: u64, present: &TicketKey) {
+        let mut moved = self.0.moved.lock();
+        if key == present {
+            moved.remove(key);
+            return;
+        }
+        // Callers name the move before each use, so an entry that is dropped comes back.
+        if moved.len() >= MOST_MOVED {
+            moved.clear();
+        }
+        let address = IssueAddress {
+            id,
+            key: present.clone(),
+        };
+        moved.insert(key.clone(), address);
     }
 
     /// Reads a path, with retries.
@@ -185,7 +227,8 @@ impl JiraClient {
     /// the type.
     pub(crate) async fn is_of_service_project(&self, key: &TicketKey) -> Result<bool, Error> {
         let issue = self.issue_path(key)?;
-        let short = key.short();
+        // The type of the project that the issue is in now decides, whatever its old project was.
+        let short = self.present_key(key).short();
         let project = short
             .rsplit_once('-')
             .map_or(short.as_str(), |(project, _)| project);

@@ -87,6 +87,11 @@ impl JiraDialect {
         }
     }
 
+    /// Path of an issue by its id.
+    pub(crate) fn issue_of_id(self, id: u64) -> String {
+        self.path(&format!("issue/{id}"))
+    }
+
     /// Converts Markdown to the body of a comment or the value of a field.
     pub(crate) fn text(self, markdown: &str) -> Value {
         match self {

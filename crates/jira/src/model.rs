@@ -132,6 +132,8 @@ pub struct StatusChange {
 /// Hit of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueHit {
+    /// Numeric id, which stays when the key changes; absent when Jira omits it.
+    pub id: Option<u64>,
     /// Key on its instance.
     pub key: TicketKey,
     /// Time of the last change of any kind.
@@ -152,6 +154,8 @@ pub struct IssueChanges {
 /// Issue that changed within the searched period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedIssue {
+    /// Numeric id, which stays when the key changes; absent when Jira omits it.
+    pub id: Option<u64>,
     /// Key on its instance.
     pub key: TicketKey,
     /// Time of the last change of any kind.

@@ -14,8 +14,8 @@ use crate::{
     client::{JiraClient, JiraClients},
     permissions::{self, PermissionComparison},
     wire::{
-        self, WireGroupsOnly, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireRole, WireSearch,
-        WireStub, WireTypeStatuses,
+        self, WireGroupsOnly, WireIssue, WireKeyOnly, WireMembers, WireOutlined, WirePickedGroups, WireRole,
+        WireSearch, WireStub, WireTypeStatuses,
     },
 };
 
@@ -107,6 +107,24 @@ impl JiraReader {
         let changes = client.changes(key).await?;
         let place = (client.dialect(), criteria_fields.as_slice());
         found.into_issue(key, client.browse_url(key), comments, changes, place)
+    }
+
+    /// Addresses a moved issue by its id: callers keep the key that they know.
+    pub fn remember_move(&self, key: &TicketKey, id: u64, present: &TicketKey) {
+        if let Ok(client) = self.clients.of(key) {
+            client.remember_move(key, id, present);
+        }
+    }
+
+    /// Reads the present key of an issue by its id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist or the account cannot see it.
+    pub async fn key_of(&self, id: u64) -> Result<TicketKey, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let path = format!("{}?fields=status", client.dialect().issue_of_id(id));
+        let found: WireKeyOnly = client.get(&path).await?;
+        found.into_key(self.instance.as_ref())
     }
 
     /// Lists issues of a project in a status that changed at or after `updated_since`, least recently changed

@@ -58,10 +58,11 @@ impl JiraWriter {
     /// disabled.
     pub async fn link(&self, key: &TicketKey, link_type: &str, to: &str) -> Result<(), Error> {
         // Jira's request calls the subject of the outward description the inward issue.
-        let body = json!({
-            "type": { "name": link_type }, "inwardIssue": { "key": key.short() }, "outwardIssue": { "key": to },
-        });
         let client = self.clients.of(key)?;
+        let from = client.present_key(key).short();
+        let body = json!({
+            "type": { "name": link_type }, "inwardIssue": { "key": from }, "outwardIssue": { "key": to },
+        });
         let path = client.dialect().path("issueLink");
         client
             .write(JiraMethod::Post, &path, &body)

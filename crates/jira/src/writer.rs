@@ -64,6 +64,19 @@ impl JiraWriter {
         })
     }
 
+    /// Addresses a moved issue by its id: callers keep the key that they know.
+    pub fn remember_move(&self, key: &TicketKey, id: u64, present: &TicketKey) {
+        if let Ok(client) = self.clients.of(key) {
+            client.remember_move(key, id, present);
+        }
+    }
+
+    /// Present key of an issue, as far as [`Self::remember_move`] was called for it.
+    pub fn present_key(&self, key: &TicketKey) -> TicketKey {
+        let client = self.clients.of(key);
+        client.map_or_else(|_| key.clone(), |client| client.present_key(key))
+    }
+
     /// URL of an issue's page; `None` when the settings have no such instance.
     pub fn browse_url(&self, key: &TicketKey) -> Option<String> {
         self.clients.of(key).ok().map(|client| client.browse_url(key))

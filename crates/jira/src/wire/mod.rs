@@ -22,7 +22,7 @@ pub(crate) use issue::{WireIssue, WireProjectOnly};
 pub(crate) use jql::{
     changed_jql, list_jql, match_jql, matching_jql, ready_jql, recent_jql, similar_jql, these_jql,
 };
-pub(crate) use search::{WireOutlined, WireSearch, WireStub};
+pub(crate) use search::{WireKeyOnly, WireOutlined, WireSearch, WireStub};
 pub(crate) use status::{MAX_PROJECTS, WireProjectKey, WireStatusOnly, WireTypeStatuses, collect_projects};
 pub(crate) use transition::WireTransitions;
 pub(crate) use triage::{WireLinkTypes, WireTriage};

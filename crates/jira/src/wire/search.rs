@@ -4,7 +4,7 @@ use domain::{InstanceName, TicketKey, TrackerAccount};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{WireName, account::WireAccount, parse_instant};
+use super::{WireName, account::WireAccount, parse_instant, text_or_number};
 use crate::{
     ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage, error::truncate_text,
 };
@@ -32,9 +32,23 @@ impl<T> WireSearch<T> {
     }
 }
 
+/// Issue with its key only.
+#[derive(Deserialize)]
+pub(crate) struct WireKeyOnly {
+    key: String,
+}
+
+impl WireKeyOnly {
+    pub(crate) fn into_key(self, instance: Option<&InstanceName>) -> Result<TicketKey, Error> {
+        parse_key(&self.key, instance)
+    }
+}
+
 #[derive(Deserialize)]
 pub(crate) struct WireStub {
     pub(crate) key: String,
+    #[serde(default, deserialize_with = "text_or_number")]
+    id: String,
     fields: WireStubFields,
 }
 
@@ -89,6 +103,7 @@ pub(super) fn parse_key(text: &str, instance: Option<&InstanceName>) -> Result<T
 impl WireStub {
     pub(crate) fn into_changed(self, instance: Option<&InstanceName>) -> Result<ChangedIssue, Error> {
         Ok(ChangedIssue {
+            id: self.id.parse().ok(),
             key: parse_key(&self.key, instance)?,
             updated: parse_instant(&self.fields.updated)?,
             created: parse_instant(&self.fields.created.unwrap_or_default())?,
@@ -100,6 +115,7 @@ impl WireStub {
 
     pub(crate) fn into_stub(self, instance: Option<&InstanceName>) -> Result<IssueHit, Error> {
         Ok(IssueHit {
+            id: self.id.parse().ok(),
             key: parse_key(&self.key, instance)?,
             updated: parse_instant(&self.fields.updated)?,
             status: self.fields.status.name,

@@ -175,6 +175,7 @@ fn list_program_events() -> Vec<(&'static str, Box<dyn EventKind>)> {
     let edited = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}});
     let changed = jira::ChangedIssue {
+        id: None,
         key: build_ticket_key(),
         status: "To Do".to_owned(),
         created: Timestamp::from_unix_ms(9),

@@ -420,6 +420,7 @@ fn last_text_edit_is_triaged_once() {
         by: Some(build_ada_account()),
     };
     let changed = jira::ChangedIssue {
+        id: None,
         key: build_ticket_key(),
         status: "To Do".to_owned(),
         created: Timestamp::default(),

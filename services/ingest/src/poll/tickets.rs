@@ -188,6 +188,7 @@ mod tests {
 
     fn build_changed_issue(second: i64) -> jira::ChangedIssue {
         jira::ChangedIssue {
+            id: None,
             key: format!("jira:ENG-{second}").parse().unwrap(),
             updated: Timestamp::from_unix_ms(second * 1_000),
             created: Timestamp::default(),
