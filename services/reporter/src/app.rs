@@ -238,6 +238,7 @@ async fn run_workers(
         objects: queue.objects(),
         branches: queue.branches(),
         pull_requests: queue.pull_requests(),
+        identities: queue.issue_identities(),
         triggers: queue.triggers(),
         inspector: open_inspector(&config.reporter).await?,
         limits: config.reporter.limits(),

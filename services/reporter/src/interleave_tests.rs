@@ -94,6 +94,7 @@ impl Scene {
                 objects: self.queue.objects(),
                 branches: self.queue.branches(),
                 pull_requests: self.queue.pull_requests(),
+                identities: self.queue.issue_identities(),
                 triggers: self.queue.triggers(),
                 inspector: ChangeInspector::absent(),
                 limits: Settings::default().limits(),

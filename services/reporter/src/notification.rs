@@ -148,7 +148,7 @@ impl ReportPerformer {
             run_url: self.outside.pages.run_url.as_deref(),
         };
         // Another commit may be a person's, and the check run would vouch for it.
-        let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
+        let records = TicketRecords::new(&self.outside, asked.report, asked.rules, asked.present);
         if !records.is_head(&on.repository, &on.head).await? {
             tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
             return Ok(SettledEffect::unneeded());
@@ -242,6 +242,7 @@ impl ReportPerformer {
         let (due, later): (Vec<_>, Vec<_>) =
             board.watched.into_iter().partition(|watched| watched.due <= now);
         if !due.is_empty() {
+            self.outside.present_key(ticket).await?;
             let thread = CommentThread::of(ticket);
             let listed = self.outside.our_comments(&thread);
             let ours = failpoint::around("reporter.comment.list", listed).await?;

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bootstrap::rules::{RulesBook, RulesStore};
-use domain::{OutboundOutcome, OutboundRequest, ReporterFence, RepositoryRules, cause::format_error_chain};
+use domain::{
+    OutboundOutcome, OutboundRequest, ReporterFence, RepositoryRules, TicketKey, cause::format_error_chain,
+};
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,9 +73,10 @@ impl ReportPerformer {
     ) -> Result<PerformedReport, EffectError> {
         // One book for the whole report: a reload in between must not give two effects different rules.
         let book: Arc<RulesBook> = self.rules.book();
-        let rules = rules_of(&book, report);
+        let present = self.outside.present_key(&report.ticket).await?;
+        let rules = rules_of(&book, report, &present);
         let effects = plan_effects(report, rules.unwrap_or(&RepositoryRules::default()));
-        let records = TicketRecords::new(&self.outside, report, rules);
+        let records = TicketRecords::new(&self.outside, report, rules, &present);
         // All targets are checked before the first effect: a report with a foreign target has no effect at all.
         let mut clearances = Vec::with_capacity(effects.len());
         for effect in &effects {
@@ -97,6 +100,7 @@ impl ReportPerformer {
             let id = format!("{}/{name}", report.id);
             let asked = EffectContext {
                 report,
+                present: &present,
                 rules,
                 cleared,
                 receipts: &receipts,
@@ -252,10 +256,16 @@ impl EffectSteps for ReportedEffect<'_> {
     }
 }
 
-fn rules_of<'a>(book: &'a RulesBook, report: &OutboundRequest) -> Option<&'a RepositoryRules> {
+fn rules_of<'a>(
+    book: &'a RulesBook,
+    report: &OutboundRequest,
+    present: &TicketKey,
+) -> Option<&'a RepositoryRules> {
     match report.request.repository() {
         Some(repository) => book.for_repository(repository),
-        None => book.for_ticket(&report.ticket),
+        None => book
+            .for_ticket(present)
+            .or_else(|| book.for_ticket(&report.ticket)),
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct TicketRecords<'a> {
     outside: &'a OutboundClients,
     report: &'a OutboundRequest,
     rules: Option<&'a RepositoryRules>,
+    /// Present key of the ticket.
+    present: &'a TicketKey,
     triggers: OnceCell<Vec<(u64, Trigger)>>,
     branches: OnceCell<Vec<BranchRecord>>,
 }
@@ -74,11 +76,13 @@ impl<'a> TicketRecords<'a> {
         outside: &'a OutboundClients,
         report: &'a OutboundRequest,
         rules: Option<&'a RepositoryRules>,
+        present: &'a TicketKey,
     ) -> Self {
         Self {
             outside,
             report,
             rules,
+            present,
             triggers: OnceCell::new(),
             branches: OnceCell::new(),
         }
@@ -177,13 +181,18 @@ impl<'a> TicketRecords<'a> {
         if named != ticket {
             return Err(refuse_target(message::foreign_target(ticket)));
         }
-        if self.rules.is_some_and(|rules| rules.cover(ticket))
+        if self.rules.is_some_and(|rules| self.is_covered_by(rules))
             || !self.branches().await?.is_empty()
             || !self.triggers().await?.is_empty()
         {
             return Ok(());
         }
         Err(refuse_target(message::unknown_ticket(ticket)))
+    }
+
+    /// Returns true if the rules cover the report's ticket, by the key of its records or by its present one.
+    fn is_covered_by(&self, rules: &RepositoryRules) -> bool {
+        rules.cover(&self.report.ticket) || rules.cover(self.present)
     }
 
     /// Accepts a repository whose rules cover the report's ticket.
@@ -196,7 +205,7 @@ impl<'a> TicketRecords<'a> {
                 repository: repository.clone(),
             }));
         };
-        if rules.cover(&self.report.ticket) {
+        if self.is_covered_by(rules) {
             return Ok(());
         }
         Err(EffectError::Refused(OutboundRefusal::ForeignProject {

@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use domain::{
     BranchRecord, OutboundRefusal, OutboundRequest, RepositoryName, RepositoryRules, TicketKey, Trigger,
 };
-use queue::{BranchIndex, ContentStore, KeyedLog, PullRequestIndex};
+use queue::{BranchIndex, ContentStore, IssueIdentities, KeyedLog, PullRequestIndex};
 
 use crate::{
     cleared_text::ClearedText,
@@ -209,6 +209,8 @@ pub(crate) struct OutboundClients {
     pub(crate) objects: ContentStore,
     pub(crate) branches: BranchIndex,
     pub(crate) pull_requests: PullRequestIndex,
+    /// Keys of moved Jira issues, which ingest writes.
+    pub(crate) identities: IssueIdentities,
     /// Triggers of tickets: decisions and pinned work. The reporter appends only pinned work.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: ChangeInspector,
@@ -222,6 +224,8 @@ pub(crate) struct OutboundClients {
 /// Context of an effect: its report, its clearance and the receipts so far.
 pub(crate) struct EffectContext<'a> {
     pub(crate) report: &'a OutboundRequest,
+    /// Present key of the ticket; it differs from that of the report after a move.
+    pub(crate) present: &'a TicketKey,
     /// Absent if the repository has no usable rules.
     pub(crate) rules: Option<&'a RepositoryRules>,
     /// Proof that the target belongs to the ticket.
@@ -239,7 +243,9 @@ pub(crate) struct EffectContext<'a> {
 impl EffectContext<'_> {
     /// Returns the readers of a comment on a service desk request: the team, unless the rules allow customers.
     pub(crate) fn audience(&self) -> jira::CommentAudience {
-        match self.rules.is_some_and(|rules| rules.jira.public_comments) {
+        // Rules of the project that an issue was moved from say nothing about the customers of its present one.
+        let allows = |rules: &RepositoryRules| rules.jira.public_comments && rules.cover(self.present);
+        match self.rules.is_some_and(allows) {
             true => jira::CommentAudience::Customers,
             false => jira::CommentAudience::Internal,
         }
@@ -247,6 +253,15 @@ impl EffectContext<'_> {
 }
 
 impl OutboundClients {
+    /// Returns the present key of a ticket, and addresses a moved issue by its id from now on.
+    pub(crate) async fn present_key(&self, ticket: &TicketKey) -> Result<TicketKey, EffectError> {
+        let Some(identity) = self.identities.of_key(ticket).await? else {
+            return Ok(ticket.clone());
+        };
+        self.jira.remember_move(ticket, identity.id, &identity.key);
+        Ok(identity.key)
+    }
+
     /// Returns the address of a Jira issue's page.
     pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&RepositoryRules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
@@ -259,7 +274,7 @@ impl OutboundClients {
             Some(base) => Some(format!(
                 "{}/browse/{}",
                 base.trim_end_matches('/'),
-                ticket.short()
+                self.jira.present_key(ticket).short()
             )),
             None => self.jira.browse_url(ticket),
         }

@@ -220,7 +220,7 @@ fn usable_rules<'a>(asked: &EffectContext<'a>, push: &Push) -> Result<&'a Reposi
         })
     };
     let rules = asked.rules.ok_or_else(no_rules)?;
-    if rules.cover(&asked.report.ticket) {
+    if rules.cover(&asked.report.ticket) || rules.cover(asked.present) {
         Ok(rules)
     } else {
         Err(EffectError::Refused(OutboundRefusal::ForeignProject {
