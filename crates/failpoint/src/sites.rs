@@ -2,7 +2,7 @@
 
 /// Names of all awaits that reach outside the process. A test compares the list with the sources, in both
 /// directions.
-pub const SITES: [&str; 107] = [
+pub const SITES: &[&str] = &[
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
@@ -40,6 +40,7 @@ pub const SITES: [&str; 107] = [
     "ingest.jira.fields",
     "ingest.jira.groups",
     "ingest.jira.issue",
+    "ingest.jira.key",
     "ingest.jira.last_move",
     "ingest.jira.list",
     "ingest.jira.match",
@@ -116,7 +117,7 @@ pub const SITES: [&str; 107] = [
 
 /// Kinds at the site `reporter.effect.create`: the effects of the reporter. A test of the reporter compares
 /// the list with its sources.
-pub const EFFECTS: [&str; 39] = [
+pub const EFFECTS: &[&str] = &[
     "add_labels",
     "add_sub_issue",
     "assign",

@@ -55,7 +55,7 @@ impl IssueIdentities {
     }
 
     /// Keeps the present key of an issue. A new issue gets `records` as the ticket of its records; a known one keeps
-    /// its own. An event before the last kept one changes nothing.
+    /// its own. The key of an event before the last kept one becomes an alias alone.
     ///
     /// # Errors
     /// [`Error::Conflict`] when other processes write all the time; [`Error::Unavailable`].
@@ -85,7 +85,14 @@ impl IssueIdentities {
         let name = IssueIdentity::name_of_id(key.instance(), id);
         let (known, revision) = self.find(&name).await?;
         let (identity, forgotten) = match known {
-            Some(known) if known.key == *key || known.at > at => return Ok(known),
+            Some(known) if known.key == *key => return Ok(known),
+            // An event that comes late names a key that the issue had before.
+            Some(known) if known.at > at => {
+                if known.keys().contains(&key) {
+                    return Ok(known);
+                }
+                known.with_earlier(key.clone())
+            }
             Some(known) => known.moved_to(key.clone(), at),
             None => {
                 let new = IssueIdentity::new(id, records.clone(), records.clone(), at);

@@ -66,6 +66,17 @@ impl IssueIdentity {
         (self, forgotten)
     }
 
+    /// Returns the identity with one more earlier key, and the alias that it no longer has.
+    #[must_use]
+    pub fn with_earlier(mut self, key: TicketKey) -> (Self, Option<TicketKey>) {
+        if self.keys().contains(&&key) {
+            return (self, None);
+        }
+        self.earlier.push(key);
+        let forgotten = (self.earlier.len() > Self::MOST_EARLIER).then(|| self.earlier.remove(0));
+        (self, forgotten)
+    }
+
     /// All keys: that of the records, the present one, and the earlier ones.
     pub fn keys(&self) -> Vec<&TicketKey> {
         let present = self.is_moved().then_some(&self.key);
@@ -118,6 +129,16 @@ mod tests {
         assert_eq!(list_keys(&back), ["OLD-1", "NEW-5", "X-9"]);
         let (newer, _) = back.moved_to(key("jira:NEW-5"), at);
         assert_eq!(list_keys(&newer), ["OLD-1", "NEW-5", "X-9"]);
+    }
+
+    #[test]
+    fn key_of_late_event_is_alias_alone() {
+        let (moved, _) = build_identity().moved_to(key("jira:X-9"), Timestamp::default());
+        let (known, forgotten) = moved.with_earlier(key("jira:NEW-5"));
+        assert_eq!((known.key.short().as_str(), forgotten), ("X-9", None));
+        assert_eq!(list_keys(&known), ["OLD-1", "X-9", "NEW-5"]);
+        let (same, _) = known.clone().with_earlier(key("jira:OLD-1"));
+        assert_eq!(same, known);
     }
 
     #[test]

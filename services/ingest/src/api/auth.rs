@@ -8,6 +8,7 @@ use axum::{
     http::{header::AUTHORIZATION, request::Parts},
 };
 use bootstrap::settings::{Error, TextList};
+use domain::TicketKey;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
@@ -206,10 +207,19 @@ impl<P: RoleProof, T: TicketScoped> FromRequestParts<ApiState> for InScope<P, T>
         let Path(text) = named.map_err(|rejection| ApiProblem::BadRequest(rejection.body_text()))?;
         let named = T::read(&text)?;
         // The check precedes every read: an object outside the scope gets the same answer as a missing one.
-        if proof.caller().scope.has_ticket(named.ticket()) {
-            Ok(Self(proof, named))
-        } else {
-            Err(named.unknown())
+        let scope = &proof.caller().scope;
+        if !scope.has_ticket(named.ticket()) {
+            return Err(named.unknown());
+        }
+        if !matches!(named.ticket(), TicketKey::Jira { .. }) {
+            return Ok(Self(proof, named));
+        }
+        let keys = state.router()?.facts.keys();
+        match keys.identity(named.ticket()).await? {
+            // A moved ticket belongs to its present project.
+            Some(identity) if !scope.has_ticket(&identity.key) => Err(named.unknown()),
+            Some(identity) => Ok(Self(proof, named.among(identity.ticket))),
+            None => Ok(Self(proof, named)),
         }
     }
 }

@@ -50,14 +50,18 @@ pub(super) async fn dispatch_job(
     let ours = context.about(router, &named).await?;
     let comment = context.comment(&named)?;
     // A job on our pull request runs on the ticket of that pull request, whose log has the run.
-    let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
+    let ticket = match &ours {
+        Some(record) => record.ticket.clone(),
+        None => router.facts.keys().present_key(&named).await?,
+    };
     // Both must be in the scope: the named pull request, and the ticket that it belongs to.
     caller.reaches(&ticket)?;
     // A repeated request gets the answer of the first one, even when a skip rule has changed since.
     if !body.dry_run
         && let Some(sequence) = router.facts.known(&ticket, &key).await?
     {
-        return Ok(respond_job_accepted(ticket, &key, sequence));
+        let records = router.facts.keys().records_of(&ticket).await?;
+        return Ok(respond_job_accepted(records, &key, sequence));
     }
     let rules = find_rules(router, &ticket, body.repository.as_deref())?;
     is_in_scope(&caller, &rules, body.repository.as_deref())?;
@@ -103,7 +107,7 @@ pub(super) async fn dispatch_job(
     } else {
         follows
     };
-    let ticket = follows.ticket.clone();
+    let ticket = router.facts.keys().records_of(&follows.ticket).await?;
     let appended = router.append(follows.into_trigger(TriggerChannel::Api)).await?;
     Ok(respond_job_accepted(
         ticket,

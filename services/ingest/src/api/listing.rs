@@ -281,7 +281,8 @@ pub(super) async fn show_ticket_text(
 ) -> Result<Json<TicketTextView>, ApiProblem> {
     let router = state.router()?;
     // Tickets outside the rules are not served, although the reader account may see them.
-    router.rules_for(&ticket)?;
+    let present = router.facts.keys().present_key(&ticket).await?;
+    router.rules_for(&present)?;
     let view = match &ticket {
         TicketKey::Folder { .. } => read_folder_view(router, &ticket).await?,
         // GitHub numbers issues and pull requests together, and the issue reader does not return pull

@@ -16,8 +16,12 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
 use queue::{KeyValueBucket, RunJournals};
 
 use super::{
-    ApiProblem, ApiState, ViewerProof, auth::InScope, caller::TokenCaller, journal_reads::answer_array,
-    known_runs::RunListFilter, ticket_key::TicketScoped as _,
+    ApiProblem, ApiState, ViewerProof,
+    auth::InScope,
+    caller::TokenCaller,
+    journal_reads::answer_array,
+    known_runs::RunListFilter,
+    ticket_key::{TicketScoped as _, parse_ticket_key},
 };
 
 /// Lists runs, newest first.
@@ -28,7 +32,16 @@ pub(super) async fn list_runs(
     State(state): State<ApiState>,
     query: Result<Query<RunsQuery>, QueryRejection>,
 ) -> Result<Json<Vec<RunView>>, ApiProblem> {
-    let Query(query) = query?;
+    let Query(mut query) = query?;
+    if let Some(text) = &query.ticket {
+        let records = state
+            .router()?
+            .facts
+            .keys()
+            .records_of(&parse_ticket_key(text)?)
+            .await?;
+        query.ticket = Some(records.to_string());
+    }
     let wanted = RunListFilter::new(query, caller.scope)?;
     Ok(Json(state.known_runs()?.list(&wanted).await?))
 }

@@ -19,6 +19,9 @@ pub(super) trait TicketScoped: Sized + Send {
 
     fn ticket(&self) -> &TicketKey;
 
+    /// The same under the ticket that has the records.
+    fn among(self, records: TicketKey) -> Self;
+
     /// Answer about a ticket or run that does not exist, or that is outside the scope of the caller.
     fn unknown(&self) -> ApiProblem;
 }
@@ -30,6 +33,10 @@ impl TicketScoped for TicketKey {
 
     fn ticket(&self) -> &TicketKey {
         self
+    }
+
+    fn among(self, records: TicketKey) -> Self {
+        records
     }
 
     fn unknown(&self) -> ApiProblem {
@@ -44,6 +51,10 @@ impl TicketScoped for RunId {
 
     fn ticket(&self) -> &TicketKey {
         Self::ticket(self)
+    }
+
+    fn among(self, records: TicketKey) -> Self {
+        Self::new(records, self.sequence())
     }
 
     fn unknown(&self) -> ApiProblem {

@@ -287,7 +287,9 @@ impl CommentEvent {
     /// ticket with all comments.
     fn pass_on(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let (ticket, pull_request) = self.ticket(facts)?;
-        if pull_request.is_none() && facts.place(&ticket)?.candidates().next().is_none() {
+        // A run that began before a move of the issue reads what is said under its new key, whatever rules are there.
+        let is_moved = *facts.records(&ticket) != ticket;
+        if pull_request.is_none() && !is_moved && facts.place(&ticket)?.candidates().next().is_none() {
             return Ok(EventVerdict::nothing("no rules for where it was said"));
         }
         let progress = *facts.progress(&ticket)?;
@@ -432,6 +434,13 @@ impl CommentEvent {
 }
 
 impl EventKind for CommentEvent {
+    fn ticket(&self) -> Option<&TicketKey> {
+        match &self.place {
+            CommentLocation::Ticket(ticket) => Some(ticket),
+            CommentLocation::GitHub(..) | CommentLocation::Discussion(..) => None,
+        }
+    }
+
     fn seen(&self) -> Option<ReactionSubject> {
         self.reactable().filter(|_| self.is_order())
     }

@@ -291,9 +291,13 @@ impl DispatchEvent {
             ..
         } = &record.pull_request;
         let rules = facts.book.for_repository(repository);
-        let Some(rules) = rules.filter(|rules| rules.cover(&self.ticket)) else {
-            return Ok(Err(EventVerdict::Unruled(self.ticket.clone())));
+        let unruled = || Ok(Err(EventVerdict::Unruled(self.ticket.clone())));
+        let Some(rules) = rules else {
+            return unruled();
         };
+        if !facts.covers(rules, &self.ticket)? {
+            return unruled();
+        }
         let pending = &facts.row(&self.ticket)?.pending;
         let is_it = |job: &domain::PendingRun| job.job == self.job && job.branch.as_ref() == Some(branch);
         if pending.iter().any(is_it) {

@@ -17,6 +17,11 @@ pub(crate) trait EventKind: std::fmt::Debug + Send + Sync {
     /// The fact that has to be read first. The router then calls again with that fact.
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need>;
 
+    /// Ticket of the event by its present key, for an event whose decision depends on earlier keys.
+    fn ticket(&self) -> Option<&TicketKey> {
+        None
+    }
+
     /// Comment that the event is, when its author should get a reaction as a receipt.
     fn seen(&self) -> Option<ReactionSubject> {
         None

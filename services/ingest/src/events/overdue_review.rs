@@ -35,9 +35,13 @@ impl EventKind for OverdueReviewEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let (ticket, ours) = (&self.record.ticket, &self.record.pull_request);
         let rules = facts.book.for_repository(&ours.repository);
-        let Some(rules) = rules.filter(|rules| rules.review.reminds() && rules.cover(ticket)) else {
-            return Ok(EventVerdict::nothing("the rules want no reminders"));
+        let unwanted = || Ok(EventVerdict::nothing("the rules want no reminders"));
+        let Some(rules) = rules.filter(|rules| rules.review.reminds()) else {
+            return unwanted();
         };
+        if !facts.covers(rules, ticket)? {
+            return unwanted();
+        }
         let now = facts.pull_request(&ours.repository, &ours.number)?;
         // Our own reviewer account needs no reminder.
         let is_person = |login: &&String| !rules.pull_request.reviewer.eq_ignore_ascii_case(login);

@@ -122,6 +122,7 @@ pub(super) fn decide_event(event: &dyn EventKind, facts: &DecisionFacts) -> Even
             Err(Need::History(ticket)) => facts.put_history(ticket, vec![asked_before()]),
             Err(Need::Named(ticket)) => facts.put_named(ticket, None),
             Err(Need::WorkflowRuns(repository, head)) => facts.put_workflow_runs(repository, head, vec![]),
+            Err(Need::Identity(ticket)) => facts.put_identity(ticket, None),
             Err(Need::Row(ticket)) => facts.put_row(ticket, domain::TicketRow::default()),
             Err(Need::ChangedFiles(repository, number)) => facts.put_files(repository, number, vec![]),
             Err(need) => panic!("{need:?} is missing"),

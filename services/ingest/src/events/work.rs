@@ -127,6 +127,16 @@ impl WorkRequestEvent {
         &self.key
     }
 
+    /// Key in the ticket's log. The creation of an issue has the key of its records, so that it counts once after a move.
+    fn key_among(&self, facts: &DecisionFacts) -> TriggerKey {
+        match &self.asked {
+            WorkRequestForm::Entered { approval, .. } if approval.changelog.is_none() => {
+                TriggerKey::new(format!("created:{}", facts.records(&self.ticket)))
+            }
+            WorkRequestForm::Entered { .. } | WorkRequestForm::Ordered { .. } => self.key.clone(),
+        }
+    }
+
     /// Rules for the request, and the reason why the repository is ambiguous, if it is.
     fn rules<'a>(
         &self,
@@ -282,12 +292,16 @@ impl WorkRequestEvent {
 }
 
 impl EventKind for WorkRequestEvent {
+    fn ticket(&self) -> Option<&TicketKey> {
+        Some(&self.ticket)
+    }
+
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if let Some(verdict) = self.uninteresting(facts) {
             return Ok(verdict);
         }
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
-        if let Some(sequence) = facts.known(&self.ticket, &self.key)? {
+        if let Some(sequence) = facts.known(&self.ticket, &self.key_among(facts))? {
             return Ok(EventVerdict::Known(*sequence));
         }
         let Some((rules, unclear)) = self.rules(facts)? else {

@@ -2,6 +2,7 @@
 
 pub(crate) mod background;
 pub(crate) mod gates;
+pub(crate) mod issue_keys;
 pub(crate) mod log_essence;
 pub(crate) mod patches;
 pub(crate) mod read_error;
@@ -12,9 +13,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::{RepositoryMatch, RulesBook};
 use domain::{
-    BranchRecord, CommitId, HealthLimits, InstanceName, PullRequestFile, PullRequestRecord, RepositoryName,
-    RepositoryRules, RunId, TicketCost, TicketKey, TicketMarks, TicketRow, Timestamp, TrackerAccount,
-    Trigger, TriggerChannel, TriggerKey,
+    BranchRecord, CommitId, HealthLimits, InstanceName, IssueIdentity, PullRequestFile, PullRequestRecord,
+    RepositoryName, RepositoryRules, RunId, TicketCost, TicketKey, TicketMarks, TicketRow, Timestamp,
+    TrackerAccount, Trigger, TriggerChannel, TriggerKey,
 };
 use github::{CommitCheck, CommitRun, PullRequest, PullRequestReview, ReviewRequest};
 
@@ -202,6 +203,8 @@ macro_rules! facts {
 facts! {
     /// Sequence of a key in the ticket's log.
     known, put_known: Known(ticket: TicketKey, key: TriggerKey) -> Option<u64>;
+    /// Keys of the issue, where it has records; absent for tickets of other trackers.
+    identity, put_identity: Identity(ticket: TicketKey) -> Option<IssueIdentity>;
     /// Ticket as its tracker has it.
     issue, put_issue: Issue(ticket: TicketKey) -> ReadIssue;
     /// Ticket that a pull request names; absent when it does not exist or is unreadable.
@@ -318,6 +321,28 @@ impl DecisionFacts {
     pub(crate) fn names_us(&self, text: &str, mentioned: &[String]) -> bool {
         mentioned.iter().any(|id| self.own_accounts.contains(id))
             || mention::names_account(text, &self.own_accounts)
+    }
+
+    /// True when the rules cover the ticket, by the key of its records or by the present one.
+    pub(crate) fn covers(&self, rules: &RepositoryRules, ticket: &TicketKey) -> Result<bool, Need> {
+        if rules.cover(ticket) || !matches!(ticket, TicketKey::Jira { .. }) {
+            return Ok(rules.cover(ticket));
+        }
+        let identity = self.identity(ticket)?.as_ref();
+        Ok(identity.is_some_and(|identity| rules.cover(&identity.key)))
+    }
+
+    /// Ticket that has the records, as far as its identity was read; else the ticket itself.
+    pub(crate) fn records<'a>(&'a self, ticket: &'a TicketKey) -> &'a TicketKey {
+        match self.read.identity.get(ticket) {
+            Some(Some(identity)) => &identity.ticket,
+            Some(None) | None => ticket,
+        }
+    }
+
+    /// True once the ticket's identity was read, so that [`Self::records`] is final.
+    pub(crate) fn knows_records(&self, ticket: &TicketKey) -> bool {
+        !matches!(ticket, TicketKey::Jira { .. }) || self.read.identity.get(ticket).is_some()
     }
 
     /// Rules of the repository that the ticket belongs to; `None` for an unknown or ambiguous repository.

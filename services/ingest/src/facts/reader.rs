@@ -13,6 +13,7 @@ use crate::{
     facts::{
         DecisionFacts, EventActor, Need, ReadIssue, RunProgress,
         gates::{DecisionGate, can_ask, find_open_gate, is_about_gate, is_asking},
+        issue_keys::IssueKeys,
         tracker_reader::{ReadError, TrackerIssue, TrackerReader},
     },
     policy::instructors::Instructors,
@@ -32,6 +33,8 @@ macro_rules! keep {
 pub(crate) struct FactReader {
     queue: Queue,
     outside: Arc<TrackerReader>,
+    /// Keys of Jira issues.
+    keys: IssueKeys,
     /// Authorization on Jira.
     instructors: Arc<Instructors>,
 }
@@ -39,6 +42,7 @@ pub(crate) struct FactReader {
 impl FactReader {
     pub(crate) fn new(queue: Queue, outside: Arc<TrackerReader>, instructors: Instructors) -> Self {
         Self {
+            keys: IssueKeys::new(queue.clone(), Arc::clone(&outside)),
             queue,
             outside,
             instructors: Arc::new(instructors),
@@ -50,31 +54,77 @@ impl FactReader {
         &self.instructors
     }
 
+    /// Keys of Jira issues.
+    pub(crate) const fn keys(&self) -> &IssueKeys {
+        &self.keys
+    }
+
     /// Sequence of a key in the ticket's log.
     pub(crate) async fn known(
         &self,
         ticket: &TicketKey,
         key: &TriggerKey,
     ) -> Result<Option<u64>, EventFailure> {
-        Ok(self.queue.triggers().sequence_of(ticket, key.as_str()).await?)
+        let records = self.keys.records_of(ticket).await?;
+        self.sequence_of(&records, key).await
+    }
+
+    async fn sequence_of(&self, records: &TicketKey, key: &TriggerKey) -> Result<Option<u64>, EventFailure> {
+        Ok(self.queue.triggers().sequence_of(records, key.as_str()).await?)
+    }
+
+    /// Ticket that has the records of a ticket. Its identity becomes a fact.
+    pub(crate) async fn records(
+        &self,
+        ticket: &TicketKey,
+        facts: &mut DecisionFacts,
+    ) -> Result<TicketKey, EventFailure> {
+        if !facts.knows_records(ticket) {
+            let identity = self.keys.identity(ticket).await?;
+            facts.put_identity(ticket.clone(), identity);
+        }
+        Ok(facts.records(ticket).clone())
     }
 
     /// Reads one fact and adds it.
+    #[expect(clippy::too_many_lines, reason = "one table from each need to its read")]
     pub(crate) async fn read(&self, need: Need, facts: &mut DecisionFacts) -> Result<(), EventFailure> {
         match need {
-            Need::Known(ticket, key) => keep!(facts.put_known(ticket, key), self.known(&ticket, &key).await),
-            Need::Issue(ticket) => keep!(facts.put_issue(ticket), self.issue(&ticket).await),
+            Need::Known(ticket, key) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(
+                    facts.put_known(ticket, key),
+                    self.sequence_of(&records, &key).await
+                );
+            }
+            Need::Identity(ticket) => {
+                keep!(facts.put_identity(ticket), self.keys.identity(&ticket).await);
+            }
+            Need::Issue(ticket) => {
+                // The identity comes first: with it the issue is found by its id, whatever its key is now.
+                self.records(&ticket, facts).await?;
+                keep!(facts.put_issue(ticket), self.issue(&ticket).await);
+            }
             Need::Named(ticket) => keep!(facts.put_named(ticket), self.named(&ticket).await),
             Need::Fields(ticket, names) => keep!(
                 facts.put_fields(ticket, names),
                 self.outside.fields(&ticket, &names).await
             ),
-            Need::OpenPullRequests(repository, ticket) => keep!(
-                facts.put_open(repository, ticket),
-                self.open_pull_requests(&repository, &ticket).await
-            ),
-            Need::Row(ticket) => keep!(facts.put_row(ticket), self.row(&ticket).await),
-            Need::Progress(ticket) => keep!(facts.put_progress(ticket), self.progress(&ticket).await),
+            Need::OpenPullRequests(repository, ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(
+                    facts.put_open(repository, ticket),
+                    self.open_pull_requests(&repository, &ticket, &records).await
+                );
+            }
+            Need::Row(ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(facts.put_row(ticket), self.row(&records).await);
+            }
+            Need::Progress(ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(facts.put_progress(ticket), self.progress(&records).await);
+            }
             Need::Branch(repository, branch) => keep!(
                 facts.put_branch(repository, branch),
                 self.branch_record(&repository, &branch).await
@@ -107,9 +157,18 @@ impl FactReader {
                 facts.put_branch_checks(repository, branch),
                 self.outside.branch_checks(&repository, &branch).await
             ),
-            Need::History(ticket) => keep!(facts.put_history(ticket), self.history(&ticket).await),
-            Need::Cost(ticket) => keep!(facts.put_cost(ticket), self.cost(&ticket).await),
-            Need::Gates(ticket) => keep!(facts.put_gates(ticket), self.gates(&ticket).await),
+            Need::History(ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(facts.put_history(ticket), self.history(&records).await);
+            }
+            Need::Cost(ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(facts.put_cost(ticket), self.cost(&records).await);
+            }
+            Need::Gates(ticket) => {
+                let records = self.records(&ticket, facts).await?;
+                keep!(facts.put_gates(ticket), self.gates(&records).await);
+            }
             Need::Gate(run) => keep!(facts.put_gate(run), self.gate(&run).await),
             Need::Reviews(repository, number) => keep!(
                 facts.put_reviews(repository, number),
@@ -161,6 +220,23 @@ impl FactReader {
     /// Lists open pull requests of a repository of the rules. A repository that the reader cannot see is an operator's
     /// mistake, so the event is retried until it is fixed.
     async fn open_pull_requests(
+        &self,
+        repository: &RepositoryName,
+        ticket: &TicketKey,
+        records: &TicketKey,
+    ) -> Result<Vec<PullRequest>, EventFailure> {
+        let mut found = self.mentioning(repository, ticket).await?;
+        if records != ticket {
+            // Pull requests from before a move of the issue name its old key.
+            let older = self.mentioning(repository, records).await?;
+            found.extend(older);
+            found.sort_by_key(|pull| pull.number);
+            found.dedup_by_key(|pull| pull.number);
+        }
+        Ok(found)
+    }
+
+    async fn mentioning(
         &self,
         repository: &RepositoryName,
         ticket: &TicketKey,

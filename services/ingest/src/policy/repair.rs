@@ -23,7 +23,10 @@ pub(crate) fn decide_repair(
     facts: &DecisionFacts,
 ) -> Result<TriggerReason, Need> {
     let rules = facts.book.for_repository(&checks.pull_request.repository);
-    let rules = rules.filter(|rules| rules.cover(ticket));
+    let rules = match rules {
+        Some(rules) if facts.covers(rules, ticket)? => Some(rules),
+        Some(_) | None => None,
+    };
     // Reruns come first: a failure of the infrastructure or a flaky check costs no repair.
     if rules.is_some_and(|rules| rules.ci.rerun) && is_all_not_ours(&checks) {
         let is_tried = has_run_again(&checks, facts.history(ticket)?);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bootstrap::rules::RulesBook;
-use domain::{InstanceName, RepositoryRules, TriggerChannel, cause::format_error_chain};
+use domain::{InstanceName, RepositoryRules, cause::format_error_chain};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -294,7 +294,8 @@ impl TrackerPoller {
                 continue;
             }
             let matched = ConditionMatchEvent::from_poll(stub.key.clone());
-            match self.context.router.take(&matched, TriggerChannel::Poll).await {
+            let taken = self.context.router.take_polled(&matched, stub.id, &stub.key);
+            match Box::pin(taken).await {
                 Ok(outcome) => {
                     self.add(count_new_triggers(&[outcome]), "jira");
                     self.context.memory.settle(remembered);
@@ -327,7 +328,8 @@ impl TrackerPoller {
         if self.context.memory.knows(&remembered) {
             return Ok(());
         }
-        let outcome = self.context.router.take(&work, TriggerChannel::Poll).await?;
+        let taken = self.context.router.take_polled(&work, found.id, &found.ticket);
+        let outcome = Box::pin(taken).await?;
         self.add(count_new_triggers(&[outcome]), "jira");
         self.context.memory.settle(remembered);
         Ok(())

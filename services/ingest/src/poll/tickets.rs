@@ -7,11 +7,12 @@ use crate::{
         comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
     },
     poll::{
-        context::{OVERLAP_MS, PollContext},
+        context::{OVERLAP_MS, PollContext, PollWindow},
         memory::PollMemory,
         round::{FailedFinding, PollRound, count_new_triggers},
     },
     router::outcome::{EventFailure, EventOutcome},
+    webhook::payload::jira::SeenIssue,
 };
 
 /// Reads the changes of a Jira project since the last poll, and returns the number of events whose webhook was
@@ -43,7 +44,7 @@ pub(crate) async fn poll_jira_changes(
             round.postpone(issue.updated);
             continue;
         }
-        match poll_changed_ticket(context, issue, window.since, sharing).await {
+        match poll_noted_ticket(context, issue, &window, sharing).await {
             Ok(outcomes) => {
                 round.add_read(count_new_triggers(&outcomes));
                 context.memory.settle(remembered);
@@ -68,6 +69,29 @@ pub(crate) async fn poll_jira_changes(
         .filter(|last| !changed.is_complete && *last < window.now)
         .unwrap_or(window.now);
     context.finish_round(round, &window, to).await
+}
+
+/// Reads a changed ticket; its key is noted before and after.
+async fn poll_noted_ticket(
+    context: &mut PollContext,
+    issue: &jira::ChangedIssue,
+    window: &PollWindow,
+    sharing: &[&RepositoryRules],
+) -> Result<Vec<EventOutcome>, EventFailure> {
+    let seen = issue.id.map(|id| SeenIssue {
+        id,
+        key: issue.key.clone(),
+        moved_from: None,
+        at: window.now,
+    });
+    if let Some(seen) = &seen {
+        context.router.note_issue(seen).await?;
+    }
+    let outcomes = poll_changed_ticket(context, issue, window.since, sharing).await?;
+    if let Some(seen) = &seen {
+        context.router.note_records(seen, &outcomes).await?;
+    }
+    Ok(outcomes)
 }
 
 async fn poll_changed_ticket(

@@ -20,7 +20,7 @@ use crate::{
     },
     policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
     router::outcome::{EventFailure, EventOutcome, choose_disposition},
-    webhook::payload::WebhookPayload,
+    webhook::payload::{WebhookPayload, jira::SeenIssue},
 };
 
 // Time limit of one delivery in a slot. A service that does not answer must not block the deliveries of the others.
@@ -76,16 +76,68 @@ impl EventRouter {
 
     async fn route(&self, delivery: &WebhookDelivery) -> Result<Vec<EventOutcome>, EventFailure> {
         let hook = WebhookPayload::open(delivery)?;
+        let issue = hook.seen_issue();
+        if let Some(issue) = &issue {
+            self.note_issue(issue).await?;
+        }
         let events = events::from_webhook(&hook)?;
         let mut outcomes = Vec::new();
         for event in &events {
             // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.
             outcomes.push(Box::pin(self.take(&**event, TriggerChannel::Webhook)).await?);
         }
+        if let Some(issue) = &issue {
+            self.note_records(issue, &outcomes).await?;
+        }
         if events.is_empty() {
             outcomes.push(EventOutcome::Nothing(hook.name()));
         }
         Ok(outcomes)
+    }
+
+    /// Handles an event of a poll, about an issue with this id.
+    pub(crate) async fn take_polled(
+        &self,
+        event: &dyn EventKind,
+        id: Option<u64>,
+        key: &TicketKey,
+    ) -> Result<EventOutcome, EventFailure> {
+        let issue = id.map(|id| SeenIssue {
+            id,
+            key: key.clone(),
+            moved_from: None,
+            at: bootstrap::read_wall_clock(),
+        });
+        if let Some(issue) = &issue {
+            self.note_issue(issue).await?;
+        }
+        let outcome = self.take(event, TriggerChannel::Poll).await?;
+        if let Some(issue) = &issue {
+            self.note_records(issue, std::slice::from_ref(&outcome)).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Notes the key of an issue before its events are decided.
+    pub(crate) async fn note_issue(&self, issue: &SeenIssue) -> Result<(), EventFailure> {
+        if self.seen.is_some() {
+            return Ok(());
+        }
+        let has_rules = self.rules.book().for_ticket(&issue.key).is_some();
+        self.facts.keys().note(issue, has_rules).await
+    }
+
+    /// Notes the key of an issue after its events: from its first trigger on it has records.
+    pub(crate) async fn note_records(
+        &self,
+        issue: &SeenIssue,
+        outcomes: &[EventOutcome],
+    ) -> Result<(), EventFailure> {
+        let is_kept = |outcome: &EventOutcome| outcome.sequence().is_some();
+        if self.seen.is_some() || !outcomes.iter().any(is_kept) {
+            return Ok(());
+        }
+        self.facts.keys().note_new(issue).await
     }
 
     /// Decides about an event, and appends the resulting trigger to the ticket's log.
@@ -113,6 +165,9 @@ impl EventRouter {
         source: TriggerChannel,
     ) -> Result<EventDecision, EventFailure> {
         let mut facts = self.new_facts(source);
+        if let Some(ticket) = event.ticket() {
+            self.facts.records(ticket, &mut facts).await?;
+        }
         let mut stands_for_it: Option<Box<dyn EventKind>> = None;
         // Each iteration reads one fact and decides again from the start: decisions are pure and cheap, reads are not.
         for _ in 0..MOST_READS {
@@ -189,6 +244,10 @@ impl EventRouter {
 
     /// Appends a trigger. The log accepts a key once per ticket.
     pub(crate) async fn append(&self, trigger: Trigger) -> Result<EventOutcome, EventFailure> {
+        let trigger = Trigger {
+            ticket: self.facts.keys().records_of(&trigger.ticket).await?,
+            ..trigger
+        };
         let appended = match &self.seen {
             Some(seen) => seen.add(&trigger),
             None => self.queue.triggers().append(&trigger).await?,

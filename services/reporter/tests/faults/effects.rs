@@ -834,6 +834,7 @@ async fn build_outdated_case(stage: &Stage<'_>) -> Case {
         ticket: ticket.clone(),
         head: head.clone(),
         pull_request: Some(pull_request.clone()),
+        signed: Vec::new(),
     };
     stage.rig.queue.branches().put(&record, None).await.unwrap();
     let number = pull_request.number;
@@ -1252,7 +1253,10 @@ fn every_effect_is_in_a_fault_table() {
     assert_eq!(unique.len(), listed.len(), "each is listed once");
     assert_eq!(unique, list_effect_names());
     assert_eq!(
-        BTreeSet::from(failpoint::EFFECTS.map(str::to_owned)),
+        failpoint::EFFECTS
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<_>>(),
         list_effect_names(),
         "the list that the crash matrix is held to"
     );

@@ -26,6 +26,7 @@ impl TrackerReader {
         Ok(stubs
             .into_iter()
             .map(|stub| ReadyTicket {
+                id: stub.id,
                 ticket: stub.key,
                 status: stub.status,
             })
@@ -73,6 +74,22 @@ impl TrackerReader {
     ) -> Result<Result<bool, String>, ReadError> {
         let search = self.jira.matches(ticket, condition);
         split_rejection(failpoint::around("ingest.jira.match", search).await)
+    }
+
+    /// Reads the present key of an issue by its id.
+    pub(crate) async fn key_of_issue(
+        &self,
+        instance: Option<&InstanceName>,
+        id: u64,
+    ) -> Result<TicketKey, ReadError> {
+        let jira = self.jira.on(instance);
+        let read = jira.key_of(id);
+        Ok(failpoint::around("ingest.jira.key", read).await?)
+    }
+
+    /// Addresses a moved issue by its id in later reads by this key.
+    pub(crate) fn remember_move(&self, key: &TicketKey, id: u64, present: &TicketKey) {
+        self.jira.remember_move(key, id, present);
     }
 
     /// Reads the ticket's last change into a status; `None` when it was created in it.

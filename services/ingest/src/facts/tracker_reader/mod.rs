@@ -83,6 +83,8 @@ pub(crate) struct TrackerEdit {
 /// Ticket in the status that requests work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReadyTicket {
+    /// Numeric id of the issue.
+    pub(crate) id: Option<u64>,
     pub(crate) ticket: TicketKey,
     pub(crate) status: String,
 }

@@ -41,6 +41,8 @@ pub(crate) struct JiraHookUser {
 
 #[derive(Deserialize)]
 pub(crate) struct JiraHookIssue {
+    /// Numeric id, which stays when the key changes.
+    pub(crate) id: Option<TextOrNumber>,
     pub(crate) key: String,
     #[serde(default)]
     pub(crate) fields: JiraHookFields,
@@ -73,8 +75,20 @@ pub(crate) enum TextOrNumber {
 #[derive(Deserialize)]
 pub(crate) struct ChangelogItem {
     pub(crate) field: String,
+    #[serde(rename = "fromString")]
+    pub(crate) from: Option<String>,
     #[serde(rename = "toString")]
     pub(crate) to: Option<String>,
+}
+
+/// Issue as an event names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SeenIssue {
+    pub(crate) id: u64,
+    pub(crate) key: TicketKey,
+    /// Key that the event's changelog says it had before.
+    pub(crate) moved_from: Option<TicketKey>,
+    pub(crate) at: Timestamp,
 }
 
 impl JiraHookPayload {
@@ -99,6 +113,23 @@ impl JiraHookPayload {
         let ticket = TicketKey::jira_on(instance.cloned(), &issue.key);
         let ticket = ticket.map_err(|invalid| broken(&invalid.to_string()))?;
         Ok((ticket, Timestamp::from_unix_ms(at)))
+    }
+
+    /// Issue of the event with its id; `None` without an id, and for events that name no issue.
+    pub(crate) fn seen_issue(&self, instance: Option<&InstanceName>) -> Option<SeenIssue> {
+        let issue = self.issue.as_ref()?;
+        let parse_key = |text: &str| TicketKey::jira_on(instance.cloned(), text).ok();
+        let key = parse_key(&issue.key)?;
+        let mut items = self.changelog.iter().flat_map(|changelog| &changelog.items);
+        let is_move = |item: &&ChangelogItem| item.field == "Key" && item.to.as_deref() == Some(&*issue.key);
+        Some(SeenIssue {
+            id: issue.id.as_ref()?.text().parse().ok()?,
+            moved_from: items
+                .find(is_move)
+                .and_then(|item| parse_key(item.from.as_deref()?)),
+            key,
+            at: Timestamp::from_unix_ms(self.timestamp?),
+        })
     }
 
     /// Current status of the issue.
@@ -195,5 +226,67 @@ pub(crate) fn convert_to_markdown(text: &Value) -> Option<String> {
         Value::String(text) => Some(jira::wiki::to_markdown(text)),
         document @ Value::Object(_) => Some(jira::adf::to_markdown(document)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_seen_issue(payload: Value) -> Option<(u64, String, Option<String>)> {
+        let payload: JiraHookPayload = serde_json::from_value(payload).unwrap();
+        let seen = payload.seen_issue(None)?;
+        Some((seen.id, seen.key.short(), seen.moved_from.map(|key| key.short())))
+    }
+
+    #[test]
+    fn issue_of_event_has_id_and_former_key() {
+        let event = |id: Value, items: Value| {
+            json!({"webhookEvent": "jira:issue_updated", "timestamp": 5, "issue": {"id": id, "key": "NEW-5"},
+                "changelog": {"id": "7", "items": items}})
+        };
+        let key = |from: Value, to: Value| json!({"field": "Key", "fromString": from, "toString": to});
+        let seen = |former: Option<&str>| Some((10_001, "NEW-5".to_owned(), former.map(str::to_owned)));
+        for (id, items, expected) in [
+            (
+                json!("10001"),
+                json!([key(json!("OLD-1"), json!("NEW-5"))]),
+                seen(Some("OLD-1")),
+            ),
+            (json!(10001), json!([{"field": "status"}]), seen(None)),
+            // Another key, or one that is none, moves nothing.
+            (
+                json!("10001"),
+                json!([key(json!("OLD-1"), json!("NEW-6"))]),
+                seen(None),
+            ),
+            (
+                json!("10001"),
+                json!([key(json!("old 1"), json!("NEW-5"))]),
+                seen(None),
+            ),
+            (
+                json!("10001"),
+                json!([key(json!(null), json!("NEW-5"))]),
+                seen(None),
+            ),
+            (json!("1e4"), json!([]), None),
+            (json!("-1"), json!([]), None),
+        ] {
+            assert_eq!(
+                read_seen_issue(event(id.clone(), items.clone())),
+                expected,
+                "{id} {items}"
+            );
+        }
+        assert_eq!(
+            read_seen_issue(
+                json!({"webhookEvent": "comment_created", "timestamp": 5, "issue": {"key": "NEW-5"}})
+            ),
+            None,
+            "without an id"
+        );
     }
 }

@@ -41,6 +41,14 @@ impl<'a> WebhookPayload<'a> {
         })
     }
 
+    /// Jira issue of the webhook, with its id.
+    pub(crate) fn seen_issue(&self) -> Option<jira::SeenIssue> {
+        match self {
+            Self::Jira { instance, payload } => payload.seen_issue(*instance),
+            Self::GitHub { .. } => None,
+        }
+    }
+
     /// Name of the event for the log, at most 60 characters.
     pub(crate) fn name(&self) -> String {
         let name = match self {
