@@ -46,6 +46,8 @@ pub(super) struct IssueTable {
     by_key: BTreeMap<String, TicketRecord>,
     next_id: u64,
     next_number: BTreeMap<String, u64>,
+    /// Ids of moved issues by the keys that they had before.
+    former: BTreeMap<String, u64>,
 }
 
 impl IssueTable {
@@ -55,9 +57,26 @@ impl IssueTable {
     }
 
     pub(super) fn named(&mut self, key_or_id: &str) -> Option<&mut TicketRecord> {
-        let is_meant =
-            |issue: &&mut TicketRecord| issue.key == key_or_id || issue.id.to_string() == key_or_id;
-        self.by_key.values_mut().find(is_meant)
+        let is_meant = |issue: &TicketRecord| issue.key == key_or_id || issue.id.to_string() == key_or_id;
+        let found = self.by_key.values().find(|issue| is_meant(issue));
+        // A key of an existing issue comes before the former key of a moved one.
+        let id = match found {
+            Some(issue) => issue.id,
+            None => *self.former.get(key_or_id)?,
+        };
+        self.by_key.values_mut().find(|issue| issue.id == id)
+    }
+
+    /// Key of an issue in a project that it moves to: its former key there, or the next one.
+    fn key_in(&mut self, project: &str, id: u64) -> String {
+        let prefix = format!("{project}-");
+        let mut former = self.former.iter();
+        if let Some((key, _)) = former.find(|(key, moved)| **moved == id && key.starts_with(&prefix)) {
+            return key.clone();
+        }
+        let number = self.next_number.entry(project.to_owned()).or_default();
+        *number += 1;
+        format!("{project}-{number}")
     }
 }
 
@@ -113,11 +132,28 @@ impl JiraState {
         kind: &str,
         labels: &[&str],
     ) -> String {
+        let key = {
+            let mut issues = self.issues.lock();
+            let number = issues.next_number.entry(project.to_owned()).or_default();
+            *number += 1;
+            format!("{project}-{number}")
+        };
+        self.create_under(&key, summary, description, kind, labels)
+    }
+
+    /// Creates a ticket with a given key.
+    pub(super) fn create_under(
+        &self,
+        key: &str,
+        summary: &str,
+        description: Value,
+        kind: &str,
+        labels: &[&str],
+    ) -> String {
         let now = jira_now();
+        let project = key.rsplit_once('-').map_or(key, |(project, _)| project);
         let mut issues = self.issues.lock();
-        let number = issues.next_number.entry(project.to_owned()).or_default();
-        *number += 1;
-        let key = format!("{project}-{number}");
+        let key = key.to_owned();
         let issue = TicketRecord {
             id: issues.fresh_id(),
             key: key.clone(),
@@ -276,6 +312,39 @@ impl JiraState {
         Some(())
     }
 
+    /// Moves a ticket to another project and returns its new key. The id stays, and the old key leads to the ticket.
+    pub(super) fn change_project(&self, key: &str, project: &str, by: &JiraAccount) -> Option<String> {
+        let mut issues = self.issues.lock();
+        let id = issues.fresh_id();
+        let present = issues.named(key)?.key.clone();
+        let mut issue = issues.by_key.remove(&present)?;
+        issue.key = issues.key_in(project, issue.id);
+        let from = std::mem::replace(&mut issue.project, project.to_owned());
+        issues.former.insert(present.clone(), issue.id);
+        issues.former.remove(&issue.key);
+        for link in self.relations.lock().iter_mut() {
+            for end in [&mut link.from, &mut link.to] {
+                if *end == present {
+                    end.clone_from(&issue.key);
+                }
+            }
+        }
+        let items = vec![
+            json!({
+                "field": "project", "fieldtype": "jira", "fieldId": "project", "from": "10000", "fromString": from,
+                "to": "10001", "toString": project,
+            }),
+            json!({
+                "field": "Key", "fieldtype": "jira", "from": "", "fromString": present, "to": "",
+                "toString": issue.key,
+            }),
+        ];
+        self.record(&mut issue, id, by, items);
+        let moved = issue.key.clone();
+        issues.by_key.insert(moved.clone(), issue);
+        Some(moved)
+    }
+
     pub(super) fn create_project(&self, project: &str) {
         self.issues
             .lock()
@@ -352,6 +421,7 @@ impl JiraState {
         let kind = match history.items.first().map(|item| &item["field"]) {
             Some(field) if field == "assignee" => "issue_assigned",
             Some(field) if field == "status" => "issue_generic",
+            Some(field) if field == "project" => "issue_moved",
             _ => "issue_updated",
         };
         let mut payload = self.event("jira:issue_updated", kind, issue, by);

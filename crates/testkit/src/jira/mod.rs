@@ -155,6 +155,13 @@ impl FakeJira {
             .create(project, summary, self.desk.site.text(description), kind, labels)
     }
 
+    /// Creates a ticket under a key that no ticket has now, as an import does, and returns the key. Sends
+    /// `jira:issue_created`.
+    pub fn create_issue_as(&self, key: &str, summary: &str) -> String {
+        let description = self.desk.site.text("");
+        self.desk.create_under(key, summary, description, "Bug", &[])
+    }
+
     /// Transitions a ticket as a user and returns the changelog id. Sends `jira:issue_updated` with the
     /// changelog.
     ///
@@ -175,6 +182,16 @@ impl FakeJira {
                 MoveError::NoStatus => anyhow::anyhow!("there is no status {status:?}"),
                 MoveError::Illegal => anyhow::anyhow!("the workflow does not let {key} move to {status:?}"),
             })
+    }
+
+    /// Moves a ticket to another project as a user and returns its new key. The id stays, and the old key leads to
+    /// the ticket until another one gets it. Sends `jira:issue_updated` with the changelog.
+    ///
+    /// # Errors
+    /// When the ticket does not exist.
+    pub fn move_to_project(&self, key: &str, project: &str, by: &str) -> anyhow::Result<String> {
+        let moved = self.desk.change_project(key, project, &JiraAccount::person(by));
+        moved.with_context(|| format!("there is no ticket {key}"))
     }
 
     /// Deletes a ticket as a user. Sends `jira:issue_deleted`.

@@ -3,6 +3,12 @@
 use super::{FakeJira, StandInRemoteLink, StandInTicketComment, adf};
 
 impl FakeJira {
+    /// Numeric id of a ticket, by its key or a former one.
+    #[must_use]
+    pub fn issue_id(&self, key: &str) -> Option<u64> {
+        self.desk.issue(key).map(|issue| issue.id)
+    }
+
     /// Display name of the assignee.
     #[must_use]
     pub fn assignee(&self, key: &str) -> Option<String> {
