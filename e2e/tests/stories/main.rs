@@ -35,6 +35,7 @@ mod manual_jobs;
 mod meaning;
 mod mergeable;
 mod models;
+mod moved_tickets;
 mod people;
 mod phases;
 mod proof;

@@ -7,6 +7,7 @@ mod folder;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod moves;
 mod polls;
 #[cfg(test)]
 mod scope;
