@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::ReactedObject};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
 
 /// Waits until a target has exactly these reactions.
 pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
@@ -66,5 +66,29 @@ async fn command_gets_eyes_and_requested_cost() {
     comment_with(&world, &key, "Models have taken").await;
     world.jira.comment_as(&key, "ada", "/help").unwrap();
     comment_with(&world, &key, "another try after a failure").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_are_read_as_written() {
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    world
+        .jira
+        .comment_as(&key, "ada", "\u{ff0f}Cost, please.")
+        .unwrap();
+    comment_with(&world, &key, "Models have taken").await;
+    world.jira.comment_as(&key, "ada", "/stpo").unwrap();
+    comment_with(&world, &key, "write it at the start of a comment").await;
+    // An escaped order is shown, so only the next one is answered.
+    world.jira.comment_as(&key, "ada", "\\/help").unwrap();
+    world.jira.comment_as(&key, "ada", "/Help").unwrap();
+    comment_with(&world, &key, "another try after a failure").await;
+    let tables = list_ticket_comments(&world, &key);
+    let tables = tables
+        .iter()
+        .filter(|text| text.contains("another try after a failure"));
+    assert_eq!(tables.count(), 1);
     world.stop().await.unwrap();
 }

@@ -56,7 +56,7 @@ pub const STEERING_WAYS: [SteeringWay; 8] = [
 ];
 
 /// Conditions under which an order counts, and the end of a draft.
-pub const STEERING_CONDITIONS: &str = "An order is alone on the first line of its comment. Reviews and orders count from \
+pub const STEERING_CONDITIONS: &str = "An order is the first word of its comment. Reviews and orders count from \
                                        people who may write to the repository. A draft becomes ready when its checks pass.";
 
 /// All ways on a pull request of another author that Journeyman reviews.
@@ -84,5 +84,5 @@ pub const REVIEW_WAYS: [SteeringWay; 4] = [
 ];
 
 /// Conditions under which an order counts on a pull request of another author.
-pub const REVIEW_CONDITIONS: &str = "An order is alone on the first line of its comment. Orders count from people who may \
+pub const REVIEW_CONDITIONS: &str = "An order is the first word of its comment. Orders count from people who may \
                                      write to the repository.";

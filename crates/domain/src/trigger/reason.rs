@@ -119,6 +119,8 @@ pub enum TriggerReason {
     HelpAsked {
         /// The pull request of the question; absent: it was asked on the ticket.
         on: Option<PullRequestRef>,
+        /// The order that the user almost gave; absent: the user asked for all ways.
+        meant: Option<String>,
     },
     /// An event on the ticket that is input for its active runs.
     NewsArrived(TicketNews),
@@ -203,7 +205,11 @@ macro_rules! define_stored_reason {
             Decided(GateDecision),
             ReportSettled(OutboundSettled),
             CostAsked { on: Option<PullRequestRef>, cost: TicketCost },
-            HelpAsked { on: Option<PullRequestRef> },
+            HelpAsked {
+                on: Option<PullRequestRef>,
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                meant: Option<String>,
+            },
             NewsArrived(TicketNews),
         }
 
@@ -220,7 +226,7 @@ macro_rules! define_stored_reason {
                     StoredReason::Decided(decision) => Self::Decided(decision),
                     StoredReason::ReportSettled(settled) => Self::ReportSettled(settled),
                     StoredReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
-                    StoredReason::HelpAsked { on } => Self::HelpAsked { on },
+                    StoredReason::HelpAsked { on, meant } => Self::HelpAsked { on, meant },
                     StoredReason::NewsArrived(news) => Self::NewsArrived(news),
                 }
             }
@@ -241,7 +247,7 @@ macro_rules! define_stored_reason {
                     TriggerReason::Decided(decision) => Self::Decided(decision),
                     TriggerReason::ReportSettled(settled) => Self::ReportSettled(settled),
                     TriggerReason::CostAsked { on, cost } => Self::CostAsked { on, cost },
-                    TriggerReason::HelpAsked { on } => Self::HelpAsked { on },
+                    TriggerReason::HelpAsked { on, meant } => Self::HelpAsked { on, meant },
                     TriggerReason::NewsArrived(news) => Self::NewsArrived(news),
                 }
             }

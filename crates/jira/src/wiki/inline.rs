@@ -54,6 +54,8 @@ impl InlineScan<'_> {
         let taken = match rest {
             ['\\', '\\', next, ..] if next.is_whitespace() => self.emit("  \n", 3),
             ['\\', '\\'] => self.emit("", 2),
+            // An escaped slash stays escaped: it shows an order and gives none.
+            ['\\', '/', ..] => self.emit("\\/", 2),
             ['\\', c, ..] if c.is_ascii_punctuation() && *c != '\\' => self.emit(&c.to_string(), 2),
             ['&', ..] => self.entity(rest),
             ['h', 't', 't', 'p', ..] => self.address(rest),

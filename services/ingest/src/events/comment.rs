@@ -1,5 +1,7 @@
 //! Comment of a user: a command, or text for active runs.
 
+use std::collections::BTreeSet;
+
 use domain::{
     PullRequestRef, ReactionSubject, RepositoryName, TicketComment, TicketKey, TicketNews, Timestamp,
     TriggerKey, TriggerReason,
@@ -15,7 +17,10 @@ use super::{
 };
 use crate::{
     facts::{DecisionFacts, EventActor, Need, PROGRAM, tracker_reader::convert_user},
-    text::{command::CommentCommand, text_pin},
+    text::{
+        command::{CommentCommand, OrderReading},
+        mention, text_pin,
+    },
     webhook::payload::{
         UnreadablePayload, WebhookPayload, github,
         jira::{JiraHookUser, convert_to_markdown},
@@ -241,9 +246,22 @@ impl CommentEvent {
         ) && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
     }
 
-    /// True for a command.
-    pub(crate) fn is_order(&self) -> bool {
-        CommentCommand::of(&self.text).is_some()
+    /// True for an order, or almost one, to these accounts of ours.
+    pub(crate) fn is_order(&self, ours: &BTreeSet<String>) -> bool {
+        self.reading(ours) != OrderReading::Text
+    }
+
+    /// Order in the comment. `ours` are the names and ids of our accounts.
+    fn reading(&self, ours: &BTreeSet<String>) -> OrderReading {
+        let is_mentioned = self.mentioned.iter().any(|id| ours.contains(id));
+        OrderReading::of(&self.text, |line| {
+            mention::strip_mention(line, ours).or_else(|| {
+                // A document has the id of the account beside its text, which may be any display name.
+                let (name, order) = line.strip_prefix('@')?.split_once(" /")?;
+                let is_one = is_mentioned && self.mentioned.len() == 1 && !name.contains(['@', '/', '`']);
+                is_one.then(|| &line[line.len() - order.len() - 1..])
+            })
+        })
     }
 
     /// Target for reactions. Jira has no reactions, and a comment through the API exists nowhere else.
@@ -337,6 +355,23 @@ impl CommentEvent {
         Ok(self.follows(ticket, TriggerReason::NewsArrived(news)))
     }
 
+    /// Names the meant order for one that is almost right, where an order would count; other text is passed on.
+    fn help_out(&self, meant: &str, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
+        let (ticket, pull_request) = self.ticket(facts)?;
+        let works_here = pull_request.is_some() || facts.row(&ticket)?.opened > 0;
+        if self.by_customer || !works_here || !*facts.authority(&self.author)? {
+            return self.pass_on(facts);
+        }
+        let meant = Some(meant.to_owned());
+        Ok(self.follows(
+            ticket,
+            TriggerReason::HelpAsked {
+                on: pull_request,
+                meant,
+            },
+        ))
+    }
+
     fn obey(&self, command: CommentCommand, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         if !*facts.authority(&self.author)? {
             tracing::info!(
@@ -366,7 +401,13 @@ impl CommentEvent {
                 if pull_request.is_none() && facts.row(&ticket)?.opened == 0 {
                     return Ok(EventVerdict::nothing("no run of the ticket has begun"));
                 }
-                Ok(self.follows(ticket, TriggerReason::HelpAsked { on: pull_request }))
+                Ok(self.follows(
+                    ticket,
+                    TriggerReason::HelpAsked {
+                        on: pull_request,
+                        meant: None,
+                    },
+                ))
             }
             CommentCommand::Discuss(task) => Ok(EventVerdict::Becomes(Box::new(DiscussionEvent::ordered(
                 ticket,
@@ -441,8 +482,8 @@ impl EventKind for CommentEvent {
         }
     }
 
-    fn seen(&self) -> Option<ReactionSubject> {
-        self.reactable().filter(|_| self.is_order())
+    fn seen(&self, ours: &BTreeSet<String>) -> Option<ReactionSubject> {
+        self.reactable().filter(|_| self.is_order(ours))
     }
 
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
@@ -453,12 +494,13 @@ impl EventKind for CommentEvent {
         if facts.is_program(&self.author) {
             return Ok(EventVerdict::nothing(PROGRAM));
         }
-        match CommentCommand::of(&self.text) {
-            Some(_) if self.by_customer => Ok(EventVerdict::nothing(
+        match self.reading(&facts.own_accounts) {
+            OrderReading::Order(_) if self.by_customer => Ok(EventVerdict::nothing(
                 "a customer of the service desk gives no orders",
             )),
-            Some(command) => self.obey(command, facts),
-            None => self.pass_on(facts),
+            OrderReading::Order(command) => self.obey(command, facts),
+            OrderReading::NearMiss(meant) => self.help_out(meant, facts),
+            OrderReading::Text => self.pass_on(facts),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of events, one file each: parsing from webhook and poll, trigger key, and decision.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use domain::{ReactionSubject, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason};
 
@@ -22,8 +22,9 @@ pub(crate) trait EventKind: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Comment that the event is, when its author should get a reaction as a receipt.
-    fn seen(&self) -> Option<ReactionSubject> {
+    /// Comment that the event is, when its author should get a reaction as a receipt. `ours` are the names and ids of our
+    /// accounts.
+    fn seen(&self, _ours: &BTreeSet<String>) -> Option<ReactionSubject> {
         None
     }
 }

@@ -515,11 +515,35 @@ fn help_is_given_where_journeyman_works() {
     ours.put_record(build_repository_name(), 7, Some(build_pull_record()));
     let help = expect_trigger(&*build_comment_events("/help")[0], &ours);
     let on = Some(build_pull_record().pull_request);
-    assert_eq!(help.reason, TriggerReason::HelpAsked { on });
+    assert_eq!(help.reason, TriggerReason::HelpAsked { on, meant: None });
     facts.put_record(build_repository_name(), 7, None);
     assert_eq!(
         expect_nothing(&*build_comment_events("/help")[0], &facts),
         "no run of the ticket has begun"
+    );
+}
+
+#[test]
+fn near_miss_is_answered_where_orders_count() {
+    let mut facts = build_decision_facts();
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    facts.put_progress(build_ticket_key(), build_live_progress());
+    let mut stranger = facts.clone();
+    facts.put_authority(build_rita_actor(), true);
+    stranger.put_authority(build_rita_actor(), false);
+    let answered = expect_trigger(&*build_comment_events("/stpo")[0], &facts);
+    assert_eq!(
+        answered.reason,
+        TriggerReason::HelpAsked {
+            on: Some(build_pull_reference()),
+            meant: Some("/stop".to_owned())
+        }
+    );
+    // The words of others are information, whatever they look like.
+    let passed_on = expect_trigger(&*build_comment_events("/stpo")[0], &stranger);
+    assert!(
+        matches!(passed_on.reason, TriggerReason::NewsArrived(_)),
+        "{passed_on:?}"
     );
 }
 

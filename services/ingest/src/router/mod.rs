@@ -149,7 +149,7 @@ impl EventRouter {
         match self.judge(event, source).await? {
             EventDecision::Trigger(follows) => {
                 let trigger = Trigger {
-                    seen: event.seen(),
+                    seen: event.seen(&self.own_accounts.names()),
                     ..follows.into_trigger(source)
                 };
                 self.append(trigger).await
@@ -216,7 +216,8 @@ impl EventRouter {
 
     /// True for a comment that may address Journeyman. Most comments on GitHub do not, and handling one costs reads.
     pub(crate) fn is_for_us(&self, said: &CommentEvent) -> bool {
-        said.is_order() || said.names_us(&self.new_facts(TriggerChannel::Poll))
+        let facts = self.new_facts(TriggerChannel::Poll);
+        said.is_order(&facts.own_accounts) || said.names_us(&facts)
     }
 
     /// Rules of the ticket's project; [`EventFailure::Never`] without any.

@@ -60,6 +60,44 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
     false
 }
 
+/// Returns the text after a mention of one of these accounts at the start of a line. The mention may end with
+/// punctuation.
+pub(crate) fn strip_mention<'a>(line: &'a str, accounts: &BTreeSet<String>) -> Option<&'a str> {
+    let rest = line.strip_prefix('@')?;
+    let by_id = rest
+        .get(..BY_ID.len())
+        .filter(|start| start.eq_ignore_ascii_case(BY_ID));
+    let after = match by_id {
+        Some(_) => {
+            let id = &rest[BY_ID.len()..];
+            let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || ":-_".contains(c)));
+            let end = end.unwrap_or(id.len());
+            accounts.contains(&id[..end]).then_some(&id[end..])?
+        }
+        None => {
+            let after_name = |account: &String| strip_name(rest, &fold_name(account));
+            // Of two names with the same start, the longer one is meant.
+            accounts
+                .iter()
+                .filter_map(after_name)
+                .min_by_key(|after| after.len())?
+        }
+    };
+    Some(after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';')))
+}
+
+fn strip_name<'a>(rest: &'a str, name: &str) -> Option<&'a str> {
+    let mut chars = rest.chars();
+    let is_same = name.chars().all(|c| {
+        chars
+            .next()
+            .is_some_and(|other| other.to_lowercase().eq(c.to_lowercase()))
+    });
+    let after = chars.as_str();
+    let after = after.strip_prefix("[bot]").unwrap_or(after);
+    (is_same && !name.is_empty() && ends_name(after)).then_some(after)
+}
+
 /// Open elements of HTML whose text mentions no account.
 #[derive(Default)]
 struct SilentElements {
@@ -185,6 +223,28 @@ mod tests {
     fn is_mention(text: &str) -> bool {
         let accounts = ["agent-bot[bot]", "Agent Bot", "712020:5f-writer", "reader.bot"];
         names_account(text, &accounts.map(str::to_owned).into())
+    }
+
+    #[test]
+    fn mention_at_start_of_line_is_stripped() {
+        let accounts = ["agent-bot[bot]", "Agent", "Agent Bot", "712020:5f-writer"];
+        let accounts: BTreeSet<String> = accounts.map(str::to_owned).into();
+        for (line, rest) in [
+            ("@agent-bot /stop", Some("/stop")),
+            ("@Agent-Bot[bot]: /stop", Some("/stop")),
+            ("@Agent Bot, /stop now", Some("/stop now")),
+            ("@agent /stop", Some("/stop")),
+            ("@accountid:712020:5f-writer /stop", Some("/stop")),
+            ("@agent-bot", Some("")),
+            ("@agent-bots /stop", None),
+            ("@rita @agent-bot /stop", None),
+            ("agent-bot /stop", None),
+            ("@accountid:other /stop", None),
+            ("@ /stop", None),
+            ("", None),
+        ] {
+            assert_eq!(strip_mention(line, &accounts), rest, "{line}");
+        }
     }
 
     #[test]

@@ -133,9 +133,14 @@ fn apply_reason(
             let (on, cost) = (on.clone(), cost.clone());
             notify(id, CostReply { on, cost }.into());
         }
-        TriggerReason::HelpAsked { on } => {
-            let (on, is_review) = (on.clone(), on.is_none() && row.is_review());
-            notify(id, HelpReply { on, is_review }.into());
+        TriggerReason::HelpAsked { on, meant } => {
+            let is_review = on.is_none() && row.is_review();
+            let reply = HelpReply {
+                on: on.clone(),
+                is_review,
+                meant: meant.clone(),
+            };
+            notify(id, reply.into());
         }
         TriggerReason::StopRequested { run } => {
             let stopped = match run {

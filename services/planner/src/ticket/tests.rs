@@ -644,13 +644,25 @@ fn orders_get_reaction_and_cost_reply() {
 fn help_is_replied_where_it_was_asked() {
     let (_, steps) = fold_reasons(
         TicketRow::default(),
-        vec![(5, TriggerReason::HelpAsked { on: None })],
+        vec![(
+            5,
+            TriggerReason::HelpAsked {
+                on: None,
+                meant: None,
+            },
+        )],
     );
     let [FoldStep::Notice(reply)] = &steps[..] else {
         panic!("{steps:?}")
     };
     assert_eq!(reply.id.as_str(), "notice:jira:ENG-12@5");
-    let told = |is_review| OutboundAction::from(domain::report::HelpReply { on: None, is_review });
+    let told = |is_review| {
+        OutboundAction::from(domain::report::HelpReply {
+            on: None,
+            is_review,
+            meant: None,
+        })
+    };
     assert_eq!(reply.request, told(false));
 
     // A pull request of another author, and then work that a person asked for there.
@@ -660,7 +672,13 @@ fn help_is_replied_where_it_was_asked() {
         (vec![Job::Implement], false),
     ] {
         let asked = (5..).zip(jobs.into_iter().map(build_request_reason));
-        let help = (9, TriggerReason::HelpAsked { on: None });
+        let help = (
+            9,
+            TriggerReason::HelpAsked {
+                on: None,
+                meant: None,
+            },
+        );
         let (_, steps) = fold_reasons(TicketRow::default(), asked.chain([help]).collect());
         let Some(FoldStep::Notice(reply)) = steps.last() else {
             panic!("{steps:?}")

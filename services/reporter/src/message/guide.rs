@@ -15,6 +15,14 @@ pub(crate) fn render_review_guide() -> Vec<String> {
     render_ways(who, &REVIEW_WAYS, REVIEW_CONDITIONS)
 }
 
+/// Renders the line of help for an order that is almost right.
+pub(crate) fn render_meant_order(meant: &str) -> String {
+    let [meant, help] = [meant, "/help"].map(domain::text::format_code);
+    format!(
+        "Nothing was done: this is no order. If you mean {meant}, write it at the start of a comment. {help} lists all orders."
+    )
+}
+
 fn render_ways(who: &str, ways: &[SteeringWay], conditions: &str) -> Vec<String> {
     let mut lines = vec!["| You want | Do |".to_owned(), "|---|---|".to_owned()];
     lines.extend(ways.iter().map(render_way));
@@ -56,8 +64,16 @@ mod tests {
         | to end it | close the pull request |
         | this list | comment `/help` |
 
-        An order is alone on the first line of its comment. Reviews and orders count from people who may write to the repository. A draft becomes ready when its checks pass.
+        An order is the first word of its comment. Reviews and orders count from people who may write to the repository. A draft becomes ready when its checks pass.
         ");
+    }
+
+    #[test]
+    fn meant_order_is_named_in_one_line() {
+        assert_snapshot!(
+            render_meant_order("/stop"),
+            @"Nothing was done: this is no order. If you mean `/stop`, write it at the start of a comment. `/help` lists all orders."
+        );
     }
 
     #[test]
@@ -72,7 +88,7 @@ mod tests {
         | the cost so far | comment `/cost` |
         | this list | comment `/help` |
 
-        An order is alone on the first line of its comment. Orders count from people who may write to the repository.
+        An order is the first word of its comment. Orders count from people who may write to the repository.
         ");
     }
 

@@ -34,7 +34,7 @@ pub(crate) use failure::{
 pub(crate) use finished_work::{
     render_changed_files, render_delivery, render_finished_work, select_named_files, shown_change,
 };
-pub(crate) use guide::{render_guide, render_review_guide};
+pub(crate) use guide::{render_guide, render_meant_order, render_review_guide};
 pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, render_rounds};
 pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use pull_request::{

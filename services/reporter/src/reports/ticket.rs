@@ -231,9 +231,10 @@ impl ReportKind for HelpReply {
     }
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
-        match self.is_review {
-            true => message::render_review_guide(),
-            false => message::render_guide(),
+        match (&self.meant, self.is_review) {
+            (Some(meant), _) => vec![message::render_meant_order(meant)],
+            (None, true) => message::render_review_guide(),
+            (None, false) => message::render_guide(),
         }
     }
 }

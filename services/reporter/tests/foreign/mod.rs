@@ -156,6 +156,7 @@ fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64)
         OutboundAction::HelpTold(report::HelpReply {
             on: Some(pull_request.clone()),
             is_review: false,
+            meant: None,
         }),
         answered(question(Some(pull_request), None)),
         answered(question(None, Some(other_discussion))),

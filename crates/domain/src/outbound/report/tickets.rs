@@ -165,6 +165,9 @@ pub struct HelpReply {
     /// True when the ticket is a pull request of another author that Journeyman only reviews.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_review: bool,
+    /// The order that the user almost gave; absent: the user asked for all ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meant: Option<String>,
 }
 
 impl RequestProperties for HelpReply {
