@@ -15,6 +15,7 @@ const SECRETS: &[&str] = &[
     "password",
     "github_webhook_secrets",
     "jira_webhook_secrets",
+    "jira_automation_secrets",
 ];
 
 /// Replaces each reference by the trimmed content of its file. Returns the problems of unreadable files by

@@ -55,6 +55,8 @@ pub struct InstanceSecrets {
     pub github: BTreeMap<InstanceName, SecretList>,
     /// Secrets of `[jira.<instance>]`.
     pub jira: BTreeMap<InstanceName, SecretList>,
+    /// Secrets of the web requests of Automation at `[jira.<instance>]`.
+    pub automation: BTreeMap<InstanceName, SecretList>,
 }
 
 impl Config {
@@ -92,6 +94,29 @@ impl Config {
         Ok(())
     }
 
+    /// Checks the secrets of Automation, which are optional.
+    fn check_automation(&self) -> Result<(), Error> {
+        let ingest = &self.ingest;
+        if !ingest.jira_automation_secrets.is_empty() {
+            check_secrets(
+                "jira_automation_secrets",
+                "web request",
+                &ingest.jira_automation_secrets,
+            )?;
+        }
+        for (name, secrets) in &ingest.webhook_secrets.automation {
+            let key = format!("webhook_secrets.automation.{name}");
+            if !self.jira.contains_key(name) {
+                return Err(Error::new(
+                    format!("ingest.{key}"),
+                    format!("needs the section [jira.{name}]"),
+                ));
+            }
+            check_secrets(&key, "web request", secrets)?;
+        }
+        Ok(())
+    }
+
     /// Checks the settings of each instance, and requires a secret for its webhook.
     fn check_instances(&self) -> Result<(), Error> {
         let named = |(key, problem): (String, String)| Error::new(key, problem);
@@ -124,6 +149,8 @@ pub struct Settings {
     pub github_webhook_secrets: SecretList,
     /// Secrets of the Jira webhook; several during a rotation.
     pub jira_webhook_secrets: SecretList,
+    /// Secrets of web requests of Jira Automation; several during a rotation. Empty: no such request is accepted.
+    pub jira_automation_secrets: SecretList,
     /// Secrets of the webhooks of `[github.<instance>]` and `[jira.<instance>]`.
     pub webhook_secrets: InstanceSecrets,
     /// Networks from which webhooks are accepted, in addition to the signature check, e.g. `192.30.252.0/22`; empty: any
@@ -188,6 +215,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7401)),
             github_webhook_secrets: SecretList::default(),
             jira_webhook_secrets: SecretList::default(),
+            jira_automation_secrets: SecretList::default(),
             webhook_secrets: InstanceSecrets::default(),
             webhook_networks: TextList::default(),
             api_tokens: BTreeMap::new(),
@@ -260,6 +288,7 @@ impl bootstrap::ServiceConfig for Config {
         self.ingest.check()?;
         self.check_own_accounts()?;
         self.check_defaults()?;
+        self.check_automation()?;
         self.check_instances()
     }
 }
@@ -469,6 +498,27 @@ mod tests {
         )
         .expect("settings");
         github.check().expect("no Jira is read");
+    }
+
+    #[test]
+    fn automation_secret_is_optional_but_long() {
+        let check = |more: &str| {
+            let secret = "0123456789abcdef";
+            let text = format!(
+                r#"{{"github_webhook_secrets": "{secret}", "jira_webhook_secrets": "{secret}"{more}}}"#
+            );
+            parse_ingest_config(&text).check().err().map(|error| error.key)
+        };
+        assert_eq!(check(""), None);
+        assert_eq!(check(r#", "jira_automation_secrets": "0123456789abcdef""#), None);
+        assert_eq!(
+            check(r#", "jira_automation_secrets": "short""#).as_deref(),
+            Some("ingest.jira_automation_secrets")
+        );
+        assert_eq!(
+            check(r#", "webhook_secrets": {"automation": {"dc": "0123456789abcdef"}}"#).as_deref(),
+            Some("ingest.webhook_secrets.automation.dc")
+        );
     }
 
     #[test]

@@ -194,6 +194,30 @@ impl FakeJira {
         moved.with_context(|| format!("there is no ticket {key}"))
     }
 
+    /// Sends the web request of an automation rule about a ticket and returns the status of the answer.
+    ///
+    /// The body is the data of the issue, as Automation sends it by default, and the rule has one header of its own.
+    ///
+    /// # Errors
+    /// When the ticket does not exist, or the receiver does not answer.
+    pub async fn run_automation_rule(
+        &self,
+        key: &str,
+        url: &str,
+        (header, value): (&str, &str),
+    ) -> anyhow::Result<u16> {
+        let issue = self.desk.issue(key);
+        let issue = issue.with_context(|| format!("there is no ticket {key}"))?;
+        let body = issue.webhook_json(&self.desk.statuses, &self.desk.site);
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        let request = client
+            .post(url)
+            .header("user-agent", "Automation for Jira App/1.0")
+            .header(header, value)
+            .json(&body);
+        Ok(request.send().await?.status().as_u16())
+    }
+
     /// Deletes a ticket as a user. Sends `jira:issue_deleted`.
     ///
     /// # Errors

@@ -50,6 +50,14 @@ impl ConditionMatchEvent {
         }
     }
 
+    /// Ticket whose condition Jira has to check.
+    pub(crate) const fn to_check(ticket: TicketKey) -> Self {
+        Self {
+            ticket,
+            is_found: false,
+        }
+    }
+
     fn holds(&self, condition: &str, facts: &DecisionFacts) -> Result<bool, Need> {
         if self.is_found {
             return Ok(true);

@@ -4,6 +4,7 @@
 //! trigger.
 
 pub(crate) mod outcome;
+mod ticket_events;
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    events::{self, EventKind, EventVerdict, NewTrigger, comment::CommentEvent},
+    events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, comment::CommentEvent},
     facts::{
         ChecksPatience, DecisionFacts, background::BackgroundReader, reader::FactReader,
         tracker_reader::TrackerReader,
@@ -80,19 +81,31 @@ impl EventRouter {
         if let Some(issue) = &issue {
             self.note_issue(issue).await?;
         }
-        let events = events::from_webhook(&hook)?;
+        let (events, channel) = match hook.looked_at()? {
+            // What a read of the ticket finds is judged like the finding of a poll.
+            Some(ticket) => (self.list_events_of(&ticket).await?, TriggerChannel::Poll),
+            None => (events::from_webhook(&hook)?, TriggerChannel::Webhook),
+        };
         let mut outcomes = Vec::new();
         for event in &events {
             // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.
-            outcomes.push(Box::pin(self.take(&**event, TriggerChannel::Webhook)).await?);
+            outcomes.push(Box::pin(self.take(&**event, channel)).await?);
         }
         if let Some(issue) = &issue {
             self.note_records(issue, &outcomes).await?;
         }
         if events.is_empty() {
-            outcomes.push(EventOutcome::Nothing(hook.name()));
+            outcomes.push(EventOutcome::Nothing(hook.describe_nothing()));
         }
         Ok(outcomes)
+    }
+
+    /// Reads a ticket under its present key, and lists what follows from it.
+    async fn list_events_of(&self, ticket: &TicketKey) -> Result<WebhookEvents, EventFailure> {
+        let ticket = self.facts.keys().present_key(ticket).await?;
+        let (book, now) = (self.rules.book(), bootstrap::read_wall_clock());
+        let listed = ticket_events::list_ticket_events(&self.outside, &book, &ticket, now);
+        Box::pin(listed).await
     }
 
     /// Handles an event of a poll, about an issue with this id.

@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod authority;
 #[cfg(test)]
+mod automation;
+#[cfg(test)]
 mod folder;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod moves;
+#[cfg(test)]
 mod polls;
 #[cfg(test)]
 mod scope;

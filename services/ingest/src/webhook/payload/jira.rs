@@ -6,10 +6,17 @@ use serde_json::Value;
 
 use super::UnreadablePayload;
 
+/// Event of a delivery that names a ticket to read. Jira has no such event.
+pub(crate) const LOOK_EVENT: &str = "journeyman:look";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JiraHookPayload {
+    /// Empty in the body of a web request of Automation that is signed like a webhook.
+    #[serde(default)]
     pub(crate) webhook_event: String,
+    /// Key of the issue, in a body that is the data of an issue.
+    pub(crate) key: Option<String>,
     /// Type of a `jira:issue_updated` event, such as `issue_commented`.
     #[serde(rename = "issue_event_type_name", default)]
     pub(crate) issue_event: Option<String>,
@@ -113,6 +120,35 @@ impl JiraHookPayload {
         let ticket = TicketKey::jira_on(instance.cloned(), &issue.key);
         let ticket = ticket.map_err(|invalid| broken(&invalid.to_string()))?;
         Ok((ticket, Timestamp::from_unix_ms(at)))
+    }
+
+    /// Ticket that the delivery asks to read; `None` for an event of Jira.
+    ///
+    /// # Errors
+    /// [`UnreadablePayload`] when the body is neither an event nor names an issue.
+    pub(crate) fn looked_at(
+        &self,
+        instance: Option<&InstanceName>,
+    ) -> Result<Option<TicketKey>, UnreadablePayload> {
+        if !self.webhook_event.is_empty() && self.webhook_event != LOOK_EVENT {
+            return Ok(None);
+        }
+        let broken = |problem: String| UnreadablePayload {
+            event: "jira".to_owned(),
+            problem,
+        };
+        let key = self.issue.as_ref().map(|issue| &issue.key).or(self.key.as_ref());
+        let key = key.ok_or_else(|| {
+            broken("it has neither webhookEvent nor the key of an issue (docs/data-center.md, docs/start/jira-automation.md)".to_owned())
+        })?;
+        let ticket = TicketKey::jira_on(instance.cloned(), key);
+        ticket.map(Some).map_err(|invalid| broken(invalid.to_string()))
+    }
+
+    /// Reason why nothing follows from an event that lacks a part.
+    pub(crate) fn missing_part(&self) -> Option<&'static str> {
+        let is_comment = self.webhook_event == "comment_created" && self.issue.is_none();
+        is_comment.then_some("comment_created names no issue; jira:issue_updated of the same webhook does")
     }
 
     /// Issue of the event with its id; `None` without an id, and for events that name no issue.

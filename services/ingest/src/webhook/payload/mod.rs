@@ -3,7 +3,7 @@
 pub(crate) mod github;
 pub(crate) mod jira;
 
-use domain::{InstanceName, RepositoryName, ServiceOrigin, json};
+use domain::{InstanceName, RepositoryName, ServiceOrigin, TicketKey, json};
 use queue::WebhookDelivery;
 
 /// Webhook in the form that every kind of event needs.
@@ -47,6 +47,26 @@ impl<'a> WebhookPayload<'a> {
             Self::Jira { instance, payload } => payload.seen_issue(*instance),
             Self::GitHub { .. } => None,
         }
+    }
+
+    /// Jira ticket that the delivery asks to read.
+    ///
+    /// # Errors
+    /// [`UnreadablePayload`] when the body names none.
+    pub(crate) fn looked_at(&self) -> Result<Option<TicketKey>, UnreadablePayload> {
+        match self {
+            Self::Jira { instance, payload } => payload.looked_at(*instance),
+            Self::GitHub { .. } => Ok(None),
+        }
+    }
+
+    /// Reason why nothing follows from the webhook.
+    pub(crate) fn describe_nothing(&self) -> String {
+        let part = match self {
+            Self::Jira { payload, .. } => payload.missing_part(),
+            Self::GitHub { .. } => None,
+        };
+        part.map_or_else(|| self.name(), str::to_owned)
     }
 
     /// Name of the event for the log, at most 60 characters.

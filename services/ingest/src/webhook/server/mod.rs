@@ -29,8 +29,10 @@ use crate::{
     config::{SecretList, Settings},
     hex,
     webhook::{
+        automation::{AutomationKeys, AutomationRefusal, build_look_body, read_named_ticket},
         body::{InvalidBody, WebhookBody},
         networks::WebhookNetworks,
+        payload::jira::LOOK_EVENT,
         signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
     },
 };
@@ -54,6 +56,7 @@ pub(crate) struct WebhookHandlers {
 struct WebhookState {
     github: SenderKeys,
     jira: SenderKeys,
+    automation: AutomationSenders,
     networks: WebhookNetworks,
     queue: Arc<OnceLock<Queue>>,
     bodies: RequestBodies,
@@ -95,6 +98,34 @@ impl SenderKeys {
 
     /// Keys of an instance; `None` for a name that the settings do not contain.
     fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &WebhookKeys)> {
+        let Some(wanted) = instance else {
+            return Some((None, &self.default));
+        };
+        let mut named = self.named.iter();
+        let (name, keys) = named.find(|(name, _)| name.as_str() == wanted)?;
+        Some((Some(name), keys))
+    }
+}
+
+/// Secrets for web requests of Automation: of the default site and of the named ones. None are required.
+struct AutomationSenders {
+    default: AutomationKeys,
+    named: BTreeMap<InstanceName, AutomationKeys>,
+}
+
+impl AutomationSenders {
+    fn new(settings: &Settings) -> Self {
+        let named = settings.webhook_secrets.automation.iter();
+        Self {
+            default: AutomationKeys::new(&settings.jira_automation_secrets),
+            named: named
+                .map(|(name, secrets)| (name.clone(), AutomationKeys::new(secrets)))
+                .collect(),
+        }
+    }
+
+    /// Keys of a site; `None` for a name without secrets.
+    fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &AutomationKeys)> {
         let Some(wanted) = instance else {
             return Some((None, &self.default));
         };
@@ -157,6 +188,7 @@ impl WebhookHandlers {
                 networks: settings.networks()?,
                 github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
                 jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
+                automation: AutomationSenders::new(settings),
                 queue,
                 bodies: RequestBodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
@@ -172,6 +204,8 @@ impl WebhookHandlers {
             .route("/webhooks/github/{instance}", post(handle_github_webhook))
             .route("/webhooks/jira", post(handle_jira_webhook))
             .route("/webhooks/jira/{instance}", post(handle_jira_webhook))
+            .route("/webhooks/automation", post(handle_automation_request))
+            .route("/webhooks/automation/{instance}", post(handle_automation_request))
             .with_state(self.clone())
     }
 
@@ -247,6 +281,51 @@ impl WebhookHandlers {
         body.must_be(named.event.as_deref().unwrap_or_default())
             .map_err(unfit)?;
         let delivery = named.delivery(sender, instance, &verified);
+        self.publish(queue, &delivery).await
+    }
+
+    async fn accept_automation(&self, instance: Option<String>, request: Request) -> StatusCode {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|peer| peer.0.ip());
+        if !self.inner.networks.admit(peer) {
+            return self.refuse(&JIRA, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "address"));
+        }
+        // A name without secrets gets the answer of a wrong secret, because there is none that could be right.
+        let Some((instance, keys)) = self.inner.automation.of(instance.as_deref()) else {
+            return self.refuse(&JIRA, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "token"));
+        };
+        match self.take_automation(instance, keys, request).await {
+            Ok(()) => StatusCode::ACCEPTED,
+            Err(refused) => self.refuse(&JIRA, peer, refused),
+        }
+    }
+
+    /// Checks the secret before the body, like the signature's header of a webhook.
+    async fn take_automation(
+        &self,
+        instance: Option<&InstanceName>,
+        keys: &AutomationKeys,
+        request: Request,
+    ) -> Result<(), WebhookRefusal> {
+        let (head, body) = request.into_parts();
+        keys.admit(&head.headers, Instant::now())
+            .map_err(|refused| match refused {
+                AutomationRefusal::Token => WebhookRefusal(StatusCode::UNAUTHORIZED, "token"),
+                AutomationRefusal::Rate => WebhookRefusal(StatusCode::TOO_MANY_REQUESTS, "rate"),
+            })?;
+        let queue = self.connected().await?;
+        let body = self.inner.bodies.read(&head.headers, body).await;
+        let body = body.map_err(|error| WebhookRefusal(error.status(), "body"))?;
+        let unfit = |reason| WebhookRefusal(StatusCode::BAD_REQUEST, reason);
+        let ticket = read_named_ticket(instance, &body).map_err(unfit)?;
+        let delivery = WebhookDelivery {
+            source: ServiceOrigin::Jira(instance.cloned()),
+            // Each request asks for a read of the ticket as it is now, so none repeats another one.
+            id: format!("automation:{}", uuid::Uuid::new_v4()),
+            event: LOOK_EVENT.to_owned(),
+            received_at: bootstrap::read_wall_clock(),
+            body: build_look_body(&ticket),
+        };
         self.publish(queue, &delivery).await
     }
 
@@ -382,6 +461,16 @@ async fn handle_jira_webhook(
     let status = webhooks
         .accept(&JIRA, &webhooks.inner.jira, instance, request)
         .await;
+    status.into_response()
+}
+
+async fn handle_automation_request(
+    State(webhooks): State<WebhookHandlers>,
+    instance: InstancePath,
+    request: Request,
+) -> Response {
+    let instance = instance.map(|Path(name)| name);
+    let status = webhooks.accept_automation(instance, request).await;
     status.into_response()
 }
 

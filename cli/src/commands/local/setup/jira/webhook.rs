@@ -102,6 +102,7 @@ pub(super) async fn set_up_webhook(
             print_result("         events: issue created, issue updated, comment created");
             let place = store.place(WebhookSender::Jira.setting());
             print_result(&format!("         its secret is in {}", place.display()));
+            print_result("         without an administrator: docs/start/jira-automation.md");
             return Ok(());
         };
         let (call, error) = match hook::register_webhook(&admin, &wanted).await {

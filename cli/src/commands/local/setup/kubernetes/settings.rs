@@ -41,7 +41,7 @@ const JIRA: [&str; 6] = [
     "allow_insecure",
 ];
 // Keys whose values are in the Secrets.
-const SECRET: [&str; 7] = [
+const SECRET: &[&str] = &[
     "private_key",
     "token",
     "api_token",
@@ -49,6 +49,7 @@ const SECRET: [&str; 7] = [
     "auth_token",
     "github_webhook_secrets",
     "jira_webhook_secrets",
+    "jira_automation_secrets",
 ];
 // Keys and sections that describe this machine; the base has those of a pod.
 const OF_MACHINE: [&str; 4] = ["listen", "metrics_listen", "data_dir", "dir"];
