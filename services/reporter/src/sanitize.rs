@@ -26,16 +26,17 @@ const OPTIONS: Options = Options::ENABLE_TABLES
 /// Sanitizes Markdown: mentions, references and orders become code, raw HTML is removed, and images and other links
 /// become their text. A second pass over the result changes nothing.
 pub(crate) fn sanitize_markdown(text: &str) -> String {
-    let mut clean = sanitize_once(&remove_hidden(text));
+    // Markup that goes may leave a joiner without the letter that needs it, so hidden characters go after it, too.
+    let mut clean = remove_hidden(&sanitize_once(&remove_hidden(text)));
     for _ in 0..ROUNDS {
-        let again = sanitize_once(&clean);
+        let again = remove_hidden(&sanitize_once(&clean));
         if again == clean {
             return clean;
         }
         clean = again;
     }
     // Still changing: plain text has no structure left to attack.
-    sanitize_plain(&clean)
+    remove_hidden(&sanitize_plain(&clean))
 }
 
 /// Sanitizes Markdown that other text follows: no code block stays open, which would make that text part of it.

@@ -23,9 +23,118 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{E0000}'..='\u{E01EF}')
 }
 
-/// Returns the text without hidden characters.
+/// Returns the text without the characters that hide or reorder text.
+///
+/// Joiners, variation selectors and tags stay where a script or an emoji needs them: there they change what a reader
+/// sees. The result contains no further one, so a second call changes nothing.
 pub fn remove_hidden(text: &str) -> String {
+    if !text.contains(is_hidden) {
+        return text.to_owned();
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let mut shown = String::with_capacity(text.len());
+    // The last kept character, because a removed one is no neighbor.
+    let mut before = None;
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let rest = chars.get(at + 1..).unwrap_or_default();
+        at += 1;
+        if is_hidden(c) && !is_needed(before, c, rest) {
+            continue;
+        }
+        shown.push(c);
+        before = Some(c);
+        let tags = if c == BLACK_FLAG {
+            measure_flag_tags(rest)
+        } else {
+            0
+        };
+        shown.extend(rest.iter().take(tags));
+        at += tags;
+    }
+    shown
+}
+
+/// Returns true when the text contains a character that [`remove_hidden`] removes.
+pub fn has_hidden(text: &str) -> bool {
+    text.contains(is_hidden) && remove_hidden(text) != text
+}
+
+/// Returns the text without any invisible character, for a comparison that none of them may change.
+pub fn remove_invisible(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
+}
+
+// Base of the flags of regions, such as that of Scotland, whose letters are tags.
+const BLACK_FLAG: char = '\u{1F3F4}';
+const END_OF_TAGS: char = '\u{E007F}';
+// Longest code of a region: two letters of the country and up to four of the part.
+const MOST_TAGS: usize = 6;
+
+/// Returns the number of tags of a flag, with their end; 0 without a complete sequence.
+fn measure_flag_tags(rest: &[char]) -> usize {
+    let is_tag = |c: &&char| matches!(c, '\u{E0030}'..='\u{E0039}' | '\u{E0061}'..='\u{E007A}');
+    let letters = rest.iter().take_while(is_tag).count();
+    let is_whole = (1..=MOST_TAGS).contains(&letters) && rest.get(letters) == Some(&END_OF_TAGS);
+    if is_whole { letters + 1 } else { 0 }
+}
+
+/// Returns true for a hidden character that its neighbors need. One base takes one of them, so no text can be hidden in
+/// a row of them.
+fn is_needed(before: Option<char>, c: char, rest: &[char]) -> bool {
+    let Some(base) = before.filter(|base| !is_hidden(*base) || is_selector(*base)) else {
+        return false;
+    };
+    let next = rest.first().copied();
+    match c {
+        // Letters of these scripts change their form; people, flags and professions are several emoji.
+        '\u{200C}' | '\u{200D}' if has_joined_letters(base) => true,
+        '\u{200D}' => {
+            let is_emoji_base = is_emoji(base) || base == '\u{FE0F}';
+            is_emoji_base && next.is_some_and(is_emoji)
+        }
+        // A keycap is a digit with a selector and a frame.
+        '\u{FE0F}' if base.is_ascii_digit() || base == '*' => next == Some('\u{20E3}'),
+        '\u{FE00}'..='\u{FE0F}' => !base.is_ascii() && !base.is_whitespace() && !is_selector(base),
+        '\u{E0100}'..='\u{E01EF}' => is_ideograph(base),
+        '\u{180B}'..='\u{180F}' => matches!(base, '\u{1820}'..='\u{18AA}'),
+        // The empty cell of Braille is its space.
+        '\u{2800}' => {
+            matches!(base, '\u{2801}'..='\u{28FF}')
+                && next.is_some_and(|next| matches!(next, '\u{2801}'..='\u{28FF}'))
+        }
+        _ => false,
+    }
+}
+
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{FE00}'..='\u{FE0F}')
+}
+
+/// Returns true for a letter or mark of a script that uses joiners: those of the Middle East, South and Southeast Asia,
+/// and Mongolian.
+fn has_joined_letters(c: char) -> bool {
+    let is_script = matches!(c,
+        '\u{0590}'..='\u{109F}' | '\u{1700}'..='\u{18AF}' | '\u{1900}'..='\u{1CFF}'
+        | '\u{A800}'..='\u{A82F}' | '\u{A840}'..='\u{AADF}' | '\u{ABC0}'..='\u{ABFF}'
+        | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}'
+        | '\u{10A00}'..='\u{11FFF}' | '\u{1E900}'..='\u{1E95F}');
+    is_script && !is_hidden(c) && !c.is_whitespace()
+}
+
+/// Returns true for a symbol that may be part of an emoji.
+fn is_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{00A9}' | '\u{00AE}' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
+        | '\u{2190}'..='\u{21FF}' | '\u{2300}'..='\u{27BF}' | '\u{2900}'..='\u{297F}'
+        | '\u{2B00}'..='\u{2BFF}' | '\u{3030}' | '\u{303D}' | '\u{3297}' | '\u{3299}'
+        | '\u{1F000}'..='\u{1FAFF}')
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c,
+        '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
 }
 
 /// Returns the text with each hidden character spelled out, such as `<U+202E>`, so that a reader notices it.
@@ -218,5 +327,48 @@ mod tests {
         let text = "Grüße, 你好, שלום, नमस्ते: 1 – 2 “quoted” €\n";
         assert_eq!(remove_hidden(text), text);
         assert_eq!(escape_hidden(text), text);
+        for text in [
+            // Persian with a non-joiner, Hindi and Sinhala with joiners, Mongolian with a form selector.
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "ශ්\u{200d}රී",
+            "ᠮᠣᠩᠭᠣᠯ\u{180b}",
+            // A warning, a heart, a family, a person with a skin tone, a keycap, two kinds of flags.
+            "\u{26a0}\u{fe0f} \u{2764}\u{fe0f}",
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "\u{1f9d1}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f9d1}",
+            "1\u{fe0f}\u{20e3}",
+            "\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
+            // A variant of an ideograph, Braille with a space.
+            "\u{845b}\u{e0100}",
+            "\u{2803}\u{2800}\u{2817}",
+        ] {
+            assert_eq!(remove_hidden(text), text, "{text:?}");
+            assert!(!has_hidden(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_without_need_are_removed() {
+        for (text, clean) in [
+            ("sec\u{200d}ret", "secret"),
+            ("a\u{fe0f}b\u{fe0e}", "ab"),
+            ("1\u{fe0f} 2", "1 2"),
+            ("é\u{200c}a", "éa"),
+            ("\u{200d}\u{1f467}", "\u{1f467}"),
+            ("\u{1f467}\u{200d}now", "\u{1f467}now"),
+            ("می\u{200c}\u{200c}\u{200d}خ", "می\u{200c}خ"),
+            ("\u{26a0}\u{fe0f}\u{fe01}\u{fe02}", "\u{26a0}\u{fe0f}"),
+            ("\u{1f3f4}\u{e0067}\u{e0062} flag", "\u{1f3f4} flag"),
+            ("\u{1f600}\u{e0041}\u{e0042}\u{e007f}", "\u{1f600}"),
+            ("a\u{2800}b", "ab"),
+            ("a\u{e0100}", "a"),
+        ] {
+            assert_eq!(remove_hidden(text), clean, "{text:?}");
+            assert!(has_hidden(text), "{text:?}");
+            assert_eq!(remove_hidden(clean), clean, "{text:?}");
+        }
+        assert_eq!(remove_invisible("می\u{200c}خ \u{26a0}\u{fe0f}"), "میخ \u{26a0}");
     }
 }

@@ -27,12 +27,12 @@ const ROUNDS: usize = 8;
 /// Removes invisible content: hidden characters, literal or as references, HTML comments, declarations and processing
 /// instructions, hidden elements, and hover texts (of images, titles of links).
 ///
-/// The result is the rendered text.
+/// The result is the rendered text. Joiners and selectors that a script or an emoji needs stay.
 pub(crate) fn sanitize_text(raw: &str) -> String {
     let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
-    let mut clean = sanitize_once(&text::remove_hidden(&unified));
+    let mut clean = text::remove_hidden(&sanitize_once(&text::remove_hidden(&unified)));
     for _ in 0..ROUNDS {
-        let again = sanitize_once(&clean);
+        let again = text::remove_hidden(&sanitize_once(&clean));
         if again == clean {
             return clean;
         }
@@ -320,6 +320,14 @@ mod tests {
             ("soft\u{AD}hyphen", "softhyphen"),
             ("tag\u{E0041}\u{E007F}s", "tags"),
             ("selector\u{FE0F}\u{E0100}", "selector"),
+            (
+                "می\u{200C}خواهم \u{26A0}\u{FE0F}",
+                "می\u{200C}خواهم \u{26A0}\u{FE0F}",
+            ),
+            (
+                "\u{1F468}\u{200D}\u{1F467}<!-- x -->\u{200D}x",
+                "\u{1F468}\u{200D}\u{1F467}x",
+            ),
             (
                 "blank\u{3164}\u{115F}\u{FFA0}\u{2800}\u{FFF9}\u{180B}\u{1D173}",
                 "blank",

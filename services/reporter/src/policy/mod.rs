@@ -181,7 +181,7 @@ fn check_commit(
                 header: header.chars().take(40).collect(),
             }),
     );
-    if commit.message.contains(domain::text::is_hidden) {
+    if domain::text::has_hidden(&commit.message) {
         violations.push(PolicyViolation::HiddenCharacters { commit: id() });
     }
     // Release notes quote messages, and pages render them.

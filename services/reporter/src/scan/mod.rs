@@ -170,7 +170,7 @@ pub(crate) fn redact_credentials(text: &str) -> Cow<'_, str> {
 /// Removes invisible characters, which could separate the characters of a credential.
 fn strip_hidden(text: &str) -> Cow<'_, str> {
     if text.contains(domain::text::is_hidden) {
-        Cow::Owned(domain::text::remove_hidden(text))
+        Cow::Owned(domain::text::remove_invisible(text))
     } else {
         Cow::Borrowed(text)
     }
