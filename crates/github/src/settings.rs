@@ -177,6 +177,14 @@ impl Settings {
         host == "api.github.com" || host.ends_with(".ghe.com")
     }
 
+    /// Host of the server's pages with its port: `github.com` for `https://api.github.com`.
+    pub fn page_host(&self) -> String {
+        let host = self.api_url.split("://").nth(1).unwrap_or_default();
+        let host = host.split('/').next().unwrap_or_default();
+        let hosted = host.strip_prefix("api.").filter(|_| self.is_github_com());
+        hosted.unwrap_or(host).to_owned()
+    }
+
     /// Validates the values of the section.
     ///
     /// # Errors

@@ -217,3 +217,27 @@ async fn missing_tracker_background_is_reported() {
     assert!(!seen.contains(&other), "{seen}");
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn referenced_issue_reaches_model_as_data() {
+    let world = start_default_world().await;
+    let (shop, github) = (fixture::REPOSITORY, &world.github);
+    let number = github
+        .open_issue_as(shop, "rita", "Discounts round down", "Half a cent goes down.")
+        .unwrap();
+    let key = world.file_ticket();
+    let description = format!("The total counts each piece once, see {shop}#{number} and {shop}#999.");
+    world.jira.edit_description(&key, &description, "ada").unwrap();
+    world.ask_for_work(&key).unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let prompt = first_of_work(&world);
+    let known = extract_background(&prompt);
+    assert!(known.contains("<referenced-ticket-"), "{known}");
+    assert!(
+        known.contains(&format!("key=\"{shop}#{number}\" status=\"open\"")),
+        "{known}"
+    );
+    assert!(known.contains("Half a cent goes down."), "{known}");
+    assert!(!known.contains("#999"), "{known}");
+    world.stop().await.unwrap();
+}

@@ -66,6 +66,14 @@ impl Config {
         (!is_off).then_some(&self.github_reader)
     }
 
+    /// Hosts of the pages of GitHub, by instance.
+    pub(crate) fn github_hosts(&self) -> BTreeMap<Option<InstanceName>, String> {
+        let default = self.default_github().map(|settings| (None, settings.page_host()));
+        let named = self.github.iter();
+        let named = named.map(|(name, settings)| (Some(name.clone()), settings.page_host()));
+        default.into_iter().chain(named).collect()
+    }
+
     /// Expiry times of the reader credentials that the settings contain.
     pub(crate) fn credential_ends(&self) -> domain::CredentialEnds {
         jira::list_token_ends("jira_reader", Some(&self.jira_reader), &self.jira)

@@ -201,7 +201,11 @@ impl IngestService {
         );
         EventRouter {
             facts: FactReader::new(queue.clone(), Arc::clone(&self.outside), instructors),
-            background: BackgroundReader::new(Arc::clone(&self.outside), Arc::clone(&own_accounts)),
+            background: BackgroundReader::new(
+                Arc::clone(&self.outside),
+                Arc::clone(&own_accounts),
+                config.github_hosts(),
+            ),
             queue,
             outside: Arc::clone(&self.outside),
             rules: Arc::clone(&self.rules),

@@ -22,6 +22,9 @@ pub struct TicketBackground {
     /// Tickets that are linked with this one; at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub linked: Vec<LinkedTicket>,
+    /// Tickets that the text of this one refers to; at most 5. Nothing in them asks for anything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub referenced: Vec<LinkedTicket>,
     /// Unfinished tickets of the same project with a similar title, the most similar first; at most 5, for a
     /// triage 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]

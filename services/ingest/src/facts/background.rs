@@ -1,12 +1,13 @@
-//! Background of a ticket: earlier pull requests, linked tickets and similar tickets. The router reads it once, when a job
+//! Background of a ticket: earlier pull requests, linked, referenced and similar tickets. The router reads it once, when a job
 //! is requested, and pins it with the job.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use bootstrap::rules::RulesBook;
 use domain::{
-    BackgroundPart, EarlierPullRequest, Job, JobSubject, LinkedTicket, PullRequestStatus, RepositoryName,
-    ReviewRemark, SimilarTicket, TicketBackground, TicketKey, TriggerReason, cause::format_error_chain,
-    compare_titles, title_words,
+    BackgroundPart, EarlierPullRequest, InstanceName, Job, JobSubject, LinkedTicket, PullRequestStatus,
+    RepositoryName, ReviewRemark, SimilarTicket, TicketBackground, TicketKey, TriggerReason,
+    cause::format_error_chain, compare_titles, title_words,
 };
 use futures::future::join_all;
 use github::{PullRequest, PullRequestRemark};
@@ -18,7 +19,10 @@ use crate::{
         tracker_reader::{ReadError, TrackerIssue, TrackerReader},
     },
     policy::own_accounts::OwnAccounts,
-    text::text_pin,
+    text::{
+        text_pin,
+        ticket_references::{ReferenceOrigin, list_references},
+    },
 };
 
 // A part that takes longer is left out, so that the job starts without it.
@@ -47,13 +51,20 @@ const LINE_CHARS: usize = 100;
 pub(crate) struct BackgroundReader {
     outside: Arc<TrackerReader>,
     own_accounts: Arc<OwnAccounts>,
+    /// Hosts of the pages of GitHub, by instance.
+    hosts: Arc<BTreeMap<Option<InstanceName>, String>>,
 }
 
 impl BackgroundReader {
-    pub(crate) const fn new(outside: Arc<TrackerReader>, own_accounts: Arc<OwnAccounts>) -> Self {
+    pub(crate) fn new(
+        outside: Arc<TrackerReader>,
+        own_accounts: Arc<OwnAccounts>,
+        hosts: BTreeMap<Option<InstanceName>, String>,
+    ) -> Self {
         Self {
             outside,
             own_accounts,
+            hosts: Arc::new(hosts),
         }
     }
 
@@ -75,7 +86,10 @@ impl BackgroundReader {
             let requester = job.background.requester.take();
             let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
             job.background = match job.job {
-                Job::Implement => self.read(&follows.ticket, issue, &job.repository).await,
+                Job::Implement => {
+                    self.read(&follows.ticket, issue, &job.repository, &facts.book)
+                        .await
+                }
                 Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
                 Job::Triage
                 | Job::Answer
@@ -103,8 +117,9 @@ impl BackgroundReader {
         ticket: &TicketKey,
         issue: &TrackerIssue,
         repository: &RepositoryName,
+        book: &RulesBook,
     ) -> TicketBackground {
-        let (earlier, linked, similar) = tokio::join!(
+        let (earlier, linked, similar, referenced) = tokio::join!(
             read_in_time(self.earlier(ticket, repository)),
             read_in_time(self.linked(ticket, issue)),
             read_in_time(find_similar_tickets(
@@ -113,6 +128,7 @@ impl BackgroundReader {
                 issue,
                 (SIMILAR, LIKENESS)
             )),
+            self.referenced(ticket, issue, repository, book),
         );
         // A failed part never blocks the job: it is logged and listed, so that the prompt can state that it is missing.
         let mut unread = Vec::new();
@@ -127,9 +143,61 @@ impl BackgroundReader {
             earlier: earlier.unwrap_or_default(),
             linked: linked.unwrap_or_default(),
             similar: similar.unwrap_or_default(),
+            referenced,
             unread,
             requester: None,
         }
+    }
+
+    /// Tickets that the text refers to, as far as the reader account sees them within the time of one part.
+    ///
+    /// Another repository needs rules: its issues may be private, and the pull request may show what they contain.
+    async fn referenced(
+        &self,
+        ticket: &TicketKey,
+        issue: &TrackerIssue,
+        repository: &RepositoryName,
+        book: &RulesBook,
+    ) -> Vec<LinkedTicket> {
+        let host = self.hosts.get(&repository.instance().cloned());
+        let origin = ReferenceOrigin {
+            ticket,
+            repository,
+            host: host.map(String::as_str),
+        };
+        let text = format!("{}\n{}", issue.summary, issue.description);
+        let mut named = list_references(&text, origin);
+        named.retain(|key| {
+            let is_allowed = match key {
+                TicketKey::GitHub {
+                    repository: other, ..
+                } => other == repository || book.for_repository(other).is_some(),
+                TicketKey::Jira { .. } => true,
+                TicketKey::Discussion { .. } | TicketKey::Folder { .. } => false,
+            };
+            is_allowed && !issue.related.iter().any(|other| other.key == *key)
+        });
+        let reads = named.iter().map(|key| read_in_time(self.outside.issue(key)));
+        let mut found = Vec::new();
+        for (key, read) in named.iter().zip(join_all(reads).await) {
+            match read {
+                Ok(other) => found.push(LinkedTicket {
+                    key: key.short(),
+                    relation: String::new(),
+                    summary: clean_line(&other.summary, TITLE_CHARS),
+                    status: clean_line(&other.status, LINE_CHARS),
+                    description: text_pin::truncate_text(
+                        &text_pin::sanitize_text(&other.description),
+                        DESCRIPTION_CHARS,
+                    ),
+                }),
+                // The number of a pull request, or an issue that the reader account does not see.
+                Err(error) => {
+                    tracing::info!(%ticket, %key, error = %format_error_chain(&error), "a ticket that the text refers to is not read");
+                }
+            }
+        }
+        found
     }
 
     /// Candidates among which a triage searches for duplicates.

@@ -5,3 +5,4 @@ pub(crate) mod mention;
 pub(crate) mod sanitizer;
 pub(crate) mod text_pin;
 pub(crate) mod ticket_mentions;
+pub(crate) mod ticket_references;

@@ -88,6 +88,19 @@ impl PromptTags<'_> {
                 &self.text(content.trim_end(), COMMENT_CHARS),
             ));
         }
+        for ticket in &known.referenced {
+            let attributes = format!(
+                " key=\"{}\" status=\"{}\"",
+                self.attribute(&ticket.key),
+                self.attribute(&ticket.status)
+            );
+            let content = format!("{}\n\n{}", ticket.summary, ticket.description);
+            text.push_str(&self.around_with(
+                "referenced-ticket",
+                &attributes,
+                &self.text(content.trim_end(), COMMENT_CHARS),
+            ));
+        }
         for ticket in &known.similar {
             let attributes = format!(
                 " key=\"{}\" status=\"{}\"",
