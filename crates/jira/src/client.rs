@@ -1,6 +1,11 @@
 //! Clients of Jira, one for each instance: authentication, pages, and caches.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use domain::{
     InstanceName, TicketKey, Timestamp, TrackerAccount,
@@ -77,8 +82,10 @@ struct JiraClientInner {
     service_projects: Mutex<BTreeMap<String, bool>>,
     /// Names of a Data Center's users by their keys.
     names: Mutex<BTreeMap<String, String>>,
-    /// Ids of fields with acceptance criteria, with the time at which they were read.
-    criteria_fields: Mutex<Option<(Instant, Vec<String>)>>,
+    /// Fields of the site, with the time at which they were read.
+    site_fields: Mutex<Option<(Instant, Vec<WireSiteField>)>>,
+    /// Names of fields with acceptance criteria that callers add to the usual ones.
+    criteria_names: parking_lot::Mutex<BTreeSet<String>>,
     /// Moved issues by the keys that callers use for them.
     moved: parking_lot::Mutex<BTreeMap<TicketKey, IssueAddress>>,
 }
@@ -117,7 +124,8 @@ impl JiraClient {
             myself: OnceCell::new(),
             service_projects: Mutex::default(),
             names: Mutex::default(),
-            criteria_fields: Mutex::default(),
+            site_fields: Mutex::default(),
+            criteria_names: parking_lot::Mutex::default(),
             moved: parking_lot::Mutex::default(),
         })))
     }
@@ -126,11 +134,11 @@ impl JiraClient {
     /// fields.
     pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
         // The lock is held during the request, so that concurrent calls share one.
-        let mut known = self.0.criteria_fields.lock().await;
+        let mut known = self.0.site_fields.lock().await;
         if let Some((read_at, fields)) = &*known
             && read_at.elapsed() < FIELDS_KEPT
         {
-            return Ok(fields.clone());
+            return Ok(self.choose_criteria_fields(fields));
         }
         let listed: Vec<WireSiteField> = match self.get(&self.dialect().path("field")).await {
             Ok(listed) => listed,
@@ -139,10 +147,28 @@ impl JiraClient {
             Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let named = listed.into_iter().filter(|field| is_criteria_field(&field.name));
-        let fields: Vec<String> = named.map(|field| field.id).take(MOST_FIELDS).collect();
-        *known = Some((Instant::now(), fields.clone()));
+        let fields = self.choose_criteria_fields(&listed);
+        *known = Some((Instant::now(), listed));
         Ok(fields)
+    }
+
+    fn choose_criteria_fields(&self, listed: &[WireSiteField]) -> Vec<String> {
+        let named = listed.iter().filter(|field| self.holds_criteria(&field.name));
+        named.map(|field| field.id.clone()).take(MOST_FIELDS).collect()
+    }
+
+    /// True when a field of this name holds acceptance criteria.
+    fn holds_criteria(&self, name: &str) -> bool {
+        is_criteria_field(name) || self.0.criteria_names.lock().contains(&name.trim().to_lowercase())
+    }
+
+    /// Adds names of fields with acceptance criteria, in any case.
+    pub(crate) fn name_criteria_fields<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let names = names.map(|name| name.trim().to_lowercase());
+        self.0
+            .criteria_names
+            .lock()
+            .extend(names.filter(|name| !name.is_empty()));
     }
 
     pub(crate) fn dialect(&self) -> JiraDialect {
@@ -307,7 +333,9 @@ impl JiraClient {
         self.name(&mut assignments, &changes).await?;
         let all = || changes.iter().cloned();
         Ok(wire::IssueHistory {
-            edits: all().filter_map(WireHistory::into_text_edit).collect(),
+            edits: all()
+                .filter_map(|change| change.into_text_edit(|name| self.holds_criteria(name)))
+                .collect(),
             moves: all().filter_map(WireHistory::into_status_change).collect(),
             assignments,
         })

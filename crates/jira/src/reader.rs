@@ -116,6 +116,17 @@ impl JiraReader {
         }
     }
 
+    /// Adds names of fields with acceptance criteria to the usual ones, for the site of this instance.
+    pub fn name_criteria_fields<'a>(
+        &self,
+        instance: Option<&InstanceName>,
+        names: impl Iterator<Item = &'a str>,
+    ) {
+        if let Ok(client) = self.clients.on(instance) {
+            client.name_criteria_fields(names);
+        }
+    }
+
     /// Reads the present key of an issue by its id.
     ///
     /// # Errors

@@ -946,6 +946,37 @@ async fn criteria_of_a_field_follow_the_description() {
 }
 
 #[tokio::test]
+async fn named_criteria_field_counts_like_usual_one() {
+    for site in start_sites().await {
+        let ticket = site.ticket();
+        site.jira
+            .write_field(
+                &ticket.short(),
+                "Proof of work",
+                "Empty carts cost 0\n\nDiscounts work",
+                "Eve",
+            )
+            .unwrap();
+        let unnamed = site.reader.issue(&ticket).await.unwrap();
+        assert!(!unnamed.description_markdown.contains("Discounts work"));
+        // The names count at once, although the site's fields are cached.
+        site.reader
+            .name_criteria_fields(None, ["proof of work ", ""].into_iter());
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        assert_eq!(
+            domain::acceptance_criteria(&issue.description_markdown),
+            ["Empty carts cost 0", "Discounts work"]
+        );
+        // An edit of the field is an edit of the ticket's text.
+        assert_eq!(
+            issue.text_edits.last().unwrap().before,
+            [(TextField::Criteria, String::new())]
+        );
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn groups_are_found_by_part_of_name() {
     for site in start_sites().await {
         site.jira.set_groups("mia", &["developers"]);

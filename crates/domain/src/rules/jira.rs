@@ -28,6 +28,10 @@ pub struct JiraRules {
     /// project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<JiraField>,
+    /// A field with acceptance criteria, by its name on Jira's pages, in addition to those with a usual name; empty:
+    /// none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub criteria_field: String,
     /// Number of the board, for links.
     pub board_id: u64,
     /// Id or name of the account that requests work by an assignment; empty: no assignment requests work.
@@ -90,6 +94,7 @@ impl Default for JiraRules {
             components: Vec::new(),
             labels: Vec::new(),
             field: None,
+            criteria_field: String::new(),
             board_id: 0,
             assignee: String::new(),
             jql: String::new(),

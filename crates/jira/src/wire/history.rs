@@ -4,7 +4,7 @@ use domain::{Timestamp, TrackerAccount};
 use serde::Deserialize;
 
 use super::{account::WireAccount, text_or_number};
-use crate::{AssigneeChange, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
+use crate::{AssigneeChange, ChangelogId, StatusChange, TextEdit, TextField};
 
 /// Changes of an issue, each kind oldest first.
 pub(crate) struct IssueHistory {
@@ -37,11 +37,11 @@ struct WireHistoryItem {
 
 impl WireHistoryItem {
     /// Text field that the item changed, with its previous value.
-    fn into_text(self) -> Option<(TextField, String)> {
+    fn into_text(self, holds_criteria: impl Fn(&str) -> bool) -> Option<(TextField, String)> {
         let field = match self.field.as_str() {
             "summary" => TextField::Summary,
             "description" => TextField::Description,
-            name if is_criteria_field(name) => TextField::Criteria,
+            name if holds_criteria(name) => TextField::Criteria,
             _ => return None,
         };
         Some((field, self.from.unwrap_or_default()))
@@ -75,8 +75,9 @@ impl WireHistory {
     }
 
     /// Edit of the issue's text in this entry; `None` for other changes.
-    pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
-        let texts = self.items.into_iter().filter_map(WireHistoryItem::into_text);
+    pub(crate) fn into_text_edit(self, holds_criteria: impl Fn(&str) -> bool) -> Option<TextEdit> {
+        let items = self.items.into_iter();
+        let texts = items.filter_map(|item| item.into_text(&holds_criteria));
         let before: Vec<_> = texts.collect();
         if before.is_empty() {
             return None;

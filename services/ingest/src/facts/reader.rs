@@ -103,6 +103,8 @@ impl FactReader {
             Need::Issue(ticket) => {
                 // The identity comes first: with it the issue is found by its id, whatever its key is now.
                 self.records(&ticket, facts).await?;
+                self.outside
+                    .name_criteria_fields(ticket.instance(), facts.book.repositories());
                 keep!(facts.put_issue(ticket), self.issue(&ticket).await);
             }
             Need::Named(ticket) => keep!(facts.put_named(ticket), self.named(&ticket).await),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{InstanceName, JiraRules, TicketKey, Timestamp};
+use domain::{InstanceName, JiraRules, RepositoryRules, TicketKey, Timestamp};
 
 use super::{ReadError, ReadyTicket, TitledTicket, TrackerEdit, TrackerReader};
 
@@ -85,6 +85,17 @@ impl TrackerReader {
         let jira = self.jira.on(instance);
         let read = jira.key_of(id);
         Ok(failpoint::around("ingest.jira.key", read).await?)
+    }
+
+    /// Reads the fields that the rules of a site name as acceptance criteria with every issue of it.
+    pub(crate) fn name_criteria_fields<'a>(
+        &self,
+        instance: Option<&InstanceName>,
+        rules: impl Iterator<Item = &'a RepositoryRules>,
+    ) {
+        let of_site = rules.filter(|rules| rules.jira.instance.as_ref() == instance);
+        let names = of_site.map(|rules| rules.jira.criteria_field.as_str());
+        self.jira.name_criteria_fields(instance, names);
     }
 
     /// Addresses a moved issue by its id in later reads by this key.
