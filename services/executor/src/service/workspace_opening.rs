@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{CommitId, RunFence, cause::format_error_chain};
+use domain::{CommitId, PullRequestRules, RunFence, cause::format_error_chain};
 use grant::Grant;
 use proto::executor::{
     MAX_PACK_BYTES, OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef, WorkspaceSpec,
@@ -26,6 +26,17 @@ use crate::{
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
 const MAX_TEMPLATE: usize = 16 * 1024;
+/// Further places of a template, in the order in which GitHub prefers them. Of several templates in a folder, the one
+/// for every change is used.
+const TEMPLATES: &[&str] = &[
+    ".github/pull_request_template.md",
+    "PULL_REQUEST_TEMPLATE.md",
+    "pull_request_template.md",
+    "docs/PULL_REQUEST_TEMPLATE.md",
+    "docs/pull_request_template.md",
+    ".github/PULL_REQUEST_TEMPLATE/pull_request_template.md",
+    ".github/PULL_REQUEST_TEMPLATE/default.md",
+];
 /// Limit of reported paths of each kind whose content is in another place.
 const MAX_ELSEWHERE: usize = 50;
 /// Limit of reported files that git cannot merge.
@@ -202,7 +213,16 @@ fn read_template(workspace: &Workspace, path: &str) -> Result<String, WorkspaceE
     if path.is_empty() {
         return Ok(String::new());
     }
-    let mut text = workspace.git.read_base(path)?.unwrap_or_default();
+    let mut found = workspace.git.read_base(path)?;
+    // A path of the operator's own counts alone.
+    if path == PullRequestRules::default().template_path {
+        for other in TEMPLATES {
+            if found.is_none() {
+                found = workspace.git.read_base(other)?;
+            }
+        }
+    }
+    let mut text = found.unwrap_or_default();
     text.truncate(MAX_TEMPLATE);
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
