@@ -33,7 +33,7 @@ impl IssueKeys {
     pub(crate) async fn identity(&self, key: &TicketKey) -> Result<Option<IssueIdentity>, queue::Error> {
         let identity = self.identities.of_key(key).await?;
         if let Some(identity) = &identity {
-            self.remember(identity);
+            self.remember(identity, key);
         }
         Ok(identity)
     }
@@ -134,7 +134,7 @@ impl IssueKeys {
 
     async fn keep(&self, seen: &SeenIssue, records: &TicketKey) -> Result<(), EventFailure> {
         let kept = self.identities.keep(seen.id, &seen.key, records, seen.at).await?;
-        self.remember(&kept);
+        self.remember(&kept, &seen.key);
         Ok(())
     }
 
@@ -147,8 +147,9 @@ impl IssueKeys {
         Ok(rows.find(&ticket.to_string()).await?.is_some())
     }
 
-    fn remember(&self, identity: &IssueIdentity) {
-        for key in identity.keys() {
+    /// Addresses the issue by its id. Its other keys may belong to other issues by now.
+    fn remember(&self, identity: &IssueIdentity, named: &TicketKey) {
+        for key in [&identity.ticket, named] {
             self.outside.remember_move(key, identity.id, &identity.key);
         }
     }

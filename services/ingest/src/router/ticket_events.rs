@@ -1,8 +1,6 @@
 //! Events that follow from the present state of one Jira ticket. A request that names the ticket leads to them: each has
 //! the key that it has by webhook and by poll, so it counts once.
 
-use std::sync::Arc;
-
 use bootstrap::rules::RulesBook;
 use domain::{TicketKey, Timestamp};
 
@@ -22,7 +20,7 @@ const WINDOW_MS: i64 = 60 * 60 * 1000;
 /// Reads a ticket and lists its events; none for a project without rules, which is not read.
 pub(crate) async fn list_ticket_events(
     outside: &TrackerReader,
-    book: &Arc<RulesBook>,
+    book: &RulesBook,
     ticket: &TicketKey,
     now: Timestamp,
 ) -> Result<WebhookEvents, EventFailure> {
@@ -48,7 +46,10 @@ fn list_state_events(
     since: Timestamp,
     now: Timestamp,
 ) -> WebhookEvents {
-    let covering = || book.repositories().filter(|rules| rules.cover(ticket));
+    let covering = || {
+        let all = book.repositories();
+        all.filter(move |rules| rules.cover(ticket))
+    };
     let mut events = WebhookEvents::new();
     if covering().any(|rules| asks_for_work(&issue.status, rules)) {
         let is_there = |change: &&jira::StatusChange| change.to.eq_ignore_ascii_case(&issue.status);

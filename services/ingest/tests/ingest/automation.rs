@@ -94,7 +94,7 @@ async fn author_of_request_decides_nothing() {
 }
 
 #[tokio::test]
-async fn signed_body_without_event_is_read_as_ticket() {
+async fn signed_body_without_event_names_ticket() {
     let h = start_with_secret().await;
     let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
     h.jira.move_issue(&key, READY, "Ada").expect("move");

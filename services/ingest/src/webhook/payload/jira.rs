@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_of_event_has_id_and_former_key() {
+    fn event_issue_has_id_and_former_key() {
         let event = |id: Value, items: Value| {
             json!({"webhookEvent": "jira:issue_updated", "timestamp": 5, "issue": {"id": id, "key": "NEW-5"},
                 "changelog": {"id": "7", "items": items}})
