@@ -101,12 +101,17 @@ impl IssueIdentity {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> TicketKey {
+    fn parse_key(text: &str) -> TicketKey {
         text.parse().unwrap()
     }
 
     fn build_identity() -> IssueIdentity {
-        IssueIdentity::new(100, key("jira:OLD-1"), key("jira:OLD-1"), Timestamp::default())
+        IssueIdentity::new(
+            100,
+            parse_key("jira:OLD-1"),
+            parse_key("jira:OLD-1"),
+            Timestamp::default(),
+        )
     }
 
     fn list_keys(identity: &IssueIdentity) -> Vec<String> {
@@ -116,28 +121,28 @@ mod tests {
     #[test]
     fn moved_issue_keeps_key_of_records() {
         let at = Timestamp::from_unix_ms(5);
-        let (moved, forgotten) = build_identity().moved_to(key("jira:NEW-5"), at);
+        let (moved, forgotten) = build_identity().moved_to(parse_key("jira:NEW-5"), at);
         assert_eq!(
             (moved.ticket.short(), moved.key.short()),
             ("OLD-1".to_owned(), "NEW-5".to_owned())
         );
         assert_eq!((moved.is_moved(), forgotten, moved.at), (true, None, at));
-        let (again, _) = moved.moved_to(key("jira:X-9"), at);
+        let (again, _) = moved.moved_to(parse_key("jira:X-9"), at);
         assert_eq!(list_keys(&again), ["OLD-1", "X-9", "NEW-5"]);
-        let (back, _) = again.moved_to(key("jira:OLD-1"), at);
+        let (back, _) = again.moved_to(parse_key("jira:OLD-1"), at);
         assert!(!back.is_moved());
         assert_eq!(list_keys(&back), ["OLD-1", "NEW-5", "X-9"]);
-        let (newer, _) = back.moved_to(key("jira:NEW-5"), at);
+        let (newer, _) = back.moved_to(parse_key("jira:NEW-5"), at);
         assert_eq!(list_keys(&newer), ["OLD-1", "NEW-5", "X-9"]);
     }
 
     #[test]
     fn key_of_late_event_is_alias_alone() {
-        let (moved, _) = build_identity().moved_to(key("jira:X-9"), Timestamp::default());
-        let (known, forgotten) = moved.with_earlier(key("jira:NEW-5"));
+        let (moved, _) = build_identity().moved_to(parse_key("jira:X-9"), Timestamp::default());
+        let (known, forgotten) = moved.with_earlier(parse_key("jira:NEW-5"));
         assert_eq!((known.key.short().as_str(), forgotten), ("X-9", None));
         assert_eq!(list_keys(&known), ["OLD-1", "X-9", "NEW-5"]);
-        let (same, _) = known.clone().with_earlier(key("jira:OLD-1"));
+        let (same, _) = known.clone().with_earlier(parse_key("jira:OLD-1"));
         assert_eq!(same, known);
     }
 
@@ -147,7 +152,7 @@ mod tests {
         let mut dropped = Vec::new();
         for number in 1..=30 {
             let (moved, forgotten) =
-                identity.moved_to(key(&format!("jira:P{number}-1")), Timestamp::default());
+                identity.moved_to(parse_key(&format!("jira:P{number}-1")), Timestamp::default());
             identity = moved;
             dropped.extend(forgotten.map(|key| key.short()));
         }
@@ -163,7 +168,7 @@ mod tests {
         assert_eq!(IssueIdentity::name_of_id(None, 7), "issue:jira#7");
         assert_eq!(IssueIdentity::name_of_id(Some(&dc), 7), "issue:jira+dc#7");
         assert_eq!(
-            IssueIdentity::name_of_key(&key("jira+dc:A-1")),
+            IssueIdentity::name_of_key(&parse_key("jira+dc:A-1")),
             "issue-key:jira+dc:A-1"
         );
     }
