@@ -9,6 +9,7 @@
 
 pub mod adf;
 mod answer;
+mod attachment_text;
 mod client;
 mod criteria;
 mod dialect;

@@ -1,6 +1,7 @@
 //! Conversions between the Atlassian Document Format (ADF) and Markdown.
 
 mod from_markdown;
+mod placeholder;
 mod to_markdown;
 
 pub use from_markdown::from_markdown;

@@ -214,6 +214,103 @@ fn structured_and_unknown_nodes_keep_text() {
 }
 
 #[test]
+fn node_without_text_becomes_named_placeholder() {
+    for (node, text) in [
+        (
+            json!({ "type": "mention", "attrs": { "id": "557058:ada" } }),
+            "@(account 557058:ada)",
+        ),
+        (json!({ "type": "mention" }), "@(unknown account)"),
+        (
+            json!({ "type": "emoji", "attrs": { "shortName": ":grinning:" } }),
+            ":grinning:",
+        ),
+        (json!({ "type": "emoji" }), "(emoji)"),
+        (
+            json!({ "type": "date", "attrs": { "timestamp": 1_767_225_600_000_i64 } }),
+            "2026-01-01",
+        ),
+        (json!({ "type": "date", "attrs": {} }), "(date)"),
+        (json!({ "type": "status", "attrs": { "text": "" } }), "(status)"),
+        (
+            json!({ "type": "inlineCard", "attrs": { "data": { "url": "https://a.example/1", "name": "Plan" } } }),
+            "(link Plan: https://a.example/1)",
+        ),
+        (
+            json!({ "type": "inlineCard", "attrs": { "data": { "name": "Plan" } } }),
+            "(link Plan)",
+        ),
+        (json!({ "type": "inlineCard", "attrs": {} }), "(link)"),
+        (
+            json!({ "type": "blockCard", "attrs": { "datasource": { "id": "x" } } }),
+            "(list of issues)",
+        ),
+        (
+            json!({ "type": "placeholder", "attrs": { "text": "Steps here" } }),
+            "(placeholder: Steps here)",
+        ),
+        (
+            json!({ "type": "extension", "attrs": { "extensionKey": "jira", "parameters": { "macroMetadata": { "title": "Open bugs" } } } }),
+            "(macro jira: Open bugs)",
+        ),
+        (
+            json!({ "type": "inlineExtension", "attrs": { "extensionKey": "toc" } }),
+            "(macro toc)",
+        ),
+        (json!({ "type": "hologram" }), "(hologram)"),
+        (
+            json!({ "type": "holo\ngram", "attrs": { "title": "Cube" } }),
+            "(unknown content: Cube)",
+        ),
+    ] {
+        let document = build_document(&json!([{ "type": "paragraph", "content": [node.clone()] }]));
+        assert_eq!(to_markdown(&document), text, "{node}");
+    }
+}
+
+#[test]
+fn media_node_keeps_name_and_description() {
+    let media = |attrs: Value| json!({ "type": "media", "attrs": attrs });
+    let file = json!({ "type": "file", "id": "5f", "collection": "" });
+    let named = json!({ "type": "file", "id": "5f", "alt": "shot.png" });
+    for (node, text) in [
+        (
+            json!({ "type": "mediaSingle", "content": [media(file.clone())] }),
+            "(image)",
+        ),
+        (
+            json!({ "type": "mediaSingle", "content": [media(named.clone())] }),
+            "(image `shot.png`)",
+        ),
+        (
+            json!({ "type": "mediaSingle", "content": [media(json!({ "alt": "the dialog", "__fileName": "a.png" })),
+                { "type": "caption", "content": [{ "type": "text", "text": "After saving" }] }] }),
+            "(image `a.png`: the dialog)\n\nAfter saving",
+        ),
+        (
+            json!({ "type": "mediaSingle", "content": [media(json!({ "type": "external", "url": "https://a.example/x.png", "alt": "logo" }))] }),
+            "![logo](https://a.example/x.png)",
+        ),
+        (
+            json!({ "type": "mediaSingle", "content": [media(json!({ "type": "external", "url": "javascript:x", "alt": "logo" }))] }),
+            "(image: logo)",
+        ),
+        (
+            json!({ "type": "mediaGroup", "content": [media(file), media(json!({ "alt": "trace.log" }))] }),
+            "(file)\n\n(file `trace.log`)",
+        ),
+        (
+            json!({ "type": "paragraph", "content": [{ "type": "text", "text": "See " },
+                { "type": "mediaInline", "attrs": { "type": "file", "id": "5f" } }, { "type": "text", "text": " and " },
+                { "type": "mediaInline", "attrs": { "type": "image", "alt": "shot.png" } }, { "type": "text", "text": "." }] }),
+            "See (file) and (image `shot.png`).",
+        ),
+    ] {
+        assert_eq!(to_markdown(&build_document(&json!([node]))), text);
+    }
+}
+
+#[test]
 fn outer_spaces_move_outside_marks() {
     let document = build_document(&json!([{ "type": "paragraph", "content": [
         { "type": "text", "text": "very " },

@@ -1,13 +1,16 @@
 //! Conversion of ADF to Markdown.
 
-use domain::{Timestamp, is_safe_link};
+use domain::is_safe_link;
 use serde_json::Value;
+
+use super::placeholder;
+use crate::attachment_text::AttachmentPlace;
 
 /// Converts an ADF document to Markdown. A plain string (older APIs) is returned unchanged, null as an empty
 /// text.
 ///
 /// Text is not escaped: users and models read it, and the rules search it for phrases such as `[AGENT-SKIP]`.
-/// An unknown node counts by its text.
+/// An unknown node counts by its text; a node without text becomes a placeholder with its name.
 pub fn to_markdown(document: &Value) -> String {
     match document {
         Value::String(text) => text.trim_end().to_owned(),
@@ -41,7 +44,16 @@ fn read_kind(node: &Value) -> &str {
 fn is_inline(node: &Value) -> bool {
     matches!(
         read_kind(node),
-        "text" | "hardBreak" | "mention" | "emoji" | "date" | "status" | "inlineCard"
+        "text"
+            | "hardBreak"
+            | "mention"
+            | "emoji"
+            | "date"
+            | "status"
+            | "inlineCard"
+            | "mediaInline"
+            | "inlineExtension"
+            | "placeholder"
     )
 }
 
@@ -83,10 +95,26 @@ fn render_block(node: &Value) -> String {
                 .collect::<Vec<_>>()
                 .join("\n\n")
         }
-        "blockCard" | "embedCard" => node["attrs"]["url"].as_str().unwrap_or_default().to_owned(),
-        "media" => node["attrs"]["alt"].as_str().unwrap_or_default().to_owned(),
-        _ => render_blocks(inside).join("\n\n"),
+        "blockCard" | "embedCard" => placeholder::render_card(&node["attrs"]),
+        "mediaGroup" => render_files(inside),
+        "media" => placeholder::render_media(&node["attrs"], AttachmentPlace::Shown),
+        kind => match render_blocks(inside).join("\n\n") {
+            text if !text.is_empty() => text,
+            _ if matches!(kind, "extension" | "bodiedExtension" | "multiBodiedExtension") => {
+                placeholder::render_extension(&node["attrs"])
+            }
+            _ => placeholder::render_unknown(kind, &node["attrs"]),
+        },
     }
+}
+
+/// Renders the files of a group, which the text only names.
+fn render_files(files: &[Value]) -> String {
+    let files = files.iter().map(|file| match read_kind(file) {
+        "media" => placeholder::render_media(&file["attrs"], AttachmentPlace::Named),
+        _ => render_block(file),
+    });
+    files.collect::<Vec<_>>().join("\n\n")
 }
 
 fn read_heading_level(heading: &Value) -> usize {
@@ -213,18 +241,17 @@ fn render_inline(nodes: &[Value]) -> String {
 
 fn build_piece(node: &Value) -> InlinePiece<'_> {
     let attrs = &node["attrs"];
-    let text_attr = |name: &str| attrs[name].as_str().unwrap_or_default().to_owned();
     let text = match read_kind(node) {
         "text" => node["text"].as_str().unwrap_or_default().to_owned(),
         "hardBreak" => "  \n".to_owned(),
-        "mention" | "status" => text_attr("text"),
-        "emoji" => attrs["text"]
-            .as_str()
-            .or(attrs["shortName"].as_str())
-            .unwrap_or_default()
-            .to_owned(),
-        "date" => render_date(attrs),
-        "inlineCard" => text_attr("url"),
+        "mention" => placeholder::render_mention(attrs),
+        "status" => placeholder::render_status(attrs),
+        "emoji" => placeholder::render_emoji(attrs),
+        "date" => placeholder::render_date(attrs),
+        "inlineCard" => placeholder::render_card(attrs),
+        "mediaInline" => placeholder::render_media(attrs, AttachmentPlace::Named),
+        "inlineExtension" => placeholder::render_extension(attrs),
+        "placeholder" => placeholder::render_unknown("placeholder", attrs),
         _ => render_block(node),
     };
     let all = node["marks"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -233,16 +260,6 @@ fn build_piece(node: &Value) -> InlinePiece<'_> {
         .filter_map(|name| all.iter().find(|mark| read_kind(mark) == *name))
         .collect();
     InlinePiece { text, marks }
-}
-
-/// Renders a date: ADF stores Unix milliseconds as a text.
-fn render_date(attrs: &Value) -> String {
-    let text = attrs["timestamp"].as_str().unwrap_or_default();
-    let Ok(ms) = text.parse() else {
-        return text.to_owned();
-    };
-    let instant = Timestamp::from_unix_ms(ms).to_string();
-    instant.split('T').next().unwrap_or_default().to_owned()
 }
 
 /// Puts each mark once around the neighbors that share it.

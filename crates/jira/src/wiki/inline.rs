@@ -2,6 +2,8 @@
 
 use domain::is_safe_link;
 
+use crate::attachment_text::{AttachmentPlace, render_attachment, render_remote_image};
+
 // Marks that are nested deeper than this stay text.
 const MAX_MARKS: usize = 8;
 // Maximum length of a link, in characters.
@@ -169,7 +171,7 @@ impl InlineScan<'_> {
                 return self.emit(&format!("@{name}"), end + 1);
             }
             ['^', file @ ..] => {
-                let file = unescape_text(file);
+                let file = render_attachment(&unescape_text(file), "", AttachmentPlace::Named);
                 return self.emit(&file, end + 1);
             }
             _ => {
@@ -204,7 +206,18 @@ impl InlineScan<'_> {
         let inside = &rest[1..end];
         let name: String = inside.iter().take_while(|c| **c != '|').collect();
         let is_file = name.contains('.') && !name.starts_with('.') && !name.chars().any(char::is_whitespace);
-        if is_file { self.emit(&name, end + 1) } else { None }
+        if !is_file {
+            return None;
+        }
+        let parameters: String = inside.iter().skip(name.chars().count()).collect();
+        let mut pairs = parameters
+            .split(['|', ','])
+            .filter_map(|pair| pair.split_once('='));
+        let alt = pairs.find(|(known, _)| matches!(known.trim(), "alt" | "title"));
+        let alt = alt.map_or("", |(_, text)| text.trim().trim_matches('"'));
+        let remote = render_remote_image(&name, alt).filter(|_| name.contains("://"));
+        let text = remote.unwrap_or_else(|| render_attachment(&name, alt, AttachmentPlace::Shown));
+        self.emit(&text, end + 1)
     }
 
     fn cited(&mut self, rest: &[char]) -> Option<usize> {

@@ -141,7 +141,11 @@ fn what_people_write_becomes_markdown() {
     check_markdown("- dash\n- dash", "- dash\n- dash");
     check_markdown(
         "[~mia] see [^log.txt] and !shot.png|thumbnail!",
-        "@mia see log.txt and shot.png",
+        "@mia see (file `log.txt`) and (image `shot.png`)",
+    );
+    check_markdown(
+        "!shot.png|width=300,alt=\"the dialog\"! !https://a.example/x.png|alt=logo!",
+        "(image `shot.png`: the dialog) ![logo](https://a.example/x.png)",
     );
     check_markdown(
         "{color:red}*urgent*{color} +under+ ??cite?? x^2^",
