@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use domain::text;
-use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// Elements whose content browsers do not render.
 const UNSHOWN: [&str; 6] = ["script", "style", "template", "noscript", "head", "datalist"];
@@ -18,16 +18,23 @@ const HIDING: [&str; 7] = [
     "aria-hidden=\"true\"",
     "aria-hidden='true'",
 ];
+/// Elements without content and end tag.
+const VOID: [&str; 7] = ["area", "br", "hr", "img", "input", "source", "wbr"];
+/// Attributes with text or addresses, whose values hide nothing.
+const TEXT_ATTRIBUTES: [&str; 3] = ["alt", "href", "src"];
 // Longest reference that is parsed, in bytes. Valid names and numbers are shorter.
 const LONGEST_REFERENCE: usize = 32;
+// Links and images that are nested deeper are not Markdown that people write.
+const MOST_AROUND: usize = 8;
 // Removing one construct may join the halves of another. Deeper nesting than this is an attack, so all markup
 // characters are dropped then.
 const ROUNDS: usize = 8;
 
 /// Removes invisible content: hidden characters, literal or as references, HTML comments, declarations and processing
-/// instructions, hidden elements, and hover texts (of images, titles of links).
+/// instructions, hidden elements, and hover texts (titles of images and links).
 ///
-/// The result is the rendered text. Joiners and selectors that a script or an emoji needs stay.
+/// The result is the rendered text. Joiners and selectors that a script or an emoji needs stay, and so does the
+/// alternative text of an image: it is what a reader without the image sees.
 pub(crate) fn sanitize_text(raw: &str) -> String {
     let unified = raw.replace("\r\n", "\n").replace('\r', "\n");
     let mut clean = text::remove_hidden(&sanitize_once(&text::remove_hidden(&unified)));
@@ -145,7 +152,9 @@ fn find_first(text: &str, [one, other]: [&'static str; 2]) -> Option<(usize, &'s
 fn remove_hidden_elements(raw: &str) -> String {
     let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
     let mut hidden: Option<(String, usize)> = None;
-    let mut links: Vec<(Range<usize>, String, usize)> = Vec::new();
+    let mut links: Vec<TitledLink> = Vec::new();
+    // Number of open images. Their content is text, also where it looks like HTML.
+    let mut images = 0_usize;
     let parser = Parser::new_ext(raw, Options::all());
     for (_, definition) in parser.reference_definitions().iter() {
         // The title of a link definition shows up on hovering only.
@@ -157,19 +166,28 @@ fn remove_hidden_elements(raw: &str) -> String {
     }
     for (event, range) in parser.into_offset_iter() {
         match event {
-            Event::Start(Tag::Image { dest_url, .. }) => cuts.push((range, format!("![]({dest_url})"))),
             Event::Start(Tag::Link {
-                link_type: LinkType::Inline,
+                link_type,
                 dest_url,
                 title,
                 ..
-            }) if !title.is_empty() => links.push((range.clone(), dest_url.to_string(), range.start + 1)),
-            Event::Html(_) | Event::InlineHtml(_) => {
+            }) => note_link(&mut links, &range, 1, (link_type, &dest_url, &title)),
+            Event::Start(Tag::Image {
+                link_type,
+                dest_url,
+                title,
+                ..
+            }) => {
+                images += 1;
+                note_link(&mut links, &range, 2, (link_type, &dest_url, &title));
+            }
+            Event::End(TagEnd::Image) => images = images.saturating_sub(1),
+            Event::Html(_) | Event::InlineHtml(_) if images == 0 => {
                 for tag in list_tags(raw, range) {
                     cut_tag(raw, &tag, &mut hidden, &mut cuts);
                 }
             }
-            Event::Text(_) | Event::Code(_) => note_end(&mut links, &range),
+            Event::Text(_) | Event::Code(_) | Event::InlineHtml(_) => note_end(&mut links, &range),
             _ => {}
         }
     }
@@ -177,21 +195,48 @@ fn remove_hidden_elements(raw: &str) -> String {
     if let Some((_, from)) = hidden {
         cuts.push((from..raw.len(), String::new()));
     }
-    for (range, dest, text_end) in links {
-        let text_end = raw[text_end..range.end]
+    for link in links {
+        let text_end = raw[link.text_end..link.range.end]
             .find(']')
-            .map_or(range.end, |at| text_end + at);
-        cuts.push((text_end..range.end, format!("]({dest})")));
+            .map_or(link.range.end, |at| link.text_end + at);
+        cuts.push((text_end..link.range.end, format!("]({})", link.address)));
     }
     apply_cuts(raw, cuts)
 }
 
-/// Extends the end of the enclosing link's text. Links do not nest, so the enclosing link is the last one.
-fn note_end(links: &mut [(Range<usize>, String, usize)], text: &Range<usize>) {
-    if let Some((range, _, end)) = links.last_mut()
-        && range.contains(&text.start)
-    {
-        *end = (*end).max(text.end);
+/// Link or image with a title.
+struct TitledLink {
+    range: Range<usize>,
+    address: String,
+    /// End of the text or element that is known to be within its brackets.
+    text_end: usize,
+}
+
+/// Notes a link or image whose title has to go. `opener` is the length of what precedes its text.
+fn note_link(
+    links: &mut Vec<TitledLink>,
+    range: &Range<usize>,
+    opener: usize,
+    (kind, address, title): (LinkType, &str, &str),
+) {
+    // It is a part of the text of the links around it.
+    note_end(links, range);
+    // The title of another type is in its definition.
+    if kind == LinkType::Inline && !title.is_empty() {
+        links.push(TitledLink {
+            range: range.clone(),
+            address: address.to_owned(),
+            text_end: range.start + opener,
+        });
+    }
+}
+
+/// Extends the end of the text of all links around a part.
+fn note_end(links: &mut [TitledLink], part: &Range<usize>) {
+    for link in links.iter_mut().rev().take(MOST_AROUND) {
+        if link.range.contains(&part.start) {
+            link.text_end = link.text_end.max(part.end);
+        }
     }
 }
 
@@ -226,7 +271,7 @@ fn list_tags(raw: &str, piece: Range<usize>) -> Vec<HtmlTag<'_>> {
     found
 }
 
-/// Removes hidden elements, declarations, and all attributes except `href` and `src`.
+/// Removes hidden elements, declarations, and all attributes except addresses and the `alt` of images.
 fn cut_tag(
     raw: &str,
     tag: &HtmlTag<'_>,
@@ -250,30 +295,76 @@ fn cut_tag(
     }
     let inner = &raw[tag.range.start + 1 + name.len()..tag.range.end - 1];
     // Whitespace in a style is insignificant: `display : none` hides too.
-    let squeezed: String = inner.chars().filter(|c| !c.is_whitespace()).collect();
+    let squeezed: String = without_text_values(inner)
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
     let squeezed = squeezed.to_ascii_lowercase();
-    if UNSHOWN.contains(&name.as_str()) || HIDING.iter().any(|hiding| squeezed.contains(hiding)) {
+    let is_hidden = HIDING.iter().any(|hiding| squeezed.contains(hiding));
+    if is_hidden && VOID.contains(&name.as_str()) {
+        cuts.push((tag.range.clone(), String::new()));
+    } else if is_hidden || UNSHOWN.contains(&name.as_str()) {
         *hidden = Some((name, tag.range.start));
     } else if inner.contains('=') {
-        cuts.push((
-            tag.range.clone(),
-            format!("<{name}{}>", find_link_attribute(inner)),
-        ));
+        let kept = match name.as_str() {
+            "img" => find_attributes(inner, &["src", "alt"]),
+            _ => find_link_attribute(inner),
+        };
+        cuts.push((tag.range.clone(), format!("<{name}{kept}>")));
     }
+}
+
+/// Attributes of an element without the values that are text or addresses: an image of a "hidden button" is visible.
+fn without_text_values(attributes: &str) -> String {
+    let mut rest = attributes.to_owned();
+    for name in TEXT_ATTRIBUTES {
+        if let Some(range) = find_value(&rest, name) {
+            rest.replace_range(range, "");
+        }
+    }
+    rest
+}
+
+/// Position of an attribute's value, without quotation marks.
+fn find_value(attributes: &str, name: &str) -> Option<Range<usize>> {
+    let lower = attributes.to_ascii_lowercase();
+    let wanted = format!("{name}=");
+    let mut starts = lower.match_indices(&wanted).map(|(at, _)| at);
+    // `data-alt=` is another attribute.
+    let at = starts.find(|at| {
+        let before = lower[..*at].chars().next_back();
+        before.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | '/'))
+    })?;
+    let from = at + wanted.len();
+    let value = &attributes[from..];
+    let from = from + (value.len() - value.trim_start().len());
+    let value = &attributes[from..];
+    let length = match value.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        Some(quote) => {
+            let inside = &value[1..];
+            let end = inside.find(quote).unwrap_or(inside.len());
+            return Some(from + 1..from + 1 + end);
+        }
+        None => value.find(char::is_whitespace).unwrap_or(value.len()),
+    };
+    Some(from..from + length)
+}
+
+/// These attributes of an element, as far as it has them.
+fn find_attributes(attributes: &str, names: &[&str]) -> String {
+    let found = names.iter().filter_map(|name| {
+        let value = &attributes[find_value(attributes, name)?];
+        Some(format!(" {name}=\"{}\"", value.replace('"', "")))
+    });
+    found.collect()
 }
 
 /// Attribute with the target of an element; empty without one.
 fn find_link_attribute(attributes: &str) -> String {
-    let lower = attributes.to_ascii_lowercase();
-    let found = ["href=", "src="].into_iter().find_map(|name| {
-        let at = lower.find(name)?;
-        let value = attributes[at + name.len()..].trim_start();
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let value = match quote {
-            Some(quote) => value[1..].split(quote).next()?,
-            None => value.split_whitespace().next()?,
-        };
-        Some(format!(" {name}\"{}\"", value.replace('"', "")))
+    let mut names = ["href", "src"].iter();
+    let found = names.find_map(|name| {
+        let kept = find_attributes(attributes, &[name]);
+        (!kept.is_empty()).then_some(kept)
     });
     found.unwrap_or_default()
 }
@@ -339,8 +430,31 @@ mod tests {
             ("Grüße, 日本語, 👍", "Grüße, 日本語, 👍"),
             (
                 "![obey me](https://a.example/x.png \"and me\")",
-                "![](https://a.example/x.png)",
+                "![obey me](https://a.example/x.png)",
             ),
+            (
+                "[![error 'Zahlung' failed](1.png \"obey\")](https://a.example \"and me\") [b](c \"obey\")",
+                "[![error 'Zahlung' failed](1.png)](https://a.example) [b](c)",
+            ),
+            ("![a [b](c \"obey\") d](e \"obey\")", "![a [b](c) d](e)"),
+            (
+                "[![](1.png)](https://a.example \"obey\")",
+                "[![](1.png)](https://a.example)",
+            ),
+            (
+                "![the <script> tag](1.png) seen",
+                "![the <script> tag](1.png) seen",
+            ),
+            (
+                "<img title=\"obey\" alt=\"second picture\" src='2.png'> seen",
+                "<img src=\"2.png\" alt=\"second picture\"> seen",
+            ),
+            (
+                "<img alt='the hidden button' src=\"https://a.example/hidden.png\"> seen",
+                "<img src=\"https://a.example/hidden.png\" alt=\"the hidden button\"> seen",
+            ),
+            ("a <img hidden src=\"pixel.png\"> b", "a  b"),
+            ("<img data-alt=\"obey\" src=\"1.png\">", "<img src=\"1.png\">"),
             (
                 "[docs](https://a.example \"obey me\") here",
                 "[docs](https://a.example) here",
