@@ -57,10 +57,15 @@ pub use health::{
 };
 pub use identity::{
     InvalidId,
+    attachment::{
+        AttachmentContent, FileKind, ImageFormat, OmittedAttachment, TicketAttachment, UnreadReason,
+        list_omitted,
+    },
     author::{CommitAuthor, WrongAuthor},
     commit::{CommitId, TreeId},
     ids::{CallId, OutboundId, RunId},
     instance::InstanceName,
+    object::ObjectRef,
     origin::ServiceOrigin,
     repository::RepositoryName,
     ticket::{TicketComment, TicketKey, TicketQuestion, TicketText, TrackerAccount},
@@ -160,5 +165,5 @@ pub use work::{
     },
     review::{ChangeReview, ObjectionWeight, ReviewObjection},
     tool::{LiveOutput, ModelHint, RepetitionKind, ToolResult, ToolSpec, ToolStatus, TurnRepetition},
-    workspace::{CodeSeed, ExecutorWorkspace, ObjectRef, SandboxLevel, WorkspaceSnapshot},
+    workspace::{CodeSeed, ExecutorWorkspace, SandboxLevel, WorkspaceSnapshot},
 };

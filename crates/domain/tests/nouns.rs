@@ -376,6 +376,7 @@ fn news_decode_back_exactly() {
             is_new: false,
         },
         pull_request: None,
+        attachments: Vec::new(),
     };
     let reason = TriggerReason::NewsArrived(news);
     let json = serde_json::to_string(&reason).unwrap();

@@ -205,7 +205,12 @@ impl WorkRounds {
         // New work for a ticket with earlier rounds is a request of a person as well.
         let is_reset = begun.is_again || (progress.job == Job::Implement && !self.rows.is_empty());
         let row = self.add(run, progress.job);
-        (row.begun, row.is_reset) = (begun.clone(), is_reset);
+        row.is_reset = is_reset;
+        row.begun = WorkOrigin {
+            // The comment about the start names them once.
+            omitted: Vec::new(),
+            ..begun.clone()
+        };
         (row.noted, row.cost) = (position, progress.cost);
     }
 

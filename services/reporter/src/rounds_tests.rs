@@ -120,9 +120,8 @@ fn run_round_gets_result_of_its_checks() {
 fn build_begun_event(by: &str, is_again: bool) -> RoundEvent {
     RoundEvent::Begun(WorkOrigin {
         by: Some(by.to_owned()),
-        is_command: false,
         is_again,
-        failed_on: None,
+        ..WorkOrigin::default()
     })
 }
 

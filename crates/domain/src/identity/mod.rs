@@ -1,10 +1,12 @@
-//! Identities: tickets, repositories, instances, origins, runs, commits, authors and points in time, with the
-//! error for an invalid id.
+//! Identities: tickets, repositories, instances, origins, runs, commits, authors, stored objects and points in
+//! time, with the error for an invalid id.
 
+pub(crate) mod attachment;
 pub(crate) mod author;
 pub(crate) mod commit;
 pub(crate) mod ids;
 pub(crate) mod instance;
+pub(crate) mod object;
 pub(crate) mod origin;
 pub(crate) mod repository;
 pub(crate) mod ticket;

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{
-    InvalidId, instance::InstanceName, origin::ServiceOrigin, repository::RepositoryName, text_serde,
-    time::Timestamp,
+    InvalidId, attachment::TicketAttachment, instance::InstanceName, origin::ServiceOrigin,
+    repository::RepositoryName, text_serde, time::Timestamp,
 };
 
 const EXPECTED: &str = "a ticket such as jira:ENG-12, github:acme/shop#7, github:acme/shop/discussions/7 or \
@@ -221,6 +221,9 @@ pub struct TicketText {
     pub labels: Vec<String>,
     /// Comments up to the trigger, oldest first.
     pub comments: Vec<TicketComment>,
+    /// Attachments up to the trigger, those that the text shows first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<TicketAttachment>,
     /// URL of the ticket's page.
     pub url: String,
     /// SHA-256 (hexadecimal) of summary, description and comments as pinned.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::amounts::TicketCost,
     identity::{
+        attachment::TicketAttachment,
         commit::CommitId,
         ids::RunId,
         repository::RepositoryName,
@@ -294,6 +295,9 @@ pub enum TicketNews {
         /// Our pull request that it was written on; absent: it was written on the ticket.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pull_request: Option<PullRequestRef>,
+        /// Attachments that the comment brought.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<TicketAttachment>,
     },
 }
 

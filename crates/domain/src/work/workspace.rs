@@ -1,10 +1,10 @@
-//! Workspace of a run on an executor: confinement of its commands, the code that a ticket may be about,
-//! snapshots of the changes and the objects that store them.
+//! Workspace of a run on an executor: confinement of its commands, the code that a ticket may be about, and
+//! snapshots of the changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    identity::commit::CommitId,
+    identity::{commit::CommitId, object::ObjectRef},
     work::{resolution::ConflictFile, tool::ToolSpec},
 };
 
@@ -69,15 +69,6 @@ pub struct WorkspaceSnapshot {
     /// Files and folders with possible changes that the snapshot omits, each with the reason; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
-}
-
-/// A body in the object store, named by its content.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ObjectRef {
-    /// SHA-256 of the bytes, lower-case hexadecimal.
-    pub sha256: String,
-    /// Size in bytes.
-    pub size_bytes: u64,
 }
 
 /// Lines of a file with the reason why they may be relevant.

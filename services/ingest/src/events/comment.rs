@@ -351,6 +351,7 @@ impl CommentEvent {
                 is_new: false,
             },
             pull_request,
+            attachments: Vec::new(),
         };
         Ok(self.follows(ticket, TriggerReason::NewsArrived(news)))
     }

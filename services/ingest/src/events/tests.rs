@@ -95,7 +95,10 @@ fn parse_webhook_events(
         received_at: Timestamp::default(),
         body: body.to_string().into(),
     };
-    from_webhook(&WebhookPayload::open(&delivery)?)
+    let payload = WebhookPayload::open(&delivery)?;
+    // A body without an event has to name the ticket that it is about.
+    payload.looked_at()?;
+    from_webhook(&payload)
 }
 
 pub(super) fn parse_github_events(event: &str, body: &Value) -> Vec<Box<dyn EventKind>> {
@@ -558,6 +561,7 @@ fn words_become_news_for_runs_that_listen() {
     let TriggerReason::NewsArrived(domain::TicketNews::Comment {
         comment,
         pull_request,
+        ..
     }) = expect_trigger(&*build_comment_events("Round up, please.")[0], &facts).reason
     else {
         panic!("no news")

@@ -81,6 +81,7 @@ pub(crate) fn build_ticket_text(issue: &TrackerIssue) -> TicketText {
         priority: issue.priority.clone(),
         labels: issue.labels.clone(),
         comments: Vec::new(),
+        attachments: Vec::new(),
         url: issue.url.clone(),
         sha256: String::new(),
     }

@@ -55,6 +55,7 @@ pub(crate) fn pin_text(
         comments: comments
             .map(|comment| pin_comment(comment, at, instructors))
             .collect(),
+        attachments: text.attachments,
         url: text.url,
         sha256: String::new(),
     };

@@ -210,6 +210,7 @@ async fn comment_reaches_only_live_runs() {
     let TriggerReason::NewsArrived(domain::TicketNews::Comment {
         comment,
         pull_request,
+        ..
     }) = found.reason
     else {
         panic!("{:?}", found.reason)

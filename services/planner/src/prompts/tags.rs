@@ -326,6 +326,7 @@ impl PromptTags<'_> {
         for TicketNews::Comment {
             comment,
             pull_request,
+            ..
         } in said
         {
             if !chosen.shown.iter().any(|shown| std::ptr::eq(*shown, comment)) {

@@ -102,6 +102,7 @@ async fn comment_during_work_reaches_next_turn() {
     let news = TicketNews::Comment {
         comment,
         pull_request: None,
+        attachments: Vec::new(),
     };
     world.trigger("comment:8", TriggerReason::NewsArrived(news)).await;
     world.until_fact("news_arrived").await;

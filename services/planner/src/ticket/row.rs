@@ -224,6 +224,7 @@ mod tests {
                 is_new: false,
             },
             pull_request: None,
+            attachments: Vec::new(),
         })
     }
 

@@ -189,6 +189,7 @@ fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> TriggerReason {
             is_new: false,
         },
         pull_request: on,
+        attachments: Vec::new(),
     })
 }
 

@@ -217,7 +217,7 @@ mod tests {
             by: Some(by.to_owned()),
             is_command,
             is_again,
-            failed_on: None,
+            ..WorkOrigin::default()
         }
     }
 

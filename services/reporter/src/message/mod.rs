@@ -3,6 +3,7 @@
 use domain::{Job, PullRequestRef, RepositoryName, RunId, report::WorkOrigin};
 
 mod answer;
+mod attachment;
 mod change;
 mod decision;
 mod description;
@@ -23,6 +24,7 @@ mod triage;
 mod words;
 
 pub(crate) use answer::{render_answer, render_discussion, render_research, render_summary, research_thread};
+pub(crate) use attachment::render_omitted_attachments;
 pub(crate) use decision::{decision_needed, excerpt_diff, render_plan, render_questions};
 pub(crate) use effort::{render_cost, render_forecast};
 pub(crate) use failure::{
@@ -40,8 +42,8 @@ pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use pull_request::{
     BodyLinks, FooterPages, PullRequestDraft, asked_body, asked_title, checks_call, checks_failed,
     checks_rerun, conflict_call, link_comment, not_linked, patch_text, pull_request_body, pull_request_title,
-    remote_link_title, render_base_update, render_conflict, render_opened, render_progress_note, render_ready, render_unchecked,
-    required_by_rules, run_of_another_commit,
+    remote_link_title, render_base_update, render_conflict, render_opened, render_progress_note,
+    render_ready, render_unchecked, required_by_rules, run_of_another_commit,
 };
 pub(crate) use review::{line_remark, render_review};
 pub(crate) use rounds::{

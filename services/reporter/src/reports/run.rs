@@ -58,7 +58,9 @@ impl ReportKind for WorkStarted {
     }
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
-        vec![message::render_start(self.job, &self.repository, &self.begun)]
+        let start = message::render_start(self.job, &self.repository, &self.begun);
+        let omitted = message::render_omitted_attachments(&self.begun.omitted);
+        std::iter::once(start).chain(omitted).collect()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     identity::{
         commit::CommitId,
         ids::{OutboundId, RunId},
+        object::ObjectRef,
         repository::RepositoryName,
         ticket::TicketKey,
         time::Timestamp,
@@ -33,7 +34,7 @@ use crate::{
     outbound::refusal::OutboundRefusal,
     rules::scope::ScopeInputs,
     trigger::pull_request::PullRequestRef,
-    work::{handover::ChangeDescription, resolution::DroppedHunk, workspace::ObjectRef},
+    work::{handover::ChangeDescription, resolution::DroppedHunk},
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.

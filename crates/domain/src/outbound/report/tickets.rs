@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::RequestProperties;
 use crate::{
     budget::{amounts::TicketCost, history::EffortEstimate, run_limits::Dollars},
-    identity::{commit::CommitId, repository::RepositoryName, ticket::TicketQuestion, time::Timestamp},
+    identity::{
+        attachment::OmittedAttachment, commit::CommitId, repository::RepositoryName, ticket::TicketQuestion,
+        time::Timestamp,
+    },
     journal::{kind::RecordKind, stop::StopReason},
     trigger::{
         job::Job,
@@ -50,6 +53,9 @@ pub struct WorkOrigin {
     /// The commit whose checks failed, for a repair. The ticket has no other comment about the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_on: Option<FailedCommit>,
+    /// Attachments of the ticket that the work does without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<OmittedAttachment>,
 }
 
 /// A commit whose checks failed.

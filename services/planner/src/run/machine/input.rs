@@ -1,7 +1,8 @@
 //! Input of a run, from its trigger.
 
 use domain::{
-    Job, JobRequest, JobSubject, OutboundAction, Trigger, TriggerReason, report, report::FailedCommit,
+    Job, JobRequest, JobSubject, OmittedAttachment, OutboundAction, Trigger, TriggerReason, list_omitted,
+    report, report::FailedCommit,
 };
 
 /// Input of a run, from its trigger.
@@ -25,6 +26,17 @@ impl RunInput {
                 _ => None,
             },
             Self::Notice(..) => None,
+        }
+    }
+
+    /// Returns the attachments that new work does without. Later jobs have the same ones, which the ticket names
+    /// already.
+    pub(crate) fn omitted_attachments(&self) -> Vec<OmittedAttachment> {
+        match self {
+            Self::Request(request) if request.job == Job::Implement => {
+                list_omitted(&request.text.attachments)
+            }
+            Self::Request(_) | Self::Notice(..) => Vec::new(),
         }
     }
 

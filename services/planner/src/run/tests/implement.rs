@@ -285,6 +285,7 @@ fn question_is_asked_once_and_awaits_instructor() {
                 is_new: false,
             },
             pull_request: None,
+            attachments: Vec::new(),
         },
     };
     play.append(said(60, false));

@@ -50,6 +50,7 @@ fn build_comment_news(sequence: u64, may_instruct: bool) -> Fact {
         news: TicketNews::Comment {
             comment,
             pull_request: None,
+            attachments: Vec::new(),
         },
     }
 }

@@ -25,6 +25,7 @@ fn said_by(may_instruct: bool, sequence: u64, text: &str) -> Fact {
     let news = TicketNews::Comment {
         comment,
         pull_request: None,
+        attachments: Vec::new(),
     };
     Fact::NewsArrived { sequence, at, news }
 }

@@ -144,6 +144,7 @@ fn build_answer(sequence: u64) -> Fact {
     let news = TicketNews::Comment {
         comment,
         pull_request: None,
+        attachments: Vec::new(),
     };
     Fact::NewsArrived {
         sequence: 10_000 + sequence,
@@ -165,6 +166,7 @@ fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
     let news = TicketNews::Comment {
         comment,
         pull_request: None,
+        attachments: Vec::new(),
     };
     let open = play
         .state

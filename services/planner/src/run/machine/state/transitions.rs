@@ -51,6 +51,7 @@ impl PlannerRunState {
             is_command: trigger.source == TriggerChannel::Api,
             is_again: false,
             failed_on: input.failed_on(),
+            omitted: input.omitted_attachments(),
         };
         Ok(Self {
             run: run.clone(),
