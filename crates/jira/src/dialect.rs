@@ -92,6 +92,23 @@ impl JiraDialect {
         self.path(&format!("issue/{id}"))
     }
 
+    /// Path of an attachment's content. A Data Center's own address has no counterpart in its REST API, so it has to
+    /// begin with one of `bases`.
+    pub(crate) fn attachment(self, id: &str, content: &str, bases: &[&str]) -> Result<String, Error> {
+        if self == Self::Cloud {
+            // Its address in the answer may name another host than that of the API.
+            return Ok(self.path(&format!("attachment/content/{}", percent_encode(id))));
+        }
+        let own = bases.iter().find_map(|base| {
+            let path = content.strip_prefix(base)?;
+            path.starts_with('/').then(|| path.to_owned())
+        });
+        own.filter(|path| !path.contains(['#', '\\']) && !path.contains("/../"))
+            .ok_or_else(|| Error::Rejected {
+                detail: "the address of an attachment is outside of the site".to_owned(),
+            })
+    }
+
     /// Converts Markdown to the body of a comment or the value of a field.
     pub(crate) fn text(self, markdown: &str) -> Value {
         match self {
@@ -268,6 +285,27 @@ mod tests {
             "a site that gives nothing is not asked for ever"
         );
         assert_eq!(next(0, 3, 103), None, "nor one that gives next to nothing");
+    }
+
+    #[test]
+    fn attachment_path_stays_at_site() {
+        let bases = ["https://dc.internal", "https://jira.example"];
+        let cloud = JiraDialect::Cloud.attachment("10/1", "https://other.example/x", &bases);
+        assert_eq!(cloud.unwrap(), "/rest/api/3/attachment/content/10%2F1");
+        let data_center = |content: &str| JiraDialect::DataCenter.attachment("10/1", content, &bases).ok();
+        let own = "/secure/attachment/1/x.log";
+        for base in bases {
+            assert_eq!(data_center(&format!("{base}{own}")).as_deref(), Some(own));
+        }
+        for foreign in [
+            "https://jira.example.evil/secure/attachment/1/x.log",
+            "https://jira.example@evil.example/x.log",
+            "https://evil.example/x.log",
+            "https://jira.example/secure/../admin",
+            "",
+        ] {
+            assert_eq!(data_center(foreign), None, "{foreign}");
+        }
     }
 
     #[test]

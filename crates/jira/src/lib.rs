@@ -30,8 +30,9 @@ pub use dialect::JiraDialect;
 pub use error::Error;
 pub use model::{
     AssigneeChange, ChangedIssue, ChangelogId, FoundGroups, FoundProjects, IssueChanges, IssueHit,
-    IssueOutline, IssueStatus, JiraComment, JiraCommentId, JiraIssue, RelatedIssue, RoleMembers, ScreenField,
-    StatusCategory, StatusChange, TextEdit, TextField, TriageFields, WorkflowTransition,
+    IssueOutline, IssueStatus, JiraAttachment, JiraComment, JiraCommentId, JiraIssue, RelatedIssue,
+    RoleMembers, ScreenField, StatusCategory, StatusChange, TextEdit, TextField, TriageFields,
+    WorkflowTransition,
 };
 pub use reader::JiraReader;
 pub use screen::FilledScreen;

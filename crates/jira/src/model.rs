@@ -88,6 +88,23 @@ pub struct JiraIssue {
     pub assignments: Vec<AssigneeChange>,
     /// Linked issues: its parent first, then its links, then its subtasks.
     pub related: Vec<RelatedIssue>,
+    /// Attachments, oldest first. Images that are pasted into a text are among them.
+    pub attachments: Vec<JiraAttachment>,
+}
+
+/// Attachment of an issue, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JiraAttachment {
+    /// Id at the site.
+    pub id: String,
+    /// Name of the file; several attachments may have the same.
+    pub name: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Time of its upload.
+    pub created: Option<Timestamp>,
+    /// Address of its content, as the site names it.
+    pub content: String,
 }
 
 /// Short form of an issue that another issue is linked with.

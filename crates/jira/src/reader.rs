@@ -9,8 +9,8 @@ use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGa
 use webclient::RequestIntent;
 
 use crate::{
-    Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraComment, JiraDialect,
-    JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
+    Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraAttachment, JiraComment,
+    JiraDialect, JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
     client::{JiraClient, JiraClients},
     permissions::{self, PermissionComparison},
     wire::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator,\
-     parent,issuelinks,subtasks,components";
+     parent,issuelinks,subtasks,components,attachment";
 const PAGE: usize = 100;
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
@@ -136,6 +136,22 @@ impl JiraReader {
         let path = format!("{}?fields=status", client.dialect().issue_of_id(id));
         let found: WireKeyOnly = client.get(&path).await?;
         found.into_key(self.instance.as_ref())
+    }
+
+    /// Reads the content of an attachment; `None` when it has more than `most_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist any more or the account cannot see it, [`Error::Rejected`] for an
+    /// address outside of the site.
+    pub async fn attachment(
+        &self,
+        key: &TicketKey,
+        attachment: &JiraAttachment,
+        most_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let client = self.clients.of(key)?;
+        let path = client.attachment_path(attachment)?;
+        client.download(&path, most_bytes).await
     }
 
     /// Lists issues of a project in a status that changed at or after `updated_since`, least recently changed

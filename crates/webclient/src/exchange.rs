@@ -101,7 +101,7 @@ pub struct ServiceAnswer {
     pub status: StatusCode,
     /// Headers of the answer.
     pub headers: HeaderMap,
-    /// Body, in which U+FFFD replaces broken characters.
+    /// Body. [`exchange_request`] replaces broken characters by U+FFFD, [`download_file`] keeps all bytes.
     pub body: Vec<u8>,
     intent: RequestIntent,
 }
@@ -190,11 +190,60 @@ pub async fn exchange_request(
     })
 }
 
+/// Outcome of a download.
+#[derive(Debug)]
+pub enum FileDownload {
+    /// The answer with its whole body.
+    Whole(ServiceAnswer),
+    /// The file is larger than the limit; the rest was not read.
+    TooLarge,
+}
+
+/// Sends a read once and returns the bytes of the answer as they are, at most `max_bytes`. No encoding is undone, so the
+/// limit holds for what is kept.
+///
+/// # Errors
+/// [`ExchangeError::Unavailable`] when the service gave no answer.
+pub async fn download_file(request: RequestBuilder, max_bytes: usize) -> Result<FileDownload, ExchangeError> {
+    let intent = RequestIntent::Read;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| classify_failure(error, intent))?;
+    if response.status().is_success()
+        && response
+            .content_length()
+            .is_some_and(|length| length > max_bytes as u64)
+    {
+        return Ok(FileDownload::TooLarge);
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let Some(body) = collect_body(response, intent, max_bytes).await? else {
+        return Ok(FileDownload::TooLarge);
+    };
+    Ok(FileDownload::Whole(ServiceAnswer {
+        status,
+        headers,
+        body,
+        intent,
+    }))
+}
+
 async fn read_bounded_body(
-    mut response: Response,
+    response: Response,
     intent: RequestIntent,
     max_bytes: usize,
 ) -> Result<Vec<u8>, ExchangeError> {
+    let body = collect_body(response, intent, max_bytes).await?;
+    body.ok_or_else(|| intent.refuse_answer(format!("more than {max_bytes} bytes")))
+}
+
+/// Reads a body; `None` above the limit.
+async fn collect_body(
+    mut response: Response,
+    intent: RequestIntent,
+    max_bytes: usize,
+) -> Result<Option<Vec<u8>>, ExchangeError> {
     let mut body = Vec::new();
     while let Some(chunk) = response
         .chunk()
@@ -203,11 +252,11 @@ async fn read_bounded_body(
     {
         // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > max_bytes {
-            return Err(intent.refuse_answer(format!("more than {max_bytes} bytes")));
+            return Ok(None);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Some(body))
 }
 
 /// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.

@@ -12,7 +12,8 @@ mod retry;
 
 pub use connection::{ConnectionError, build_client};
 pub use exchange::{
-    ExchangeError, RequestIntent, ServiceAnswer, ServiceRefusal, classify_failure, exchange_request,
+    ExchangeError, FileDownload, RequestIntent, ServiceAnswer, ServiceRefusal, classify_failure,
+    download_file, exchange_request,
 };
 pub use instances::{InstanceClients, UnknownInstance};
 pub use limits::GatedAccount;

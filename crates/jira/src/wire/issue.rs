@@ -12,8 +12,11 @@ use super::{
     history::IssueHistory,
     linked_issue::{WireIssueLink, WireLinked},
     status::WireStatus,
+    text_or_number,
 };
-use crate::{Error, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria};
+use crate::{
+    Error, JiraAttachment, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria,
+};
 
 /// Issue with its project only.
 #[derive(Deserialize)]
@@ -82,6 +85,34 @@ struct WireIssueFields {
     issuelinks: Vec<WireIssueLink>,
     #[serde(default)]
     subtasks: Vec<WireLinked>,
+    /// Absent where the project hides the field.
+    attachment: Option<Vec<WireAttachment>>,
+}
+
+/// Attachment of an issue. A field that an app of the site leaves out costs only this field.
+#[derive(Deserialize)]
+struct WireAttachment {
+    #[serde(deserialize_with = "text_or_number")]
+    id: String,
+    #[serde(default)]
+    filename: String,
+    #[serde(default)]
+    size: u64,
+    created: Option<String>,
+    #[serde(default)]
+    content: String,
+}
+
+impl WireAttachment {
+    fn into_attachment(self) -> JiraAttachment {
+        JiraAttachment {
+            id: self.id,
+            name: self.filename,
+            size_bytes: self.size,
+            created: self.created.as_deref().and_then(Timestamp::parse),
+            content: self.content,
+        }
+    }
 }
 
 impl WireIssueFields {
@@ -111,6 +142,15 @@ impl WireIssue {
         let description = fields.description.as_deref();
         let read = |raw| dialect.markdown(raw, "the description");
         let description = description.map_or(Ok(String::new()), read)?;
+        let mut attachments: Vec<JiraAttachment> = fields
+            .attachment
+            .take()
+            .unwrap_or_default()
+            .into_iter()
+            .map(WireAttachment::into_attachment)
+            .collect();
+        // The Cloud lists them in no documented order.
+        attachments.sort_by_key(|attachment| attachment.created);
         let own: OwnFields = match criteria_fields {
             // The second parse is needless for a site without such fields.
             [] => OwnFields::new(),
@@ -143,6 +183,7 @@ impl WireIssue {
             text_edits: changes.edits,
             assignments: changes.assignments,
             related,
+            attachments,
         })
     }
 }
