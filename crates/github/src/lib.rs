@@ -2,6 +2,7 @@
 //! access cannot hold a writer. No code calls a merge endpoint.
 
 mod app_key;
+mod attachments;
 mod blame;
 mod branch_rules;
 mod checks;
@@ -33,12 +34,13 @@ mod transport;
 mod wire;
 mod writer;
 
+pub use attachments::{AttachmentReader, AttachmentThread, find_rendered_address};
 pub use blame::BlameLines;
 pub use branch_rules::BranchRules;
 pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter};
-pub use commits::{CommitVerification, CommitWriter, CreatedCommit, TreeChange, TreeContent};
+pub use commits::{CommitWriter, TreeChange, TreeContent};
 pub use deliveries::DeliveryReader;
 pub use discussions::{DiscussionReader, DiscussionWriter};
 pub use domain::WorkflowRunProgress;
@@ -47,11 +49,11 @@ pub use health::{HealthReader, SnapshotScope};
 pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
-    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, ETag, GitHubComment, GitHubCommentId,
-    GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestMerge, PullRequestPoll,
-    PullRequestRemark, PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment,
-    ReviewVerdict, WorkflowRun, conclude_checks, is_action_job, is_action_workflow, is_ci_check_run,
-    is_key_mentioned, parse_run_id,
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, CommitVerification, CreatedCommit, ETag,
+    GitHubComment, GitHubCommentId, GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestMerge,
+    PullRequestPoll, PullRequestRemark, PullRequestReview, PullRequestState, RepositoryPermission,
+    ReviewLineComment, ReviewVerdict, WorkflowRun, conclude_checks, is_action_job, is_action_workflow,
+    is_ci_check_run, is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
     DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,

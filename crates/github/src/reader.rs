@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use domain::{InstanceName, RepositoryName};
 
 use crate::{
-    AccountIdentity, CheckReader, CommentReader, DeliveryReader, DiscussionReader, Error, GatePolicy,
-    GitHubRepository, HealthReader, IssueReader, PullRequestReader, RepositoryPermission, ReviewReader,
-    Settings,
+    AccountIdentity, AttachmentReader, CheckReader, CommentReader, DeliveryReader, DiscussionReader, Error,
+    GatePolicy, GitHubRepository, HealthReader, IssueReader, PullRequestReader, RepositoryPermission,
+    ReviewReader, Settings,
     client::{GitHubClients, percent_encode},
     permissions::AccessKind,
     wire::WireCollaboratorPermission,
@@ -25,6 +25,7 @@ pub struct GitHubReader {
     checks: CheckReader,
     deliveries: DeliveryReader,
     health: HealthReader,
+    attachments: AttachmentReader,
 }
 
 impl GitHubReader {
@@ -88,6 +89,9 @@ impl GitHubReader {
             health: HealthReader {
                 clients: clients.clone(),
             },
+            attachments: AttachmentReader {
+                clients: clients.clone(),
+            },
             clients,
         }
     }
@@ -130,6 +134,11 @@ impl GitHubReader {
     /// Snapshots of what can keep a pull request from being merged.
     pub const fn health(&self) -> &HealthReader {
         &self.health
+    }
+
+    /// Files that people attach to texts.
+    pub const fn attachments(&self) -> &AttachmentReader {
+        &self.attachments
     }
 
     /// Reads the repository's description.

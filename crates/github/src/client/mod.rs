@@ -1,5 +1,6 @@
 //! Clients of GitHub, one for each instance: identity, installations, and requests about repositories.
 
+mod downloads;
 mod graphql;
 mod identity;
 mod reads;
@@ -14,6 +15,7 @@ use tokio::sync::OnceCell;
 use webclient::InstanceClients;
 
 pub(crate) use domain::address::percent_encode;
+pub(crate) use downloads::FileLocation;
 pub use identity::AccountIdentity;
 
 use crate::{
