@@ -14,8 +14,8 @@ use crate::{
     client::{JiraClient, JiraClients},
     permissions::{self, PermissionComparison},
     wire::{
-        self, WireGroupsOnly, WireIssue, WireKeyOnly, WireMembers, WireOutlined, WirePickedGroups, WireRole,
-        WireSearch, WireStub, WireTypeStatuses,
+        self, WireAttached, WireGroupsOnly, WireIssue, WireKeyOnly, WireMembers, WireOutlined,
+        WirePickedGroups, WireRole, WireSearch, WireStub, WireTypeStatuses,
     },
 };
 
@@ -136,6 +136,17 @@ impl JiraReader {
         let path = format!("{}?fields=status", client.dialect().issue_of_id(id));
         let found: WireKeyOnly = client.get(&path).await?;
         found.into_key(self.instance.as_ref())
+    }
+
+    /// Lists the attachments of an issue, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist or the account cannot see it.
+    pub async fn attachments(&self, key: &TicketKey) -> Result<Vec<JiraAttachment>, Error> {
+        let client = self.clients.of(key)?;
+        let path = client.issue_path(key)?;
+        let found: WireAttached = client.get(&format!("{path}?fields=attachment")).await?;
+        Ok(found.into_attachments())
     }
 
     /// Reads the content of an attachment; `None` when it has more than `most_bytes`.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::{
     api::{ApiToken, ApiTokens},
+    facts::attachments::AttachmentSettings,
     webhook::networks::WebhookNetworks,
 };
 
@@ -197,6 +198,8 @@ pub struct Settings {
     /// Role of the ticket's Jira project with the same rights as `jira_trigger_group`; empty: no role. The reader account needs
     /// the right to administer each project.
     pub jira_trigger_role: String,
+    /// Attachments of tickets.
+    pub attachments: AttachmentSettings,
     /// Concurrently handled deliveries of one origin, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes, at least 1,024.
@@ -237,6 +240,7 @@ impl Default for Settings {
             object_grace_h: 24,
             jira_trigger_group: String::new(),
             jira_trigger_role: String::new(),
+            attachments: AttachmentSettings::default(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
             body_memory_mib: 64,
@@ -353,6 +357,9 @@ impl Settings {
         }
         if self.object_grace_h > 8_760 {
             return refuse("object_grace_h", "must be at most 8760");
+        }
+        if let Some((key, problem)) = self.attachments.find_problem() {
+            return refuse(&format!("attachments.{key}"), problem);
         }
         self.check_http()?;
         // Constructing the tokens validates them.

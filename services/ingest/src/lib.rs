@@ -21,6 +21,7 @@ mod webhook;
 
 pub use api::ApiToken;
 pub use config::{Config, SecretList, Settings};
+pub use facts::attachments::AttachmentSettings;
 pub use loops::IngestMode;
 pub use poll::{
     check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest},

@@ -25,7 +25,8 @@ use crate::{
     Config,
     api::{self, ApiState, ApiTokens},
     facts::{
-        ChecksPatience, background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
+        ChecksPatience, attachments::TicketAttachmentReader, background::BackgroundReader,
+        reader::FactReader, tracker_reader::TrackerReader,
     },
     loops::{self, IngestMode},
     policy::{instructors::Instructors, own_accounts::OwnAccounts},
@@ -205,6 +206,11 @@ impl IngestService {
                 Arc::clone(&self.outside),
                 Arc::clone(&own_accounts),
                 config.github_hosts(),
+            ),
+            attachments: TicketAttachmentReader::new(
+                Arc::clone(&self.outside),
+                queue.clone(),
+                config.ingest.attachments,
             ),
             queue,
             outside: Arc::clone(&self.outside),

@@ -62,6 +62,9 @@ pub struct AgentRules {
     /// Additional commands that check a change to such a file, of which two run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub e2e_checks: Vec<String>,
+    /// Attachments of tickets that are read for the model.
+    #[serde(skip_serializing_if = "AttachmentRule::is_default")]
+    pub attachments: AttachmentRule,
     /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
@@ -120,6 +123,7 @@ impl Default for AgentRules {
             checks: Vec::new(),
             contract: Vec::new(),
             e2e_checks: Vec::new(),
+            attachments: AttachmentRule::All,
             reports: Vec::new(),
             portable_names: true,
         }
@@ -178,6 +182,25 @@ pub enum FinishRule {
 }
 
 impl FinishRule {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Attachments of tickets that are read for the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentRule {
+    /// Texts and images.
+    #[default]
+    All,
+    /// Texts alone.
+    Text,
+    /// None; their names are still in the prompt.
+    None,
+}
+
+impl AttachmentRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

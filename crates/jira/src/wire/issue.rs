@@ -103,6 +103,31 @@ struct WireAttachment {
     content: String,
 }
 
+/// Issue with its attachments only.
+#[derive(Deserialize)]
+pub(crate) struct WireAttached {
+    fields: WireAttachmentField,
+}
+
+#[derive(Deserialize)]
+struct WireAttachmentField {
+    attachment: Option<Vec<WireAttachment>>,
+}
+
+impl WireAttached {
+    pub(crate) fn into_attachments(self) -> Vec<JiraAttachment> {
+        sort_attachments(self.fields.attachment)
+    }
+}
+
+/// Attachments, oldest first; the Cloud lists them in no documented order.
+fn sort_attachments(listed: Option<Vec<WireAttachment>>) -> Vec<JiraAttachment> {
+    let listed = listed.unwrap_or_default().into_iter();
+    let mut attachments: Vec<JiraAttachment> = listed.map(WireAttachment::into_attachment).collect();
+    attachments.sort_by_key(|attachment| attachment.created);
+    attachments
+}
+
 impl WireAttachment {
     fn into_attachment(self) -> JiraAttachment {
         JiraAttachment {
@@ -142,15 +167,7 @@ impl WireIssue {
         let description = fields.description.as_deref();
         let read = |raw| dialect.markdown(raw, "the description");
         let description = description.map_or(Ok(String::new()), read)?;
-        let mut attachments: Vec<JiraAttachment> = fields
-            .attachment
-            .take()
-            .unwrap_or_default()
-            .into_iter()
-            .map(WireAttachment::into_attachment)
-            .collect();
-        // The Cloud lists them in no documented order.
-        attachments.sort_by_key(|attachment| attachment.created);
+        let attachments = sort_attachments(fields.attachment.take());
         let own: OwnFields = match criteria_fields {
             // The second parse is needless for a site without such fields.
             [] => OwnFields::new(),

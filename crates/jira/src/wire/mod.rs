@@ -18,7 +18,7 @@ pub(crate) use account::{
 pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::percent_encode;
 pub(crate) use history::{IssueHistory, WireHistory, WireWithHistory};
-pub(crate) use issue::{WireIssue, WireProjectOnly};
+pub(crate) use issue::{WireAttached, WireIssue, WireProjectOnly};
 pub(crate) use jql::{
     changed_jql, list_jql, match_jql, matching_jql, ready_jql, recent_jql, similar_jql, these_jql,
 };

@@ -1,5 +1,8 @@
 //! Facts of a decision, and their readers. A decision is a pure function that the router repeats after each read.
 
+pub(crate) mod attachment_content;
+pub(crate) mod attachment_sources;
+pub(crate) mod attachments;
 pub(crate) mod background;
 pub(crate) mod gates;
 pub(crate) mod issue_keys;

@@ -16,8 +16,8 @@ use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 use crate::{
     events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, comment::CommentEvent},
     facts::{
-        ChecksPatience, DecisionFacts, background::BackgroundReader, reader::FactReader,
-        tracker_reader::TrackerReader,
+        ChecksPatience, DecisionFacts, attachments::TicketAttachmentReader, background::BackgroundReader,
+        reader::FactReader, tracker_reader::TrackerReader,
     },
     policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
     router::outcome::{EventFailure, EventOutcome, choose_disposition},
@@ -49,6 +49,7 @@ pub(crate) struct EventRouter {
     pub(crate) tracker: Arc<StatusCache>,
     pub(crate) facts: FactReader,
     pub(crate) background: BackgroundReader,
+    pub(crate) attachments: TicketAttachmentReader,
     pub(crate) patience: ChecksPatience,
     /// Sink of a dry run. When set, it receives the triggers instead of the tickets' logs.
     pub(crate) seen: Option<Arc<DryRunSink>>,
@@ -196,8 +197,9 @@ impl EventRouter {
                     continue;
                 }
                 Ok(EventVerdict::Follows(follows)) => {
-                    let follows = self.background.add_to(*follows, &facts).await;
-                    return Ok(EventDecision::Trigger(Box::new(follows)));
+                    return Ok(EventDecision::Trigger(Box::new(
+                        self.complete(*follows, &facts).await,
+                    )));
                 }
                 Ok(EventVerdict::Known(sequence)) => EventOutcome::Known(sequence),
                 Ok(EventVerdict::NoChecks) => EventOutcome::NoChecks,
@@ -215,6 +217,21 @@ impl EventRouter {
         Err(EventFailure::Never(format!(
             "more than {MOST_READS} reads for one event"
         )))
+    }
+
+    /// Adds what the work needs beside the decision: background and attachments.
+    async fn complete(&self, follows: NewTrigger, facts: &DecisionFacts) -> NewTrigger {
+        // A dry run stores nothing.
+        if self.seen.is_some() {
+            return Box::pin(self.background.add_to(follows, facts)).await;
+        }
+        // At the same time, because one delivery has a limit for both.
+        let wanted = follows.clone();
+        let (follows, attached) = tokio::join!(
+            Box::pin(self.background.add_to(follows, facts)),
+            Box::pin(self.attachments.read(&wanted, facts)),
+        );
+        TicketAttachmentReader::add_to(follows, attached)
     }
 
     /// Facts of a decision before its first read.

@@ -350,10 +350,15 @@ fn find_value(attributes: &str, name: &str) -> Option<Range<usize>> {
     Some(from..from + length)
 }
 
+/// Value of an attribute.
+pub(super) fn find_attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+    find_value(attributes, name).map(|range| &attributes[range])
+}
+
 /// These attributes of an element, as far as it has them.
 fn find_attributes(attributes: &str, names: &[&str]) -> String {
     let found = names.iter().filter_map(|name| {
-        let value = &attributes[find_value(attributes, name)?];
+        let value = find_attribute(attributes, name)?;
         Some(format!(" {name}=\"{}\"", value.replace('"', "")))
     });
     found.collect()

@@ -20,6 +20,7 @@ const EACH_TIME: [&str; 1] = ["queue.journal.append"];
 
 // Sites that only read. A crash before the answer leaves the same state as one after it.
 const READS: &[&str] = &[
+    "ingest.github.attachment",
     "ingest.github.branch_checks",
     "ingest.github.changed",
     "ingest.github.checks",
@@ -40,9 +41,12 @@ const READS: &[&str] = &[
     "ingest.github.permission",
     "ingest.github.pull_request",
     "ingest.github.remarks",
+    "ingest.github.rendered",
     "ingest.github.required_checks",
     "ingest.github.review_requests",
     "ingest.github.reviews",
+    "ingest.jira.attachment",
+    "ingest.jira.attachments",
     "ingest.jira.changed",
     "ingest.jira.comments",
     "ingest.jira.edits",
@@ -73,10 +77,11 @@ const READS: &[&str] = &[
 
 // Sites that the stories need not pass, because separate tests cover them.
 //
-// They read for lost commands, moved tickets, GitHub issues, lists of tickets, reviews of others' pull requests and the
-// approval gate. Others sign commits. The rest summarizes a long conversation, and corrects a comment that
-// exists twice because of lagging lists.
+// They read for lost commands, moved tickets, GitHub issues, attachments, lists of tickets, reviews of others' pull
+// requests and the approval gate. Others sign commits and update a branch with its base. The rest summarizes a long conversation, and corrects a comment
+// that exists twice because of lagging lists.
 const UNPLAYED: &[&str] = &[
+    "ingest.github.attachment",
     "ingest.github.comments",
     "ingest.github.commits",
     "ingest.github.compare",
@@ -86,8 +91,11 @@ const UNPLAYED: &[&str] = &[
     "ingest.github.issue",
     "ingest.github.issues",
     "ingest.github.list",
+    "ingest.github.rendered",
     "ingest.github.required_checks",
     "ingest.github.review_requests",
+    "ingest.jira.attachment",
+    "ingest.jira.attachments",
     "ingest.jira.edits",
     "ingest.jira.fields",
     "ingest.jira.key",
@@ -99,6 +107,7 @@ const UNPLAYED: &[&str] = &[
     "planner.model.sum_up",
     "reporter.comment.delete",
     "reporter.ledger.correct",
+    "reporter.pull_request.update_base",
     "reporter.signed_branch.move",
     "reporter.signed_commit.create",
 ];

@@ -39,6 +39,37 @@ impl TrackerReader {
         Ok(failpoint::around("ingest.github.discussion", read).await?)
     }
 
+    /// True for an address at which the repository's GitHub keeps attached files.
+    pub(crate) fn is_attachment_on_github(&self, repository: &RepositoryName, address: &str) -> bool {
+        self.github.attachments().is_readable(repository, address)
+    }
+
+    /// Reads the content of an attached file; `None` above this many bytes.
+    pub(crate) async fn github_attachment(
+        &self,
+        repository: &RepositoryName,
+        address: &str,
+        most_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ReadError> {
+        let read = self
+            .github
+            .attachments()
+            .attachment(repository, address, most_bytes);
+        Ok(failpoint::around("ingest.github.attachment", read).await?)
+    }
+
+    /// Reads the addresses in the rendered texts of an issue, pull request or discussion.
+    pub(crate) async fn rendered_addresses(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        thread: github::AttachmentThread,
+    ) -> Result<Vec<String>, ReadError> {
+        let attachments = self.github.attachments();
+        let read = attachments.rendered_addresses(repository, number, thread);
+        Ok(failpoint::around("ingest.github.rendered", read).await?)
+    }
+
     /// Titles of the 100 open issues of a repository that changed last.
     pub(super) async fn open_titles(
         &self,

@@ -148,6 +148,26 @@ impl TrackerReader {
         Ok(edits.into_iter().map(TrackerEdit::from).collect())
     }
 
+    /// Lists the attachments of an issue, oldest first.
+    pub(crate) async fn jira_attachments(
+        &self,
+        ticket: &TicketKey,
+    ) -> Result<Vec<jira::JiraAttachment>, ReadError> {
+        let read = self.jira.attachments(ticket);
+        Ok(failpoint::around("ingest.jira.attachments", read).await?)
+    }
+
+    /// Reads the content of an attachment; `None` above this many bytes.
+    pub(crate) async fn jira_attachment(
+        &self,
+        ticket: &TicketKey,
+        file: &jira::JiraAttachment,
+        most_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ReadError> {
+        let read = self.jira.attachment(ticket, file, most_bytes);
+        Ok(failpoint::around("ingest.jira.attachment", read).await?)
+    }
+
     /// Reads issues with their descriptions.
     pub(crate) async fn outlines(
         &self,

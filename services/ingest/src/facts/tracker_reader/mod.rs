@@ -32,6 +32,8 @@ pub(crate) struct TrackerIssue {
     pub(crate) our_accounts: BTreeSet<String>,
     /// Issues that it is linked with.
     pub(crate) related: Vec<jira::RelatedIssue>,
+    /// Attachments of a Jira issue, oldest first. GitHub has them in its texts alone.
+    pub(crate) attachments: Vec<jira::JiraAttachment>,
     /// Current assignees of the ticket.
     pub(crate) assignees: Vec<TrackerAccount>,
     /// Assignments, and labels of GitHub, oldest first.
@@ -167,6 +169,7 @@ impl From<jira::JiraIssue> for TrackerIssue {
                 .map(|comment| comment.author_account_id)
                 .collect(),
             related: issue.related,
+            attachments: issue.attachments,
             assignees: issue.assignee.into_iter().collect(),
             gifts: issue
                 .assignments
@@ -197,6 +200,7 @@ impl From<github::GitHubIssue> for TrackerIssue {
             comments: issue.comments.into_iter().map(TrackerComment::from).collect(),
             our_accounts: BTreeSet::new(),
             related: Vec::new(),
+            attachments: Vec::new(),
             assignees: issue
                 .assigned
                 .assignees
