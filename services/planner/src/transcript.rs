@@ -1,7 +1,9 @@
 //! Content of one model call, independent of the provider: its messages, the form of its reply, and the typed
 //! parsing of a reply in that form.
 
-use domain::{ModelReply, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
+use std::sync::Arc;
+
+use domain::{ImageFormat, ModelReply, ObjectRef, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -18,12 +20,23 @@ pub(crate) struct ModelTranscript {
 }
 
 impl ModelTranscript {
+    /// Returns true if a message has an image.
+    pub(crate) fn has_images(&self) -> bool {
+        self.messages.iter().any(|message| match message {
+            TranscriptMessage::Parts(parts) => parts.iter().any(|part| matches!(part, MessagePart::Image(_))),
+            TranscriptMessage::User(_)
+            | TranscriptMessage::Assistant(_)
+            | TranscriptMessage::ToolResults(_) => false,
+        })
+    }
+
     /// Returns the approximate length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let system = self.system.iter().map(String::len);
         let tools = self.tools.iter().map(serialized_length);
         let messages = self.messages.iter().map(|message| match message {
             TranscriptMessage::User(words) => words.len(),
+            TranscriptMessage::Parts(parts) => parts.iter().map(MessagePart::bytes).sum(),
             TranscriptMessage::Assistant(blocks) => serialized_length(blocks),
             TranscriptMessage::ToolResults(results) => {
                 results.iter().map(|(_, result)| result.content.len()).sum()
@@ -41,10 +54,76 @@ fn serialized_length(part: &impl Serialize) -> usize {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TranscriptMessage {
     User(String),
+    /// Message of the user with images.
+    Parts(Vec<MessagePart>),
     /// Reply of the model, verbatim.
     Assistant(Vec<ReplyBlock>),
     /// Results of the reply's tool calls, in order: the model's call id and the result.
     ToolResults(Vec<(String, ToolResult)>),
+}
+
+/// Part of a user's message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum MessagePart {
+    Text(String),
+    Image(TranscriptImage),
+}
+
+impl MessagePart {
+    /// Returns the bytes of a text with as many tokens.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Image(image) => image.tokens() * TOKEN_BYTES,
+        }
+    }
+}
+
+// Bytes of text that count as one token.
+const TOKEN_BYTES: usize = 4;
+// Providers count an image by its area, and scale a larger one down to this many tokens.
+const PIXELS_PER_TOKEN: u64 = 750;
+const MOST_IMAGE_TOKENS: u64 = 1_600;
+
+/// Image for the model. Journals and prompts name its content; the bytes are added for one call.
+#[derive(Clone, PartialEq)]
+pub(crate) struct TranscriptImage {
+    pub(crate) name: String,
+    /// Alternative text; may be empty.
+    pub(crate) alt: String,
+    pub(crate) format: ImageFormat,
+    pub(crate) object: ObjectRef,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// Content in base64; absent until it is loaded, or when it cannot be.
+    pub(crate) data: Option<Arc<str>>,
+}
+
+// The content would fill the log.
+impl std::fmt::Debug for TranscriptImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TranscriptImage")
+            .field("name", &self.name)
+            .field("object", &self.object)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TranscriptImage {
+    /// Returns the approximate number of tokens.
+    fn tokens(&self) -> usize {
+        let area = u64::from(self.width) * u64::from(self.height);
+        let tokens = (area / PIXELS_PER_TOKEN).clamp(1, MOST_IMAGE_TOKENS);
+        usize::try_from(tokens).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the text in place of an image that the model does not see.
+    pub(crate) fn placeholder(&self) -> String {
+        match self.alt.as_str() {
+            "" => format!("(image `{}`, not shown)", self.name),
+            alt => format!("(image `{}`, not shown: {alt})", self.name),
+        }
+    }
 }
 
 /// Form of a reply: one JSON object.
@@ -186,6 +265,35 @@ mod tests {
 
     fn parse_verdict(text: &str) -> Result<Verdict, String> {
         read_structured(&build_reply(ReplyStop::EndTurn, text))
+    }
+
+    #[test]
+    fn image_counts_by_area_within_limit() {
+        let build = |width, height| TranscriptImage {
+            name: "x.png".to_owned(),
+            alt: String::new(),
+            format: ImageFormat::Png,
+            object: ObjectRef {
+                sha256: "a".repeat(64),
+                size_bytes: 1,
+            },
+            width,
+            height,
+            data: Some("x".repeat(100_000).into()),
+        };
+        assert_eq!(build(1, 1).tokens(), 1);
+        assert_eq!(build(750, 100).tokens(), 100);
+        assert_eq!(build(8_000, 8_000).tokens(), 1_600);
+        let text = MessagePart::Text("four".to_owned());
+        let message = TranscriptMessage::Parts(vec![text, MessagePart::Image(build(750, 100))]);
+        let transcript = ModelTranscript {
+            system: Vec::new(),
+            tools: Vec::new(),
+            messages: vec![message],
+            output: None,
+        };
+        assert_eq!(transcript.bytes(), 404, "the content itself does not count");
+        assert_eq!(build(1, 1).placeholder(), "(image `x.png`, not shown)");
     }
 
     #[test]

@@ -60,6 +60,9 @@ pub struct ModelSettings {
     /// Effort for a reply, as the provider spells it: `low`, `medium`, `high` …; absent: its default.
     #[serde(default)]
     pub effort: Option<String>,
+    /// Sends images of tickets to the model; absent: as its name says.
+    #[serde(default)]
+    pub images: Option<bool>,
     /// Caches the part of prompts that tickets share for an hour at the provider; absent: true for
     /// Anthropic.
     #[serde(default)]
@@ -195,6 +198,64 @@ impl<'de> Deserialize<'de> for ThinkingMode {
     }
 }
 
+// Parts of the names of models that accept images, in lower case.
+const WITH_IMAGES: &[&str] = &[
+    "claude",
+    "gpt-4o",
+    "gpt-4.1",
+    "gpt-4.5",
+    "gpt-4-turbo",
+    "gpt-5",
+    "o1",
+    "o3",
+    "o4-mini",
+    "gemini",
+    "gemma-3",
+    "gemma3",
+    "grok-4",
+    "llama-4",
+    "llava",
+    "mistral-medium-3",
+    "mistral-small-3.1",
+    "pixtral",
+    "-vl",
+    "-vision",
+    "nova-lite",
+    "nova-pro",
+];
+// Parts of the names of their relatives that do not.
+const WITHOUT_IMAGES: &[&str] = &[
+    "claude-2",
+    "claude-instant",
+    "claude-v2",
+    "o1-mini",
+    "o1-preview",
+    "o3-mini",
+    "audio",
+    "gemma-3-1b",
+];
+
+impl ModelSettings {
+    /// Returns true if the model gets images. An unknown model gets none: it might refuse every request.
+    pub(crate) fn takes_images(&self) -> bool {
+        self.images.unwrap_or_else(|| accepts_images(&self.name))
+    }
+}
+
+fn accepts_images(model: &str) -> bool {
+    let model = model.to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| has_part(&model, part));
+    has(WITH_IMAGES) && !has(WITHOUT_IMAGES)
+}
+
+/// Returns true if a name has this part, and not within a word: `o3`, not `solo3`.
+fn has_part(model: &str, part: &str) -> bool {
+    model.match_indices(part).any(|(at, _)| {
+        let before = model[..at].chars().next_back();
+        part.starts_with('-') || before.is_none_or(|c| !c.is_ascii_alphanumeric())
+    })
+}
+
 fn default_dialect() -> String {
     "anthropic".to_owned()
 }
@@ -287,5 +348,40 @@ impl EmbeddingSettings {
             return problem("timeout_ms", "must be at least 1");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_default_follows_model_name() {
+        for model in [
+            "claude-sonnet-4-5",
+            "us.anthropic.claude-opus-4-1-20250805-v1:0",
+            "gpt-5.1",
+            "gpt-4o-mini",
+            "openai/o3",
+            "gemini-2.5-pro",
+            "Qwen2.5-VL-72B-Instruct",
+            "llama-3.2-90b-vision-instruct",
+        ] {
+            assert!(accepts_images(model), "{model}");
+        }
+        for model in [
+            "claude-2.1",
+            "anthropic.claude-instant-v1",
+            "gpt-4",
+            "gpt-3.5-turbo",
+            "o3-mini",
+            "solo3",
+            "deepseek-chat",
+            "gpt-4o-audio-preview",
+            "qwen3-coder",
+            "scripted",
+        ] {
+            assert!(!accepts_images(model), "{model}");
+        }
     }
 }

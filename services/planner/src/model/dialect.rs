@@ -1,6 +1,6 @@
 //! Differences between providers. A new dialect is one file and one line in [`DIALECTS`].
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use futures::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use super::{
     tool_name::ToolNames,
 };
 use crate::config::ModelSettings;
-use crate::transcript::{ModelTranscript, TranscriptMessage};
+use crate::transcript::{MessagePart, ModelTranscript, TranscriptMessage};
 
 /// Registry of all dialects.
 pub(super) static DIALECTS: &[&dyn ModelDialect] = &[
@@ -82,9 +82,36 @@ pub(super) struct ModelRequest<'a> {
     pub(super) transcript: &'a ModelTranscript,
     /// False after the provider refused the thinking of its earlier reply.
     pub(super) keep_thinking: bool,
+    /// False for a model without images, and after the provider refused them.
+    pub(super) keep_images: bool,
+}
+
+/// Part of a user's message as this model gets it.
+pub(super) enum ShownPart<'a> {
+    Text(Cow<'a, str>),
+    Image {
+        media_type: &'static str,
+        /// Content in base64.
+        data: &'a str,
+    },
 }
 
 impl ModelRequest<'_> {
+    /// Returns the parts of a message that this model accepts: an image that it does not see becomes its name.
+    pub(super) fn shown_parts<'p>(&self, parts: &'p [MessagePart]) -> Vec<ShownPart<'p>> {
+        let shown = parts.iter().map(|part| match part {
+            MessagePart::Text(text) => ShownPart::Text(Cow::Borrowed(text)),
+            MessagePart::Image(image) => match image.data.as_deref().filter(|_| self.keep_images) {
+                Some(data) => ShownPart::Image {
+                    media_type: image.format.media_type(),
+                    data,
+                },
+                None => ShownPart::Text(Cow::Owned(image.placeholder())),
+            },
+        });
+        shown.collect()
+    }
+
     /// Returns true if this provider and model wrote a block that only they understand. Records of earlier
     /// releases name neither.
     pub(super) fn owns(&self, dialect: &str, wanted: &str, provider: &str, model: &str) -> bool {

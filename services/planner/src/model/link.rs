@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     ClientError,
     dialect::{self, ModelDialect, ModelRequest, RequestSigner},
-    failure::{self, AttemptFailure},
+    failure::{self, AttemptFailure, ProviderRefusal, RefusalCause},
     prices,
     retry::{self, RetryPatience},
     roles::ChainEntry,
@@ -97,7 +97,8 @@ impl ModelLink {
         transcript: &ModelTranscript,
         patience: RetryPatience,
     ) -> Result<ModelReply, AttemptFailure> {
-        let outcome = match self.asked(transcript, patience, true).await {
+        let keep_images = self.place.settings.takes_images();
+        let outcome = match self.asked(transcript, patience, (true, keep_images)).await {
             Err(AttemptFailure::StaleThinking) => {
                 tracing::warn!(
                     provider = self.place.provider,
@@ -105,7 +106,17 @@ impl ModelLink {
                 );
                 // Thinking blocks are bound to their context; an edited or shortened conversation may
                 // invalidate them.
-                self.asked(transcript, patience, false).await
+                self.asked(transcript, patience, (false, keep_images)).await
+            }
+            Err(AttemptFailure::Final(refusal))
+                if keep_images && transcript.has_images() && is_about_images(&refusal) =>
+            {
+                tracing::warn!(
+                    provider = self.place.provider,
+                    model = self.place.settings.name,
+                    "the provider refused the images; it is asked without, and the setting `images = false` saves a request"
+                );
+                Box::pin(self.asked(transcript, patience, (true, false))).await
             }
             outcome => outcome,
         };
@@ -119,13 +130,14 @@ impl ModelLink {
         &self,
         transcript: &ModelTranscript,
         patience: RetryPatience,
-        keep_thinking: bool,
+        (keep_thinking, keep_images): (bool, bool),
     ) -> Result<ModelReply, AttemptFailure> {
         let body = self.provider.dialect.body(&ModelRequest {
             settings: &self.place.settings,
             provider: &self.place.provider,
             transcript,
             keep_thinking,
+            keep_images,
         });
         let tools = ToolNames::of(&transcript.tools);
         retry::run_with_retries(patience, &self.addressee(), || self.attempt(&body, &tools)).await
@@ -185,6 +197,13 @@ impl ModelLink {
         }
         reply
     }
+}
+
+/// Returns true if a provider refused a request for its images: the model takes none, or not this one.
+fn is_about_images(refusal: &ProviderRefusal) -> bool {
+    let quote = refusal.quote.to_ascii_lowercase();
+    let words = ["image", "vision", "multimodal", "multi-modal"];
+    refusal.cause == RefusalCause::Request && words.iter().any(|word| quote.contains(word))
 }
 
 /// Returns true if the provider counted the tokens of a reply. No prompt is empty.

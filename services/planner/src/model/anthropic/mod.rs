@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::{
     ClientError,
     dialect::{
-        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, is_set, missing_key_problem,
-        secret_header, wire_id,
+        ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, is_set,
+        missing_key_problem, secret_header, wire_id,
     },
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
@@ -223,6 +223,9 @@ fn build_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
     for message in &ask.transcript.messages {
         let (role, mut blocks) = match message {
             TranscriptMessage::User(text) => ("user", vec![json!({ "type": "text", "text": text })]),
+            TranscriptMessage::Parts(parts) => {
+                ("user", ask.shown_parts(parts).iter().map(build_part).collect())
+            }
             TranscriptMessage::Assistant(blocks) => {
                 replies += 1;
                 ("assistant", assistant_blocks(ask, blocks, replies))
@@ -245,6 +248,16 @@ fn build_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
         }
     }
     wire
+}
+
+fn build_part(part: &ShownPart<'_>) -> Value {
+    match part {
+        ShownPart::Text(text) => json!({ "type": "text", "text": text }),
+        ShownPart::Image { media_type, data } => {
+            let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+            json!({ "type": "image", "source": source })
+        }
+    }
 }
 
 /// Converts a reply. A reply without its thinking (from another provider) must not become empty.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::{
     ClientError,
     dialect::{
-        ModelDialect, ModelRequest, SettingProblem, base_address, extra_headers, find_api_key, is_set,
-        missing_key_problem, secret_header, wire_id,
+        ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, find_api_key,
+        is_set, missing_key_problem, secret_header, wire_id,
     },
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
@@ -171,6 +171,9 @@ fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
     for message in &ask.transcript.messages {
         match message {
             TranscriptMessage::User(text) => wire.push(json!({ "role": "user", "content": text })),
+            TranscriptMessage::Parts(parts) => {
+                wire.push(json!({ "role": "user", "content": build_parts(&ask.shown_parts(parts)) }));
+            }
             TranscriptMessage::Assistant(blocks) => {
                 replies += 1;
                 wire.push(assistant_message(ask, blocks, replies));
@@ -185,6 +188,25 @@ fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
         }
     }
     wire
+}
+
+/// Builds the content of a message with images. Without any it is one text, which is all that some servers accept.
+fn build_parts(parts: &[ShownPart<'_>]) -> Value {
+    let texts = parts.iter().map(|part| match part {
+        ShownPart::Text(text) => Some(&**text),
+        ShownPart::Image { .. } => None,
+    });
+    if let Some(texts) = texts.collect::<Option<Vec<&str>>>() {
+        return Value::String(texts.join("\n\n"));
+    }
+    let parts = parts.iter().map(|part| match part {
+        ShownPart::Text(text) => json!({ "type": "text", "text": text }),
+        ShownPart::Image { media_type, data } => {
+            let url = format!("data:{media_type};base64,{data}");
+            json!({ "type": "image_url", "image_url": { "url": url } })
+        }
+    });
+    Value::Array(parts.collect())
 }
 
 fn assistant_message(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize) -> Value {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::config::ModelSettings;
 use crate::model::dialect::{self, ModelRequest};
-use crate::transcript::OutputSchema;
+use crate::transcript::{MessagePart, OutputSchema, TranscriptImage};
 
 pub(super) fn build_request_body(settings: &ModelSettings, transcript: &ModelTranscript) -> Value {
     dialect::find_dialect(&settings.dialect)
@@ -16,6 +16,7 @@ pub(super) fn build_request_body(settings: &ModelSettings, transcript: &ModelTra
             provider: "default",
             transcript,
             keep_thinking: true,
+            keep_images: settings.takes_images(),
         })
 }
 
@@ -331,4 +332,61 @@ fn each_base_address_leads_to_endpoint() {
         build_request_body(&bedrock, &build_opening_transcript())["anthropic_version"],
         "bedrock-2023-05-31"
     );
+}
+
+/// Message with an image that is loaded, or not.
+fn build_image_message(data: Option<&str>) -> TranscriptMessage {
+    TranscriptMessage::Parts(vec![
+        MessagePart::Text("Image `x.png`:".to_owned()),
+        MessagePart::Image(TranscriptImage {
+            name: "x.png".to_owned(),
+            alt: "the dialog".to_owned(),
+            format: domain::ImageFormat::Png,
+            object: domain::ObjectRef {
+                sha256: "a".repeat(64),
+                size_bytes: 3,
+            },
+            width: 40,
+            height: 30,
+            data: data.map(Into::into),
+        }),
+    ])
+}
+
+#[test]
+fn image_becomes_block_of_each_dialect() {
+    let mut transcript = build_opening_transcript();
+    transcript.messages.push(build_image_message(Some("AAAA")));
+    let with_images = |dialect: &str| ModelSettings {
+        images: Some(true),
+        ..build_model_settings(dialect, "http://127.0.0.1:1")
+    };
+    let shown = build_request_body(&with_images("anthropic"), &transcript);
+    // The image joins the task, because roles alternate.
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 1);
+    let block = &shown["messages"][0]["content"][2];
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+    assert_eq!((&block["type"], &block["source"]), (&json!("image"), &source));
+    let shown = build_request_body(&with_images("openai"), &transcript);
+    let content = &shown["messages"].as_array().unwrap().last().unwrap()["content"];
+    assert_eq!(content[0], json!({ "type": "text", "text": "Image `x.png`:" }));
+    assert_eq!(content[1]["image_url"]["url"], "data:image/png;base64,AAAA");
+}
+
+#[test]
+fn image_is_named_where_it_is_not_shown() {
+    let placeholder = "(image `x.png`, not shown: the dialog)";
+    for (images, data) in [(false, Some("AAAA")), (true, None)] {
+        let mut transcript = build_opening_transcript();
+        transcript.messages.push(build_image_message(data));
+        for dialect in ["anthropic", "openai"] {
+            let settings = ModelSettings {
+                images: Some(images),
+                ..build_model_settings(dialect, "http://127.0.0.1:1")
+            };
+            let shown = build_request_body(&settings, &transcript).to_string();
+            assert!(shown.contains(placeholder), "{shown}");
+            assert!(!shown.contains("AAAA") && !shown.contains("image_url"), "{shown}");
+        }
+    }
 }

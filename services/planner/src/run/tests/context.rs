@@ -209,7 +209,7 @@ fn assert_paired(transcript: &ModelTranscript) {
                     "message {place}"
                 );
             }
-            TranscriptMessage::User(_) => {}
+            TranscriptMessage::User(_) | TranscriptMessage::Parts(_) => {}
         }
     }
 }

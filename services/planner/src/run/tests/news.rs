@@ -39,6 +39,7 @@ fn find_news_messages(play: &Play) -> Vec<(usize, String)> {
         .filter_map(|(place, message)| match message {
             TranscriptMessage::User(text) if text.contains("came in while you worked") => Some((place, text)),
             TranscriptMessage::User(_)
+            | TranscriptMessage::Parts(_)
             | TranscriptMessage::Assistant(_)
             | TranscriptMessage::ToolResults(_) => None,
         });

@@ -35,7 +35,7 @@ fn join_tool_results(play: &Play) -> String {
     let results = play.transcript().messages.into_iter();
     let results = results.filter_map(|message| match message {
         TranscriptMessage::ToolResults(results) => Some(results),
-        TranscriptMessage::User(_) | TranscriptMessage::Assistant(_) => None,
+        TranscriptMessage::User(_) | TranscriptMessage::Parts(_) | TranscriptMessage::Assistant(_) => None,
     });
     results
         .flatten()
