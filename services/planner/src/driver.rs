@@ -1,5 +1,6 @@
 //! Performs the actions that a run decides on, and returns their outcomes as facts.
 
+mod attachment;
 mod check;
 mod history;
 mod limits;
@@ -30,6 +31,7 @@ use crate::run::{
 use crate::slots::SlotAllocator;
 use crate::snapshots::SnapshotStore;
 use crate::telemetry;
+pub(crate) use attachment::ImageCache;
 use recovery::{FailedCall, outcome_of_open_error, record_failed_snapshot, workspace_failure};
 
 // The executor keeps a workspace for five minutes after the last keepalive.
@@ -120,6 +122,7 @@ pub(crate) struct RunDriver {
     pub(crate) budgets: Arc<SharedBudgets>,
     pub(crate) embeddings: Option<EmbeddingClient>,
     pub(crate) snapshots: SnapshotStore,
+    pub(crate) images: ImageCache,
 }
 
 impl RunDriver {
@@ -195,6 +198,7 @@ impl RunDriver {
                 self.call_tool(&caller()?, state, workspace()?, id, call, at)
                     .await
             }
+            RunAction::ReadAttachment { id, read } => self.read_attachment(state, id, &read).await,
             RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,
             RunAction::FindChecks => {
                 self.find_checks(&caller()?, state, workspace()?, request()?)
@@ -311,7 +315,7 @@ impl RunDriver {
         let Some(shown) = next_conversation(state) else {
             return failed(id, "there was nothing to show the model".to_owned(), None);
         };
-        let (transcript, prompt) = match prompts::render_conversation(&shown) {
+        let (mut transcript, prompt) = match prompts::render_conversation(&shown) {
             Ok(rendered) => rendered,
             Err(error) => return failed(id, format!("the prompt could not be written: {error}"), None),
         };
@@ -323,6 +327,7 @@ impl RunDriver {
             Ok(reservation) => reservation,
             Err(reason) => return Fact::BudgetRefused { id, reason },
         };
+        self.load_images(&mut transcript).await;
         let asked = self.models.chat(&choice, &run, &transcript);
         let fact = match failpoint::around("planner.model.call", asked).await {
             Ok(reply) => Fact::ModelReplied {
@@ -350,7 +355,7 @@ impl RunDriver {
             let detail = "there was nothing to sum up".to_owned();
             return Fact::SummaryFailed { id, detail };
         };
-        let transcript = match prompts::render_conversation(&shown) {
+        let mut transcript = match prompts::render_conversation(&shown) {
             Ok((transcript, _)) => transcript,
             Err(error) => {
                 let detail = format!("the prompt could not be written: {error}");
@@ -368,6 +373,7 @@ impl RunDriver {
         };
         let run = state.run.to_string();
         let choice = limits::choose_summary_model(state);
+        self.load_images(&mut transcript).await;
         let asked = self.models.chat(&choice, &run, &transcript);
         let fact = match failpoint::around("planner.model.sum_up", asked).await {
             Ok(reply) => Fact::Summarized { id, reply },

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budgets::SharedBudgets;
 use crate::config::Config;
-use crate::driver::RunDriver;
+use crate::driver::{ImageCache, RunDriver};
 use crate::embeddings::EmbeddingClient;
 use crate::executors::{ExecutorConnector, ExecutorFleet};
 use crate::model::{self, ModelClients};
@@ -116,6 +116,7 @@ pub(crate) async fn build_worker(
             .map(EmbeddingClient::new)
             .transpose()?,
         budgets,
+        images: ImageCache::default(),
         snapshots: SnapshotStore::new(queue.objects(), config.planner.snapshots),
         queue: queue.clone(),
         models,

@@ -128,6 +128,13 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
         ArgumentProblem::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
+        ArgumentProblem::UnknownAttachment { known } => match known.is_empty() {
+            true => "No text is attached to the ticket.".to_owned(),
+            false => format!("There is no such attachment. Choose from: {}.", known.join(", ")),
+        },
+        ArgumentProblem::NoTextAttachment => {
+            "This attachment is not a text; the ticket says what is known of it.".to_owned()
+        }
         ArgumentProblem::Issues { most } => {
             format!("`issues` must have 1 to {most} entries, each with a title and a text")
         }

@@ -5,6 +5,7 @@
 //! describe the planner's tools by name.
 
 mod answers;
+mod attachments;
 mod comment_choice;
 mod refusals;
 mod results;
@@ -15,18 +16,20 @@ use std::sync::LazyLock;
 
 use data_encoding::HEXLOWER;
 use domain::{
-    ChangeScope, ConflictFile, ConflictKind, ExecutorWorkspace, JobRequest, ReplyBlock, TicketKind, ToolSpec,
-    cause::format_error_chain,
+    ChangeScope, ConflictFile, ConflictKind, ExecutorWorkspace, JobRequest, ReplyBlock, TicketAttachment,
+    TicketKind, TicketNews, ToolSpec, cause::format_error_chain,
 };
 use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
 
 pub(crate) use self::answers::{INTERRUPTED_CALL, TOO_LONG, render_answer};
+use self::attachments::ImageRoom;
+pub(crate) use self::attachments::{LOST_ATTACHMENT, render_attachment_part};
 pub(crate) use self::results::interrupted_result;
 use self::tags::PromptTags;
 use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};
-use crate::transcript::{ModelTranscript, OutputSchema, TranscriptMessage};
+use crate::transcript::{MessagePart, ModelTranscript, OutputSchema, TranscriptMessage};
 
 /// Nudge after a tool call in the text of a reply.
 const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \
@@ -40,7 +43,7 @@ const PATH_CHARS: usize = 200;
 const DIFF_CHARS: usize = 72 * 1024;
 
 /// All templates: name and text.
-const TEMPLATES: [(&str, &str); 19] = [
+const TEMPLATES: [(&str, &str); 20] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("intake", include_str!("intake.md")),
@@ -59,6 +62,7 @@ const TEMPLATES: [(&str, &str); 19] = [
     ("ask", include_str!("tools/ask.json")),
     ("finish", include_str!("tools/finish.json")),
     ("give_up", include_str!("tools/give_up.json")),
+    ("read_attachment", include_str!("tools/read_attachment.json")),
     ("widen_scope", include_str!("tools/widen_scope.json")),
 ];
 
@@ -101,42 +105,13 @@ pub(crate) fn render_conversation(
     let tags = PromptTags {
         nonce: conversation.nonce,
     };
-    let ground = refusals::BranchFreedom::of(conversation.request);
+    let mut room = ImageRoom::new();
+    messages.extend(tags.images(&conversation.request.text.attachments, &mut room));
     let digest = prompt_digest(&system.join("\n"), &tools, &messages);
-    messages.extend(conversation.items.iter().map(|item| match item {
-        ConversationItem::Reply(blocks) => TranscriptMessage::Assistant(with_placeholder(blocks)),
-        ConversationItem::Results {
-            calls,
-            is_cleared: true,
-            ..
-        } => TranscriptMessage::ToolResults(results::render_cleared(calls)),
-        ConversationItem::Results { calls, unkept, .. } => {
-            TranscriptMessage::ToolResults(results::render_results(calls, *unkept))
-        }
-        ConversationItem::Nudge(ReplyNudge::SmallerSteps) => {
-            TranscriptMessage::User(SMALLER_STEPS.to_owned())
-        }
-        ConversationItem::Nudge(ReplyNudge::Unfinished) => TranscriptMessage::User(unfinished.clone()),
-        ConversationItem::Nudge(ReplyNudge::CallAsText) => {
-            TranscriptMessage::User(format!("{CALL_AS_TEXT}\n\n{unfinished}"))
-        }
-        ConversationItem::Nudge(ReplyNudge::Unusable(problem)) => {
-            TranscriptMessage::User(answers::render_unusable(problem))
-        }
-        ConversationItem::Returned(why) => TranscriptMessage::User(answers::render_return(why, ground)),
-        ConversationItem::Hint(hint) => TranscriptMessage::User(results::render_hint(hint)),
-        ConversationItem::News {
-            said,
-            is_full_of_strangers,
-        } => TranscriptMessage::User(tags.news(said, *is_full_of_strangers)),
-        ConversationItem::Summary(card) => {
-            TranscriptMessage::User(summary::render_digest(&tags, card, ground))
-        }
-        ConversationItem::Instructions => TranscriptMessage::User(summary::repeat_instructions(
-            &render_instructions(conversation, &tags),
-        )),
-        ConversationItem::SumUp => TranscriptMessage::User(summary::ASKED.to_owned()),
-    }));
+    for item in &conversation.items {
+        messages.push(render_item(item, conversation, &unfinished));
+        messages.extend(tags.images(list_news_attachments(item), &mut room));
+    }
     let form_of = conversation.dialog.output.as_ref();
     // A summary is free text, so the form of the conversation's own reply does not apply.
     let form_of = form_of.filter(|_| conversation.items.last() != Some(&ConversationItem::SumUp));
@@ -147,6 +122,65 @@ pub(crate) fn render_conversation(
         output: form_of.map(reply_schema).transpose()?,
     };
     Ok((transcript, digest))
+}
+
+/// Returns the attachments of comments in an item.
+fn list_news_attachments<'a>(item: &ConversationItem<'a>) -> Vec<&'a TicketAttachment> {
+    let said = match item {
+        ConversationItem::News { said, .. } => said.as_slice(),
+        ConversationItem::Summary(card) => card.news.as_slice(),
+        ConversationItem::Reply(_)
+        | ConversationItem::Results { .. }
+        | ConversationItem::Nudge(_)
+        | ConversationItem::Returned(_)
+        | ConversationItem::Hint(_)
+        | ConversationItem::Instructions
+        | ConversationItem::SumUp => &[],
+    };
+    let attached = said
+        .iter()
+        .copied()
+        .flat_map(|TicketNews::Comment { attachments, .. }| attachments);
+    attached.collect()
+}
+
+/// Renders an item after the task.
+fn render_item(
+    item: &ConversationItem<'_>,
+    conversation: &ConversationView<'_>,
+    unfinished: &str,
+) -> TranscriptMessage {
+    let tags = PromptTags {
+        nonce: conversation.nonce,
+    };
+    let ground = refusals::BranchFreedom::of(conversation.request);
+    let text = match item {
+        ConversationItem::Reply(blocks) => return TranscriptMessage::Assistant(with_placeholder(blocks)),
+        ConversationItem::Results {
+            calls,
+            is_cleared: true,
+            ..
+        } => return TranscriptMessage::ToolResults(results::render_cleared(calls)),
+        ConversationItem::Results { calls, unkept, .. } => {
+            return TranscriptMessage::ToolResults(results::render_results(calls, *unkept));
+        }
+        ConversationItem::Nudge(ReplyNudge::SmallerSteps) => SMALLER_STEPS.to_owned(),
+        ConversationItem::Nudge(ReplyNudge::Unfinished) => unfinished.to_owned(),
+        ConversationItem::Nudge(ReplyNudge::CallAsText) => format!("{CALL_AS_TEXT}\n\n{unfinished}"),
+        ConversationItem::Nudge(ReplyNudge::Unusable(problem)) => answers::render_unusable(problem),
+        ConversationItem::Returned(why) => answers::render_return(why, ground),
+        ConversationItem::Hint(hint) => results::render_hint(hint),
+        ConversationItem::News {
+            said,
+            is_full_of_strangers,
+        } => tags.news(said, *is_full_of_strangers),
+        ConversationItem::Summary(card) => summary::render_digest(&tags, card, ground),
+        ConversationItem::Instructions => {
+            summary::repeat_instructions(&render_instructions(conversation, &tags))
+        }
+        ConversationItem::SumUp => summary::ASKED.to_owned(),
+    };
+    TranscriptMessage::User(text)
 }
 
 fn template_values(conversation: &ConversationView<'_>) -> Value {
@@ -206,6 +240,7 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         background => tags.background(&conversation.request.background),
         instructions,
         template => template,
+        attachments => conversation.has_text_attachment,
         kind => kind.as_str(),
         criteria => tags.criteria(&conversation.criteria),
         intake => conversation.intake.map(|intake| tags.intake(intake)).unwrap_or_default(),
@@ -305,8 +340,17 @@ fn prompt_digest(system: &str, tools: &Vec<ToolSpec>, task: &[TranscriptMessage]
         digest.update(&[0]);
     }
     for message in task {
-        if let TranscriptMessage::User(text) = message {
-            digest.update(text.as_bytes());
+        match message {
+            TranscriptMessage::User(text) => digest.update(text.as_bytes()),
+            TranscriptMessage::Parts(parts) => {
+                for part in parts {
+                    digest.update(match part {
+                        MessagePart::Text(text) => text.as_bytes(),
+                        MessagePart::Image(image) => image.object.sha256.as_bytes(),
+                    });
+                }
+            }
+            TranscriptMessage::Assistant(_) | TranscriptMessage::ToolResults(_) => {}
         }
     }
     HEXLOWER.encode(digest.finish().as_ref())
@@ -398,11 +442,12 @@ mod tests {
             }
             assert!(offered["properties"]["labels"].is_object());
         }
-        let rules = context! { rules => Value::from_serialize(rules), about => "ticket", similar => Vec::<String>::new(), discussion => "plan", triage => all, names_ticket => true, threads => 2, offers_work => "implement" };
+        let rules = context! { rules => Value::from_serialize(rules), about => "ticket", similar => Vec::<String>::new(), discussion => "plan", triage => all, names_ticket => true, threads => 2, offers_work => "implement", attachments => true };
         for tool in [
             "ask",
             "finish",
             "give_up",
+            "read_attachment",
             "submit_answer",
             "submit_comments",
             "submit_issues",

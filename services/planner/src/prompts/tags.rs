@@ -37,7 +37,7 @@ impl PromptTags<'_> {
     }
 
     /// Prepares a foreign text for an attribute.
-    fn attribute(&self, text: &str) -> String {
+    pub(super) fn attribute(&self, text: &str) -> String {
         // A quote, line break or bracket would end the attribute.
         self.text(text, 100).replace(['"', '\n', '>'], "'")
     }
@@ -46,7 +46,7 @@ impl PromptTags<'_> {
         self.around_with(name, "", content)
     }
 
-    fn around_with(&self, name: &str, attributes: &str, content: &str) -> String {
+    pub(super) fn around_with(&self, name: &str, attributes: &str, content: &str) -> String {
         let nonce = self.nonce;
         format!("<{name}-{nonce}{attributes}>\n{content}\n</{name}-{nonce}>\n")
     }
@@ -65,6 +65,7 @@ impl PromptTags<'_> {
         for comment in chosen.shown {
             text.push_str(&self.comment(comment));
         }
+        text.push_str(&self.attachments(&pinned.attachments));
         self.around("ticket", text.trim_end())
     }
 
@@ -326,7 +327,7 @@ impl PromptTags<'_> {
         for TicketNews::Comment {
             comment,
             pull_request,
-            ..
+            attachments,
         } in said
         {
             if !chosen.shown.iter().any(|shown| std::ptr::eq(*shown, comment)) {
@@ -337,6 +338,7 @@ impl PromptTags<'_> {
                 None => writeln!(text, "On the ticket:"),
             };
             text.push_str(&self.comment(comment));
+            text.push_str(&self.attachments(attachments));
         }
         if is_full_of_strangers {
             text.push_str(

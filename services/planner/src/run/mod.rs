@@ -17,8 +17,8 @@ pub(crate) mod tests;
 pub(crate) use decide::{RetryPolicy, decide_action, next_conversation, summary_conversation};
 pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
-    ArgumentProblem, BudgetAllowance, CallAnswer, CallResult, ConversationItem, ConversationView, DialogSpec,
-    IllegalFact, PlannerRunState, ReplyForm, ReplyNudge, ReportState, RunAction, TurnDigest, counted_length,
-    estimate_tokens, ticket_budget_refusal,
+    ArgumentProblem, AttachmentPart, AttachmentRead, BudgetAllowance, CallAnswer, CallResult,
+    ConversationItem, ConversationView, DialogSpec, IllegalFact, PlannerRunState, ReplyForm, ReplyNudge,
+    ReportState, RunAction, TurnDigest, counted_length, estimate_tokens, ticket_budget_refusal,
 };
 pub(crate) use phases::preparation::effort_so_far;

@@ -1,5 +1,6 @@
 //! Scenarios of runs: facts in, action out.
 
+mod attachments;
 mod best;
 mod budget;
 mod context;

@@ -6,6 +6,8 @@ use domain::{
     WorkspaceSnapshot,
 };
 
+use super::attachment::AttachmentRead;
+
 /// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RunAction {
@@ -25,6 +27,8 @@ pub(crate) enum RunAction {
         call: ToolCall,
         at: Timestamp,
     },
+    /// Reads a part of an attachment for a tool call.
+    ReadAttachment { id: CallId, read: AttachmentRead },
     /// Searches for code that matches the ticket.
     FindCode,
     /// Reads the effort of similar work.
@@ -67,6 +71,7 @@ impl RunAction {
             | Self::AskModel { .. }
             | Self::SumUp { .. }
             | Self::CallTool { .. }
+            | Self::ReadAttachment { .. }
             | Self::FindCode
             | Self::Forecast
             | Self::FindChecks
@@ -124,6 +129,12 @@ pub(crate) enum ArgumentProblem {
         known: Vec<String>,
     },
     Reason,
+    /// No attachment has this name; names the texts.
+    UnknownAttachment {
+        known: Vec<String>,
+    },
+    /// The attachment is not a text.
+    NoTextAttachment,
     /// Criteria of the ticket without a row.
     Criteria(Vec<String>),
     /// Criteria of a pull request's ticket without a verdict.

@@ -11,7 +11,7 @@ use domain::{
 use super::state::{PendingSummary, TurnSummary};
 use super::{
     ArgumentProblem, CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, ReceivedNews,
-    TurnCall, TurnCallState,
+    TurnCall, TurnCallState, has_text_attachment,
 };
 
 // Newest commands that the digest lists.
@@ -35,6 +35,8 @@ pub(crate) struct ConversationView<'a> {
     pub(crate) change: Option<(&'a str, &'a ChangeProof)>,
     /// Acceptance criteria of the change.
     pub(crate) criteria: Vec<String>,
+    /// True if the model can read texts with a tool that are attached to the ticket.
+    pub(crate) has_text_attachment: bool,
     /// Secret code of the run.
     pub(crate) nonce: &'a str,
     /// Items after the task.
@@ -130,6 +132,7 @@ fn view_with_items<'a>(
         plan: state.outputs().plan().present(),
         change: state.own_calls().diff().zip(state.outputs().proof()),
         criteria: state.outputs().criteria(state.request()),
+        has_text_attachment: has_text_attachment(state),
         nonce: state.conversation().nonce(),
         items,
     })

@@ -1,6 +1,7 @@
 //! Job-independent machine: the state that a journal folds into, its transitions, and the steps.
 
 mod action;
+mod attachment;
 mod budget;
 mod context;
 pub(crate) mod conversation;
@@ -11,6 +12,7 @@ mod state;
 mod step;
 
 pub(crate) use action::{ArgumentProblem, CallAnswer, RunAction};
+pub(crate) use attachment::{AttachmentPart, AttachmentRead, has_text_attachment, list_attachments};
 pub(crate) use budget::{
     BudgetAllowance, has_exits_only, is_late_call, spent_reason, ticket_budget_refusal, turn_limit,
 };
@@ -28,6 +30,6 @@ pub(crate) use state::{
     estimate_tokens, hash_text, is_work_result,
 };
 pub(crate) use step::{
-    answer_call, await_report, finish_refused, park_run, record_turn, report_end, report_once,
-    request_report, resume_call, run_tool, start_own_call,
+    answer_call, await_report, finish_refused, park_run, read_attachment, record_turn, report_end,
+    report_once, request_report, resume_call, run_tool, start_own_call,
 };

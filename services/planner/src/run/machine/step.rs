@@ -8,8 +8,8 @@ use domain::{
 use serde_json::Value;
 
 use super::{
-    CallAnswer, DialogSpec, PlannerRunState, RetryWait, RunAction, RunStep, TurnCall, TurnCallState, budget,
-    context, repetition,
+    AttachmentRead, CallAnswer, DialogSpec, PlannerRunState, RetryWait, RunAction, RunStep, TurnCall,
+    TurnCallState, budget, context, repetition,
 };
 
 /// Starts the next turn of a conversation. Shortening and hints come first.
@@ -95,6 +95,16 @@ pub(crate) fn answer_call(state: &PlannerRunState, call: &TurnCall, answer: Call
             id: id.clone(),
             answer,
         },
+        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
+            request_tool(state, call.call.clone(), false)
+        }
+    }
+}
+
+/// Reads a part of an attachment, in two facts like every other call.
+pub(crate) fn read_attachment(state: &PlannerRunState, call: &TurnCall, read: AttachmentRead) -> RunAction {
+    match &call.state {
+        TurnCallState::Running { id, .. } => RunAction::ReadAttachment { id: id.clone(), read },
         TurnCallState::Waiting | TurnCallState::Finished { .. } => {
             request_tool(state, call.call.clone(), false)
         }

@@ -10,14 +10,18 @@ use super::conversation_loop::await_submission;
 use crate::run::machine::{
     DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
-use crate::run::tools::{accepted_input, submit_answer};
+use crate::run::tools::{accepted_input, read_attachment, submit_answer};
 
 const MOST_TURNS: usize = 12;
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
-    ..DialogSpec::new(RunPhase::Answer, ModelRole::Default, &[submit_answer::TOOL])
+    ..DialogSpec::new(
+        RunPhase::Answer,
+        ModelRole::Default,
+        &[submit_answer::TOOL, read_attachment::TOOL],
+    )
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {

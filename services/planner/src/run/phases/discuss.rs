@@ -10,7 +10,7 @@ use super::conversation_loop::await_submission;
 use crate::run::machine::{
     DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
-use crate::run::tools::{accepted_input, plans, submit_answer};
+use crate::run::tools::{accepted_input, plans, read_attachment, submit_answer};
 
 const MOST_TURNS: usize = 15;
 
@@ -20,7 +20,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::Discuss,
         ModelRole::Default,
-        &[submit_answer::TOOL, plans::SUBMIT_ISSUES],
+        &[submit_answer::TOOL, plans::SUBMIT_ISSUES, read_attachment::TOOL],
     )
 };
 

@@ -9,14 +9,18 @@ use domain::{
 use super::conversation_loop::await_submission;
 use super::gate::await_approval;
 use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, hash_text};
-use crate::run::tools::{accepted_input, plans};
+use crate::run::tools::{accepted_input, plans, read_attachment};
 
 const MOST_TURNS: usize = 15;
 
 const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
-    ..DialogSpec::new(RunPhase::Plan, ModelRole::Default, &[plans::SUBMIT_PLAN])
+    ..DialogSpec::new(
+        RunPhase::Plan,
+        ModelRole::Default,
+        &[plans::SUBMIT_PLAN, read_attachment::TOOL],
+    )
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {

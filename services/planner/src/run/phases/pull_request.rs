@@ -10,7 +10,7 @@ use super::conversation_loop::await_submission;
 use crate::run::machine::{
     DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
 };
-use crate::run::tools::{accepted_input, reviews};
+use crate::run::tools::{accepted_input, read_attachment, reviews};
 
 const MOST_TURNS: usize = 20;
 
@@ -20,7 +20,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::PullRequest,
         ModelRole::Reviewer,
-        &[reviews::SUBMIT_COMMENTS],
+        &[reviews::SUBMIT_COMMENTS, read_attachment::TOOL],
     )
 };
 

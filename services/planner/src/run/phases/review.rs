@@ -13,7 +13,7 @@ use crate::run::machine::{
     DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, spent_reason,
     start_own_call,
 };
-use crate::run::tools::{accepted_input, reviews};
+use crate::run::tools::{accepted_input, read_attachment, reviews};
 
 const MOST_TURNS: usize = 10;
 // Lines up to which a trivial change of one file has no review.
@@ -23,7 +23,11 @@ const DIALOG: DialogSpec = DialogSpec {
     has_workspace: true,
     is_read_only: true,
     is_fresh_after_return: true,
-    ..DialogSpec::new(RunPhase::Review, ModelRole::Reviewer, &[reviews::SUBMIT_REVIEW])
+    ..DialogSpec::new(
+        RunPhase::Review,
+        ModelRole::Reviewer,
+        &[reviews::SUBMIT_REVIEW, read_attachment::TOOL],
+    )
 };
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {

@@ -11,7 +11,7 @@ use crate::run::machine::{
     TurnCallState, final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason,
     turn_limit,
 };
-use crate::run::tools::{accepted_input, exits, widen_scope};
+use crate::run::tools::{accepted_input, exits, read_attachment, widen_scope};
 
 // Maximum of reminders after replies without a tool call.
 const REMINDERS: usize = 2;
@@ -26,7 +26,13 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(
         RunPhase::Work,
         ModelRole::Default,
-        &[exits::FINISH, exits::ASK, exits::GIVE_UP, widen_scope::TOOL],
+        &[
+            exits::FINISH,
+            exits::ASK,
+            exits::GIVE_UP,
+            widen_scope::TOOL,
+            read_attachment::TOOL,
+        ],
     )
 };
 

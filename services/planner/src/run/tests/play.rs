@@ -176,6 +176,8 @@ pub(crate) struct Play {
     pub(crate) empty: bool,
     /// Commands with a failing exit code.
     pub(crate) failing: Vec<&'static str>,
+    /// Text of every attachment.
+    pub(crate) attached: String,
     /// Digit of the next snapshot's commit.
     pub(crate) kept: char,
     /// Effort of similar work.
@@ -216,6 +218,7 @@ impl Play {
             faults: 0,
             empty: false,
             failing: Vec::new(),
+            attached: String::new(),
             checks: Bench::default(),
             forecast: None,
             kept: 'c',
@@ -253,6 +256,7 @@ impl Play {
             faults: 0,
             empty: false,
             failing: Vec::new(),
+            attached: String::new(),
             checks: Bench::default(),
             forecast: None,
             kept: 'c',
@@ -302,6 +306,12 @@ impl Play {
             }
         }
         panic!("the run never stands still");
+    }
+
+    fn read_attachment(&mut self, id: domain::CallId, read: &crate::run::AttachmentRead) {
+        let nonce = self.state.conversation().nonce().to_owned();
+        let result = prompts::render_attachment_part(read, &self.attached, &nonce);
+        self.append(Fact::ToolFinished { id, result });
     }
 
     pub(crate) fn perform(&mut self, action: RunAction) {
@@ -356,6 +366,7 @@ impl Play {
                 result.exit_code = fails.then_some(1);
                 self.append(Fact::ToolFinished { id, result });
             }
+            RunAction::ReadAttachment { id, read } => self.read_attachment(id, &read),
             RunAction::Forecast => self.append(Fact::EffortForecast {
                 forecast: self.forecast,
             }),

@@ -2,6 +2,7 @@
 
 pub(super) mod exits;
 pub(super) mod plans;
+pub(super) mod read_attachment;
 pub(super) mod reviews;
 pub(super) mod submit_answer;
 pub(super) mod submit_triage;
