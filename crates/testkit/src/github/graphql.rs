@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RestAnswer};
-use super::{blame, discussions, issues, merge_queue, projects};
+use super::{attachments, blame, discussions, issues, merge_queue, projects};
 use crate::http::render_json_answer;
 
 // Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
@@ -71,6 +71,9 @@ pub(super) async fn answer_graphql(
     }
     if body.query.contains("blame(path:") {
         return Ok(blame::answer_blame_query(&hub, &caller, &body.variables));
+    }
+    if body.query.contains("bodyHTML") {
+        return Ok(attachments::answer_rendered_query(&hub, &caller, &body.variables));
     }
     if body.query.contains("userContentEdits") {
         return Ok(answer_issue_query(&hub, &caller, &body.variables));

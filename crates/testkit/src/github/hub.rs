@@ -57,6 +57,8 @@ pub(super) struct GitHubRecords {
     pub(super) moved: BTreeMap<String, u64>,
     /// Logins by the e-mail address of their commits.
     pub(super) addresses: BTreeMap<String, String>,
+    /// Files that users uploaded for their texts.
+    pub(super) attached: Vec<super::attachments::AttachedFile>,
     next_id: u64,
 }
 

@@ -2,6 +2,7 @@
 //! webhooks. It records every request that the reader or writer must not make.
 
 mod actions;
+mod attachments;
 mod auth;
 mod blame;
 mod branches;

@@ -12,8 +12,8 @@ use axum::routing::{any, delete, get, patch, post};
 use super::auth::{not_found, refuse_request};
 use super::hub::GitHubState;
 use super::{
-    actions, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, pulls, quota,
-    reactions, registration, rest, review_requests, sub_issues,
+    actions, attachments, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, pulls,
+    quota, reactions, registration, rest, review_requests, sub_issues,
 };
 
 pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
@@ -47,6 +47,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         .route("/merges", any(forbidden_merge));
     Router::new()
         .merge(registration::build_registration_routes())
+        .merge(attachments::build_attachment_routes())
         .route("/meta", get(rest::get_meta))
         .route("/app", get(rest::get_app))
         .route("/user", get(rest::get_current_user))

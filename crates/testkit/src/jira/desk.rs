@@ -175,6 +175,7 @@ impl JiraState {
             comments: Vec::new(),
             histories: Vec::new(),
             links: Vec::new(),
+            attachments: Vec::new(),
         };
         let creator = JiraAccount::person("Rita Reporter");
         let payload = self.event("jira:issue_created", "issue_created", &issue, &creator);

@@ -3,6 +3,7 @@
 
 mod access;
 mod adf;
+mod attachments;
 mod comments;
 mod data_center;
 mod desk;
@@ -116,6 +117,8 @@ impl FakeJira {
                 StandInSite {
                     url,
                     kind,
+                    // Another host than that of the site, on the same listener.
+                    media: format!("http://localhost:{}", address.port()),
                     service_projects,
                 },
             )?);

@@ -14,7 +14,8 @@ use super::desk::JiraState;
 use super::extractors::{JiraCaller, JsonBody, ReadableIssue};
 use super::state::{RemoteLink, TicketRecord};
 use super::{
-    JiraKind, data_center, hooks, issue_links, people, projects, search, ticket_fields, transitions,
+    JiraKind, attachments, data_center, hooks, issue_links, people, projects, search, ticket_fields,
+    transitions,
 };
 use crate::http::render_json_answer;
 
@@ -51,11 +52,13 @@ pub(super) fn build_jira_routes(desk: Arc<JiraState>) -> Router {
             .route("/search/jql", post(search::search_issues))
             .route("/project/search", get(projects::search_projects))
             .route("/issue/{key}/changelog", get(list_changelog))
-            .route("/user/groups", get(people::list_user_groups)),
+            .route("/user/groups", get(people::list_user_groups))
+            .route("/attachment/content/{id}", get(attachments::redirect_to_media)),
         JiraKind::DataCenter(_) => data_center::build_rest_routes(),
     };
     Router::new()
         .merge(hooks::build_hook_routes(&desk.site))
+        .merge(attachments::build_file_routes(&desk.site))
         .nest(desk.site.rest(), shared.merge(own))
         .fallback(answer_unknown_route)
         .with_state(desk)

@@ -232,6 +232,7 @@ impl TicketRecord {
     /// Renders all fields for REST.
     fn fields(&self, statuses: &[WorkflowStatus], site: &StandInSite) -> Value {
         let comments: Vec<Value> = self.comments.iter().map(|comment| comment.json(site)).collect();
+        let attachments: Vec<Value> = self.attachments.iter().map(|one| one.json(site)).collect();
         let rita = JiraAccount::person("Rita Reporter").json(site);
         let component = |name: &String| {
             // Jira gives each component a number, which our code does not read.
@@ -246,7 +247,7 @@ impl TicketRecord {
             "resolutiondate": self.resolution.map(|_| &self.status_changed),
             "created": self.created, "updated": self.updated,
             "assignee": self.assignee.as_ref().map(|account| account.json(site)), "creator": rita, "reporter": rita,
-            "issuelinks": [], "attachment": [],
+            "issuelinks": [], "attachment": attachments,
             "comment": {
                 "self": format!("{}/comment", self.link(site)), "comments": comments, "total": comments.len(),
                 "maxResults": comments.len(), "startAt": 0,

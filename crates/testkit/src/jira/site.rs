@@ -26,6 +26,8 @@ const MAX_TEXT: usize = 32_767;
 pub(super) struct StandInSite {
     pub(super) url: String,
     pub(super) kind: JiraKind,
+    /// Address of the host that stores files.
+    pub(super) media: String,
     /// Keys of the service desk projects.
     pub(super) service_projects: Vec<String>,
 }

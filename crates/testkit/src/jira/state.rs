@@ -92,6 +92,7 @@ pub(super) struct TicketRecord {
     pub(super) comments: Vec<TicketCommentRecord>,
     pub(super) histories: Vec<ChangelogEntry>,
     pub(super) links: Vec<RemoteLink>,
+    pub(super) attachments: Vec<super::attachments::AttachmentRecord>,
 }
 
 /// Value of a custom field.

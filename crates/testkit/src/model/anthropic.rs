@@ -207,7 +207,18 @@ fn read_block(block: &Value, model: &str, read: &mut MessageContent) -> Result<(
             read.results.push((id.to_owned(), result_text(&block["content"])));
         }
         "thinking" => check_thinking(block, model)?,
-        "image" | "document" | "redacted_thinking" => {}
+        "image" => {
+            let source = &block["source"];
+            if source["type"] != "base64" {
+                return Err("image.source.type: Input should be 'base64'".to_owned());
+            }
+            let media_type = source["media_type"].as_str().unwrap_or_default();
+            read.texts.push(super::dialect::describe_image(
+                media_type,
+                source["data"].as_str(),
+            )?);
+        }
+        "document" | "redacted_thinking" => {}
         other => return Err(format!("unknown block type {other:?}")),
     }
     Ok(())

@@ -133,3 +133,17 @@ fn check_part(schema: &Value, is_strict: bool) -> Result<(), String> {
         items => check_part(items, is_strict),
     }
 }
+
+/// Checks an image as providers do, and returns the words by which scripts recognize it.
+pub(super) fn describe_image(media_type: &str, data: Option<&str>) -> Result<String, String> {
+    if !["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&media_type) {
+        return Err(format!(
+            "image.source.media_type: {media_type:?} is not supported"
+        ));
+    }
+    let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, data.unwrap_or_default());
+    match bytes {
+        Ok(bytes) if !bytes.is_empty() => Ok(format!("[{media_type} of {} bytes]", bytes.len())),
+        Ok(_) | Err(_) => Err("image.source.data: the image is not valid base64".to_owned()),
+    }
+}

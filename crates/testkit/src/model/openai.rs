@@ -198,8 +198,22 @@ impl TranscriptReader {
 fn text_of(content: &Value) -> Result<String, String> {
     match content {
         Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part["text"].as_str()).collect()),
+        Value::Array(parts) => parts.iter().map(read_part).collect(),
         _ => Err("Invalid type for 'content': expected a string or an array".to_owned()),
+    }
+}
+
+fn read_part(part: &Value) -> Result<String, String> {
+    match part["type"].as_str() {
+        Some("image_url") => {
+            let url = part["image_url"]["url"].as_str().unwrap_or_default();
+            let data = url
+                .strip_prefix("data:")
+                .and_then(|url| url.split_once(";base64,"));
+            let (media_type, data) = data.ok_or("Invalid 'image_url': expected a data URL")?;
+            super::dialect::describe_image(media_type, Some(data))
+        }
+        Some(_) | None => Ok(part["text"].as_str().unwrap_or_default().to_owned()),
     }
 }
 
