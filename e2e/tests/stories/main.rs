@@ -8,6 +8,7 @@
 
 mod adversaries;
 mod agents;
+mod attachments;
 mod attributes;
 mod background;
 mod bad_input;
