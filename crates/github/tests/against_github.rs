@@ -1002,23 +1002,43 @@ async fn reviews_include_comments_and_accept_replies() {
 async fn note_replaces_draft_where_drafts_are_missing() {
     let hub = start_hub().await;
     hub.hub.disable_drafts("acme/shop").unwrap();
-    let (name, pulls) = (build_shop_name(), hub.writer.pull_requests());
+    let name = build_shop_name();
     let (body, note) = ("Adds a page.", "> Work in progress");
     for branch in ["fix/one", "fix/two"] {
         hub.branch(branch);
-        let made = pulls
+        let made = hub
+            .writer
+            .pull_requests()
             .create_draft(&name, branch, "main", "ENG-1 Login", body, note)
             .await
             .unwrap();
         assert!(made.draft && made.body.contains(note), "{made:?}");
         assert!(hub.hub.pull_requests("acme/shop").iter().all(|pull| !pull.draft));
-        pulls.mark_ready(&name, &made).await.unwrap();
-        let ready = pulls.pull_request(&name, made.number).await.unwrap();
+        hub.writer.pull_requests().mark_ready(&name, &made).await.unwrap();
+        let ready = hub
+            .writer
+            .pull_requests()
+            .pull_request(&name, made.number)
+            .await
+            .unwrap();
         assert!(!ready.draft && ready.body == body, "{ready:?}");
-        pulls.back_to_draft(&name, &ready, note).await.unwrap();
-        let again = pulls.pull_request(&name, made.number).await.unwrap();
+        hub.writer
+            .pull_requests()
+            .back_to_draft(&name, &ready, note)
+            .await
+            .unwrap();
+        let again = hub
+            .writer
+            .pull_requests()
+            .pull_request(&name, made.number)
+            .await
+            .unwrap();
         assert!(again.draft && again.body == made.body, "{again:?}");
-        pulls.back_to_draft(&name, &again, note).await.unwrap();
+        hub.writer
+            .pull_requests()
+            .back_to_draft(&name, &again, note)
+            .await
+            .unwrap();
     }
     // The refusal of the first draft is remembered.
     let opened = |request: &&testkit::RecordedRequest| {
@@ -1614,4 +1634,48 @@ async fn waiting_workflow_runs_are_listed() {
         1
     );
     assert_eq!(hub.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn attached_files_are_read_from_github_alone() {
+    let hub = start_hub().await;
+    let (image, log) = (
+        hub.hub.attach_image(b"\x89PNG\xff"),
+        hub.hub.attach_file("a.log", b"one\n"),
+    );
+    let body = format!("![shot]({image}) and [a.log]({log})");
+    let number = hub.hub.open_issue_as("acme/shop", "ada", "Crash", &body).unwrap();
+    let shop = build_shop_name();
+    let read =
+        async |address: &str, most: usize| hub.reader.attachments().attachment(&shop, address, most).await;
+    assert!(
+        hub.reader.attachments().is_readable(&shop, &image)
+            && hub.reader.attachments().is_readable(&shop, &log)
+    );
+    assert_eq!(read(&log, 4).await.unwrap().as_deref(), Some(&b"one\n"[..]));
+    assert_eq!(read(&log, 3).await.unwrap(), None);
+    // The website shows an image of a private repository to no token.
+    assert!(matches!(read(&image, 10).await, Err(Error::NotFound { .. })));
+    let rendered = hub
+        .reader
+        .attachments()
+        .rendered_addresses(&shop, number, github::AttachmentThread::Issue)
+        .await
+        .unwrap();
+    let signed = github::find_rendered_address(&image, &rendered).unwrap();
+    assert_eq!(
+        read(signed, 10).await.unwrap().as_deref(),
+        Some(&b"\x89PNG\xff"[..])
+    );
+    for foreign in [
+        "http://127.0.0.1:1/user-attachments/assets/1",
+        "file:///etc/passwd",
+    ] {
+        assert!(!hub.reader.attachments().is_readable(&shop, foreign), "{foreign}");
+        assert!(
+            matches!(read(foreign, 10).await, Err(Error::Rejected { .. })),
+            "{foreign}"
+        );
+    }
+    assert_eq!(hub.hub.violations(), Vec::<String>::new());
 }

@@ -206,6 +206,23 @@ async fn changed_issues_are_listed_in_any_status() {
 }
 
 #[tokio::test]
+async fn id_leads_to_present_key() {
+    for site in start_sites().await {
+        let ticket = site.ticket();
+        let found = site.reader.search_ready("ENG", "To Do", None).await.unwrap();
+        let id = found.iter().find(|hit| hit.key == ticket).unwrap().id.unwrap();
+        assert_eq!(site.reader.key_of(id).await.unwrap(), ticket);
+        let moved = site.jira.move_to_project(&ticket.short(), "OPS", "Mia").unwrap();
+        assert_eq!(
+            site.reader.key_of(id).await.unwrap(),
+            TicketKey::jira(&moved).unwrap()
+        );
+        let missing = site.reader.key_of(999_999).await;
+        assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+    }
+}
+
+#[tokio::test]
 async fn ready_search_reads_every_page() {
     for site in start_sites().await {
         for _ in 0..103 {
@@ -1145,6 +1162,37 @@ async fn repeated_registration_updates_same_webhook() {
         );
         let (call, refused) = hook::register_webhook(&writer, &webhook).await.unwrap_err();
         assert!(matches!(refused, Error::Forbidden { .. }), "{call}: {refused}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn attachment_is_read_with_all_bytes_within_limit() {
+    for site in start_sites().await {
+        let key = site
+            .jira
+            .create_issue("ENG", "Crash", "See the file.", "Bug", &[]);
+        // Bytes that are no text must arrive unchanged.
+        let bytes = [&b"\x89PNG\r\n\xff\xfe\x00\xed\xa0\x80"[..], &[7; 100]].concat();
+        site.jira.attach(&key, "my shot.png", &bytes, "Ada").unwrap();
+        let ticket = parse_ticket(&key);
+        let listed = site.reader.issue(&ticket).await.unwrap().attachments;
+        assert_eq!(site.reader.attachments(&ticket).await.unwrap(), listed);
+        let [file] = listed.as_slice() else {
+            panic!("{listed:?}")
+        };
+        assert_eq!(
+            (file.name.as_str(), file.size_bytes),
+            ("my shot.png", bytes.len() as u64)
+        );
+        let read = async |most: usize| site.reader.attachment(&ticket, file, most).await.unwrap();
+        assert_eq!(
+            read(bytes.len()).await.as_deref(),
+            Some(bytes.as_slice()),
+            "{:?}",
+            site.kind
+        );
+        assert_eq!(read(bytes.len() - 1).await, None, "{:?}", site.kind);
         assert_eq!(site.jira.violations(), Vec::<String>::new());
     }
 }
