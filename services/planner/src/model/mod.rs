@@ -12,6 +12,7 @@ mod event_frames;
 mod failure;
 mod link;
 mod openai;
+mod original_calls;
 mod prices;
 mod quotation;
 mod retry;

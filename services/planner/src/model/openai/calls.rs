@@ -1,21 +1,18 @@
 //! Assembles the tool calls of a Chat Completions stream from fragments, tolerant of what servers send.
 
 use domain::{ReplyBlock, ToolCall};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::model::{
     failure::AttemptFailure,
+    original_calls::{build_original, originals_block},
     split_characters::{self, join_halves},
     stream::{has_several_objects, parse_call_arguments},
     tool_name::ToolNames,
 };
 
-// Dialect of the block that keeps what a normalized call loses.
-pub(super) const ORIGINALS: &str = "openai_calls";
 // A reply with more calls is garbage.
 const MOST_CALLS: usize = 128;
-// Longer arguments are sent back in normalized form, so that the journal keeps them once.
-const MOST_ORIGINAL_BYTES: usize = 16 * 1024;
 
 /// Content of one event about a call.
 #[derive(Default)]
@@ -344,7 +341,7 @@ impl PartialCalls {
             }
             let name = self.tools.meant(&join_halves(call.name));
             let input = parse_call_arguments(&name, text.clone());
-            originals.push(original_call(&call.id, text, &input, call.extra));
+            originals.push(build_original(&call.id, text, &input, call.extra));
             blocks.push(ReplyBlock::ToolCall(ToolCall {
                 id: if call.id.is_empty() {
                     format!("call_{place}")
@@ -355,14 +352,7 @@ impl PartialCalls {
                 input,
             }));
         }
-        if originals.iter().any(|original| !original.is_null()) {
-            blocks.push(ReplyBlock::Opaque {
-                dialect: ORIGINALS.to_owned(),
-                provider: String::new(),
-                model: String::new(),
-                value: json!({ "calls": originals }),
-            });
-        }
+        blocks.extend(originals_block(originals));
         Ok(blocks)
     }
 }
@@ -371,24 +361,4 @@ fn keep_extra(call: &mut PartialCall, extra: Value) {
     if extra.is_object() {
         call.extra = extra;
     }
-}
-
-/// Returns the original form of a call, where it differs from the normalized form; otherwise null.
-fn original_call(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
-    let mut kept = Map::new();
-    let is_strict =
-        input.is_object() && serde_json::from_str::<Value>(&text).is_ok_and(|value| value == *input);
-    let canonical = input.to_string();
-    if is_strict && text.len() <= MOST_ORIGINAL_BYTES && text != canonical {
-        kept.insert("arguments".to_owned(), Value::String(text));
-    }
-    if extra.is_object() && extra.to_string().len() <= MOST_ORIGINAL_BYTES {
-        split_characters::join_all(&mut extra);
-        kept.insert("extra_content".to_owned(), extra);
-    }
-    if kept.is_empty() {
-        return Value::Null;
-    }
-    kept.insert("id".to_owned(), Value::String(id.to_owned()));
-    Value::Object(kept)
 }

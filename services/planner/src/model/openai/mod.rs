@@ -13,6 +13,7 @@ use super::{
         ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, find_api_key,
         is_set, missing_key_problem, secret_header, wire_id,
     },
+    original_calls::{find_originals, render_arguments},
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
 };
@@ -210,7 +211,7 @@ fn build_parts(parts: &[ShownPart<'_>]) -> Value {
 }
 
 fn assistant_message(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize) -> Value {
-    let originals = original_calls(ask, blocks);
+    let originals = find_originals(ask, blocks);
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     let mut message = json!({ "role": "assistant" });
     for block in blocks {
@@ -245,31 +246,8 @@ fn assistant_message(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize
     message
 }
 
-/// Returns the original calls of the same model, by their place.
-fn original_calls<'a>(ask: &ModelRequest<'_>, blocks: &'a [ReplyBlock]) -> &'a [Value] {
-    let kept = blocks.iter().find_map(|block| match block {
-        ReplyBlock::Opaque {
-            dialect,
-            provider,
-            model,
-            value,
-        } if ask.owns(dialect, calls::ORIGINALS, provider, model) => value["calls"].as_array(),
-        ReplyBlock::Opaque { .. } | ReplyBlock::Text { .. } | ReplyBlock::ToolCall(_) => None,
-    });
-    kept.map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Converts a call, in its original form if that is known: a normalized form differs from the text in the
-/// provider's cache.
 fn build_tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
-    let arguments = if original["arguments"].is_string() && call.input.is_object() {
-        original["arguments"].as_str().unwrap_or_default().to_owned()
-    } else if let Value::String(text) = &call.input {
-        // Some servers parse the arguments of earlier calls and fail on invalid JSON.
-        json!({ "invalid": text }).to_string()
-    } else {
-        call.input.to_string()
-    };
+    let arguments = render_arguments(call, original);
     let function = json!({ "name": wire_name(&call.name), "arguments": arguments });
     let mut wire = json!({ "id": id, "type": "function", "function": function });
     if original["extra_content"].is_object() {
