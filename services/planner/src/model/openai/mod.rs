@@ -21,7 +21,8 @@ use crate::config::ModelSettings;
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 use reply::ChatCollector;
 
-const BASE_URL: &str = "https://api.openai.com";
+/// Address of `OpenAI`.
+pub(super) const BASE_URL: &str = "https://api.openai.com";
 const PATH: &str = "/chat/completions";
 // Dialect of blocks with reasoning.
 const BLOCKS: &str = "openai";
@@ -41,21 +42,7 @@ impl ModelDialect for OpenAiDialect {
     }
 
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
-        let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
-        if settings.thinking.is_some() {
-            return Err(("thinking", "is for Anthropic's models; use effort"));
-        }
-        if settings.api_version.is_some() && settings.base_url.is_none() {
-            return Err((
-                "base_url",
-                "must be set with api_version: the address of the Azure resource",
-            ));
-        }
-        // A private server may need no key.
-        if !has_key && settings.base_url.is_none() {
-            return Err(missing_key_problem(settings));
-        }
-        Ok(())
+        check_account(settings)
     }
 
     fn default_address(&self) -> Option<&'static str> {
@@ -75,17 +62,7 @@ impl ModelDialect for OpenAiDialect {
     }
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
-        let mut headers = HeaderMap::new();
-        match (&settings.auth_token, find_api_key(settings)) {
-            (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
-            (None, Some(key)) if is_azure(settings) => {
-                headers.insert("api-key", secret_header("", key)?);
-            }
-            (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
-            (None, None) => {}
-        }
-        extra_headers(settings, &mut headers)?;
-        Ok(headers)
+        build_headers(settings)
     }
 
     fn body(&self, ask: &ModelRequest<'_>) -> Value {
@@ -113,7 +90,7 @@ impl ModelDialect for OpenAiDialect {
         }
         // `OpenAI` refuses `max_tokens` for its newer models; compatible servers know only `max_tokens` and
         // no cache key.
-        if settings.base_url.is_none() || is_azure(settings) {
+        if is_own_service(settings) {
             put("max_completion_tokens", json!(settings.max_output_tokens));
             put("prompt_cache_key", json!(cache_key(transcript)));
         } else {
@@ -127,6 +104,45 @@ impl ModelDialect for OpenAiDialect {
     }
 }
 
+/// Validates the account's settings, which all dialects of `OpenAI` share.
+pub(super) fn check_account(settings: &ModelSettings) -> Result<(), SettingProblem> {
+    let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
+    if settings.thinking.is_some() {
+        return Err(("thinking", "is for Anthropic's models; use effort"));
+    }
+    if settings.api_version.is_some() && settings.base_url.is_none() {
+        return Err((
+            "base_url",
+            "must be set with api_version: the address of the Azure resource",
+        ));
+    }
+    // A private server may need no key.
+    if !has_key && settings.base_url.is_none() {
+        return Err(missing_key_problem(settings));
+    }
+    Ok(())
+}
+
+/// Returns the headers with the credential, which all dialects of `OpenAI` share.
+pub(super) fn build_headers(settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::new();
+    match (&settings.auth_token, find_api_key(settings)) {
+        (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
+        (None, Some(key)) if is_azure(settings) => {
+            headers.insert("api-key", secret_header("", key)?);
+        }
+        (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
+        (None, None) => {}
+    }
+    extra_headers(settings, &mut headers)?;
+    Ok(headers)
+}
+
+/// Returns true if `OpenAI` or Azure answers, not a compatible server.
+pub(super) fn is_own_service(settings: &ModelSettings) -> bool {
+    settings.base_url.is_none() || is_azure(settings)
+}
+
 fn is_azure(settings: &ModelSettings) -> bool {
     let host = || {
         let url = settings.base_url.as_deref()?.parse::<reqwest::Url>().ok()?;
@@ -138,7 +154,7 @@ fn is_azure(settings: &ModelSettings) -> bool {
 
 /// Returns the cache key. Calls with the same tools and system prompt share a cache: those of one phase in
 /// one repository.
-fn cache_key(transcript: &ModelTranscript) -> String {
+pub(super) fn cache_key(transcript: &ModelTranscript) -> String {
     let tools = transcript.tools.iter().map(|tool| &tool.name);
     // FNV-1a: stable over releases and machines.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -256,11 +272,15 @@ fn build_tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
     wire
 }
 
-fn tool_result_message(id: &str, result: &ToolResult) -> Value {
-    let content = match result.status {
+/// Returns the text of a result, with its status where it is not a success.
+pub(super) fn render_result(result: &ToolResult) -> String {
+    match result.status {
         ToolStatus::Ok => result.content.clone(),
         ToolStatus::Error => format!("Error: {}", result.content),
         ToolStatus::Interrupted => format!("Interrupted: {}", result.content),
-    };
-    json!({ "role": "tool", "tool_call_id": id, "content": content })
+    }
+}
+
+fn tool_result_message(id: &str, result: &ToolResult) -> Value {
+    json!({ "role": "tool", "tool_call_id": id, "content": render_result(result) })
 }
