@@ -274,6 +274,16 @@ pub(super) fn unwrap_error(value: serde_json::Value) -> serde_json::Value {
     items.swap_remove(0)
 }
 
+/// Returns true for a real error: some servers send an empty one in every event.
+pub(super) fn is_real_error(error: &serde_json::Value) -> bool {
+    match error {
+        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
+        serde_json::Value::String(text) => !text.is_empty(),
+        serde_json::Value::Object(fields) => !fields.is_empty(),
+        serde_json::Value::Bool(true) | serde_json::Value::Number(_) | serde_json::Value::Array(_) => true,
+    }
+}
+
 const CLASS_CHARS: usize = 64;
 
 /// Returns true if a class is a name, not a sentence.
@@ -326,6 +336,17 @@ impl ProviderError {
             class: Some(class.to_owned()).filter(|class| is_class_name(class)),
             message: message.to_owned(),
         }
+    }
+
+    /// Reads the error of an event: an object or a sentence.
+    pub(super) fn of_event(error: &serde_json::Value) -> Self {
+        let text = |field: &str| error[field].as_str().unwrap_or_default();
+        let classes = ["code", "type", "status"].map(text);
+        let class = classes
+            .into_iter()
+            .find(|class| !class.is_empty())
+            .unwrap_or_default();
+        Self::new(class, error.as_str().unwrap_or_else(|| text("message")))
     }
 
     /// Renders status and class. Some gateways repeat the status as the class; it appears once.

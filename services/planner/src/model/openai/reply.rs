@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{BLOCKS, calls::PartialCalls};
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError, unwrap_error},
+    failure::{AttemptFailure, ProviderError, is_real_error, unwrap_error},
     split_characters::{self, join_all, join_halves},
     stream::{ReplyCollector, StreamProgress, parse_count},
     tool_name::ToolNames,
@@ -46,7 +46,7 @@ impl ReplyCollector for ChatCollector {
             return Err(AttemptFailure::Garbage("an unknown event"));
         }
         if is_real_error(&chunk["error"]) {
-            return Err(chunk_failure(&chunk["error"]));
+            return Err(ProviderError::of_event(&chunk["error"]).in_stream());
         }
         if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
@@ -228,26 +228,4 @@ fn join_reasoning_parts(known: &mut Map<String, Value>, more: &Map<String, Value
             _ => drop(known.insert(field.clone(), value.clone())),
         }
     }
-}
-
-/// Returns true for a real error: some servers send an empty one in every event.
-fn is_real_error(error: &Value) -> bool {
-    match error {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) | Value::Array(_) => true,
-    }
-}
-
-/// Converts an error in the middle of a stream. It is final only if the request itself causes it.
-fn chunk_failure(error: &Value) -> AttemptFailure {
-    let text = |field: &str| error[field].as_str().unwrap_or_default();
-    let classes = ["code", "type", "status"].map(text);
-    let class = classes
-        .into_iter()
-        .find(|class| !class.is_empty())
-        .unwrap_or_default();
-    let message = error.as_str().unwrap_or_else(|| text("message"));
-    ProviderError::new(class, message).in_stream()
 }
