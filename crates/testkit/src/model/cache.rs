@@ -82,7 +82,9 @@ impl PromptCache {
 
     /// Applies automatic caching: reads the longest prefix that an earlier prompt shares.
     pub(super) fn automatic(&mut self, request: &Value) -> TokenCounts {
-        let prompt = format!("{}{}", request["tools"], request["messages"]);
+        // Responses names the messages `input`, and keeps the system prompt apart.
+        let prompt = ["tools", "instructions", "messages", "input"].map(|part| request[part].to_string());
+        let prompt = prompt.concat();
         let shared = |earlier: &String| {
             let pairs = earlier.bytes().zip(prompt.bytes());
             pairs.take_while(|(left, right)| left == right).count()

@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde_json::Value;
 
 use super::script::PlayedTranscript;
-use super::{anthropic, bedrock, openai};
+use super::{anthropic, bedrock, openai, responses};
 use crate::http::{header_text, render_json_answer};
 
 /// API key of all dialects.
@@ -21,6 +21,8 @@ pub(super) enum PlayedDialect {
     Bedrock,
     OpenAi,
     Azure,
+    Responses,
+    AzureResponses,
 }
 
 impl PlayedDialect {
@@ -30,6 +32,8 @@ impl PlayedDialect {
             Self::Bedrock => "bedrock",
             Self::OpenAi => "openai",
             Self::Azure => "azure",
+            Self::Responses => "openai-responses",
+            Self::AzureResponses => "azure-responses",
         }
     }
 
@@ -38,6 +42,7 @@ impl PlayedDialect {
             Self::Anthropic => anthropic::render_error(kind, message),
             Self::Bedrock => bedrock::render_error(message),
             Self::OpenAi | Self::Azure => openai::render_error(kind, message),
+            Self::Responses | Self::AzureResponses => responses::render_error(kind, message),
         };
         let mut response = render_json_answer(status, body);
         if self == Self::Bedrock {
@@ -56,6 +61,7 @@ impl PlayedDialect {
         match self {
             Self::Anthropic | Self::Bedrock => anthropic::read_request(body),
             Self::OpenAi | Self::Azure => openai::read_request(body),
+            Self::Responses | Self::AzureResponses => responses::read_request(body),
         }
     }
 
@@ -72,10 +78,10 @@ impl PlayedDialect {
                     None => key == MODEL_API_KEY,
                 }
             }
-            Self::Azure => header_text(headers, "api-key") == MODEL_API_KEY,
+            Self::Azure | Self::AzureResponses => header_text(headers, "api-key") == MODEL_API_KEY,
             // `invoke` verifies signed requests before this check.
             Self::Bedrock => read_bearer_token(headers) == Some(MODEL_API_KEY),
-            Self::OpenAi => read_bearer_token(headers) == Some(MODEL_API_KEY),
+            Self::OpenAi | Self::Responses => read_bearer_token(headers) == Some(MODEL_API_KEY),
         }
     }
 }

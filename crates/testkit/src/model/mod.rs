@@ -6,6 +6,7 @@ mod cache;
 mod dialect;
 mod openai;
 mod reply;
+mod responses;
 mod script;
 pub mod surrounding_replies;
 
@@ -45,7 +46,7 @@ const BEFORE_CUT: Duration = Duration::from_millis(50);
 /// Model call that was answered from a script.
 #[derive(Debug, Clone)]
 pub struct ModelCall {
-    /// `anthropic`, `bedrock`, `openai` or `azure`.
+    /// `anthropic`, `bedrock`, `openai`, `azure`, `openai-responses` or `azure-responses`.
     pub dialect: &'static str,
     /// Start of the first message that selected the script; empty for the default script.
     pub start: String,
@@ -99,6 +100,8 @@ impl ScriptedModel {
             .route("/v1/messages", post(answer_messages))
             .route("/v1/chat/completions", post(chat_completions))
             .route("/openai/deployments/{name}/chat/completions", post(answer_azure))
+            .route("/v1/responses", post(answer_responses))
+            .route("/openai/responses", post(answer_azure_responses))
             .route("/model/{name}/invoke-with-response-stream", post(answer_invoke))
             .route("/v1/models", get(list_models))
             .with_state(Arc::clone(&state));
@@ -111,7 +114,8 @@ impl ScriptedModel {
         self.server.stop().await;
     }
 
-    /// Base URL. Anthropic is at `<url>/v1/messages`, `OpenAI` at `<url>/v1/chat/completions`.
+    /// Base URL. Anthropic is at `<url>/v1/messages`, `OpenAI` at `<url>/v1/chat/completions` and
+    /// `<url>/v1/responses`.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
@@ -237,6 +241,27 @@ async fn answer_azure(
     model.handle(PlayedDialect::Azure, &headers, &body)
 }
 
+async fn answer_responses(
+    State(model): State<Arc<ScriptedModelState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    model.handle(PlayedDialect::Responses, &headers, &body)
+}
+
+/// Answers Azure's route of Responses, whose body names the deployment.
+async fn answer_azure_responses(
+    State(model): State<Arc<ScriptedModelState>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !uri.query().unwrap_or_default().starts_with("api-version=") {
+        return PlayedDialect::AzureResponses.error(StatusCode::NOT_FOUND, "404", "Resource not found");
+    }
+    model.handle(PlayedDialect::AzureResponses, &headers, &body)
+}
+
 async fn answer_invoke(
     State(model): State<Arc<ScriptedModelState>>,
     method: Method,
@@ -319,7 +344,10 @@ impl ScriptedModelState {
         script::check_step(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
         let counts = match dialect {
             PlayedDialect::Anthropic | PlayedDialect::Bedrock => play.cache.marked(request)?,
-            PlayedDialect::OpenAi | PlayedDialect::Azure => play.cache.automatic(request),
+            PlayedDialect::OpenAi
+            | PlayedDialect::Azure
+            | PlayedDialect::Responses
+            | PlayedDialect::AzureResponses => play.cache.automatic(request),
         };
         let reply = PlayedReply::new(&step, transcript.turns, request, counts);
         let call = ModelCall {
@@ -363,6 +391,16 @@ impl ScriptedModelState {
             }
             PlayedDialect::OpenAi | PlayedDialect::Azure => {
                 render_json_answer(StatusCode::OK, openai::render_reply(reply))
+            }
+            PlayedDialect::Responses | PlayedDialect::AzureResponses => {
+                let is_encrypted = responses::wants_reasoning(request);
+                match streamed {
+                    true => self.stream(
+                        responses::stream_reply(reply, is_encrypted).as_bytes(),
+                        EVENT_STREAM,
+                    ),
+                    false => render_json_answer(StatusCode::OK, responses::render_reply(reply, is_encrypted)),
+                }
             }
         }
     }
