@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     ClientError, anthropic,
     failure::AttemptFailure,
-    openai,
+    openai, responses,
     stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
 };
@@ -21,6 +21,7 @@ use crate::transcript::{MessagePart, ModelTranscript, TranscriptMessage};
 pub(super) static DIALECTS: &[&dyn ModelDialect] = &[
     &anthropic::AnthropicDialect,
     &openai::OpenAiDialect,
+    &responses::ResponsesDialect,
     #[cfg(feature = "bedrock")]
     &super::bedrock::BedrockDialect,
 ];

@@ -110,6 +110,7 @@ fn meaning_of_reason(reason: &str) -> Option<EndMeaning> {
         | "max_output_tokens"
         | "model_length"
         | "max_length"
+        | "incomplete"
         | "model_context_window_exceeded" => EndMeaning::Limit,
         "content_filter"
         | "content_filtered"
@@ -193,6 +194,7 @@ mod tests {
             derive_stop(&["MAX_TOKENS", "stop"], text),
             Ok(ReplyStop::MaxTokens)
         );
+        assert_eq!(derive_stop(&["incomplete"], call), Ok(ReplyStop::MaxTokens));
         assert_eq!(derive_stop(&["SAFETY"], text), Ok(ReplyStop::Refusal));
         assert!(matches!(
             derive_stop(&["error"], text),

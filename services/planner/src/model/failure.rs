@@ -400,9 +400,9 @@ impl ProviderError {
         let is = |classes: &[&str]| classes.iter().any(|known| class == *known);
         if let Some(cause) = parse_rate_limit(&message) {
             Some(ProviderErrorKind::Final(cause))
-        } else if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(&TOO_LONG) {
+        } else if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(TOO_LONG) {
             Some(ProviderErrorKind::Final(RefusalCause::ContextTooLong))
-        } else if says(&STALE_THINKING) {
+        } else if is(&["invalid_encrypted_content"]) || says(STALE_THINKING) {
             Some(ProviderErrorKind::StaleThinking)
         } else if is(&NO_CREDIT_CLASSES) || says(&NO_CREDIT) {
             Some(ProviderErrorKind::Final(RefusalCause::NoCredit))
@@ -424,7 +424,7 @@ impl ProviderError {
             "expiredtokenexception",
         ]) {
             Some(ProviderErrorKind::Final(RefusalCause::CredentialsRefused))
-        } else if is(&["invalid_request_error", "validationexception"]) {
+        } else if is(&["invalid_request_error", "invalid_prompt", "validationexception"]) {
             Some(ProviderErrorKind::Final(RefusalCause::Request))
         } else {
             None
@@ -499,7 +499,7 @@ const NO_MODEL: [&str; 3] = [
 ];
 
 // Messages of providers and servers for a prompt that is too long.
-const TOO_LONG: [&str; 8] = [
+const TOO_LONG: &[&str] = &[
     "exceed context limit",
     "prompt is too long",
     "input is too long",
@@ -508,14 +508,19 @@ const TOO_LONG: [&str; 8] = [
     "context length",
     "exceeds the available context size",
     "too many input tokens",
+    "exceeds the maximum number of tokens allowed",
 ];
 
 // Messages of Anthropic for a thinking block that does not match the messages before it, or is from another
-// model.
-const STALE_THINKING: [&str; 3] = [
+// model; messages of `OpenAI` for reasoning that it cannot decrypt, or without the item that it led to.
+const STALE_THINKING: &[&str] = &[
     "invalid `signature` in `thinking`",
     "bound to a different",
     "blocks in the latest assistant message cannot be modified",
+    "encrypted content",
+    "of type 'reasoning' was provided without its required following item",
+    "without its required 'reasoning' item",
+    "items are not persisted when `store` is set to false",
 ];
 
 #[cfg(test)]
@@ -621,5 +626,37 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn unusable_reasoning_is_told_from_refusal() {
+        for (class, message) in [
+            (
+                "invalid_encrypted_content",
+                "The content of item rs_1 could not be verified.",
+            ),
+            (
+                "invalid_request_error",
+                "Encrypted content is not supported with this model.",
+            ),
+            (
+                "invalid_request_error",
+                "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+            ),
+            (
+                "invalid_request_error",
+                "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+            ),
+        ] {
+            assert_eq!(
+                ProviderError::new(class, message).kind(),
+                Some(ProviderErrorKind::StaleThinking),
+                "{message}"
+            );
+        }
+        assert_eq!(
+            ProviderError::new("invalid_prompt", "Your prompt was flagged.").kind(),
+            Some(ProviderErrorKind::Final(RefusalCause::Request))
+        );
     }
 }

@@ -15,6 +15,7 @@ mod openai;
 mod original_calls;
 mod prices;
 mod quotation;
+mod responses;
 mod retry;
 mod roles;
 mod split_characters;

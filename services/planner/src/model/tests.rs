@@ -4,6 +4,7 @@ mod bodies;
 mod chains;
 mod gateways;
 mod providers;
+mod responses;
 mod streams;
 
 use domain::{ModelRole, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
@@ -14,7 +15,7 @@ use super::{ModelClients, ModelError};
 use crate::config::ModelSettings;
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 
-const DIALECTS: [&str; 2] = ["anthropic", "openai"];
+const DIALECTS: [&str; 3] = ["anthropic", "openai", "openai-responses"];
 
 /// Parses settings as in a file.
 pub(crate) fn from_json(settings: serde_json::Value) -> ModelSettings {
@@ -75,7 +76,7 @@ async fn ask_with_settings(
 }
 
 #[tokio::test]
-async fn tool_conversation_works_in_both_dialects() {
+async fn tool_conversation_works_in_each_dialect() {
     for dialect in DIALECTS {
         let script = vec![
             build_read_step().and_call("read_file", json!({ "path": "b" })),

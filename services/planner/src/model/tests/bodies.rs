@@ -306,6 +306,10 @@ fn each_base_address_leads_to_endpoint() {
             "http://h/v1/chat/completions"
         );
         assert_eq!(
+            build_endpoint_url(&build_model_settings("openai-responses", base)),
+            "http://h/v1/responses"
+        );
+        assert_eq!(
             build_endpoint_url(&build_model_settings("anthropic", base)),
             "http://h/v1/messages"
         );
@@ -319,6 +323,23 @@ fn each_base_address_leads_to_endpoint() {
     assert_eq!(
         build_endpoint_url(&azure),
         "https://acme.openai.azure.com/openai/deployments/coder/chat/completions?api-version=2025-04-01-preview"
+    );
+    let responses = ModelSettings {
+        dialect: "openai-responses".to_owned(),
+        ..azure
+    };
+    assert_eq!(
+        build_endpoint_url(&responses),
+        "https://acme.openai.azure.com/openai/responses?api-version=2025-04-01-preview"
+    );
+    let next = ModelSettings {
+        base_url: Some("https://acme.openai.azure.com/openai/v1".to_owned()),
+        api_version: None,
+        ..responses
+    };
+    assert_eq!(
+        build_endpoint_url(&next),
+        "https://acme.openai.azure.com/openai/v1/responses"
     );
     let bedrock = from_json(json!({
         "dialect": "bedrock", "name": "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "region": "eu-central-1",

@@ -181,7 +181,10 @@ fn deployment_reply_costs_price_of_real_model() {
 fn dialect_outside_of_build_names_its_feature() {
     let describe = crate::model::roles::describe_unknown_dialect;
     assert!(describe("bedrock").contains("cargo feature `bedrock`"));
-    assert_eq!(describe("morse"), "must be one of anthropic, openai, bedrock");
+    assert_eq!(
+        describe("morse"),
+        "must be one of anthropic, openai, openai-responses, bedrock"
+    );
 }
 
 #[test]

@@ -536,6 +536,11 @@ fn unstreamed_message_reply_is_read() {
 fn bare_patch_becomes_argument_of_its_tool() {
     let read = |dialect: &str, name: &str, arguments: &str| {
         let wire = match dialect {
+            "openai-responses" => {
+                let call =
+                    json!({ "type": "function_call", "call_id": "a", "name": name, "arguments": arguments });
+                json!({ "object": "response", "status": "completed", "output": [call] }).to_string()
+            }
             "openai" => {
                 let (begin, end) = arguments.split_at(arguments.len() / 2);
                 let call = json!({ "index": 0, "id": "a", "function": build_function(name, begin) });

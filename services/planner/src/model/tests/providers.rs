@@ -36,7 +36,7 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
             "openai",
             build_provider_settings("openai", url, json!({ "api_key": MODEL_API_KEY })),
         ),
-        ("azure", build_provider_settings("openai", url, azure)),
+        ("azure", build_provider_settings("openai", url, azure.clone())),
         ("bedrock", build_provider_settings("bedrock", url, signed)),
         (
             "bedrock",
@@ -45,6 +45,14 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
                 url,
                 json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION }),
             ),
+        ),
+        (
+            "openai-responses",
+            build_provider_settings("openai-responses", url, json!({ "api_key": MODEL_API_KEY })),
+        ),
+        (
+            "azure-responses",
+            build_provider_settings("openai-responses", url, azure),
         ),
     ]
 }
@@ -155,7 +163,7 @@ async fn refused_thinking_is_omitted_on_retry() {
 #[tokio::test]
 async fn later_turns_and_tickets_read_cache() {
     let script = || vec![build_read_step(), build_read_step(), ScriptStep::say("Done.")];
-    for dialect in ["anthropic", "openai"] {
+    for dialect in DIALECTS {
         let model = ScriptedModel::start(script()).await.unwrap();
         let mut settings = build_model_settings(dialect, &model.url());
         settings.name = "claude-sonnet-4-5".to_owned();
@@ -238,6 +246,16 @@ async fn too_long_conversation_has_separate_fault() {
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
         ),
         (
+            "openai-responses",
+            400,
+            r#"{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
+        ),
+        (
             "bedrock",
             400,
             r#"{"message":"Input is too long for requested model."}"#,
@@ -296,7 +314,7 @@ async fn headers_of_the_settings_are_sent_along() {
         _ => (401, "{}"),
     })
     .await;
-    for dialect in ["anthropic", "openai", "bedrock"] {
+    for dialect in ["anthropic", "openai", "openai-responses", "bedrock"] {
         let more = json!({
             "api_key": MODEL_API_KEY, "region": MODEL_REGION, "headers": { "X-Team": "cart" },
         });

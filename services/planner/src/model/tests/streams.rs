@@ -39,11 +39,15 @@ macro_rules! conversation {
     };
 }
 
-fn build_conversations() -> [Conversation; 3] {
+fn build_conversations() -> [Conversation; 4] {
     let claude = json!({ "name": "claude-sonnet-5-5", "thinking": "adaptive", "region": "eu-central-1" });
     [
         conversation!("anthropic", claude.clone()),
         conversation!("openai", json!({ "name": "gpt-6-sol", "effort": "low" })),
+        conversation!(
+            "openai-responses",
+            json!({ "name": "gpt-6-sol", "effort": "low" })
+        ),
         conversation!("bedrock", claude),
     ]
 }
