@@ -158,7 +158,7 @@ pub fn build_requesters_setting(group: &str) -> AccountSetting {
 pub fn find_default_model(dialect: &str) -> Option<&'static str> {
     match dialect {
         "anthropic" => Some("claude-sonnet-5-5"),
-        "openai" => Some("gpt-6.1-sol"),
+        "openai" | "openai-responses" => Some("gpt-6.1-sol"),
         _ => None,
     }
 }

@@ -11,7 +11,8 @@ fail() { printf '::error title=Journeyman::%s\n' "$*"; exit 1; }
 case $MODEL_DIALECT in
     anthropic) usual=claude-sonnet-5-5 ;;
     openai) usual=gpt-6.1-sol ;;
-    *) fail "model-dialect is $MODEL_DIALECT; it must be anthropic or openai" ;;
+    openai-responses) usual=gpt-6.1-sol ;;
+    *) fail "model-dialect is $MODEL_DIALECT; it must be anthropic, openai or openai-responses" ;;
 esac
 
 # The rules of the repository, and the keys that only the job knows. JSON is valid YAML, and needs no quoting here.

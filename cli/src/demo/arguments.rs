@@ -36,8 +36,10 @@ pub enum DemoModel {
     Scripted,
     /// Model of Anthropic, or of a server that speaks its interface.
     Anthropic,
-    /// Model of `OpenAI`, or of a server that speaks its interface.
+    /// Model of `OpenAI`, or of a server that speaks its Chat Completions.
     Openai,
+    /// Model of `OpenAI`, or of a server that speaks its Responses.
+    OpenaiResponses,
 }
 
 impl DemoArguments {
@@ -57,6 +59,7 @@ impl DemoArguments {
         std::fs::write(rules.join("shop.yaml"), text)?;
         let dialect = match self.model {
             DemoModel::Openai => ProviderDialect::OpenAi,
+            DemoModel::OpenaiResponses => ProviderDialect::Responses,
             DemoModel::Scripted | DemoModel::Anthropic => ProviderDialect::Anthropic,
         };
         let mut environment = outside.environment(dialect, &rules);
@@ -85,7 +88,7 @@ impl DemoArguments {
     fn real_model(&self, dialect: ProviderDialect) -> anyhow::Result<Vec<(String, String)>> {
         let variable = match dialect {
             ProviderDialect::Anthropic => "ANTHROPIC_API_KEY",
-            ProviderDialect::OpenAi => "OPENAI_API_KEY",
+            ProviderDialect::OpenAi | ProviderDialect::Responses => "OPENAI_API_KEY",
         };
         let key = std::env::var_os(variable).and_then(|key| key.into_string().ok());
         let key = key.with_context(|| format!("{variable} must hold the model's key"))?;

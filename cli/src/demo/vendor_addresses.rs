@@ -31,6 +31,8 @@ pub enum ProviderDialect {
     Anthropic,
     /// Chat Completions interface of `OpenAI` and compatible servers.
     OpenAi,
+    /// Responses interface of `OpenAI` and compatible servers.
+    Responses,
 }
 
 impl ProviderDialect {
@@ -39,6 +41,7 @@ impl ProviderDialect {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::Responses => "openai-responses",
         }
     }
 }
@@ -72,7 +75,7 @@ impl VendorAddresses {
     fn setup(&self, dialect: ProviderDialect) -> AccountSetup {
         let base_url = match dialect {
             ProviderDialect::Anthropic => self.model.clone(),
-            ProviderDialect::OpenAi => format!("{}/v1", self.model),
+            ProviderDialect::OpenAi | ProviderDialect::Responses => format!("{}/v1", self.model),
         };
         let app = |role, id| GithubApp {
             role,

@@ -469,7 +469,7 @@ async fn download_is_installed_with_right_checksum_alone() {
 #[test]
 fn action_has_models_of_command() {
     let script = fs::read_to_string(find_repository_root().join("packaging/action/work.sh")).unwrap();
-    for dialect in ["anthropic", "openai"] {
+    for dialect in ["anthropic", "openai", "openai-responses"] {
         let model = find_default_model(dialect).unwrap();
         assert!(
             script.contains(&format!("    {dialect}) usual={model} ;;\n")),

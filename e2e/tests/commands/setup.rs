@@ -474,7 +474,10 @@ async fn setup_model_verifies_key_before_storing() {
     );
     let typed = [
         ("Provider of the model", line("claude")),
-        ("is not one of anthropic, openai, bedrock", String::new()),
+        (
+            "is not one of anthropic, openai, openai-responses, bedrock",
+            String::new(),
+        ),
         ("Provider of the model", line("")),
         ("The model", line("scripted-model")),
         ("Address of the provider", line("models")),

@@ -18,9 +18,10 @@ use crate::account_settings::find_default_model;
 const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
 
 // Providers with the variables that their own tools read: key, address, dialect.
-const PROVIDERS: [(&str, &str, &str); 2] = [
+const PROVIDERS: &[(&str, &str, &str)] = &[
     ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "anthropic"),
     ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai"),
+    ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai-responses"),
 ];
 
 /// Provider whose key is in the environment.
@@ -261,6 +262,20 @@ mod tests {
             (Some("openai"), Some("http://127.0.0.1:1"))
         );
         assert!(find_value(&found, "NAME").is_some());
+    }
+
+    #[test]
+    fn openai_key_serves_configured_responses_dialect() {
+        let model = ConfiguredModel {
+            dialect: Some("openai-responses".to_owned()),
+            ..ConfiguredModel::default()
+        };
+        let found = complete_environment(model, &[("OPENAI_API_KEY", "o")]).unwrap();
+        assert_eq!(
+            (find_value(&found, "DIALECT"), find_value(&found, "API_KEY")),
+            (Some("openai-responses"), Some("o"))
+        );
+        assert_eq!(find_value(&found, "NAME"), find_default_model("openai"));
     }
 
     #[test]

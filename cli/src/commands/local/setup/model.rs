@@ -29,7 +29,7 @@ const MODEL_VARIABLES: &str = "JOURNEYMAN__MODEL__";
 /// Set the model and its key, and send it one question; a working configuration stays, and another dialect replaces it
 #[derive(Debug, Default, Args)]
 pub(super) struct Arguments {
-    /// anthropic, openai (any server that speaks its Chat Completions) or bedrock
+    /// anthropic, openai (any server that speaks its Chat Completions), openai-responses or bedrock
     #[arg(long, value_name = "DIALECT")]
     dialect: Option<String>,
     /// The model, by its provider's name for it
@@ -322,7 +322,9 @@ async fn resolve_new_key(
         (None, _) if is_known || dialect == BEDROCK => Ok(None),
         (None, Some(own)) => Ok(Some(own)),
         // A private server may need no key.
-        (None, None) if dialect == "openai" && is_elsewhere && prompt::can_ask() => {
+        (None, None)
+            if matches!(dialect, "openai" | "openai-responses") && is_elsewhere && prompt::can_ask() =>
+        {
             prompt::ask_optional_secret(flag, "API key of the model (empty: none)").await
         }
         (None, None) => prompt::ask_secret(None, flag, question).await.map(Some),
@@ -335,12 +337,12 @@ mod tests {
 
     #[test]
     fn dialect_is_one_that_planner_knows() {
-        for dialect in ["anthropic", "openai", BEDROCK] {
+        for dialect in ["anthropic", "openai", "openai-responses", BEDROCK] {
             assert_eq!(check_dialect(dialect), Ok(()));
         }
         assert_eq!(
             check_dialect("claude"),
-            Err("\"claude\" is not one of anthropic, openai, bedrock".to_owned())
+            Err("\"claude\" is not one of anthropic, openai, openai-responses, bedrock".to_owned())
         );
     }
 

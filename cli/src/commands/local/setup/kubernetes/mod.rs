@@ -325,7 +325,7 @@ impl ClusterDeployment {
 fn is_without_needed_key(model: &ConfiguredModel) -> bool {
     let needs_key = match model.dialect.as_deref() {
         Some("bedrock") => false,
-        Some("openai") => model.base_url.is_none(),
+        Some("openai" | "openai-responses") => model.base_url.is_none(),
         Some(_) | None => true,
     };
     needs_key && model.api_key.is_none() && model.auth_token.is_none()
@@ -437,6 +437,12 @@ mod tests {
             (Some("anthropic"), Some("https://models.acme.example"), true),
             (Some("openai"), None, true),
             (Some("openai"), Some("https://models.acme.example"), false),
+            (Some("openai-responses"), None, true),
+            (
+                Some("openai-responses"),
+                Some("https://models.acme.example"),
+                false,
+            ),
             (Some("bedrock"), None, false),
         ] {
             let mut model = build_model(dialect, base_url);
