@@ -110,6 +110,15 @@ async fn the_second_dialect_does_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn responses_dialect_reaches_merge_statelessly() {
+    play_whole_story(Options {
+        dialect: ProviderDialect::Responses,
+        ..Options::default()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn processes_of_their_own_do_the_same() {
     play_whole_story(Options {
         mode: ServiceMode::Processes,
