@@ -19,6 +19,7 @@ use super::{
     split_characters::{self, Utf8Decoder},
 };
 
+const BOM: char = '\u{feff}';
 // Maximum size of a response in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
@@ -69,8 +70,10 @@ pub(super) trait ReplyCollector: Send {
     fn finish(self: Box<Self>) -> Result<ModelReply, AttemptFailure>;
 }
 
-/// Reads events until the reply is complete; a pause longer than `idle` counts as a break. A stream without
-/// its closing event is incomplete, unless it has a stop reason or never was an event stream.
+/// Reads events until the reply is complete; a pause longer than `idle` counts as a break.
+///
+/// A comment that keeps the connection alive ends a pause. A stream without its closing event is incomplete,
+/// unless it has a stop reason or never was an event stream.
 pub(super) async fn collect_reply(
     framing: StreamFraming,
     is_named: bool,
@@ -78,15 +81,16 @@ pub(super) async fn collect_reply(
     idle: Duration,
     mut collector: Box<dyn ReplyCollector>,
 ) -> Result<ModelReply, AttemptFailure> {
-    let mut chunks = limit_bytes(chunks).boxed();
+    // Fused: the first byte may be searched for to the end.
+    let mut chunks = limit_pauses(limit_bytes(chunks), idle).fuse().boxed();
     // An error page or plain JSON shows in the first byte; frames have checksums instead.
     if framing == StreamFraming::ServerSentEvents {
-        let (start, rest) = peek_first_byte(chunks, idle).await?;
+        let (start, rest) = peek_first_byte(chunks).await?;
         chunks = rest;
         match start {
             // Page of a gateway or proxy: a later attempt may reach the model.
             Some(b'<') => return Err(AttemptFailure::Garbage("a page in place of a reply")),
-            Some(b'{' | b'[') => return read_whole_reply(chunks, idle, collector).await,
+            Some(b'{' | b'[') => return read_whole_reply(chunks, collector).await,
             _ => {}
         }
     }
@@ -98,15 +102,23 @@ pub(super) async fn collect_reply(
     };
     let mut is_begun = false;
     loop {
-        let event = match tokio::time::timeout(idle, events.next()).await {
-            Ok(event) => event,
-            // Some servers keep the connection open after the reply.
-            Err(_) if collector.is_whole() => return collector.finish(),
-            Err(_) => return Err(AttemptFailure::transient("stopped in the middle of its reply")),
+        let event = if collector.is_whole() {
+            // Some servers keep the connection open after the reply, or reset it. Damage is no such end.
+            match tokio::time::timeout(idle, events.next()).await {
+                Err(_) => return collector.finish(),
+                Ok(Some(Err(failure))) if !matches!(failure, AttemptFailure::Garbage(_)) => {
+                    return collector.finish();
+                }
+                Ok(event) => event,
+            }
+        } else {
+            events.next().await
         };
-        match event {
+        match event.transpose()? {
+            // Some servers keep the connection alive with empty events.
+            Some(event) if event.trim().is_empty() => {}
             Some(event) => {
-                let taken = collector.take(&event?);
+                let taken = collector.take(&event);
                 match taken {
                     Ok(StreamProgress::Done) => return collector.finish(),
                     Ok(StreamProgress::More) => is_begun = true,
@@ -133,21 +145,18 @@ fn finish_interrupted(collector: Box<dyn ReplyCollector>) -> Result<ModelReply, 
 
 type ByteChunks<'a> = stream::BoxStream<'a, Result<Bytes, AttemptFailure>>;
 
-/// Returns the first byte that is not white space, and the complete stream.
-async fn peek_first_byte(
-    mut chunks: ByteChunks<'_>,
-    idle: Duration,
-) -> Result<(Option<u8>, ByteChunks<'_>), AttemptFailure> {
+// Bytes of a byte order mark in UTF-8.
+const BOM_BYTES: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// Returns the first byte that is neither white space nor a byte order mark, and the complete stream.
+async fn peek_first_byte(mut chunks: ByteChunks<'_>) -> Result<(Option<u8>, ByteChunks<'_>), AttemptFailure> {
     let mut read = Vec::new();
     loop {
-        let chunk = tokio::time::timeout(idle, chunks.next()).await;
-        let Some(chunk) =
-            chunk.map_err(|_| AttemptFailure::transient("stopped in the middle of its reply"))?
-        else {
+        let Some(chunk) = chunks.next().await.transpose()? else {
             return Ok((None, stream::iter(read).chain(chunks).boxed()));
         };
-        let chunk = chunk?;
-        let start = chunk.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+        let is_start = |byte: &&u8| !byte.is_ascii_whitespace() && !BOM_BYTES.contains(byte);
+        let start = chunk.iter().find(is_start).copied();
         read.push(Ok(chunk));
         if start.is_some() {
             return Ok((start, stream::iter(read).chain(chunks).boxed()));
@@ -158,20 +167,32 @@ async fn peek_first_byte(
 /// Reads the reply of a server that returns one JSON text instead of a stream.
 async fn read_whole_reply(
     mut chunks: ByteChunks<'_>,
-    idle: Duration,
     mut collector: Box<dyn ReplyCollector>,
 ) -> Result<ModelReply, AttemptFailure> {
     let (mut pieces, mut text) = (Utf8Decoder::default(), String::new());
-    loop {
-        let chunk = tokio::time::timeout(idle, chunks.next()).await;
-        match chunk.map_err(|_| AttemptFailure::transient("stopped in the middle of its reply"))? {
-            Some(chunk) => text.push_str(&pieces.take(&chunk?)),
-            None => break,
-        }
+    while let Some(chunk) = chunks.next().await {
+        text.push_str(&pieces.take(&chunk?));
     }
-    collector.take(&text)?;
+    collector.take(text.trim_start_matches(BOM))?;
     // The text is complete JSON, so the reply is complete without a stop reason, too.
     collector.finish()
+}
+
+/// Ends a stream with a failure after a pause longer than `idle`.
+fn limit_pauses(
+    chunks: impl Stream<Item = Result<Bytes, AttemptFailure>> + Send + Unpin,
+    idle: Duration,
+) -> impl Stream<Item = Result<Bytes, AttemptFailure>> + Send {
+    stream::unfold(Some(chunks), move |chunks| async move {
+        let mut chunks = chunks?;
+        match tokio::time::timeout(idle, chunks.next()).await {
+            Ok(chunk) => Some((chunk?, Some(chunks))),
+            Err(_) => Some((
+                Err(AttemptFailure::transient("stopped in the middle of its reply")),
+                None,
+            )),
+        }
+    })
 }
 
 fn limit_bytes(
@@ -193,22 +214,27 @@ fn decode_events(
     is_over: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<String, AttemptFailure>> + Send {
     let text = stream::unfold(
-        (chunks, Some(Utf8Decoder::default())),
-        move |(mut chunks, pieces)| {
+        (chunks, Some(Utf8Decoder::default()), false),
+        move |(mut chunks, pieces, is_begun)| {
             let is_over = is_over.clone();
             async move {
                 let mut pieces = pieces?;
                 match chunks.next().await {
                     Some(Ok(chunk)) => {
-                        let text = Bytes::from(pieces.take(&chunk));
-                        Some((Ok(text), (chunks, Some(pieces))))
+                        let mut text = pieces.take(&chunk);
+                        // The parser of events panics on a byte order mark.
+                        if !is_begun && text.starts_with(BOM) {
+                            text = text.trim_start_matches(BOM).to_owned();
+                        }
+                        let is_begun = is_begun || !text.is_empty();
+                        Some((Ok(Bytes::from(text)), (chunks, Some(pieces), is_begun)))
                     }
-                    Some(Err(failure)) => Some((Err(failure), (chunks, None))),
+                    Some(Err(failure)) => Some((Err(failure), (chunks, None, is_begun))),
                     // Some servers omit the blank line after the last event.
                     None => {
                         is_over.store(true, Ordering::Relaxed);
                         let text = Bytes::from(pieces.finish() + "\n\n");
-                        Some((Ok(text), (chunks, None)))
+                        Some((Ok(text), (chunks, None, is_begun)))
                     }
                 }
             }

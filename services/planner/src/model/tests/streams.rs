@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use domain::{ModelFault, ModelReply, ReplyBlock, TokenUsage, ToolCall};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::time::Duration;
@@ -24,22 +24,25 @@ struct Conversation {
 
 macro_rules! conversation {
     ($dialect:literal, $more:expr) => {
+        conversation!($dialect, $dialect, $more)
+    };
+    ($folder:literal, $dialect:literal, $more:expr) => {
         Conversation {
             dialect: $dialect,
             more: $more,
             requests: [
-                include_str!(concat!("conversations/", $dialect, "/1-request.json")),
-                include_str!(concat!("conversations/", $dialect, "/2-request.json")),
+                include_str!(concat!("conversations/", $folder, "/1-request.json")),
+                include_str!(concat!("conversations/", $folder, "/2-request.json")),
             ],
             replies: [
-                include_str!(concat!("conversations/", $dialect, "/1-reply.txt")),
-                include_str!(concat!("conversations/", $dialect, "/2-reply.txt")),
+                include_str!(concat!("conversations/", $folder, "/1-reply.txt")),
+                include_str!(concat!("conversations/", $folder, "/2-reply.txt")),
             ],
         }
     };
 }
 
-fn build_conversations() -> [Conversation; 4] {
+fn build_conversations() -> [Conversation; 5] {
     let claude = json!({ "name": "claude-sonnet-5-5", "thinking": "adaptive", "region": "eu-central-1" });
     [
         conversation!("anthropic", claude.clone()),
@@ -49,6 +52,15 @@ fn build_conversations() -> [Conversation; 4] {
             json!({ "name": "gpt-6-sol", "effort": "low" })
         ),
         conversation!("bedrock", claude),
+        // Gemini sends each parallel call whole, all with the index 0, and a signature that it wants back.
+        conversation!(
+            "gemini",
+            "openai",
+            json!({
+                "name": "gemini-3.5-flash",
+                "base_url": "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions",
+            })
+        ),
     ]
 }
 
@@ -262,8 +274,95 @@ pub(super) fn split_bytes(bytes: &[u8], ends: &[prop::sample::Index]) -> Vec<Byt
         .collect()
 }
 
+/// Returns the events of a reply in the forms that servers give to an event stream.
+fn list_framings(wire: &str) -> Vec<(&'static str, String)> {
+    let spread = |line: &str| {
+        let value: Option<Value> = line
+            .strip_prefix("data: ")
+            .and_then(|data| serde_json::from_str(data).ok());
+        match value {
+            Some(value) => format!("{value:#}")
+                .lines()
+                .map(|line| format!("data: {line}\n"))
+                .collect(),
+            None => format!("{line}\n"),
+        }
+    };
+    vec![
+        ("line ends of Windows", wire.replace('\n', "\r\n")),
+        ("a byte order mark", format!("\u{feff}{wire}")),
+        ("two byte order marks", format!("\u{feff}\u{feff}{wire}")),
+        (
+            "comments and empty events",
+            wire.replace("\n\n", "\n\n: keep-alive\n\ndata:\n\n"),
+        ),
+        ("no blank after the field", wire.replace("data: ", "data:")),
+        (
+            "further fields",
+            wire.replace("data: ", "id: 7\nretry: 100\ndata: "),
+        ),
+        ("data in several lines", wire.lines().map(spread).collect()),
+    ]
+}
+
+/// Returns the conversations whose replies are lines of text.
+fn build_text_conversations() -> impl Iterator<Item = Conversation> {
+    let is_text = |it: &Conversation| it.framing() == StreamFraming::ServerSentEvents;
+    build_conversations().into_iter().filter(is_text)
+}
+
+#[test]
+fn reply_is_independent_of_event_framing() {
+    for conversation in build_text_conversations() {
+        for reply in conversation.replies {
+            let wanted = conversation.read(wrap_bytes(reply.as_bytes()));
+            for (framing, wire) in list_framings(reply) {
+                let read = conversation.read(wrap_bytes(wire.as_bytes()));
+                assert_eq!(read, wanted, "{}: {framing}", conversation.dialect);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn comments_keep_waiting_reply_alive() {
+    let idle = Duration::from_secs(60);
+    let wire = build_conversations()[1].replies[1];
+    let read = async |lines: Vec<&'static str>, pause: Duration| {
+        let pieces = stream::iter(lines).then(move |line| async move {
+            tokio::time::sleep(pause).await;
+            Ok(Bytes::from(line))
+        });
+        let dialect = dialect::find_dialect("openai").unwrap();
+        let collector = dialect.collector(ToolNames::of(&[]));
+        collect_reply(dialect.framing(), true, Box::pin(pieces), idle, collector).await
+    };
+    let mut lines = vec![": processing\n\n"; 10];
+    lines.push(wire);
+    let reply = read(lines, Duration::from_secs(50)).await.unwrap();
+    assert_eq!(reply.stop, ReplyStop::EndTurn);
+    let failure = read(vec![": processing\n\n", wire], Duration::from_secs(70))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.kind(), ModelFault::Unavailable);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn fuzz_framed_reply_is_equal_in_any_pieces(
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
+        turn in 0_usize..2,
+    ) {
+        for conversation in build_text_conversations() {
+            let wanted = conversation.read(wrap_bytes(conversation.replies[turn].as_bytes()));
+            for (framing, wire) in list_framings(conversation.replies[turn]) {
+                let read = conversation.read(split_bytes(wire.as_bytes(), &ends));
+                prop_assert_eq!(&read, &wanted, "{}: {}", conversation.dialect, framing);
+            }
+        }
+    }
 
     #[test]
     fn reply_is_independent_of_stream_pieces(
