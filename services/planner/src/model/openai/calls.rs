@@ -272,7 +272,9 @@ impl PartialCalls {
                 FragmentRole::More(place)
             };
         }
-        if call.is_whole() {
+        // Some servers name the tool after its arguments.
+        let is_named_late = call.name.is_empty() && fragment.arguments == FragmentArguments::None;
+        if call.is_whole() && !(has_name && is_named_late) {
             return match has_name {
                 true => FragmentRole::First,
                 false if is_next && call.is_named_again => FragmentRole::Next(place),

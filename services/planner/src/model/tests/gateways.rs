@@ -219,6 +219,22 @@ fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
             ],
         ),
         (
+            "arguments before the name",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": piece("{\"path\": ") })),
+                call_delta(json!({ "index": 0, "function": build_function("read_file", "\"a\"}") })),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "the name after whole arguments",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": piece("{\"path\": \"a\"}") })),
+                call_delta(json!({ "index": 0, "function": { "name": "read_file" } })),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
             "the pieces of two calls in turns",
             vec![
                 call_delta(
@@ -260,6 +276,59 @@ fn chat_calls_are_separated_for_every_server() {
             assert_eq!(reply.stop, ReplyStop::ToolUse, "{server} {reason}");
             assert_eq!(reply.usage.input_tokens, 7, "{server}");
         }
+    }
+}
+
+/// Checks that a reply that is cut anywhere is the whole one, or is requested again.
+fn assert_cuts_are_noticed(dialect: &str, server: &str, wire: &str) {
+    let whole = read_wire(dialect, wire).unwrap();
+    for cut in 0..wire.len() {
+        match read_wire(dialect, &wire[..cut]) {
+            // Token counts follow the end of the reply.
+            Ok(reply) => assert_eq!(
+                (&reply.blocks, reply.stop),
+                (&whole.blocks, whole.stop),
+                "{server} cut at {cut}"
+            ),
+            Err(failure) => {
+                assert!(
+                    crate::model::is_transient(failure.kind()),
+                    "{server} cut at {cut}: {failure:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_server_stream_is_never_taken_as_complete() {
+    for (server, deltas) in two_calls() {
+        let wire = chat_stream(&deltas, &json!("tool_calls"), DONE);
+        assert_cuts_are_noticed("openai", server, &wire);
+    }
+    for numbers in [[json!(0), json!(0)], [json!(null), json!(null)]] {
+        let wire = message_stream(numbers, &json!("tool_use"), STOP);
+        assert_cuts_are_noticed("anthropic", "equal numbers", &wire);
+    }
+}
+
+#[test]
+fn later_request_begins_with_former_bytes() {
+    let settings = build_model_settings("openai", "http://127.0.0.1:1");
+    let (mut transcript, mut before) = (build_opening_transcript(), String::new());
+    for (server, deltas) in two_calls() {
+        let body = super::bodies::build_request_body(&settings, &transcript);
+        let shown = body["messages"].to_string();
+        let shown = shown.strip_suffix(']').unwrap();
+        assert!(shown.starts_with(&before), "before the reply of {server}");
+        before = shown.to_owned();
+        let reply = read_wire("openai", &chat_stream(&deltas, &json!("tool_calls"), DONE)).unwrap();
+        let ids = reply.tool_calls().map(|call| call.id.clone());
+        let results = ids.map(|id| (id, ToolResult::ok("text"))).collect();
+        transcript.messages.extend([
+            TranscriptMessage::Assistant(reply.blocks),
+            TranscriptMessage::ToolResults(results),
+        ]);
     }
 }
 
