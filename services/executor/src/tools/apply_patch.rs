@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    ExecutorTool, FileToolReply, ToolAction, ToolContext,
+    ExecutorTool, FileToolReply, ToolAction, ToolContext, encode_text,
     hunk_placement::{apply_chunks, apply_hunks},
     parse_input,
     patch::{self, FilePatch, HunkLine, NOWHERE},
     patch_envelope::{self, FileOperation, PatchChunk},
     read_text, syntax,
-    text::{TextLines, render_changes},
+    text::{FileText, TextEncoding, TextLines, keep_form, render_changes},
 };
 use crate::sandbox::{FileKind, FileStat};
 use crate::workspace::explain_path_error;
@@ -47,12 +47,20 @@ struct Input {
 /// Planned change of one file.
 struct PlannedChange {
     path: PathBuf,
-    before: Option<String>,
+    before: Option<FileText>,
     after: Option<String>,
+    /// Encoding of the text after the change.
+    encoding: TextEncoding,
     /// True when a new file is executable, like the file that it was moved from.
     is_executable: bool,
     /// Text about the change for the answer.
     shown: String,
+}
+
+impl PlannedChange {
+    fn before_text(&self) -> Option<&str> {
+        self.before.as_ref().map(|file| file.text.as_str())
+    }
 }
 
 /// Wraps a patch that the model sent as plain text instead of an object with the field `patch`.
@@ -81,7 +89,7 @@ impl<'a> PatchPlan<'a> {
         let changes = plan
             .files
             .into_values()
-            .filter(|change| change.before != change.after);
+            .filter(|change| change.before_text() != change.after.as_deref());
         let changes: Vec<PlannedChange> = changes.collect();
         match changes.is_empty() {
             true => Err("The patch changes nothing.".to_owned()),
@@ -95,18 +103,29 @@ impl<'a> PatchPlan<'a> {
                 let path = self.named_to_write(path)?;
                 let before = self.text_if_any(&path)?;
                 let end = if lines.is_empty() { "" } else { "\n" };
+                let after = lines.join("\n") + end;
+                // A file that the patch replaces keeps its encoding and line ends.
+                let after = match &before {
+                    Some(file) => {
+                        keep_form(&file.text, &after).map_err(|why| format!("{}: {why}", path.display()))?
+                    }
+                    None => after,
+                };
+                let encoding = before
+                    .as_ref()
+                    .map_or_else(TextEncoding::utf8, |file| file.encoding);
                 let shown = match before {
                     Some(_) => format!("Replaced {} ({} lines).\n", path.display(), lines.len()),
                     None => format!("Wrote {} ({} lines).\n", path.display(), lines.len()),
                 };
-                self.put(path, before, Some(lines.join("\n") + end), shown);
+                self.put(path, before, Some(after), encoding, shown);
                 Ok(())
             }
             FileOperation::Delete { path } => {
                 let path = self.existing(path)?;
                 let before = self.text(&path)?;
-                let shown = format!("Deleted {}.\n", path.display());
-                self.put(path, Some(before), None, shown);
+                let (shown, encoding) = (format!("Deleted {}.\n", path.display()), before.encoding);
+                self.put(path, Some(before), None, encoding, shown);
                 Ok(())
             }
             FileOperation::Update {
@@ -120,17 +139,18 @@ impl<'a> PatchPlan<'a> {
     fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[PatchChunk]) -> Result<(), String> {
         let path = self.existing(path)?;
         let before = self.text(&path)?;
-        let old = TextLines::of(&before);
+        let encoding = before.encoding;
+        let old = TextLines::of(&before.text);
         let mut new = old.clone();
         let notes = apply_chunks(&mut new, chunks).map_err(|why| format!("{}: {why}", path.display()))?;
         let after = new.join();
         let changed = format!("{}{notes}", render_changes(old.texts(), new.texts()));
         let Some(to) = moved_to else {
-            if after == before {
+            if after == before.text {
                 return Err(format!("{}: the lines change nothing.", path.display()));
             }
             let shown = format!("Patched {}. The changed lines now:\n{changed}", path.display());
-            self.put(path, Some(before), Some(after), shown);
+            self.put(path, Some(before), Some(after), encoding, shown);
             return Ok(());
         };
         let to = self.named_to_write(to)?;
@@ -146,8 +166,8 @@ impl<'a> PatchPlan<'a> {
         );
         let there = self.text_if_any(&to)?;
         let shown = format!("Moved {} to {}.\n{changed}", path.display(), to.display());
-        self.put(path, Some(before), None, String::new());
-        self.put(to.clone(), there, Some(after), shown);
+        self.put(path, Some(before), None, encoding, String::new());
+        self.put(to.clone(), there, Some(after), encoding, shown);
         if let Some(change) = self.files.get_mut(&to) {
             change.is_executable = is_executable;
         }
@@ -175,19 +195,28 @@ impl<'a> PatchPlan<'a> {
         }
     }
 
-    fn text(&self, path: &Path) -> Result<String, String> {
-        match self.files.get(path) {
-            Some(change) => change
-                .after
-                .clone()
-                .ok_or_else(|| format!("{} was deleted by the patch.", path.display())),
-            None => read_text(self.call, path),
-        }
+    /// Returns a file as the previous operations leave it; `None` if one of them deletes it, or none names it.
+    fn planned_text(&self, path: &Path) -> Option<FileText> {
+        let change = self.files.get(path)?;
+        Some(FileText {
+            text: change.after.clone()?,
+            encoding: change.encoding,
+            is_lossy: false,
+        })
     }
 
-    fn text_if_any(&self, path: &Path) -> Result<Option<String>, String> {
-        if let Some(change) = self.files.get(path) {
-            return Ok(change.after.clone());
+    fn text(&self, path: &Path) -> Result<FileText, String> {
+        if self.files.contains_key(path) {
+            return self
+                .planned_text(path)
+                .ok_or_else(|| format!("{} was deleted by the patch.", path.display()));
+        }
+        read_text(self.call, path)
+    }
+
+    fn text_if_any(&self, path: &Path) -> Result<Option<FileText>, String> {
+        if self.files.contains_key(path) {
+            return Ok(self.planned_text(path));
         }
         match self.call.workspace.root().stat(path) {
             Ok(None) => Ok(None),
@@ -195,16 +224,24 @@ impl<'a> PatchPlan<'a> {
         }
     }
 
-    fn put(&mut self, path: PathBuf, before: Option<String>, after: Option<String>, shown: String) {
+    fn put(
+        &mut self,
+        path: PathBuf,
+        before: Option<FileText>,
+        after: Option<String>,
+        encoding: TextEncoding,
+        shown: String,
+    ) {
         let first = PlannedChange {
             path: path.clone(),
             before,
             after: None,
+            encoding,
             is_executable: false,
             shown: String::new(),
         };
         let change = self.files.entry(path).or_insert(first);
-        change.after = after;
+        (change.after, change.encoding) = (after, encoding);
         change.shown += &shown;
     }
 }
@@ -241,10 +278,20 @@ fn finish_changes(
     let mut unchecked = String::new();
     for change in changes {
         if let (Some(after), false) = (&change.after, force) {
-            unchecked += &syntax::check_syntax(call, &change.path, change.before.as_deref(), after)?;
+            unchecked += &syntax::check_syntax(call, &change.path, change.before_text(), after)?;
         }
     }
-    write_changes(call, changes)?;
+    let encode = |change: &PlannedChange| {
+        let bytes = change
+            .after
+            .as_ref()
+            .map(|after| encode_text(change.encoding, after));
+        let named = |why| format!("{}: {why} Nothing was changed.", change.path.display());
+        bytes.transpose().map_err(named)
+    };
+    let contents: Result<Vec<_>, String> = changes.iter().map(encode).collect();
+    let contents = contents?;
+    write_changes(call, changes, &contents)?;
     let shown: Vec<&str> = changes.iter().map(|change| change.shown.as_str()).collect();
     Ok(format!("{}{unchecked}", shown.concat()).into())
 }
@@ -269,7 +316,9 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
         return plan_new_file(call, file, path);
     }
     let before = read_text(call, &path)?;
-    let (old, named) = (TextLines::of(&before), |why| format!("{}: {why}", path.display()));
+    let (old, named) = (TextLines::of(&before.text), |why| {
+        format!("{}: {why}", path.display())
+    });
     let mut new = old.clone();
     let notes = apply_hunks(&mut new, &file.hunks).map_err(named)?;
     let after = (file.new != NOWHERE).then(|| new.join());
@@ -278,7 +327,7 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
             "the patch deletes the file but removes only a part of its lines. Delete it with run_command (rm).".to_owned(),
         ));
     }
-    if after.as_ref() == Some(&before) {
+    if after.as_ref() == Some(&before.text) {
         return Err(named("the hunks change nothing.".to_owned()));
     }
     let shown = match &after {
@@ -291,6 +340,7 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
     };
     Ok(PlannedChange {
         path,
+        encoding: before.encoding,
         before: Some(before),
         after,
         is_executable: false,
@@ -327,18 +377,27 @@ fn plan_new_file(call: &ToolContext, file: &FilePatch, path: PathBuf) -> Result<
         path,
         before: None,
         after: Some(lines.join("\n") + end),
+        encoding: TextEncoding::utf8(),
         is_executable: false,
         shown,
     })
 }
 
-/// Writes all changes. If one cannot be written, the previous ones are reverted.
-fn write_changes(call: &ToolContext, changes: &[PlannedChange]) -> Result<(), String> {
-    for (number, change) in changes.iter().enumerate() {
-        if let Err(error) = write_change(call, change, change.after.as_deref()) {
+/// Writes the contents of all changes. If one cannot be written, the previous ones are reverted.
+fn write_changes(
+    call: &ToolContext,
+    changes: &[PlannedChange],
+    contents: &[Option<Vec<u8>>],
+) -> Result<(), String> {
+    for (number, (change, content)) in changes.iter().zip(contents).enumerate() {
+        if let Err(error) = write_change(call, change, content.as_deref()) {
             for done in &changes[..number] {
-                // The error is ignored: the model receives the first error.
-                let _ = write_change(call, done, done.before.as_deref());
+                // Never fails: the text was decoded from these bytes.
+                let before = done.before.as_ref().map(|file| file.encoding.encode(&file.text));
+                if let Ok(before) = before.transpose() {
+                    // The error is ignored: the model receives the first error.
+                    let _ = write_change(call, done, before.as_deref());
+                }
             }
             return Err(format!(
                 "{} Nothing was changed.",
@@ -349,7 +408,7 @@ fn write_changes(call: &ToolContext, changes: &[PlannedChange]) -> Result<(), St
     Ok(())
 }
 
-fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&str>) -> std::io::Result<()> {
+fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&[u8]>) -> std::io::Result<()> {
     let (root, path) = (call.workspace.root(), change.path.as_path());
     call.workspace.scanner.note_written(path);
     match content {
@@ -358,9 +417,9 @@ fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&str
             if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
                 root.make_folder(folder)?;
             }
-            root.create(path, content.as_bytes(), true).map(drop)
+            root.create(path, content, true).map(drop)
         }
-        Some(content) => root.write(path, content.as_bytes()),
+        Some(content) => root.write(path, content),
     }
 }
 

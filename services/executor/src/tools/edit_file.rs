@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     ExecutorTool, FileToolReply, ToolAction, ToolContext,
     blocks::{self, DIVIDER, EditBlock},
-    parse_input, read_text, syntax,
+    encode_text, parse_input, read_text, syntax,
     text::{
         IndentRelations, LineSplice, MatchLocations, MatchStrictness, TextLines, find_locations,
         match_kept_lines, render_changes, render_nearest_text, render_numbered_lines,
@@ -61,9 +61,10 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
     let input: Input = parse_input(input)?;
     let edits = parse_edits(&input)?;
     let path = call.workspace.disk.existing(&input.path)?;
-    let text = read_text(call, &path)?;
+    let file = read_text(call, &path)?;
+    let text = &file.text;
     let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());
-    let before = TextLines::of(&text);
+    let before = TextLines::of(text);
     let mut after = before.clone();
     let mut notes = Vec::new();
     for (number, edit) in edits.iter().enumerate() {
@@ -72,17 +73,18 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         );
     }
     let edited = after.join();
-    if edited == text {
+    if edited == *text {
         return Err(format!("{}: the edits change nothing.", path.display()));
     }
     let unchecked = if input.force {
         String::new()
     } else {
-        syntax::check_syntax(call, &path, Some(&text), &edited)?
+        syntax::check_syntax(call, &path, Some(text), &edited)?
     };
+    let bytes = encode_text(file.encoding, &edited).map_err(unchanged)?;
     call.workspace
         .root()
-        .write(&path, edited.as_bytes())
+        .write(&path, &bytes)
         .map_err(|error| explain_path_error(&path, &error))?;
     call.workspace.scanner.note_written(&path);
     notes.dedup();
@@ -406,6 +408,48 @@ mod tests {
             .unwrap();
         call_edit_file(&world, "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE").unwrap();
         assert_eq!(world.file("shop/cart.py"), "a\r\nc");
+    }
+
+    #[test]
+    fn edit_stays_in_encoding_of_file() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        let wide = |text: &str| -> Vec<u8> {
+            let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+            units.flat_map(u16::to_le_bytes).collect()
+        };
+        let japanese = |text: &str| encoding_rs::SHIFT_JIS.encode(text).0.into_owned();
+        let note = "価格は税込みです。数量を確認してください。\r\nprice = 5\r\n";
+        for (before, after) in [
+            (
+                b"# Caf\xe9\nprice = 5\n".to_vec(),
+                b"# Caf\xe9\nprice = 7\n".to_vec(),
+            ),
+            (
+                b"\xef\xbb\xbf# Caf\xc3\xa9\r\nprice = 5\r\n".to_vec(),
+                b"\xef\xbb\xbf# Caf\xc3\xa9\r\nprice = 7\r\n".to_vec(),
+            ),
+            (wide("# é\r\nprice = 5\r\n"), wide("# é\r\nprice = 7\r\n")),
+            (japanese(note), japanese(&note.replace('5', "7"))),
+        ] {
+            root.write("f.txt".as_ref(), &before).unwrap();
+            let edit = json!({ "path": "f.txt", "old_string": "price = 5", "new_string": "price = 7" });
+            world.run("edit_file", &edit).unwrap();
+            assert_eq!(root.read("f.txt".as_ref(), 1000).unwrap(), after);
+        }
+        root.write("f.txt".as_ref(), b"# Caf\xe9\nprice = 5\n").unwrap();
+        let edit = json!({ "path": "f.txt", "old_string": "price = 5", "new_string": "price = 価" });
+        let error = world.run("edit_file", &edit).unwrap_err();
+        assert!(
+            error.contains("windows-1252") && error.contains("U+4FA1, line 2") && error.contains("as_given"),
+            "{error}"
+        );
+        for bytes in [b"caf\xc3\xa9 caf\xe9\n".as_slice(), b"a\0b"] {
+            root.write("f.txt".as_ref(), bytes).unwrap();
+            let edit = json!({ "path": "f.txt", "old_string": "a", "new_string": "b" });
+            let error = world.run("edit_file", &edit).unwrap_err();
+            assert!(error.contains("with run_command"), "{error}");
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ use input::{input_schema, parse_input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use text::{FileText, TextEncoding};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -309,14 +310,33 @@ struct Nothing {}
 /// Limit of a text that is changed in place, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
-/// Reads the text of a file; the error is a text for the model.
-fn read_text(call: &ToolContext, path: &Path) -> Result<String, String> {
+/// Reads the text of a file that is to be changed; the error is a text for the model.
+fn read_text(call: &ToolContext, path: &Path) -> Result<FileText, String> {
     let read = call.workspace.root().read(path, MAX_TEXT);
     let bytes = read.map_err(|error| explain_path_error(path, &error))?;
-    String::from_utf8(bytes).map_err(|_| {
+    let name = path.display();
+    let file = FileText::decode(&bytes)
+        .ok_or_else(|| format!("{name} is a binary file. Change it with run_command."))?;
+    // Otherwise writing the text would change bytes outside of the edited lines.
+    if !file.is_reversible(&bytes) {
+        return Err(format!(
+            "{name} has bytes that are not valid {}, so it cannot be changed as text. Change its bytes with run_command.",
+            file.encoding.name()
+        ));
+    }
+    Ok(file)
+}
+
+/// Encodes the changed text of a file; the error is a text for the model.
+fn encode_text(encoding: TextEncoding, text: &str) -> Result<Vec<u8>, String> {
+    encoding.encode(text).map_err(|missing| {
+        let line = text.lines().position(|line| line.contains(missing)).unwrap_or(0) + 1;
         format!(
-            "{} is not UTF-8 text. Change it with run_command.",
-            path.display()
+            "its encoding {} has no character {missing:?} (U+{:04X}, line {line} of the new text). Use other characters, or \
+             convert the file first with write_file and format: {:?}.",
+            encoding.name(),
+            u32::from(missing),
+            write_file::AS_GIVEN,
         )
     })
 }

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
+use super::{
+    ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input,
+    text::{BOM, FileText, describe_form},
+    truncate_text,
+};
 use crate::workspace::explain_path_error;
 
 /// Limits of an answer: lines, bytes, and bytes of one line.
@@ -18,7 +22,8 @@ pub(super) const TOOL: ExecutorTool = ExecutorTool {
     name: "read_file",
     description: "Reads a text file: its lines with their numbers, 2,000 lines or 50 kB at a time. Give start_line and \
                   end_line (from 1, both included) to read a part. The first line of the answer says which lines follow \
-                  and how to read on. The numbers are not part of the file.",
+                  and how to read on, and names an encoding other than UTF-8 and line ends other than LF. The numbers are not part of \
+                  the file.",
     schema: super::input_schema::<Input>,
     read_only: true,
     run: ToolAction::Blocking(run_read_file),
@@ -59,19 +64,18 @@ fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         .read(&path, MAX_READ)
         .map_err(|error| explain_path_error(&path, &error))?;
     let name = path.display();
-    // Git also takes a file with a NUL among its first 8,000 bytes for binary.
-    if bytes.iter().take(8000).any(|byte| *byte == 0) {
+    let Some(file) = FileText::decode(&bytes) else {
         return Err(format!(
             "{name} is a binary file of {} bytes and cannot be shown.",
             bytes.len()
         ));
-    }
+    };
     if git::is_lfs_pointer(&bytes) {
         return Err(format!(
             "Git LFS keeps the content of {name}; here is only a pointer to it. Work without the content and leave the file as it is."
         ));
     }
-    let text = String::from_utf8_lossy(&bytes);
+    let text = file.text.strip_prefix(BOM).unwrap_or(&file.text);
     let total = text.lines().count();
     if total == 0 {
         return Ok(format!("{name} is empty.").into());
@@ -82,10 +86,30 @@ fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
             "{name} has {total} lines; there are no lines from {start} to {end}."
         ));
     }
-    Ok(render_lines(&name.to_string(), &text, start, end, total))
+    let form = describe_form(&file).map_or_else(String::new, |form| format!("; {form}"));
+    let ShownLines { body, last, is_cut } = render_lines(text, start, end);
+    let more = if last < end {
+        format!("; read on with start_line = {}", last + 1)
+    } else {
+        String::new()
+    };
+    Ok(FileToolReply {
+        text: format!("{name} (lines {start}-{last} of {total}{more}{form})\n{body}"),
+        truncated: last < end || is_cut,
+    })
 }
 
-fn render_lines(name: &str, text: &str, start: usize, end: usize, total: usize) -> FileToolReply {
+/// Lines as the answer shows them.
+struct ShownLines {
+    body: String,
+    /// Number of the last line.
+    last: usize,
+    /// True if a line is shortened.
+    is_cut: bool,
+}
+
+/// Renders lines with their numbers.
+fn render_lines(text: &str, start: usize, end: usize) -> ShownLines {
     let (mut body, mut last, mut is_cut) = (String::new(), start - 1, false);
     let lines = text.lines().enumerate().skip(start - 1).take(end + 1 - start);
     for (at, line) in lines.take(MAX_LINES) {
@@ -104,18 +128,10 @@ fn render_lines(name: &str, text: &str, start: usize, end: usize, total: usize) 
         body.push('\n');
         last = at + 1;
     }
-    let more = if last < end {
-        format!("; read on with start_line = {}", last + 1)
-    } else {
-        String::new()
-    };
     if is_cut {
         body.push_str("[long lines are cut; see a part with run_command: cut -c, jq, or grep -o]\n");
     }
-    FileToolReply {
-        text: format!("{name} (lines {start}-{last} of {total}{more})\n{body}"),
-        truncated: last < end || is_cut,
-    }
+    ShownLines { body, last, is_cut }
 }
 
 #[cfg(test)]
@@ -159,6 +175,35 @@ mod tests {
             .run("read_file", &json!({ "path": "README.md", "start_line": 9 }))
             .unwrap_err();
         assert!(error.contains("has 1 lines"), "{error}");
+    }
+
+    #[test]
+    fn encoding_and_line_ends_are_named() {
+        let world = World::new();
+        for (bytes, shown) in [
+            (
+                b"# Caf\xe9\nprice = 5\n".as_slice(),
+                "f (lines 1-2 of 2; windows-1252, detected)\n     1 # Caf\u{e9}\n     2 price = 5\n",
+            ),
+            (
+                b"\xef\xbb\xbfa\r\nb\r\n".as_slice(),
+                "f (lines 1-2 of 2; UTF-8 with a byte order mark; lines end with CRLF)\n     1 a\n     2 b\n",
+            ),
+            (
+                b"\xff\xfea\0\n\0".as_slice(),
+                "f (lines 1-1 of 1; UTF-16LE with a byte order mark)\n     1 a\n",
+            ),
+        ] {
+            world.call.workspace.root().write("f".as_ref(), bytes).unwrap();
+            assert_eq!(world.run("read_file", &json!({ "path": "f" })).unwrap(), shown);
+        }
+        let mixed = b"caf\xc3\xa9 caf\xe9\n";
+        world.call.workspace.root().write("f".as_ref(), mixed).unwrap();
+        let text = world.run("read_file", &json!({ "path": "f" })).unwrap();
+        assert!(
+            text.contains("not valid UTF-8") && text.contains("caf\u{e9} caf\u{fffd}"),
+            "{text}"
+        );
     }
 
     #[test]

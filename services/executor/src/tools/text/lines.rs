@@ -2,7 +2,7 @@
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-const BOM: char = '\u{feff}';
+use super::encoding::BOM;
 
 /// Line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

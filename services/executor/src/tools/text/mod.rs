@@ -1,11 +1,15 @@
 //! A file's text as lines, and the search for lines that a model remembers.
 
+mod encoding;
 mod excerpt;
+mod form;
 mod indent;
 mod lines;
 mod locations;
 
+pub(super) use encoding::{BOM, FileText, TextEncoding};
 pub(super) use excerpt::{render_changes, render_numbered_lines};
+pub(super) use form::{describe_form, keep_form, list_form_changes};
 pub(super) use indent::IndentRelations;
 pub(super) use lines::{LineSplice, TextLines, match_kept_lines};
 pub(super) use locations::{MatchLocations, MatchStrictness, find_locations, render_nearest_text};
