@@ -23,12 +23,27 @@ impl GlobPatterns {
     /// # Errors
     /// Returns a text for the model when a pattern is invalid.
     pub(super) fn new(call: &ToolContext, patterns: &str) -> Result<Self, String> {
+        Self::parse(call, patterns, false)
+    }
+
+    /// Parses patterns that match in any case.
+    ///
+    /// # Errors
+    /// Returns a text for the model when a pattern is invalid.
+    pub(super) fn in_any_case(call: &ToolContext, patterns: &str) -> Result<Self, String> {
+        Self::parse(call, patterns, true)
+    }
+
+    fn parse(call: &ToolContext, patterns: &str, ignores_case: bool) -> Result<Self, String> {
         let (mut set, mut is_plain) = (GlobSetBuilder::new(), true);
         for pattern in split_patterns(patterns) {
             is_plain &= !pattern.contains(['*', '?', '[', '{']);
             for pattern in expand_pattern(call, pattern) {
                 // `*` must not match across folders; `**` does.
-                let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+                let glob = GlobBuilder::new(&pattern)
+                    .literal_separator(true)
+                    .case_insensitive(ignores_case)
+                    .build();
                 set.add(glob.map_err(|error| {
                     format!(
                         "{pattern:?} is not a glob pattern: {}. Try one such as **/*.py.",

@@ -178,6 +178,29 @@ mod tests {
     }
 
     #[test]
+    fn similar_names_are_offered_for_wrong_path() {
+        let world = World::new();
+        for path in [
+            "shop/carts.py",
+            "Shop/Cart.py",
+            "shop/cart.py ",
+            "cart.pyy",
+            "/workspace/shop/cart.py",
+        ] {
+            let error = world.run("read_file", &json!({ "path": path })).unwrap_err();
+            assert!(error.contains("shop/cart.py"), "{path}: {error}");
+            assert!(
+                error.contains("similar names") || error.contains("Did you mean"),
+                "{path}: {error}"
+            );
+        }
+        let error = world
+            .run("read_file", &json!({ "path": "/etc/hosts" }))
+            .unwrap_err();
+        assert!(!error.contains("Did you mean"), "{error}");
+    }
+
+    #[test]
     fn encoding_and_line_ends_are_named() {
         let world = World::new();
         for (bytes, shown) in [

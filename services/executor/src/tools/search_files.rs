@@ -51,8 +51,23 @@ fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, S
         );
     }
     if found.is_empty() {
+        let wanted = match globs.is_plain() {
+            true => format!("*{}*", input.pattern),
+            false => input.pattern.clone(),
+        };
+        let globs = GlobPatterns::in_any_case(call, &wanted)?;
+        found = find_matching_paths(call, &folder, &globs);
+        note = "[no file matches in this case; these match in another one]\n".to_owned();
+    }
+    if found.is_empty() {
+        let hint = match is_expression(&input.pattern) {
+            true => {
+                " The pattern is a glob, not a regular expression: * is any part of a name, **/ any folders."
+            }
+            false => "",
+        };
         return Ok(format!(
-            "No file matches {:?}. Files that .gitignore names are not searched; list_directory shows them.",
+            "No file matches {:?}.{hint} Files that .gitignore names are not searched; list_directory shows them.",
             input.pattern
         )
         .into());
@@ -65,6 +80,14 @@ fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, S
         text: note + &found.join("\n"),
         truncated,
     })
+}
+
+/// Returns true for a pattern that looks like a regular expression.
+fn is_expression(pattern: &str) -> bool {
+    let has_mark = ["\\.", "\\w", "\\d", ".+", "|"]
+        .iter()
+        .any(|mark| pattern.contains(mark));
+    has_mark || pattern.starts_with(".*") || pattern.starts_with('^') || pattern.ends_with('$')
 }
 
 fn find_matching_paths(call: &ToolContext, folder: &Path, globs: &GlobPatterns) -> Vec<String> {
@@ -114,7 +137,21 @@ mod tests {
             "{}",
             find("cart")
         );
-        assert!(find("*.rs").contains("No file matches"));
+        assert!(find("*.rs").contains("No file matches \"*.rs\". Files"));
+        for pattern in ["CART.py", "Shop/*.PY", "CART"] {
+            assert!(
+                find(pattern).ends_with("in another one]\nshop/cart.py"),
+                "{}",
+                find(pattern)
+            );
+        }
+        for pattern in [r".*cart\.py$", "^cart", "(cart|shop).rs"] {
+            assert!(
+                find(pattern).contains("not a regular expression"),
+                "{}",
+                find(pattern)
+            );
+        }
         assert!(
             world
                 .run("search_files", &json!({ "pattern": "a[" }))

@@ -33,6 +33,8 @@ const MAX_RULES_BYTES: u64 = 64 * 1024;
 const MAX_CANDIDATES: usize = 6;
 // Limit of entries of a folder that are compared with a new name.
 const MAX_ENTRIES: usize = 20_000;
+// Names with fewer characters are similar only if one character differs.
+const SHORT_NAME: usize = 5;
 // Limit of checkouts of one repository at a time; there are far fewer slots.
 const MAX_PLACES: u32 = 10_000;
 // Limit in bytes of each part of a checkout's name. Paths of Unix sockets are limited to 108 bytes (unix(7)),
@@ -221,7 +223,10 @@ impl WorkspaceDisk {
     /// # Errors
     /// Returns a text for the model: for a path outside of the workspace, or several matching files.
     pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, String> {
-        let path = self.path(text)?;
+        let path = self.path(text).map_err(|why| match self.find_inside(text) {
+            Some(inside) => format!("{why} Did you mean {}?", inside.display()),
+            None => why,
+        })?;
         if path.as_os_str().is_empty() || !matches!(self.tree.stat(&path), Ok(None)) {
             return Ok(path);
         }
@@ -240,7 +245,16 @@ impl WorkspaceDisk {
         }
     }
 
-    /// Returns a path that does not exist. Fails when files of the same name exist in other folders.
+    /// Returns the end of an absolute path that exists in the worktree: models know other names of its folder.
+    fn find_inside(&self, text: &str) -> Option<PathBuf> {
+        let names: Vec<_> = Path::new(text).strip_prefix("/").ok()?.iter().collect();
+        let ends = (0..names.len()).map(|start| names[start..].iter().collect::<PathBuf>());
+        ends.filter_map(|end| self.path(&end.to_string_lossy()).ok())
+            .find(|end| matches!(self.tree.stat(end), Ok(Some(_))))
+    }
+
+    /// Returns a path that does not exist. Fails when files of the same name exist in other folders, or files
+    /// of similar names exist.
     fn missing(&self, path: PathBuf) -> Result<PathBuf, String> {
         let of_name: Vec<PathBuf> = self
             .paths(FileType::is_file)
@@ -248,13 +262,40 @@ impl WorkspaceDisk {
             .take(MAX_CANDIDATES)
             .collect();
         if of_name.is_empty() {
-            return Ok(path);
+            return match self.list_similar(&path).as_slice() {
+                [] => Ok(path),
+                similar => Err(format!(
+                    "{} does not exist. Files of similar names: {}.",
+                    path.display(),
+                    join_paths(similar)
+                )),
+            };
         }
         Err(format!(
             "{} does not exist. Files of that name: {}.",
             path.display(),
             join_paths(&of_name)
         ))
+    }
+
+    /// Lists the files whose names differ from a path's in case or few characters, the nearest first.
+    fn list_similar(&self, path: &Path) -> Vec<PathBuf> {
+        let lower = |path: &Path| path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let Some(wanted) = lower(path) else {
+            return Vec::new();
+        };
+        let most = if wanted.chars().count() < SHORT_NAME { 1 } else { 2 };
+        let near = |file: PathBuf| {
+            let name = lower(&file)?;
+            // The comparison takes time, and names of other lengths are not similar.
+            let is_near = name.len().abs_diff(wanted.len()) <= 2 * most;
+            let distance = is_near.then(|| strsim::damerau_levenshtein(&name, &wanted))?;
+            (distance <= most).then_some((distance, file))
+        };
+        let mut similar: Vec<(usize, PathBuf)> = self.paths(FileType::is_file).filter_map(near).collect();
+        similar.sort();
+        similar.truncate(MAX_CANDIDATES);
+        similar.into_iter().map(|(_, file)| file).collect()
     }
 
     /// Lists all paths of a type that are not ignored, in order. Unreadable entries are skipped.
