@@ -454,6 +454,22 @@ mod tests {
     }
 
     #[test]
+    fn copied_line_numbers_are_left_out_of_hunks() {
+        for patch in [
+            "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -5,2 +5,2 @@\n      5 def count(items):\n-     6     return 0\n+     6     \
+             return 1\n",
+            "*** Begin Patch\n*** Update File: shop/cart.py\n@@\n      5 def count(items):\n-     6     return 0\n+    return \
+             1\n*** End Patch\n",
+        ] {
+            let world = World::new();
+            call_apply_patch(&world, patch).unwrap();
+            let cart = world.file("shop/cart.py");
+            assert!(cart.ends_with("\n\ndef count(items):\n    return 1\n"), "{cart}");
+            assert!(cart.starts_with("def total(items):\n    return 0\n"), "{cart}");
+        }
+    }
+
+    #[test]
     fn failing_hunk_changes_nothing() {
         let world = World::new();
         let error = call_apply_patch(

@@ -1,5 +1,7 @@
 //! `edit_file`: replaces parts of a file, completely or not at all.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,10 +9,13 @@ use serde_json::Value;
 use super::{
     ExecutorTool, FileToolReply, ToolAction, ToolContext,
     blocks::{self, DIVIDER, EditBlock},
-    encode_text, parse_input, read_text, syntax,
+    encode_text, parse_input,
+    placeholders::stands_for_lines,
+    read_text, syntax,
     text::{
         IndentRelations, LineSplice, MatchLocations, MatchStrictness, TextLines, find_locations,
-        match_kept_lines, render_changes, render_nearest_text, render_numbered_lines,
+        match_kept_lines, render_changes, render_nearest_text, render_numbered_lines, strip_numbers,
+        strip_numbers_in,
     },
 };
 use crate::workspace::explain_path_error;
@@ -219,54 +224,117 @@ fn describe_ambiguity(what: &str, at: &[usize]) -> String {
 }
 
 fn replace_lines(lines: &mut TextLines, block: &EditBlock) -> Result<Option<String>, String> {
-    let (search, replace, places) = select_reading(lines, block)?;
-    let [at] = places.at.as_slice() else {
-        return Err(describe_ambiguity("the SEARCH part", &places.at));
+    let reading = select_reading(lines, block)?;
+    let [at] = reading.places.at.as_slice() else {
+        return Err(describe_ambiguity("the SEARCH part", &reading.places.at));
     };
-    let new = rewrite_lines(lines, *at, search, replace, places.by)?;
+    let by = reading.places.by;
+    let new = rewrite_lines(lines, *at, &reading.search, &reading.replace, by)?;
     lines.splice(LineSplice {
         at: *at,
-        count: search.len(),
+        count: reading.search.len(),
         new,
         ends: None,
     });
-    let note = match places.by {
-        MatchStrictness::Exact | MatchStrictness::TrailingSpace => None,
-        MatchStrictness::Indentation => Some("[found with another indentation; check the lines above]\n"),
-        MatchStrictness::Typography => Some("[found with other quotes or dashes; check the lines above]\n"),
+    let note = match by {
+        MatchStrictness::Exact | MatchStrictness::TrailingSpace => "",
+        MatchStrictness::Indentation => "[found with another indentation; check the lines above]\n",
+        MatchStrictness::Typography => "[found with other quotes or dashes; check the lines above]\n",
     };
-    Ok(note.map(str::to_owned))
+    let numbers = match reading.is_numbered {
+        true => "[the line numbers of read_file were left out]\n",
+        false => "",
+    };
+    Ok(Some(format!("{numbers}{note}")).filter(|notes| !notes.is_empty()))
+}
+
+/// Searched and replacing lines of a block, with the locations of the searched ones.
+struct BlockReading<'a> {
+    search: Cow<'a, [String]>,
+    replace: Cow<'a, [String]>,
+    places: MatchLocations,
+    /// True if copied line numbers were removed.
+    is_numbered: bool,
 }
 
 /// Returns the only division of a block whose SEARCH part occurs in the file, with its locations.
-fn select_reading<'a>(
-    lines: &TextLines,
-    block: &'a EditBlock,
-) -> Result<(&'a [String], &'a [String], MatchLocations), String> {
+fn select_reading<'a>(lines: &TextLines, block: &'a EditBlock) -> Result<BlockReading<'a>, String> {
     let (mut found, mut first) = (Vec::new(), None);
     for (search, replace) in block.readings() {
+        let reading = |places| BlockReading {
+            search: Cow::Borrowed(search),
+            replace: Cow::Borrowed(replace),
+            places,
+            is_numbered: false,
+        };
         if search.is_empty() && lines.texts().is_empty() {
-            let start = MatchLocations {
+            return Ok(reading(MatchLocations {
                 at: vec![0],
                 by: MatchStrictness::Exact,
-            };
-            return Ok((search, replace, start));
+            }));
         }
         first.get_or_insert(search);
-        found.extend(find_locations(lines.texts(), search)?.map(|places| (search, replace, places)));
+        found.extend(find_locations(lines.texts(), search)?.map(reading));
+    }
+    if found.is_empty() {
+        for (search, replace) in block.readings() {
+            found.extend(read_without_numbers(lines, search, replace)?);
+        }
     }
     if found.len() > 1 {
         return Err(format!(
             "it has several lines {DIVIDER:?}, and it is not clear which one divides it. Give old_string and new_string instead."
         ));
     }
-    found.pop().ok_or_else(|| match first {
-        None | Some([]) => "the SEARCH part is empty. Name the lines to replace.".to_owned(),
-        Some(search) => format!(
-            "the SEARCH part does not occur. {}",
-            render_nearest_text(lines.texts(), search)
-        ),
-    })
+    found
+        .pop()
+        .ok_or_else(|| describe_missing_lines(lines, first.unwrap_or_default()))
+}
+
+/// Reads a block whose lines begin with the numbers that `read_file` shows; `None` when they do not, or when
+/// the lines do not occur without them.
+fn read_without_numbers<'a>(
+    lines: &TextLines,
+    search: &[String],
+    replace: &[String],
+) -> Result<Option<BlockReading<'a>>, String> {
+    let Some(numbered) = strip_numbers(search) else {
+        return Ok(None);
+    };
+    let Some(mut places) = find_locations(lines.texts(), &numbered.texts)? else {
+        return Ok(None);
+    };
+    let named = numbered.first - 1;
+    if places.at.contains(&named) {
+        places.at = vec![named];
+    } else if search.len() == 1 {
+        // One number at another place proves nothing.
+        return Ok(None);
+    }
+    let range = numbered.first..numbered.first + search.len() + replace.len();
+    Ok(Some(BlockReading {
+        replace: Cow::Owned(strip_numbers_in(replace, &range)),
+        search: Cow::Owned(numbered.texts),
+        places,
+        is_numbered: true,
+    }))
+}
+
+fn describe_missing_lines(lines: &TextLines, search: &[String]) -> String {
+    if search.is_empty() {
+        return "the SEARCH part is empty. Name the lines to replace.".to_owned();
+    }
+    if let Some(line) = search.iter().find(|line| stands_for_lines(line)) {
+        return format!(
+            "the SEARCH part leaves lines out ({:?}). Give every line from the first to the last, or use one block for each \
+             place.",
+            line.trim()
+        );
+    }
+    format!(
+        "the SEARCH part does not occur. {}",
+        render_nearest_text(lines.texts(), search)
+    )
 }
 
 /// Returns the replacing lines: unchanged ones as in the file, new ones with the file's indentation.
@@ -408,6 +476,67 @@ mod tests {
             .unwrap();
         call_edit_file(&world, "<<<<<<< SEARCH\nb\n=======\n>>>>>>> REPLACE").unwrap();
         assert_eq!(world.file("shop/cart.py"), "a\r\nc");
+    }
+
+    #[test]
+    fn copied_line_numbers_are_left_out() {
+        let world = World::new();
+        // The number selects one of two equal lines.
+        let edit =
+            json!({ "path": "shop/cart.py", "old_string": "2     return 0", "new_string": "    return 1" });
+        world.run("edit_file", &edit).unwrap();
+        assert!(
+            world
+                .file("shop/cart.py")
+                .starts_with("def total(items):\n    return 1\n")
+        );
+        let edits = format_edit_block(
+            "     5 def count(items):\n     6     return 0",
+            "     5 def count(items):\n     6     return len(items)",
+        );
+        let text = call_edit_file(&world, &edits).unwrap();
+        assert!(text.contains("line numbers of read_file were left out"), "{text}");
+        assert!(
+            world
+                .file("shop/cart.py")
+                .ends_with("\n\ndef count(items):\n    return len(items)\n")
+        );
+        let wrong = json!({ "path": "shop/cart.py", "old_string": "3     return 1", "new_string": "x" });
+        assert!(
+            world
+                .run("edit_file", &wrong)
+                .unwrap_err()
+                .contains("does not occur")
+        );
+    }
+
+    #[test]
+    fn left_out_lines_are_refused_with_way() {
+        let world = World::new();
+        let elided = format_edit_block(
+            "def total(items):\n    return 0",
+            "def total(items):\n    # ... existing code ...",
+        );
+        let error = call_edit_file(&world, &elided).unwrap_err();
+        assert!(error.contains("stands for lines that you left out"), "{error}");
+        for search in [
+            "def total(items):\n    ...\n    return 0",
+            "def total(items):\n    # ... existing code ...",
+        ] {
+            let error = call_edit_file(&world, &format_edit_block(search, "x")).unwrap_err();
+            assert!(error.contains("leaves lines out"), "{error}");
+        }
+        let error = world
+            .run(
+                "write_file",
+                &json!({ "path": "new.py", "content": "def a():\n    # ... rest of the code ...\n" }),
+            )
+            .unwrap_err();
+        assert!(error.contains("line 2"), "{error}");
+        let patch = "--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -1,2 +1,2 @@\n def total(items):\n-    return 0\n+    # ... existing code ...\n";
+        let error = world.run("apply_patch", &json!({ "patch": patch })).unwrap_err();
+        assert!(error.contains("left out"), "{error}");
+        assert_eq!(world.file("shop/cart.py").matches("return 0").count(), 2);
     }
 
     #[test]

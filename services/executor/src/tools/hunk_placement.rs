@@ -5,7 +5,7 @@ use super::{
     patch_envelope::{self, PatchChunk},
     text::{
         IndentRelations, LineSplice, MatchLocations, MatchStrictness, TextLines, find_locations,
-        render_nearest_text, render_numbered_lines,
+        render_nearest_text, render_numbered_lines, strip_numbers, strip_numbers_in,
     },
 };
 
@@ -31,7 +31,8 @@ pub(super) fn apply_chunks(lines: &mut TextLines, chunks: &[PatchChunk]) -> Resu
 
 fn place_chunk(lines: &TextLines, chunk: &PatchChunk, start: usize) -> Result<PlacedHunk, String> {
     let length = lines.texts().len();
-    let whole = &chunk.hunk;
+    let unnumbered = remove_numbers(lines, &chunk.hunk)?;
+    let whole = unnumbered.as_ref().unwrap_or(&chunk.hunk);
     if whole.old().is_empty() || whole.trimmed().is_some_and(|trimmed| trimmed.old().is_empty()) {
         let at = if chunk.anchors.is_empty() || chunk.is_at_end {
             length
@@ -131,6 +132,8 @@ fn place_hunk(lines: &TextLines, hunk: &PatchHunk) -> Result<PlacedHunk, String>
     if hunk.old().is_empty() {
         return place_insertion(lines, hunk);
     }
+    let unnumbered = remove_numbers(lines, hunk)?;
+    let hunk = unnumbered.as_ref().unwrap_or(hunk);
     let whole = find_locations(lines.texts(), &hunk.old())?;
     // A blank line at the end of a hunk is usually the separator to the next part of the patch.
     let trimmed = hunk.trimmed().filter(|_| whole.is_none());
@@ -156,6 +159,36 @@ fn place_hunk(lines: &TextLines, hunk: &PatchHunk) -> Result<PlacedHunk, String>
         },
         by: found.by,
     })
+}
+
+/// Returns a hunk without the line numbers that `read_file` shows; `None` when it has none, or when its lines
+/// occur with them.
+fn remove_numbers(lines: &TextLines, hunk: &PatchHunk) -> Result<Option<PatchHunk>, String> {
+    let old = hunk.old();
+    let Some(numbered) = strip_numbers(&old) else {
+        return Ok(None);
+    };
+    if find_locations(lines.texts(), &old)?.is_some()
+        || find_locations(lines.texts(), &numbered.texts)?.is_none()
+    {
+        return Ok(None);
+    }
+    let range = numbered.first..numbered.first + hunk.lines.len();
+    let mut texts = numbered.texts.into_iter();
+    let mut next = || texts.next().unwrap_or_default();
+    let mut unnumbered = hunk.clone();
+    for line in &mut unnumbered.lines {
+        match line {
+            HunkLine::Context(text) | HunkLine::Removed(text) => *text = next(),
+            HunkLine::Blank => drop(next()),
+            HunkLine::Added(text) => {
+                let added = strip_numbers_in(std::slice::from_ref(text), &range);
+                *text = added.concat();
+            }
+        }
+    }
+    unnumbered.start.get_or_insert(numbered.first);
+    Ok(Some(unnumbered))
 }
 
 /// Places lines without context after the line that the header's numbers name.

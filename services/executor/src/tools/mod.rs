@@ -16,6 +16,7 @@ mod list_directory;
 mod outline;
 mod patch;
 mod patch_envelope;
+mod placeholders;
 mod read_file;
 mod read_result;
 mod run_command;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::ToolContext;
+use super::{ToolContext, placeholders::check_placeholders};
 use crate::parser::{GrammarLanguage, MAX_BYTES, ParseFailure, SyntaxError};
 
 /// File names, without extension, of JSON files that may contain comments and trailing commas.
@@ -16,8 +16,8 @@ const LENIENT_JSON: &[&str] = &[
     "tasks",
 ];
 
-/// Checks that a change does not break the syntax of a file that could be parsed before. Returns a note for
-/// the answer if the check was impossible.
+/// Checks that a change has no placeholder, and does not break the syntax of a file that could be parsed
+/// before. Returns a note for the answer if the check was impossible.
 ///
 /// # Errors
 /// Returns a text for the model with the position of the error.
@@ -27,6 +27,7 @@ pub(super) fn check_syntax(
     before: Option<&str>,
     after: &str,
 ) -> Result<String, String> {
+    check_placeholders(path, before, after)?;
     let is_long = |text: &str| text.len() as u64 > MAX_BYTES;
     let Some(language) = GrammarLanguage::of(path).filter(|language| is_checked(*language, path, after))
     else {
