@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::ModelFault;
 use serde::Deserialize;
 
-use super::{quotation::quote_message, target::ModelTarget};
+use super::{quotation::quote_message, retry_hint, target::ModelTarget};
 
 /// Returns true if the same call may succeed later.
 pub(crate) const fn is_transient(kind: ModelFault) -> bool {
@@ -221,6 +221,8 @@ impl From<reqwest::Error> for AttemptFailure {
 pub(super) struct ProviderError {
     class: Option<String>,
     message: String,
+    /// Time in the details of the error, after which the next attempt may succeed.
+    after: Option<Duration>,
 }
 
 #[derive(Default, Deserialize)]
@@ -252,6 +254,8 @@ enum ErrorDetail {
         status: Option<serde_json::Value>,
         #[serde(default)]
         message: Option<String>,
+        #[serde(default)]
+        details: serde_json::Value,
     },
     Text(String),
     #[default]
@@ -298,20 +302,21 @@ impl ProviderError {
             serde_json::from_slice(body).and_then(|value| ErrorBody::deserialize(unwrap_error(value)));
         let is_json = parsed.is_ok();
         let parsed = parsed.unwrap_or_default();
-        let (class, message) = match parsed.error {
+        let (class, message, details) = match parsed.error {
             ErrorDetail::Detailed {
                 class,
                 code,
                 status,
                 message,
+                details,
             } => {
                 let text = |value: Option<serde_json::Value>| Some(value?.as_str()?.to_owned());
                 let classes = [text(code), class, text(status)];
                 let class = classes.into_iter().flatten().find(|class| !class.is_empty());
-                (class, message)
+                (class, message, details)
             }
-            ErrorDetail::Text(text) => (None, Some(text)),
-            ErrorDetail::Nothing => (None, None),
+            ErrorDetail::Text(text) => (None, Some(text), serde_json::Value::Null),
+            ErrorDetail::Nothing => (None, None, serde_json::Value::Null),
         };
         let plain = || {
             let text = String::from_utf8_lossy(body).trim().to_owned();
@@ -327,6 +332,7 @@ impl ProviderError {
                 .or(parsed.detail)
                 .or_else(plain)
                 .unwrap_or_default(),
+            after: retry_hint::read_details(&details),
         }
     }
 
@@ -335,6 +341,7 @@ impl ProviderError {
         Self {
             class: Some(class.to_owned()).filter(|class| is_class_name(class)),
             message: message.to_owned(),
+            after: None,
         }
     }
 
@@ -346,7 +353,10 @@ impl ProviderError {
             .into_iter()
             .find(|class| !class.is_empty())
             .unwrap_or_default();
-        Self::new(class, error.as_str().unwrap_or_else(|| text("message")))
+        Self {
+            after: retry_hint::read_details(&error["details"]),
+            ..Self::new(class, error.as_str().unwrap_or_else(|| text("message")))
+        }
     }
 
     /// Renders status and class. Some gateways repeat the status as the class; it appears once.
@@ -370,7 +380,8 @@ impl ProviderError {
         })
     }
 
-    /// Creates a transient failure with the provider's message.
+    /// Creates a transient failure with the provider's message. Without a time from elsewhere, that of the error
+    /// itself counts.
     pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> AttemptFailure {
         let quote = quote_message(&self.message);
         AttemptFailure::Transient {
@@ -378,7 +389,9 @@ impl ProviderError {
                 true => what.to_owned(),
                 false => format!("{what}; it says \"{quote}\""),
             },
-            after,
+            after: after
+                .or(self.after)
+                .or_else(|| retry_hint::read_message(&self.message)),
             is_unreachable: false,
         }
     }

@@ -17,6 +17,7 @@ mod prices;
 mod quotation;
 mod responses;
 mod retry;
+mod retry_hint;
 mod roles;
 mod split_characters;
 mod stream;

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     failure::{AttemptFailure, ProviderError, ProviderErrorKind, RefusalCause},
+    retry_hint,
     target::ModelTarget,
 };
 
@@ -111,7 +112,7 @@ pub(super) async fn accept_response(
         return Ok(response);
     }
     let code = status.as_u16();
-    let after = retry_after(&response);
+    let after = retry_hint::read_headers(response.headers());
     let header = |name: &str| {
         let value = response.headers().get(name)?.to_str().ok()?;
         Some(value.to_owned())
@@ -173,49 +174,32 @@ async fn read_error_body(mut response: reqwest::Response) -> Vec<u8> {
     body
 }
 
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
-    let header = |name: &str| {
-        response
-            .headers()
-            .get(name)?
-            .to_str()
-            .ok()?
-            .trim()
-            .parse::<f64>()
-            .ok()
-    };
-    let seconds = header("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| header("retry-after"))
-        // LiteLLM passes the header of its provider with the prefix `llm_provider-`.
-        .or_else(|| header("llm_provider-retry-after-ms").map(|ms| ms / 1000.0))
-        .or_else(|| header("llm_provider-retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn retry_after_of_proxied_provider_is_read() {
-        for (name, value, wanted) in [
-            ("retry-after", "3", 3_000),
-            ("llm_provider-retry-after", "4", 4_000),
-            ("llm_provider-retry-after-ms", "1500", 1_500),
+    async fn retry_time_is_read_from_header_or_body() {
+        let google = r#"[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Quota.","details":[{"retryDelay":"7s"}]}}]"#;
+        let openai = r#"{"error":{"code":"rate_limit_exceeded","message":"Please try again in 1.5s."}}"#;
+        for (header, body, wanted) in [
+            (Some(("retry-after", "3")), openai, 3_000),
+            (Some(("llm_provider-retry-after", "4")), "", 4_000),
+            (None, google, 7_000),
+            (None, openai, 1_500),
         ] {
-            let response = axum::http::Response::builder()
-                .status(429)
-                .header(name, value)
-                .body("")
-                .unwrap();
+            let mut builder = axum::http::Response::builder().status(429);
+            if let Some((name, value)) = header {
+                builder = builder.header(name, value);
+            }
+            let response = builder.body(body).unwrap();
             let failure = accept_response(response.into(), Duration::from_secs(1))
                 .await
                 .unwrap_err();
             let AttemptFailure::Transient { after, .. } = failure else {
                 panic!("{failure:?}");
             };
-            assert_eq!(after, Some(Duration::from_millis(wanted)), "{name}");
+            assert_eq!(after, Some(Duration::from_millis(wanted)), "{body}");
         }
     }
 }
