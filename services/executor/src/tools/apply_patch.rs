@@ -425,7 +425,9 @@ fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&[u8
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::path::Path;
+
+    use serde_json::{Value, json};
 
     use crate::tools::tests::{World, git_diff, one_line_changed};
 
@@ -718,6 +720,42 @@ mod tests {
         let twice = "*** Begin Patch\n*** Add File: README.md\n+again\n*** End Patch";
         world.run("apply_patch", &json!(twice)).unwrap();
         assert_eq!(world.file("README.md"), "again\n");
+    }
+
+    /// Trees before and after a patch, for every rule of the format.
+    const SCENARIOS: &str = include_str!("patch_scenarios.json");
+
+    #[test]
+    fn patch_scenarios_leave_expected_trees() {
+        let scenarios: Value = serde_json::from_str(SCENARIOS).unwrap();
+        for scenario in scenarios.as_array().unwrap() {
+            let world = World::new();
+            let root = world.call.workspace.root();
+            for (path, text) in scenario["input"].as_object().unwrap() {
+                world
+                    .run(
+                        "write_file",
+                        &json!({ "path": path, "content": text, "format": "as_given" }),
+                    )
+                    .unwrap();
+            }
+            let outcome = call_apply_patch(&world, scenario["patch"].as_str().unwrap());
+            let name = &scenario["name"];
+            match scenario["refused"].as_str() {
+                Some(words) => {
+                    let error = outcome.unwrap_err();
+                    assert!(error.contains(words), "{name}: {error}");
+                }
+                None => drop(outcome.unwrap_or_else(|error| panic!("{name}: {error}"))),
+            }
+            for (path, text) in scenario["expected"].as_object().unwrap() {
+                assert_eq!(world.file(path), text.as_str().unwrap(), "{name}: {path}");
+            }
+            for path in scenario["absent"].as_array().into_iter().flatten() {
+                let path = path.as_str().unwrap();
+                assert!(root.stat(Path::new(path)).unwrap().is_none(), "{name}: {path}");
+            }
+        }
     }
 
     #[test]
