@@ -55,6 +55,7 @@ mod snapshots;
 mod spend;
 mod steering;
 mod strangers;
+mod tools;
 mod transcripts;
 mod triage;
 mod triggers;

@@ -5,6 +5,7 @@ mod check;
 mod history;
 mod limits;
 mod progress;
+mod read_ahead;
 mod recovery;
 
 use std::{sync::Arc, time::Duration};
@@ -32,6 +33,7 @@ use crate::slots::SlotAllocator;
 use crate::snapshots::SnapshotStore;
 use crate::telemetry;
 pub(crate) use attachment::ImageCache;
+pub(crate) use read_ahead::ReadAhead;
 use recovery::{FailedCall, outcome_of_open_error, record_failed_snapshot, workspace_failure};
 
 // The executor keeps a workspace for five minutes after the last keepalive.
@@ -128,7 +130,8 @@ pub(crate) struct RunDriver {
 impl RunDriver {
     /// Performs one action, and keeps the run's workspaces alive meanwhile. Dropping the future cancels it.
     ///
-    /// `kept_elsewhere`: bytes of the snapshots that other runs of the ticket keep.
+    /// `kept_elsewhere`: bytes of the snapshots that other runs of the ticket keep. `ahead`: reads of the run
+    /// that run before their turn.
     ///
     /// # Errors
     /// [`TicketError`]; every other failure is a fact.
@@ -138,11 +141,19 @@ impl RunDriver {
         state: &PlannerRunState,
         fence: RunFence,
         kept_elsewhere: u64,
+        ahead: &ReadAhead,
     ) -> Result<StepOutcome, TicketError> {
+        // Reads are valid until something else happens than the calls of their reply.
+        if !matches!(
+            action,
+            RunAction::Record(_) | RunAction::Answer { .. } | RunAction::CallTool { .. }
+        ) {
+            ahead.clear();
+        }
         // Before the action, because a model call takes minutes.
         self.show_progress(&action, state, fence).await?;
         tokio::select! {
-            outcome = Box::pin(self.act(action, state, fence, kept_elsewhere)) => outcome,
+            outcome = Box::pin(self.act(action, state, fence, kept_elsewhere, ahead)) => outcome,
             // Unreachable, because the loop has no end. `select!` needs an outcome for it.
             () = self.keep_workspaces(state, fence) => Err(TicketError::Lost),
         }
@@ -154,6 +165,7 @@ impl RunDriver {
         state: &PlannerRunState,
         fence: RunFence,
         kept_elsewhere: u64,
+        ahead: &ReadAhead,
     ) -> Result<StepOutcome, TicketError> {
         let request = || {
             let request = state.request();
@@ -195,8 +207,12 @@ impl RunDriver {
                 Ok(fact.into())
             }
             RunAction::CallTool { id, call, at } => {
-                self.call_tool(&caller()?, state, workspace()?, id, call, at)
-                    .await
+                let (caller, info) = (caller()?, workspace()?);
+                if let Some(result) = ahead.take(state, info).await {
+                    return Ok(Fact::ToolFinished { id, result }.into());
+                }
+                self.start_following_reads(ahead, &caller, state, info, (&id, at));
+                self.call_tool(&caller, state, info, id, call, at).await
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(state, id, &read).await,
             RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,

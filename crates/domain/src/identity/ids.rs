@@ -70,6 +70,13 @@ text_serde!(RunId);
 pub struct CallId(String);
 
 impl CallId {
+    /// Returns the id of a read in the reply of this call that runs before its turn:
+    /// `jira:ENG-12@57:9+2`.
+    #[must_use]
+    pub fn read_ahead(&self, number: usize) -> Self {
+        Self(format!("{self}+{number}"))
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

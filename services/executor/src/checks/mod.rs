@@ -203,7 +203,7 @@ async fn execute_check(
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> Result<CheckResult, Status> {
     let open = &call.used.open;
-    let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
+    let Some(_turn) = cancel.run_until_cancelled(open.turn.write()).await else {
         return Err(Status::aborted("the check was cut before it started"));
     };
     // The idle launcher holds the workspace's folders open in its namespaces, and these folders are about to

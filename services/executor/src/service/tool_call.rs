@@ -7,7 +7,7 @@ use proto::executor::{
     CallToolRequest, CallToolResponse, OutputChunk, ToolResult, ToolStatus, call_tool_response::Event,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{RwLockReadGuard, RwLockWriteGuard, mpsc, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use tonic::Status;
 use super::{
     calls::ResultRecorder,
     responses::{run_blocking, wire_level},
-    workspace_use::WorkspaceUse,
+    workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 use crate::{
     sandbox::CommandSandbox,
@@ -154,8 +154,7 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
         Ok(tool) => tool,
         Err(text) => return build_tool_result(run, ToolOutcome::failed(text), false),
     };
-    // Tools of one workspace run one at a time, because they share its files.
-    let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
+    let Some(_turn) = cancel.run_until_cancelled(take_turn(open, tool.read_only)).await else {
         return build_tool_result(
             run,
             ToolOutcome::cut("The call was cut before it started."),
@@ -178,6 +177,25 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
     let (changed, note) = scan_changes(run).await;
     outcome.add(&note);
     build_tool_result(run, outcome, changed)
+}
+
+/// Turn of a tool. Tools of one workspace share its files, so only reads run at the same time.
+struct ToolTurn<'a> {
+    _shared: Option<RwLockReadGuard<'a, ()>>,
+    _alone: Option<RwLockWriteGuard<'a, ()>>,
+}
+
+async fn take_turn(open: &OpenedWorkspace, is_read: bool) -> ToolTurn<'_> {
+    match is_read {
+        true => ToolTurn {
+            _shared: Some(open.turn.read().await),
+            _alone: None,
+        },
+        false => ToolTurn {
+            _shared: None,
+            _alone: Some(open.turn.write().await),
+        },
+    }
 }
 
 /// Returns whether the files changed, with a note for the model.

@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use proto::executor::{CheckResult, ToolResult};
 use tokio::{
-    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, watch},
+    sync::{OwnedSemaphorePermit, RwLock, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -30,8 +30,8 @@ pub(crate) struct OpenedWorkspace {
     pub(crate) index: Option<Arc<CommitIndex>>,
     pub(crate) calls: CallMemory<ToolResult>,
     pub(crate) checks: CallMemory<CheckResult>,
-    /// Lock that permits one tool at a time.
-    pub(crate) turn: AsyncMutex<()>,
+    /// Lock that permits several reads, or one other tool, at a time.
+    pub(crate) turn: RwLock<()>,
     cancel: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
     running: AtomicUsize,
@@ -56,7 +56,7 @@ impl OpenedWorkspace {
             index,
             calls: CallMemory::default(),
             checks: CallMemory::default(),
-            turn: AsyncMutex::default(),
+            turn: RwLock::default(),
             cancel: Mutex::new(stop.child_token()),
             last_used: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
@@ -87,7 +87,7 @@ impl OpenedWorkspace {
     pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
         // A check swaps the workspace's folders during its turn. A launcher that is confined in between holds
         // the folders of the check, and the next command would work in deleted ones.
-        let Ok(_turn) = self.turn.try_lock() else {
+        let Ok(_turn) = self.turn.try_write() else {
             return;
         };
         let place = tools::command_place(&self.workspace);

@@ -169,12 +169,9 @@ fn spec_of_job(job: Job) -> &'static JobSpec {
         Job::Review => &REVIEW,
         Job::Rehearse => &REHEARSAL,
         // Events of pull requests request them, as notices.
-        Job::MarkReady
-        | Job::Finish
-        | Job::UpdateBase
-        | Job::BackToDraft
-        | Job::Reopen
-        | Job::Remind => &UNSUPPORTED,
+        Job::MarkReady | Job::Finish | Job::UpdateBase | Job::BackToDraft | Job::Reopen | Job::Remind => {
+            &UNSUPPORTED
+        }
     }
 }
 

@@ -17,8 +17,9 @@ pub(crate) mod tests;
 pub(crate) use decide::{RetryPolicy, decide_action, next_conversation, summary_conversation};
 pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
-    ArgumentProblem, AttachmentPart, AttachmentRead, BudgetAllowance, CallAnswer, CallResult,
+    ArgumentProblem, AttachmentPart, AttachmentRead, BudgetAllowance, CallAnswer, CallPlace, CallResult,
     ConversationItem, ConversationView, DialogSpec, IllegalFact, PlannerRunState, ReplyForm, ReplyNudge,
-    ReportState, RunAction, TurnDigest, counted_length, estimate_tokens, ticket_budget_refusal,
+    ReportState, RunAction, TurnDigest, counted_length, estimate_tokens, find_open_place,
+    list_following_reads, ticket_budget_refusal,
 };
 pub(crate) use phases::preparation::effort_so_far;

@@ -15,6 +15,7 @@ mod plan;
 mod play;
 mod properties;
 mod prove;
+mod reads;
 mod rehearse;
 mod repetition;
 mod resolution;

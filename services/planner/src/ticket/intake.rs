@@ -158,7 +158,7 @@ impl TicketSession<'_> {
         let last = entries.last().map_or(0, |(sequence, _)| *sequence);
         let foreign = state.lifecycle().finished().is_none() && state.journal.fence < self.fence;
         let state = Arc::new(state);
-        self.runs.insert(run.clone(), LoadedRun { state, last });
+        self.runs.insert(run.clone(), LoadedRun::new(state, last));
         // Fences the former planner: its next append fails by the journal's sequence.
         if foreign {
             self.append(run, Fact::TakenOver { fence: self.fence }).await?;
@@ -175,7 +175,7 @@ impl TicketSession<'_> {
         tracing::info!(%run, job, "run started");
         if let Some(state) = PlannerRunState::fold(&run, [&entry])? {
             let state = Arc::new(state);
-            self.runs.insert(run, LoadedRun { state, last });
+            self.runs.insert(run, LoadedRun::new(state, last));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lanes::{RunningSteps, next_runs};
 use super::row;
-use crate::driver::{RunDriver, StepOutcome, TicketError};
+use crate::driver::{ReadAhead, RunDriver, StepOutcome, TicketError};
 use crate::run::{PlannerRunState, RunAction, decide_action};
 use crate::snapshots::{distinct_bytes, list_packs};
 use crate::telemetry;
@@ -40,6 +40,18 @@ pub(super) struct LoadedRun {
     pub(super) state: Arc<PlannerRunState>,
     /// Stream sequence of the last entry.
     pub(super) last: u64,
+    /// Reads that run before their turn.
+    pub(super) ahead: Arc<ReadAhead>,
+}
+
+impl LoadedRun {
+    pub(super) fn new(state: Arc<PlannerRunState>, last: u64) -> Self {
+        Self {
+            state,
+            last,
+            ahead: Arc::default(),
+        }
+    }
 }
 
 pub(super) struct TicketSession<'a> {
@@ -182,18 +194,21 @@ impl<'a> TicketSession<'a> {
             }
             let Some(live) = self.runs.get(&run) else { break };
             let (driver, state, fence) = (self.driver, live.state.clone(), self.fence);
+            let ahead = Arc::clone(&live.ahead);
             let action = decide_action(&state);
             let kept_elsewhere = self.kept_beside(&run);
             self.check()?;
             if action.is_immediate() {
-                let outcome = driver.perform(action, &state, fence, kept_elsewhere).await?;
+                let outcome = driver
+                    .perform(action, &state, fence, kept_elsewhere, &ahead)
+                    .await?;
                 // The state has no other owner then, so `apply` changes it without a copy.
                 drop(state);
                 self.apply_outcome(&run, outcome).await?;
             } else {
                 steps.begin(
                     run,
-                    perform_with_patience(Arc::clone(driver), action, state, fence, kept_elsewhere),
+                    perform_with_patience(Arc::clone(driver), action, state, fence, kept_elsewhere, ahead),
                 );
             }
         }
@@ -393,11 +408,12 @@ async fn perform_with_patience(
     state: Arc<PlannerRunState>,
     fence: RunFence,
     kept_elsewhere: u64,
+    ahead: Arc<ReadAhead>,
 ) -> Result<StepOutcome, TicketError> {
     let mut patience = OutagePatience::new("a step");
     loop {
         match driver
-            .perform(action.clone(), &state, fence, kept_elsewhere)
+            .perform(action.clone(), &state, fence, kept_elsewhere, &ahead)
             .await
         {
             // On shutdown the session aborts this task.

@@ -6,6 +6,7 @@ mod budget;
 mod context;
 pub(crate) mod conversation;
 mod input;
+mod reads;
 mod repetition;
 mod spec;
 mod state;
@@ -19,6 +20,7 @@ pub(crate) use budget::{
 pub(crate) use context::{counted_length, full_reason, idle_repetition, is_context_full};
 pub(crate) use conversation::{ConversationItem, ConversationView, ReplyNudge, TurnDigest};
 pub(crate) use input::RunInput;
+pub(crate) use reads::{CallPlace, find_open_place, list_following_reads};
 pub(crate) use repetition::final_repetition;
 pub(crate) use spec::{DialogSpec, JobSpec, PhaseSpec, PlannerTool, ReplyForm, RunStep};
 pub(in crate::run) use state::COMMIT_CHANGES;

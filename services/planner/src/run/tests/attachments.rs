@@ -86,7 +86,10 @@ fn find_last_result(transcript: &ModelTranscript) -> String {
         TranscriptMessage::ToolResults(results) => results.last(),
         TranscriptMessage::User(_) | TranscriptMessage::Parts(_) | TranscriptMessage::Assistant(_) => None,
     });
-    results.next_back().map(|(_, result)| result.content.clone()).unwrap()
+    results
+        .next_back()
+        .map(|(_, result)| result.content.clone())
+        .unwrap()
 }
 
 #[test]
@@ -215,13 +218,15 @@ fn start_of_work_names_omitted_attachments_once() {
         assert_eq!(names, expected, "{job:?}");
     }
     let mut play = Play::implement(build_request(&omitted), []);
-    play.until(|action| {
+    play.until(|action| matches!(action, RunAction::AskModel { .. }));
+    let told = play.entries.iter().filter(|entry| {
         matches!(
-            action,
-            RunAction::SendReport {
-                request: OutboundAction::WorkStarted(_),
+            &entry.fact,
+            Fact::ReportRequested {
+                request: OutboundAction::WorkStarted(started),
                 ..
-            }
+            } if started.begun.omitted.len() == 1
         )
     });
+    assert_eq!(told.count(), 1);
 }
