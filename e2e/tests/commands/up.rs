@@ -8,6 +8,7 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture, poll_until};
 
 use crate::{
+    checkout::create_repository,
     forms,
     program::{Program, Ran, run_program},
     stage::{Stage, replace_setting},
@@ -147,7 +148,7 @@ async fn restart_keeps_run_at_decided_gate() {
 async fn up_with_folders_alone_lists_disabled_parts() {
     let stage = Stage::start("").await;
     let shop = stage.path().join("shop");
-    std::fs::create_dir(&shop).unwrap();
+    create_repository(&shop, "main", &[("shop.py", "total = 1\n")]);
     std::fs::write(stage.path().join("configs/shop.yaml"), "repo: {folder: shop}\n").unwrap();
     let mut environment = stage.environment();
     environment.retain(|(name, _)| name.contains("__MODEL__") || name.contains("__RULES__"));

@@ -10,7 +10,7 @@ use domain::{
 use super::{EventKind, EventVerdict, NewTrigger, checks::summarize_failure, closed::is_closed};
 use crate::{
     facts::{DecisionFacts, Need},
-    policy::{repair, skip},
+    policy::{repair, resolution, skip},
 };
 
 /// Step of an assessment that becomes a trigger of its own.
@@ -76,8 +76,9 @@ impl HealthStepEvent {
         })
     }
 
-    fn reason(&self, facts: &DecisionFacts) -> Result<TriggerReason, Need> {
-        Ok(match &self.step {
+    /// Reason of the trigger; `None` when people know of the conflict already.
+    fn reason(&self, facts: &DecisionFacts) -> Result<Option<TriggerReason>, Need> {
+        Ok(Some(match &self.step {
             OwnStep::UpdateBase(way) => PullRequestEvent::Outdated(OutdatedBase {
                 pull_request: self.ours.clone(),
                 head: self.head.clone(),
@@ -85,16 +86,18 @@ impl HealthStepEvent {
                 way: *way,
             })
             .into(),
-            OwnStep::ResolveConflict => PullRequestEvent::Conflicted(ConflictedBase::new(
-                self.ours.clone(),
-                self.head.clone(),
-                self.base.commit.clone(),
-                self.base.branch.clone(),
-            ))
-            .into(),
+            OwnStep::ResolveConflict => {
+                let conflict = ConflictedBase::new(
+                    self.ours.clone(),
+                    self.head.clone(),
+                    self.base.commit.clone(),
+                    self.base.branch.clone(),
+                );
+                return resolution::decide_resolution(&self.ticket, conflict, facts);
+            }
             OwnStep::RepairQueue(commit) => self.repair_queue(commit, facts)?,
             OwnStep::Notify(cause) => self.notice(*cause),
-        })
+        }))
     }
 
     /// Repair of the checks that failed on the queue's commit, required ones first. The failure is not visible on the
@@ -146,12 +149,15 @@ impl EventKind for HealthStepEvent {
         if skip::find_own_skip(now, rules).is_some() {
             return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
+        let Some(reason) = self.reason(facts)? else {
+            return Ok(EventVerdict::nothing("the conflict is reported already"));
+        };
         Ok(EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
             key,
             at: facts.now,
             actor: None,
-            reason: self.reason(facts)?,
+            reason,
         }))
     }
 }
@@ -159,14 +165,14 @@ impl EventKind for HealthStepEvent {
 #[cfg(test)]
 mod tests {
     use domain::{
-        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueState, ReviewState,
+        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueState, ReviewState, Trigger,
         TriggerChannel,
     };
     use github::{CheckConclusion, PullRequest};
 
     use super::{
         super::tests::{
-            build_commit_check, build_commit_id, build_decision_facts, build_pull_record,
+            asked_before, build_commit_check, build_commit_id, build_decision_facts, build_pull_record,
             build_pull_reference, build_repository_name, build_ticket_key, decide_event, expect_nothing,
             expect_trigger, facts_with, pull_request,
         },
@@ -230,16 +236,35 @@ mod tests {
     }
 
     #[test]
-    fn conflict_names_head_with_base() {
+    fn conflict_is_resolved_or_reported() {
         let event = build_event(&HealthStep::ResolveConflict, &[]);
-        let follows = expect_trigger(&event, &build_facts(pull_request()));
-        let reason = follows.reason;
-        let TriggerReason::PullRequest(PullRequestEvent::Conflicted(conflict)) = reason else {
-            panic!("another reason than a conflict");
-        };
+        let mut facts = build_facts(pull_request());
+        facts.put_history(build_ticket_key(), vec![asked_before()]);
+        let follows = expect_trigger(&event, &facts);
+        assert_eq!(follows.reason.job(), Some(Job::ResolveConflict));
+        let request = follows.reason.job_request().unwrap();
+        let conflict = request.about.conflict().unwrap();
         assert_eq!(
-            (conflict.head, conflict.base_branch.as_str()),
-            (build_commit_id(), "main")
+            (&conflict.head, conflict.base_branch.as_str()),
+            (&build_commit_id(), "main")
+        );
+
+        let mut forgotten = build_facts(pull_request());
+        forgotten.put_history(build_ticket_key(), Vec::new());
+        let follows = expect_trigger(&event, &forgotten);
+        assert!(matches!(
+            &follows.reason,
+            TriggerReason::PullRequest(PullRequestEvent::Conflicted(conflict)) if conflict.unresolved.is_some()
+        ));
+        let known = Trigger {
+            key: TriggerKey::new("earlier"),
+            reason: follows.reason,
+            ..asked_before()
+        };
+        forgotten.put_history(build_ticket_key(), vec![known]);
+        assert_eq!(
+            expect_nothing(&event, &forgotten),
+            "the conflict is reported already"
         );
     }
 

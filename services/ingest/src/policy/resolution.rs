@@ -15,10 +15,6 @@ const PER_HEAD: usize = 2;
 
 /// Job that resolves a conflict, or a report of the conflict with the reason why there is none. `None` when people
 /// know of the conflict already.
-#[expect(
-    dead_code,
-    reason = "the event kind that reads whether a pull request can be merged calls it"
-)]
 pub(crate) fn decide_resolution(
     ticket: &TicketKey,
     mut conflict: ConflictedBase,
