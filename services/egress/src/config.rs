@@ -11,9 +11,9 @@ use bootstrap::{
     telemetry, tls,
 };
 use serde::Deserialize;
+use webproxy::AddressRule;
 
 use crate::{
-    address::AddressRule,
     mirror::{MirrorSettings, RegistryMirror},
     upstream::UpstreamRoutes,
 };

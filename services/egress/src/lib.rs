@@ -5,7 +5,6 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod address;
 mod app;
 mod config;
 mod connection;

@@ -9,8 +9,9 @@ use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::{Host, Url};
+use webproxy::AddressRule;
 
-use crate::{address::AddressRule, rewrite::AddressRewriter};
+use crate::rewrite::AddressRewriter;
 
 /// Response headers of a registry that package managers read.
 const ANSWER_HEADERS: [&str; 23] = [

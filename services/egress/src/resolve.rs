@@ -8,8 +8,7 @@ use std::{
 
 use futures::future::{BoxFuture, FutureExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
-use crate::address::AddressRule;
+use webproxy::AddressRule;
 
 /// Number of addresses of a name that the proxy tries. It checks all of them.
 const MAX_ADDRESSES: usize = 16;

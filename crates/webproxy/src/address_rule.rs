@@ -1,4 +1,4 @@
-//! Rule for the addresses that the proxy may dial: the public internet by IANA's special-purpose address registries,
+//! Rule for the addresses that a service may dial for others: the public internet by IANA's special-purpose address registries,
 //! plus the networks that the operator permits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -69,7 +69,7 @@ const NEVER_V6: [Ipv6Net; 4] = [
 
 /// Decision for one address: public, or in a network that the operator permits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AddressRule {
+pub struct AddressRule {
     permitted: Vec<IpNet>,
 }
 
@@ -78,7 +78,7 @@ impl AddressRule {
     ///
     /// # Errors
     /// The first text that is not a network.
-    pub(crate) fn new(private_networks: &[String]) -> Result<Self, String> {
+    pub fn new(private_networks: &[String]) -> Result<Self, String> {
         let read = |text: &String| {
             text.parse::<IpNet>()
                 .map_err(|_| format!("{text:?} must be a network such as 10.20.0.0/16"))
@@ -87,8 +87,8 @@ impl AddressRule {
         Ok(Self { permitted })
     }
 
-    /// Returns true if the proxy may dial the address.
-    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+    /// True when the address may be dialed.
+    pub fn opens(&self, address: IpAddr) -> bool {
         // The closed blocks come first: they win over a permitted network that contains them.
         !is_never(address)
             && (is_public(address) || self.permitted.iter().any(|network| network.contains(&address)))
