@@ -5,7 +5,10 @@ use std::{collections::HashMap, path::Path, rc::Rc};
 use git2::{ObjectType, Tree};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::Error;
+use crate::{
+    Error,
+    lfs_pointer::{LfsFile, LfsPointer, MAX_POINTER},
+};
 
 // Maximum number of listed paths of each kind.
 const MAX_PATHS: usize = 1_000;
@@ -15,8 +18,8 @@ const MAX_ENTRIES: usize = 1_000_000;
 const MAX_ATTRIBUTES: usize = 256 * 1024;
 // Maximum number of rules of one file; further rules are ignored.
 const MAX_RULES: usize = 2_000;
-// Maximum size of a Git LFS pointer, in bytes. The specification requires less than 1,024.
-const MAX_POINTER: usize = 1024;
+// Maximum number of Git LFS files whose pointers are read.
+const MAX_POINTERS: usize = 20_000;
 const ATTRIBUTES: &str = ".gitattributes";
 
 /// Paths of a commit whose content is stored in another place; at most 1,000 of each kind.
@@ -102,6 +105,48 @@ pub(crate) fn find_external_content(
     tree: &Tree<'_>,
 ) -> Result<ExternalContent, Error> {
     let mut found = ExternalContent::default();
+    walk_external_entries(git, tree, &mut |path, kind, _| {
+        let paths = match kind {
+            ExternalKind::Submodule => &mut found.submodules,
+            ExternalKind::LfsFile => &mut found.lfs_files,
+        };
+        if paths.len() < MAX_PATHS {
+            paths.push(path);
+        }
+        Ok(())
+    })?;
+    found.submodules.sort();
+    found.lfs_files.sort();
+    Ok(found)
+}
+
+/// Collects the Git LFS files of a tree whose pointers follow the specification; at most 20,000.
+pub(crate) fn find_lfs_files(git: &git2::Repository, tree: &Tree<'_>) -> Result<Vec<LfsFile>, Error> {
+    let mut found = Vec::new();
+    walk_external_entries(git, tree, &mut |path, kind, id| {
+        let is_read = matches!(kind, ExternalKind::LfsFile) && found.len() < MAX_POINTERS;
+        let pointer = is_read.then(|| git.find_blob(id)).transpose()?;
+        if let Some(pointer) = pointer.and_then(|blob| LfsPointer::parse(blob.content())) {
+            found.push(LfsFile { path, pointer });
+        }
+        Ok(())
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+/// Kind of a tree entry without content.
+#[derive(Clone, Copy)]
+enum ExternalKind {
+    Submodule,
+    LfsFile,
+}
+
+fn walk_external_entries(
+    git: &git2::Repository,
+    tree: &Tree<'_>,
+    visit: &mut dyn FnMut(String, ExternalKind, git2::Oid) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut attributes = LfsAttributes::new(git, tree);
     let (mut has_attributes, mut entries) = (false, 0);
     let mut queue = vec![(String::new(), git.find_tree(tree.id())?)];
@@ -121,22 +166,17 @@ pub(crate) fn find_external_content(
             };
             match entry.kind() {
                 Some(ObjectType::Tree) => queue.push((path, git.find_tree(entry.id())?)),
-                Some(ObjectType::Commit) if found.submodules.len() < MAX_PATHS => found.submodules.push(path),
+                Some(ObjectType::Commit) => visit(path, ExternalKind::Submodule, entry.id())?,
                 Some(ObjectType::Blob)
-                    if has_attributes
-                        && found.lfs_files.len() < MAX_PATHS
-                        && attributes.is_lfs(&path)
-                        && is_pointer_blob(git, entry.id())? =>
+                    if has_attributes && attributes.is_lfs(&path) && is_pointer_blob(git, entry.id())? =>
                 {
-                    found.lfs_files.push(path);
+                    visit(path, ExternalKind::LfsFile, entry.id())?;
                 }
                 _ => {}
             }
         }
     }
-    found.submodules.sort();
-    found.lfs_files.sort();
-    Ok(found)
+    Ok(())
 }
 
 /// True when a blob is a Git LFS pointer.

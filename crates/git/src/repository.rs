@@ -12,9 +12,8 @@ use domain::CommitId;
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
-    ChangeSet, CommitInfo, Error, ExternalContent, InspectionBudget, PackLimits, change::inspect_change,
-    configuration::write_configuration, external_content::find_external_content, import,
-    recovery::remove_leftovers,
+    ChangeSet, CommitInfo, Error, InspectionBudget, PackLimits, change::inspect_change,
+    configuration::write_configuration, import, recovery::remove_leftovers,
 };
 
 // Namespace for names of remote branches whose objects are not fetched.
@@ -493,14 +492,6 @@ impl BareRepository {
         Ok(files
             .filter_map(|entry| Some(entry.name().ok()?.to_owned()))
             .collect())
-    }
-
-    /// Lists the paths whose content the commit refers to without containing it.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] when the repository lacks the commit.
-    pub fn elsewhere(&self, commit: &CommitId) -> Result<ExternalContent, Error> {
-        find_external_content(&self.git, &self.commit(commit)?.tree()?)
     }
 
     fn trees(&self, base: &CommitId, head: &CommitId) -> Result<[git2::Tree<'_>; 2], Error> {

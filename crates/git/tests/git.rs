@@ -653,6 +653,14 @@ fn submodules_and_lfs_files_are_reported() {
     let elsewhere = git.elsewhere(&base).unwrap();
     assert_eq!(elsewhere.submodules, ["vendor/kit.module", "vendor/old.module"]);
     assert_eq!(elsewhere.lfs_files, ["art/logo.psd"]);
+    assert_eq!(git.lfs_files(&base).unwrap(), [], "its pointer has no SHA-256");
+    let whole = POINTER.replace("00", &"0a".repeat(32));
+    let next = create_commit(&git, Some(&base), &[("art/logo.psd", Some(&whole))]);
+    let files = git.lfs_files(&next).unwrap();
+    assert_eq!(
+        (files.len(), files[0].path.as_str(), files[0].pointer.size),
+        (1, "art/logo.psd", 9)
+    );
     let head = create_commit(
         &git,
         Some(&base),
