@@ -16,9 +16,9 @@ const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH'];
 
 const templates = Object.entries(rest.paths).map(([path, item]) => ({ path, item, pattern: pattern(path, item) }));
 
-/** Git and the stored logs are behind other names than the interface's, and are no part of its description. */
+/** Git, the store of Git LFS and the stored logs are behind other names than the interface's, and are no part of its description. */
 export function isDescribed({ path }) {
-  return !/^\/(git|stored-logs)\//.test(path);
+  return !/^\/(git|lfs-store|stored-logs)\//.test(path);
 }
 
 /** The name of an exchange and what is wrong with it; `isOurs` is whether one of our clients asked. */

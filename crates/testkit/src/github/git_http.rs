@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::auth::token_of;
 use super::hub::GitHubState;
-use super::{READER_LOGIN, WRITER_LOGIN, repository, slow_link};
+use super::{READER_LOGIN, WRITER_LOGIN, lfs, repository, slow_link};
 use crate::http::{basic_auth, header_text};
 
 /// Time limit of a git request.
@@ -57,6 +57,9 @@ pub(super) async fn serve_git_request(
     let level = if push { "write" } else { "read" };
     if token.may(Some(&full_name), &[("contents", level)]).is_err() {
         return (StatusCode::FORBIDDEN, "Write access to repository not granted.").into_response();
+    }
+    if rest == lfs::BATCH {
+        return lfs::answer_batch(&hub, &full_name, (&method, &headers), &request.body);
     }
     let login = if writes { WRITER_LOGIN } else { READER_LOGIN };
     if rest == "git-upload-pack" {

@@ -34,6 +34,7 @@ pub(super) struct GitHubState {
     pub(super) early: Mutex<Option<EarlyChecks>>,
     pub(super) quota: Mutex<CallQuota>,
     pub(super) line: Mutex<super::slow_link::PackLine>,
+    pub(super) lfs: Mutex<super::lfs::LfsShelf>,
     /// Last field, so that the folder of the repositories is removed after everything that uses it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }

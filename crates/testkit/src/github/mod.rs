@@ -21,6 +21,7 @@ mod hub;
 mod hunks;
 mod issues;
 mod issues_rest;
+mod lfs;
 mod merge_queue;
 mod projects;
 mod pull_edits;
@@ -56,6 +57,7 @@ pub use actions::HeldRunState;
 pub use chaos::BranchLock;
 pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
 use hub::{GitHubRecords, GitHubState, NewPull};
+pub use lfs::LfsFault;
 pub use reactions::ReactedObject;
 pub use registration::HookConfig;
 pub use rulesets::{BranchRuleset, RulesetCondition};
@@ -399,6 +401,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) ->
         early: Mutex::default(),
         line: Mutex::default(),
         quota: Mutex::default(),
+        lfs: Mutex::default(),
         _temporary: temporary,
     })
 }

@@ -12,8 +12,8 @@ use axum::routing::{any, delete, get, patch, post};
 use super::auth::{not_found, refuse_request};
 use super::hub::GitHubState;
 use super::{
-    actions, attachments, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, pulls,
-    quota, reactions, registration, rest, review_requests, sub_issues,
+    actions, attachments, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, lfs,
+    pulls, quota, reactions, registration, rest, review_requests, sub_issues,
 };
 
 pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
@@ -65,6 +65,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         )
         .route("/graphql", post(graphql::answer_graphql))
         .route("/stored-logs/{job}", get(actions::serve_job_log))
+        .route("/lfs-store/{oid}", get(lfs::serve_lfs_content))
         .route(
             "/git/{owner}/{name}/{*rest}",
             get(git_http::serve_git_request).post(git_http::serve_git_request),

@@ -457,6 +457,7 @@ fn github_routes_are_all_described() {
         "POST /git/{owner}/{name}/{*rest}",
         "GET /actions/jobs/{job}/logs",
         "GET /stored-logs/{job}",
+        "GET /lfs-store/{oid}",
     ];
     every_route_is_described(include_str!("../../src/github/routes.rs"), &rest, &others);
     // These routes serve web pages.

@@ -555,3 +555,49 @@ async fn closed_issue_is_not_closed_again() {
         .collect();
     assert_eq!(actions, ["opened", "closed", "reopened"]);
 }
+
+#[tokio::test]
+async fn lfs_batch_is_strict_and_signed() {
+    const LFS: &str = "application/vnd.git-lfs+json";
+    let github = start_github().await;
+    let pointer = github.store_lfs(REPOSITORY, b"content");
+    let oid = pointer.split(':').nth(2).unwrap().split('\n').next().unwrap();
+    let url = format!("{}/info/lfs/objects/batch", github.clone_url(REPOSITORY));
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .unwrap();
+    let ask = async |media: &str, operation: &str, token: &str| {
+        let body = json!({"operation": operation, "objects": [{"oid": oid, "size": 7}]});
+        let request = client.post(&url).basic_auth("x-access-token", Some(token));
+        let request = request.header("accept", media).header("content-type", media);
+        request.body(body.to_string()).send().await.unwrap()
+    };
+    assert_eq!(ask(LFS, "download", "wrong").await.status(), 401);
+    assert_eq!(
+        ask("application/json", "download", READER_TOKEN).await.status(),
+        406
+    );
+    assert_eq!(ask(LFS, "upload", READER_TOKEN).await.status(), 403);
+    assert_eq!(github.violations().len(), 2);
+    let answer = ask(LFS, "download", READER_TOKEN).await;
+    assert_eq!(answer.headers()["content-type"], LFS);
+    let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let action = &answer["objects"][0]["actions"]["download"];
+    let key = action["header"]["X-Store-Key"].as_str().unwrap();
+    let moved = client
+        .get(action["href"].as_str().unwrap())
+        .header("x-store-key", key);
+    let moved = moved.send().await.unwrap();
+    assert_eq!(moved.status(), 302);
+    let target = format!(
+        "{}{}",
+        github.api_url(),
+        moved.headers()["location"].to_str().unwrap()
+    );
+    let content = client.get(&target).send().await.unwrap().text().await.unwrap();
+    assert_eq!((content.as_str(), github.count_lfs_downloads()), ("content", 1));
+    let forged = format!("{}/lfs-store/{oid}?signature=forged", github.api_url());
+    assert_eq!(client.get(&forged).send().await.unwrap().status(), 403);
+}
