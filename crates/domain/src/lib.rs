@@ -112,8 +112,8 @@ pub use rules::{
     reviews::ReviewRules,
     scope::{ChangeScope, OutOfScopeFile, ScopeInputs, WidenedModule},
     sections::{
-        BranchingRules, DbtProject, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules,
-        ModuleRules, PullRequestRules, SkipRules,
+        BranchingRules, DbtProject, DbtRules, DiscussionRules, ExecutorRules, ExternalContentRules,
+        IssueRules, LfsRule, LocationRules, ModuleRules, PullRequestRules, SkipRules,
     },
     triage::{ProjectRules, TriageChoices, TriageRules},
 };

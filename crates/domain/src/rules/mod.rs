@@ -26,8 +26,8 @@ use crate::{
         jira::{JiraField, JiraRules},
         reviews::ReviewRules,
         sections::{
-            BranchingRules, DbtRules, DiscussionRules, ExecutorRules, IssueRules, LocationRules, ModuleRules,
-            PullRequestRules, SkipRules,
+            BranchingRules, DbtRules, DiscussionRules, ExecutorRules, ExternalContentRules, IssueRules,
+            LfsRule, LocationRules, ModuleRules, PullRequestRules, SkipRules,
         },
         triage::TriageRules,
     },
@@ -43,6 +43,9 @@ use crate::{
 pub struct RepositoryRules {
     /// Location of the repository.
     pub repo: LocationRules,
+    /// Its content outside of its commits.
+    #[serde(skip_serializing_if = "ExternalContentRules::is_default")]
+    pub repository: ExternalContentRules,
     /// Its Jira project.
     pub jira: JiraRules,
     /// Its issues on GitHub.
@@ -165,6 +168,11 @@ impl RepositoryRules {
             });
         }
         Ok(())
+    }
+
+    /// Returns true when workspaces have the contents of files in Git LFS. A local folder has no server for them.
+    pub fn reads_lfs(&self) -> bool {
+        self.repository.lfs == LfsRule::Read && self.repo.folder.is_none()
     }
 
     /// Returns the target branch of pull requests.

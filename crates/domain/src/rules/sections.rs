@@ -39,6 +39,31 @@ impl Default for LocationRules {
     }
 }
 
+/// Handling of files whose content is in Git LFS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LfsRule {
+    /// The workspace has their pointers.
+    #[default]
+    None,
+    /// The workspace has their contents, for reading.
+    Read,
+}
+
+/// Content of the repository that its commits refer to without containing it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExternalContentRules {
+    /// Files in Git LFS.
+    pub lfs: LfsRule,
+}
+
+impl ExternalContentRules {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Rules for branch names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -316,4 +341,23 @@ pub struct ModuleRules {
     pub description: String,
     /// Kinds of tickets that may change it, by their names in the tracker; empty: all.
     pub kinds: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{LfsRule, RepositoryRules};
+
+    #[test]
+    fn lfs_is_read_where_rules_say() {
+        let parse = |json: &str| serde_json::from_str::<RepositoryRules>(json).unwrap();
+        assert!(!parse("{}").reads_lfs());
+        assert!(!parse(r#"{"repository": {"lfs": "none"}}"#).reads_lfs());
+        let read = parse(r#"{"repository": {"lfs": "read"}}"#);
+        assert!(read.reads_lfs() && read.repository.lfs == LfsRule::Read);
+        let folder = r#"{"repo": {"folder": "here"}, "repository": {"lfs": "read"}}"#;
+        assert!(!parse(folder).reads_lfs(), "a folder has no server");
+        let plain = serde_json::to_value(RepositoryRules::default()).unwrap();
+        assert!(plain.get("repository").is_none(), "older releases read it");
+        assert!(serde_json::from_str::<RepositoryRules>(r#"{"repository": {"lfs": "write"}}"#).is_err());
+    }
 }
