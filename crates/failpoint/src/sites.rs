@@ -108,6 +108,8 @@ pub const SITES: &[&str] = &[
     "reporter.ledger.settle",
     "reporter.ledger.take",
     "reporter.ledger.withdraw",
+    "reporter.lfs.batch",
+    "reporter.lfs.download",
     "reporter.mirror.fetch",
     "reporter.pack.import",
     "reporter.pull_request.mark_ready",

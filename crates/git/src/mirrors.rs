@@ -101,6 +101,11 @@ impl<S: Default> MirrorFolder<S> {
         self.make_room_until(|| floor.has_room(&self.folder))
     }
 
+    /// True when the disk has at least the floor's free space. Blocks.
+    pub fn has_room(&self, floor: DiskFloor) -> bool {
+        floor.has_room(&self.folder)
+    }
+
     fn make_room_until(&self, has_room: impl Fn() -> bool) -> Vec<RepositoryName> {
         if has_room() {
             return Vec::new();

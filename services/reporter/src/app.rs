@@ -28,6 +28,7 @@ use crate::{
     folders::FolderTable,
     gate::GitGate,
     inspect::ChangeInspector,
+    large_files::LfsLibrary,
     ledger::EffectLedger,
     message::FooterPages,
     mirror::{RemoteSettings, RepositoryMirrors},
@@ -51,6 +52,7 @@ pub struct ReporterApp {
     github: github::GitHubWriter,
     jira: jira::JiraWriter,
     mirrors: Arc<RepositoryMirrors>,
+    lfs: Arc<LfsLibrary>,
     verifier: GrantVerifier,
     secure: Option<ListenerTls>,
     health: ServiceHealth,
@@ -76,10 +78,10 @@ impl ServiceApp for ReporterApp {
                 "off: the section names no account, and there are folders"
             );
         }
-        let mirrors = mirrors_folder(&config.reporter)?;
+        let folder = mirrors_folder(&config.reporter)?;
         // Created before the first fetch, because the free space of the disk is measured in it.
-        std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
-        crate::telemetry::observe_disk(mirrors.clone());
+        std::fs::create_dir_all(&folder).context("reporter.data_dir")?;
+        crate::telemetry::observe_disk(folder.clone());
         let proxy = GitProxy::new(webproxy::find_installed_proxy(), &data_dir(&config.reporter)?)
             .context("proxy.ca")?;
         let remotes = RemoteSettings {
@@ -87,13 +89,21 @@ impl ServiceApp for ReporterApp {
             proxy,
         };
         let mirrors = Arc::new(RepositoryMirrors::new(
-            mirrors,
+            folder.clone(),
             git::DiskFloor(config.reporter.disk_floor_mib << 20),
             github.clone(),
             FolderTable::new(config.folder.clone(), &data_dir(&config.reporter)?),
             (rules.clone(), remotes),
         ));
+        let lfs = LfsLibrary::new(
+            (Arc::clone(&mirrors), folder),
+            rules.clone(),
+            github.clone(),
+            &config.reporter.lfs,
+            Duration::from_secs(config.reporter.clone_limit_s),
+        )?;
         Ok(Self {
+            lfs: Arc::new(lfs),
             verifier: GrantVerifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?,
             secure: ListenerTls::of(config.tls.as_ref(), health.router())?,
             config,
@@ -114,6 +124,7 @@ impl ServiceApp for ReporterApp {
             github,
             jira,
             mirrors,
+            lfs,
             verifier,
             secure,
             health,
@@ -123,7 +134,7 @@ impl ServiceApp for ReporterApp {
             async move { mirrors.maintain(shutdown).await }
         });
         let deadline = Duration::from_secs(config.reporter.clone_limit_s);
-        let router = GitGate::new(Arc::clone(&mirrors), verifier, deadline)
+        let router = GitGate::new((Arc::clone(&mirrors), lfs), verifier, deadline)
             .router()
             .merge(health.router());
         let limits = http::ListenerLimits {

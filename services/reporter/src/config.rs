@@ -14,7 +14,7 @@ use bootstrap::{
 use domain::{InstanceName, cause::format_error_chain};
 use serde::Deserialize;
 
-use crate::{policy::LimitSettings, signing::SigningSettings};
+use crate::{large_files::LfsSettings, policy::LimitSettings, signing::SigningSettings};
 
 /// Settings of the reporter: its own section and those of the components it uses.
 #[derive(Clone, Debug, Deserialize)]
@@ -119,6 +119,8 @@ pub struct Settings {
     pub slots: usize,
     /// The section `[reporter.signing]`: signatures of commits.
     pub signing: SigningSettings,
+    /// The section `[reporter.lfs]`: contents of Git LFS.
+    pub lfs: LfsSettings,
     /// Public keys of the planners (base64) by key id. The git gate verifies grants with them.
     pub grant_keys: BTreeMap<String, String>,
     /// Paths that no change may touch (globs, case-insensitive). A glob that ends in `/**` also protects the folder's
@@ -272,6 +274,7 @@ impl Default for Settings {
             data_dir: PathBuf::from(".journeyman/reporter"),
             slots: 8,
             signing: SigningSettings::default(),
+            lfs: LfsSettings::default(),
             grant_keys: BTreeMap::new(),
             protected_paths: PROTECTED_PATHS.map(str::to_owned).into(),
             clone_limit_s: 600,
@@ -324,6 +327,9 @@ impl ServiceConfig for Config {
         }
         if let Err(refused) = self.reporter.signing.parse_key() {
             return wrong("signing.private_key", format_error_chain(&refused));
+        }
+        if let Err((key, problem)) = self.reporter.lfs.check() {
+            return wrong(key, problem);
         }
         if let Err(error) = crate::policy::ChangeLimits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
@@ -387,6 +393,26 @@ mod tests {
                 "JOURNEYMAN__REPORTER__SIGNING__PRIVATE_KEY",
                 "-----BEGIN PGP PRIVATE KEY BLOCK-----",
                 "reporter.signing.private_key",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__LFS__MAX_FILE_MIB",
+                "65",
+                "reporter.lfs.max_file_mib",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__LFS__MAX_COMMIT_MIB",
+                "63",
+                "reporter.lfs.max_commit_mib",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__LFS__CACHE_MIB",
+                "511",
+                "reporter.lfs.cache_mib",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__LFS__PRIVATE_NETWORKS",
+                "10.0.0.1",
+                "reporter.lfs.private_networks",
             ),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
             ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),

@@ -20,6 +20,7 @@ mod gate;
 mod inspect;
 #[cfg(test)]
 mod interleave_tests;
+mod large_files;
 mod ledger;
 mod message;
 mod mirror;
@@ -44,5 +45,6 @@ mod worker;
 pub use app::ReporterApp;
 pub use config::{Config, FolderSettings, RetentionSettings, Settings};
 pub use inspect::run_inspector;
+pub use large_files::LfsSettings;
 pub use pull_request_command::{PullRequestOpener, PullRequestResult, PullRequestSettings, complete_answer};
 pub use signing::SigningSettings;

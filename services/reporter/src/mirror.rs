@@ -179,6 +179,11 @@ impl RepositoryMirrors {
         }
     }
 
+    /// Removes unused mirrors while the disk has less free space than the floor. Returns true if it has enough then.
+    pub(crate) async fn make_room(&self) -> Result<bool, EffectError> {
+        self.fetches.make_room().await
+    }
+
     /// Returns the local folder of a repository; `None` for a repository on a server.
     pub(crate) fn place(&self, repository: &RepositoryName) -> Result<Option<FolderPlace>, EffectError> {
         self.fetches.folders.of(repository)

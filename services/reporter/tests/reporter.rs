@@ -10,6 +10,7 @@ mod faults;
 mod foreign;
 mod gate;
 mod issues;
+mod large_files;
 mod leaks;
 mod limits;
 mod merges;

@@ -1,15 +1,16 @@
-//! The git gate: read-only smart HTTP over the mirrors, for executors with a grant.
+//! The git gate: read-only smart HTTP over the mirrors, and contents of Git LFS, for executors with a grant.
 //!
 //! The gate verifies the grant from the head of a request, before it reads a byte of the body. Clones have a bounded
 //! number of slots, and each has a deadline that its client cannot extend.
 
+mod contents;
 mod slots;
 mod upload_pack;
 
 use std::{io, sync::Arc, time::Duration};
 
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, Bytes},
     extract::{FromRequestParts, Path, Query, State},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
@@ -20,14 +21,16 @@ use bootstrap::{
     http::{BodyError, RequestBodies},
     trace,
 };
-use domain::{RepositoryName, RunId, cause::format_error_chain};
+use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
+use git::LfsOid;
 use grant::{GrantAudience, GrantVerifier};
 use serde::Deserialize;
 use tracing::{Instrument as _, Span};
 
-use self::{slots::CloneSlots, upload_pack::UploadPackProcess};
+use self::{contents::serve_content, slots::CloneSlots, upload_pack::UploadPackProcess};
 use crate::{
     effect_error::EffectError,
+    large_files::{LfsLibrary, LfsView},
     mirror::{MirrorView, RepositoryMirrors, WantedHead},
 };
 
@@ -42,6 +45,7 @@ const BODY_MEMORY: usize = 64 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) struct GitGate {
     mirrors: Arc<RepositoryMirrors>,
+    lfs: Arc<LfsLibrary>,
     verifier: GrantVerifier,
     slots: CloneSlots,
     bodies: RequestBodies,
@@ -50,9 +54,14 @@ pub(crate) struct GitGate {
 
 impl GitGate {
     /// Builds a gate over the mirrors. The verifier checks grants, and the deadline limits each clone and fetch.
-    pub(crate) fn new(mirrors: Arc<RepositoryMirrors>, verifier: GrantVerifier, deadline: Duration) -> Self {
+    pub(crate) fn new(
+        (mirrors, lfs): (Arc<RepositoryMirrors>, Arc<LfsLibrary>),
+        verifier: GrantVerifier,
+        deadline: Duration,
+    ) -> Self {
         Self {
             mirrors,
+            lfs,
             verifier,
             slots: CloneSlots::default(),
             bodies: RequestBodies::new(BODY_MEMORY, MAX_REQUEST_BYTES),
@@ -66,6 +75,8 @@ impl GitGate {
             .route("/git/{owner}/{name}/info/refs", get(advertise_refs))
             .route("/git/{owner}/{name}/git-upload-pack", post(upload_pack))
             .route("/git/{owner}/{name}/git-receive-pack", post(refuse_push))
+            .route("/git/{owner}/{name}/lfs/{commit}", get(list_contents))
+            .route("/git/{owner}/{name}/lfs/{commit}/{oid}", get(read_content))
             .with_state(self)
     }
 
@@ -113,12 +124,19 @@ struct AdmittedRequest {
     run: RunId,
 }
 
+/// Parts of a path that every route has.
+#[derive(Deserialize)]
+struct RepositoryPath {
+    owner: String,
+    name: String,
+}
+
 impl FromRequestParts<GitGate> for AdmittedRequest {
     type Rejection = GateRefusal;
 
     async fn from_request_parts(parts: &mut Parts, gate: &GitGate) -> Result<Self, GateRefusal> {
-        let path = Path::<(String, String)>::from_request_parts(parts, gate).await;
-        let Path((owner, name)) = path.map_err(|_| GateRefusal::NotFound)?;
+        let path = Path::<RepositoryPath>::from_request_parts(parts, gate).await;
+        let Path(RepositoryPath { owner, name }) = path.map_err(|_| GateRefusal::NotFound)?;
         gate.admit(&parts.headers, &owner, &name)
     }
 }
@@ -138,6 +156,10 @@ enum GateRefusal {
     NotSmart,
     #[error("no such repository here")]
     NotFound,
+    #[error("no such content here")]
+    NoContent,
+    #[error("the rules of the repository do not read Git LFS (repository.lfs)")]
+    LfsOff,
     #[error("the request cannot be read: {0}")]
     BadRequest(&'static str),
     #[error("{0}")]
@@ -156,8 +178,8 @@ impl IntoResponse for GateRefusal {
     fn into_response(self) -> Response {
         let status = match self {
             Self::NoGrant | Self::BadGrant(_) => StatusCode::UNAUTHORIZED,
-            Self::OtherRepository | Self::ReadOnly | Self::NotSmart => StatusCode::FORBIDDEN,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::OtherRepository | Self::ReadOnly | Self::NotSmart | Self::LfsOff => StatusCode::FORBIDDEN,
+            Self::NotFound | Self::NoContent => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Body(error) => error.status(),
             Self::RefusedBranch { .. } => StatusCode::UNPROCESSABLE_ENTITY,
@@ -278,6 +300,52 @@ async fn serve_pack(
         "application/x-git-upload-pack-result",
         process.output(Bytes::new()),
     ))
+}
+
+/// Parts of a path to contents of Git LFS.
+#[derive(Deserialize)]
+struct ContentPath {
+    commit: String,
+    #[serde(default)]
+    oid: String,
+}
+
+impl ContentPath {
+    fn commit(&self) -> Result<CommitId, GateRefusal> {
+        self.commit.parse().map_err(|_| GateRefusal::NotFound)
+    }
+}
+
+async fn list_contents(
+    admitted: AdmittedRequest,
+    State(gate): State<GitGate>,
+    Path(path): Path<ContentPath>,
+    headers: HeaderMap,
+) -> Result<Response, GateRefusal> {
+    let (span, commit) = (clone_span(&admitted, &headers), path.commit()?);
+    let viewing = async {
+        match gate.lfs.view(&admitted.repository, &commit, PATIENCE).await? {
+            LfsView::Off => Err(GateRefusal::LfsOff),
+            LfsView::NotReady { percent } => Err(GateRefusal::NotReady(percent)),
+            LfsView::Ready(listing) => Ok(Json(&*listing).into_response()),
+        }
+    };
+    viewing.instrument(span).await
+}
+
+async fn read_content(
+    admitted: AdmittedRequest,
+    State(gate): State<GitGate>,
+    Path(path): Path<ContentPath>,
+) -> Result<Response, GateRefusal> {
+    let (commit, oid) = (path.commit()?, path.oid.parse::<LfsOid>());
+    let oid = oid.map_err(|_| GateRefusal::NoContent)?;
+    let found = gate
+        .lfs
+        .find_content(&admitted.repository, &commit, (&oid, PATIENCE));
+    let file = found.await?.ok_or(GateRefusal::NoContent)?;
+    let served = serve_content(&file, gate.deadline).await;
+    served.map_err(|error| GateRefusal::Unavailable(format_error_chain(&error)))
 }
 
 async fn refuse_push() -> GateRefusal {

@@ -310,15 +310,20 @@ impl MirrorFetches {
         recent.map(|note| note.refused.clone()).unwrap_or_default()
     }
 
-    async fn make_room(&self) -> Result<(), EffectError> {
+    /// Removes unused mirrors while the disk has less free space than the floor. Returns true if it has enough then.
+    pub(super) async fn make_room(&self) -> Result<bool, EffectError> {
         let (folder, floor) = (Arc::clone(&self.folder), self.floor);
-        let gone = run_blocking(move || Ok::<_, git::Error>(folder.make_room(floor))).await?;
+        let (gone, has_room) = run_blocking(move || {
+            let gone = folder.make_room(floor);
+            Ok::<_, git::Error>((gone, folder.has_room(floor)))
+        })
+        .await?;
         for repository in gone {
             // The note says that the mirror is fetched, and its folder is gone.
             self.notes().remove(&repository);
             tracing::info!(%repository, "a mirror goes, the disk is nearly full");
         }
-        Ok(())
+        Ok(has_room)
     }
 
     /// Packs an unused mirror, unless it was packed recently.

@@ -16,7 +16,7 @@ use domain::{
 };
 use grant::{Grant, GrantAudience, GrantSigner};
 use queue::{KeyValueBucket, Queue, RecordKey};
-use reporter::{Config, Settings, SigningSettings};
+use reporter::{Config, LfsSettings, Settings, SigningSettings};
 use secrecy::{ExposeSecret, SecretString};
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, github, jira, poll_until};
 use tokio::{
@@ -53,6 +53,8 @@ pub(crate) struct RigOptions {
     pub(crate) redis: Option<String>,
     /// Signatures of commits.
     pub(crate) signing: SigningSettings,
+    /// Limits of Git LFS.
+    pub(crate) lfs: LfsSettings,
 }
 
 impl Default for RigOptions {
@@ -68,6 +70,7 @@ impl Default for RigOptions {
             git_url: None,
             redis: None,
             signing: SigningSettings::default(),
+            lfs: LfsSettings::default(),
         }
     }
 }
@@ -139,6 +142,7 @@ impl Rig {
                 inspector: options.inspector,
                 unknown_window_s: 3,
                 signing: options.signing,
+                lfs: options.lfs,
                 list_lag_s: 2,
                 grant_keys: BTreeMap::from([(keys.id.clone(), keys.public_key.clone())]),
                 ..Settings::default()

@@ -78,8 +78,8 @@ const READS: &[&str] = &[
 // Sites that the stories need not pass, because separate tests cover them.
 //
 // They read for lost commands, moved tickets, GitHub issues, attachments, lists of tickets, reviews of others' pull
-// requests and the approval gate. Others sign commits and update a branch with its base. The rest summarizes a long conversation, and corrects a comment
-// that exists twice because of lagging lists.
+// requests and the approval gate. Others read Git LFS, sign commits and update a branch with its base. The rest
+// summarizes a long conversation, and corrects a comment that exists twice because of lagging lists.
 const UNPLAYED: &[&str] = &[
     "ingest.github.attachment",
     "ingest.github.comments",
@@ -107,6 +107,8 @@ const UNPLAYED: &[&str] = &[
     "planner.model.sum_up",
     "reporter.comment.delete",
     "reporter.ledger.correct",
+    "reporter.lfs.batch",
+    "reporter.lfs.download",
     "reporter.pull_request.update_base",
     "reporter.signed_branch.move",
     "reporter.signed_commit.create",
