@@ -6,6 +6,7 @@ pub const SITES: &[&str] = &[
     "executor.check.make",
     "executor.check.run",
     "executor.command.run",
+    "executor.lfs.fetch",
     "executor.mirror.fetch",
     "executor.setup.run",
     "executor.workspace.create",

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "version https://git-lfs.github.com/spec/v1";
@@ -21,6 +23,11 @@ pub struct LfsOid(String);
 pub struct InvalidLfsOid;
 
 impl LfsOid {
+    /// Computes the name of a content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(HEXLOWER.encode(digest(&SHA256, content).as_ref()))
+    }
+
     /// Text of the name, 64 lower-case hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -322,9 +322,8 @@ mod tests {
     use super::*;
 
     fn pointer_of(content: &[u8]) -> LfsPointer {
-        let digest = ring::digest::digest(&SHA256, content);
         LfsPointer {
-            oid: HEXLOWER.encode(digest.as_ref()).parse().unwrap(),
+            oid: LfsOid::of(content),
             size: content.len() as u64,
         }
     }

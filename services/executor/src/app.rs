@@ -106,7 +106,7 @@ impl ServiceApp for ExecutorApp {
         let store = DiskStore::new(
             &data_dir,
             checkouts,
-            setup_cache_mib << 20,
+            (setup_cache_mib << 20, settings.lfs_cache_mib << 20),
             settings.index,
             (floor, fetches),
         );

@@ -74,6 +74,9 @@ pub struct ExecutorSettings {
     /// Limit in MiB of all stored results of setup commands; 0 to store none.
     #[serde(default = "default_setup_cache_mib")]
     pub setup_cache_mib: u64,
+    /// Limit in MiB of all contents of Git LFS that no workspace uses.
+    #[serde(default = "default_lfs_cache_mib")]
+    pub lfs_cache_mib: u64,
     /// Free disk space in MiB below which nothing is prepared or stored for later runs, and stored results
     /// are deleted.
     #[serde(default = "default_disk_floor_mib")]
@@ -113,6 +116,10 @@ const fn default_slots() -> u32 {
 
 const fn default_setup_cache_mib() -> u64 {
     8192
+}
+
+const fn default_lfs_cache_mib() -> u64 {
+    2048
 }
 
 const fn default_disk_floor_mib() -> u64 {

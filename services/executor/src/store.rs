@@ -1,9 +1,12 @@
 //! Data on the disk for later runs, deleted when space is short: mirrors, prepared checkouts, results of
 //! setup.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use git::{DiskFloor, FetchSettings};
+use git::{DiskFloor, FetchSettings, LfsStore};
 
 use crate::{
     mirror::MirrorStore,
@@ -15,6 +18,8 @@ use crate::{
 /// Stores of all kinds, in the data folder.
 pub(crate) struct DiskStore {
     pub(crate) mirrors: MirrorStore,
+    /// Contents of Git LFS, which lie in the folders of the mirrors.
+    pub(crate) lfs: Arc<LfsStore>,
     pub(crate) pool: CheckoutPool,
     pub(crate) setups: SetupCache,
     /// Indexes, which lie in the folders of the mirrors.
@@ -24,16 +29,18 @@ pub(crate) struct DiskStore {
 }
 
 impl DiskStore {
-    /// Creates the stores, with at most `checkouts` prepared checkouts and `setup_bytes` of setup results.
+    /// Creates the stores, with at most `checkouts` prepared checkouts, `setup_bytes` of setup results, and `lfs_bytes` of
+    /// unused contents of Git LFS.
     pub(crate) fn new(
         data_dir: &Path,
         checkouts: usize,
-        setup_bytes: u64,
+        (setup_bytes, lfs_bytes): (u64, u64),
         has_index: bool,
         (floor, fetches): (DiskFloor, FetchSettings),
     ) -> Self {
         Self {
             mirrors: MirrorStore::new(data_dir.join("mirrors"), fetches),
+            lfs: Arc::new(LfsStore::new(data_dir.join("mirrors"), lfs_bytes)),
             pool: CheckoutPool::new(data_dir.join("ready"), checkouts),
             setups: SetupCache::new(data_dir, setup_bytes, floor),
             indexes: IndexRegistry::new(has_index, floor),

@@ -125,6 +125,7 @@ fn build_config(folder: &std::path::Path, address: std::net::SocketAddr, pair: g
             allow_unlimited_processes: true,
             runner_socket: None,
             setup_cache_mib: 1024,
+            lfs_cache_mib: 64,
             disk_floor_mib: 0,
             disk_reserve_mib: 0,
             snapshot_mib: 32,
@@ -240,6 +241,7 @@ impl World {
             programs: Vec::new(),
             template_path: String::new(),
             any_names: false,
+            lfs: false,
             merged_commit: String::new(),
         };
         change(&mut spec);

@@ -1,6 +1,11 @@
 //! A smart HTTP remote for tests: `git http-backend` behind a loopback port, with one accepted `Authorization` header.
 
-use std::{path::PathBuf, process::Stdio, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex},
+};
 
 use axum::{
     Router,
@@ -15,11 +20,14 @@ use tokio::{io::AsyncWriteExt, net::TcpListener, process::Command};
 pub(crate) struct HttpBackend {
     /// Base URL: repositories are `<url>/<owner>/<name>.git`.
     pub(crate) url: String,
+    state: Arc<Backend>,
 }
 
 struct Backend {
     root: PathBuf,
     authorization: String,
+    /// Other answers, by path.
+    answers: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
 impl HttpBackend {
@@ -30,10 +38,19 @@ impl HttpBackend {
         let state = Arc::new(Backend {
             root,
             authorization: authorization.to_owned(),
+            answers: Mutex::default(),
         });
-        let router = Router::new().fallback(serve_git_request).with_state(state);
+        let router = Router::new()
+            .fallback(serve_git_request)
+            .with_state(Arc::clone(&state));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url }
+        Self { url, state }
+    }
+
+    /// Sets the answer to requests for a path, in place of git's.
+    #[allow(dead_code, reason = "not every test that includes this file has such answers")]
+    pub(crate) fn set_answer(&self, path: String, body: Vec<u8>) {
+        self.state.answers.lock().unwrap().insert(path, body);
     }
 }
 
@@ -49,6 +66,10 @@ async fn serve_git_request(State(backend): State<Arc<Backend>>, request: Request
     };
     if text(header::AUTHORIZATION) != backend.authorization {
         return (StatusCode::FORBIDDEN, "no").into_response();
+    }
+    let answer = backend.answers.lock().unwrap().get(parts.uri.path()).cloned();
+    if let Some(answer) = answer {
+        return answer.into_response();
     }
     let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap();
     let mut child = Command::new("git")

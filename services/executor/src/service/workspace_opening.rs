@@ -17,6 +17,8 @@ use super::{
     workspace_use::WorkspaceUse,
 };
 use crate::{
+    content_gate::{GateAddress, fetch_contents},
+    lfs_contents::LfsContents,
     mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
     setup::{self, SetupPlan},
@@ -84,6 +86,7 @@ pub(crate) async fn open_workspace(
     })
     .await?;
     let (base, mirror) = fetch_commits(registry, grant, &spec, &wanted).await?;
+    let lfs = fetch_lfs(registry, &wanted, &mirror, &spec, (&base, merged.as_ref())).await?;
     // The index is built in the background during checkout and setup.
     let index = registry.store.indexes.want(&mirror, &base);
     let restore = match spec.restore {
@@ -109,6 +112,7 @@ pub(crate) async fn open_workspace(
         runner: registry.sandbox.runner().cloned(),
         limits: registry.keep,
         has_any_names: spec.any_names,
+        lfs,
     };
     let start = WorkspaceStart {
         foundation: foundation.clone(),
@@ -161,6 +165,24 @@ async fn fetch_commits(
     Ok(fetched)
 }
 
+/// Fetches the contents of Git LFS at the base, and at the head of the pull request that is merged into it.
+async fn fetch_lfs(
+    registry: &WorkspaceRegistry,
+    wanted: &WantedBase,
+    mirror: &MirrorPath,
+    spec: &WorkspaceSpec,
+    (base, merged): (&CommitId, Option<&CommitId>),
+) -> Result<LfsContents, Status> {
+    if !spec.lfs {
+        return Ok(LfsContents::default());
+    }
+    let commits: Vec<CommitId> = [Some(base), merged].into_iter().flatten().cloned().collect();
+    let (grant, client) = (wanted.gate_grant.clone(), registry.trust.client.as_ref());
+    let address = GateAddress::new(&wanted.gate_url, &wanted.repository, grant, client);
+    let fetching = Box::pin(fetch_contents(&registry.store.lfs, mirror, address, &commits));
+    fetching.await.map_err(|error| git_error_status(&error))
+}
+
 /// Merges a pull request and restores a snapshot. Both come after setup, so that setup commands never run on the
 /// files of the model or of a pull request.
 async fn fill_files(
@@ -187,6 +209,12 @@ async fn build_open_response(
 ) -> Result<OpenWorkspaceResponse, Status> {
     let workspace = Arc::clone(&used.open.workspace);
     let external = workspace.disk.external().clone();
+    let lfs_contents = workspace
+        .disk
+        .lfs_contents()
+        .take(MAX_ELSEWHERE)
+        .cloned()
+        .collect();
     let conflicts = workspace.git.merge().map(|merge| merge.conflicts.clone());
     let conflicts = conflicts.unwrap_or_default().into_iter().take(MAX_CONFLICTS);
     let texts = move || {
@@ -204,6 +232,7 @@ async fn build_open_response(
         setup,
         submodules: limit_paths(&external.submodules),
         lfs_files: limit_paths(&external.lfs_files),
+        lfs_contents,
         template,
         conflicts: conflicts.map(Into::into).collect(),
     })

@@ -31,7 +31,10 @@ impl CheckoutPool {
         let key = pool_key(start);
         let mut ready = self.ready.lock();
         let at = ready.iter().position(|(other, _)| *other == key)?;
-        ready.remove(at).map(|(_, ready)| ready)
+        let taken = ready.remove(at).map(|(_, ready)| ready);
+        drop(ready);
+        // With other contents of Git LFS, files that no commit changed would differ.
+        taken.filter(|taken| taken.has_contents(&start.lfs))
     }
 
     /// Prepares a checkout for the next run of this kind, unless one exists. If the pool is full, the

@@ -138,6 +138,9 @@ impl<'a> PatchPlan<'a> {
 
     fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[PatchChunk]) -> Result<(), String> {
         let path = self.existing(path)?;
+        if !chunks.is_empty() {
+            self.call.workspace.disk.refuse_lfs_change(&path)?;
+        }
         let before = self.text(&path)?;
         let encoding = before.encoding;
         let old = TextLines::of(&before.text);
@@ -314,6 +317,9 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
     }
     if file.old == NOWHERE {
         return plan_new_file(call, file, path);
+    }
+    if file.new != NOWHERE {
+        call.workspace.disk.refuse_lfs_change(&path)?;
     }
     let before = read_text(call, &path)?;
     let (old, named) = (TextLines::of(&before.text), |why| {

@@ -66,6 +66,7 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
     let input: Input = parse_input(input)?;
     let edits = parse_edits(&input)?;
     let path = call.workspace.disk.existing(&input.path)?;
+    call.workspace.disk.refuse_lfs_change(&path)?;
     let file = read_text(call, &path)?;
     let text = &file.text;
     let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());

@@ -378,6 +378,7 @@ pub(crate) mod tests {
             let start = WorkspaceStart {
                 limits,
                 has_any_names: false,
+                lfs: crate::lfs_contents::LfsContents::default(),
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base,
@@ -407,6 +408,7 @@ pub(crate) mod tests {
         pub(crate) fn at(self, base: domain::CommitId) -> Self {
             let Self { call, _folder } = self;
             let start = WorkspaceStart {
+                lfs: crate::lfs_contents::LfsContents::default(),
                 run: call.workspace.run.clone(),
                 repository: call.workspace.repository.clone(),
                 base,

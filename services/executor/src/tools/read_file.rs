@@ -71,8 +71,11 @@ fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         ));
     };
     if git::is_lfs_pointer(&bytes) {
+        let reason = call.workspace.git.lfs.reason_of(&bytes);
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         return Err(format!(
-            "Git LFS keeps the content of {name}; here is only a pointer to it. Work without the content and leave the file as it is."
+            "Git LFS keeps the content of {name}; here is only a pointer to it{reason}. Work without the content and leave the \
+             file as it is."
         ));
     }
     let text = file.text.strip_prefix(BOM).unwrap_or(&file.text);

@@ -139,7 +139,7 @@ impl GitDirectory {
             return Ok(None);
         };
         let blob = git.find_blob(entry.id())?;
-        let mut attributes = CheckoutAttributes::of_paths(git, &tree, iter::once(path));
+        let mut attributes = CheckoutAttributes::of_paths(git, &tree, iter::once(path), &self.lfs);
         let content = attributes.convert(path, blob.content(), (entry.id(), entry.filemode()));
         Ok(Some(content.into_owned()))
     }

@@ -1,6 +1,7 @@
 //! Fills a new workspace: git directory, worktree and index.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     thread,
 };
@@ -66,10 +67,11 @@ pub(super) fn fill_workspace(
             (writer.write_tree(git, tree)?, None)
         }
     };
-    disk.set_external(match external {
+    let external = match external {
         Some(external) => external,
         None => repository.elsewhere(&directory.base)?,
-    });
+    };
+    record_external_content(workspace, &repository, external)?;
     cache.seal();
     workspace.scanner.set_cache(cache);
     workspace.history.begin(tree);
@@ -79,6 +81,24 @@ pub(super) fn fill_workspace(
         return workspace.view.show(workspace.view_source(), None);
     }
     workspace.write_index(&repository)
+}
+
+/// Records the content that the base does not contain. Files of Git LFS whose content is in the worktree are not missing.
+fn record_external_content(
+    workspace: &Workspace,
+    repository: &git::BareRepository,
+    mut external: git::ExternalContent,
+) -> Result<(), WorkspaceError> {
+    let (directory, disk) = (&workspace.git, &workspace.disk);
+    if !directory.lfs.is_off() {
+        let files = repository.lfs_files(&directory.base)?;
+        let present = files.into_iter().filter(|file| directory.lfs.has(&file.pointer));
+        let present: BTreeSet<String> = present.map(|file| file.path).collect();
+        external.lfs_files.retain(|path| !present.contains(path));
+        disk.set_lfs_contents(present);
+    }
+    disk.set_external(external);
+    Ok(())
 }
 
 /// Writer of a tree's files into an empty folder.
@@ -123,7 +143,7 @@ impl CheckoutWriter<'_> {
         attributes: &AttributeFiles,
     ) -> Result<StatCache, WorkspaceError> {
         let repository = self.directory.open()?;
-        let mut attributes = CheckoutAttributes::new(attributes);
+        let mut attributes = CheckoutAttributes::new(attributes, &self.directory.lfs);
         let mut cache = StatCache::default();
         for leaf in leaves {
             let blob = repository.objects().find_blob(leaf.id)?;

@@ -1,6 +1,7 @@
 //! Folders of a workspace on the disk: the worktree, and the scratch space with the home folder of commands.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, FileType},
     io,
     path::{Path, PathBuf},
@@ -60,6 +61,8 @@ pub(crate) struct WorkspaceDisk {
     scratch: WorkspaceRoot,
     session: Option<Arc<RunnerSession>>,
     external: OnceLock<ExternalContent>,
+    /// Files of the base in Git LFS whose content is in the worktree.
+    lfs_contents: OnceLock<BTreeSet<String>>,
     /// True when new files may have names that only Linux can hold.
     pub(super) has_any_names: bool,
 }
@@ -89,6 +92,7 @@ impl WorkspaceDisk {
             scratch,
             session,
             external: OnceLock::new(),
+            lfs_contents: OnceLock::new(),
             has_any_names: false,
         })
     }
@@ -164,6 +168,36 @@ impl WorkspaceDisk {
         let _ = self.external.set(external);
     }
 
+    /// Files of the base in Git LFS whose content is in the worktree.
+    pub(crate) fn lfs_contents(&self) -> impl Iterator<Item = &String> {
+        self.lfs_contents.get().into_iter().flatten()
+    }
+
+    /// Records the files of the base in Git LFS whose content is in the worktree.
+    pub(super) fn set_lfs_contents(&self, paths: BTreeSet<String>) {
+        // The result is ignored: a workspace is filled only once.
+        let _ = self.lfs_contents.set(paths);
+    }
+
+    /// Refuses a change of a file whose content Git LFS keeps, because it cannot be uploaded.
+    ///
+    /// # Errors
+    /// Returns a text for the model.
+    pub(crate) fn refuse_lfs_change(&self, path: &Path) -> Result<(), String> {
+        let kept = self.lfs_contents.get();
+        let is_kept = kept
+            .zip(path.to_str())
+            .is_some_and(|(kept, path)| kept.contains(path));
+        if !is_kept {
+            return Ok(());
+        }
+        Err(format!(
+            "Git LFS keeps the content of {}, and a new content cannot be uploaded from here. Nothing was written. Leave the \
+             file as it is, and say in the pull request what a person has to change in it.",
+            path.display()
+        ))
+    }
+
     /// Returns the submodule that contains a path.
     pub(super) fn submodule_of(&self, path: &Path) -> Option<&String> {
         let submodules = &self.external().submodules;
@@ -191,6 +225,7 @@ impl WorkspaceDisk {
     /// Returns a text for the model.
     pub(crate) fn path_to_write(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
+        self.refuse_lfs_change(&path)?;
         let is_new = matches!(self.tree.stat(&path), Ok(None));
         if is_new && !self.has_any_names {
             self.check_new_path(&path)

@@ -14,7 +14,7 @@ use super::{
     SnapshotRestore, WorkspaceError, adoption::AdoptedFolder, change_size::KeepLimits, disk::VIEW,
     objects::ObjectStore,
 };
-use crate::{mirror::MirrorPath, sandbox::PathCover};
+use crate::{lfs_contents::LfsContents, mirror::MirrorPath, sandbox::PathCover};
 
 /// Messages of git when it cannot write.
 const REFUSALS: [&str; 4] = [
@@ -41,6 +41,8 @@ pub(crate) struct GitDirectory {
     /// State for a worktree that existed before and is not deleted.
     adopted: Option<AdoptedFolder>,
     pub(crate) objects: ObjectStore,
+    /// Contents of Git LFS files.
+    pub(crate) lfs: LfsContents,
     /// Merge of a pull request into the base; empty for other work.
     merge: OnceLock<WorkspaceMerge>,
 }
@@ -60,10 +62,11 @@ impl GitDirectory {
         path: PathBuf,
         mirror: MirrorPath,
         (base, base_branch): (CommitId, String),
-        limits: KeepLimits,
+        (limits, lfs): (KeepLimits, LfsContents),
     ) -> Self {
         Self {
             objects: ObjectStore::new(&path, limits),
+            lfs,
             path,
             mirror,
             base,
@@ -82,6 +85,7 @@ impl GitDirectory {
         Self {
             mirror: path.clone().into(),
             objects: ObjectStore::new(&path, KeepLimits::default()),
+            lfs: LfsContents::default(),
             path,
             base,
             base_branch,
@@ -214,10 +218,31 @@ impl GitDirectory {
         let place = self.path.join("index.new");
         let mut index = git2::Index::open(&place)?;
         index.read_tree(&tree)?;
+        self.assume_unchanged(repository, commit, &mut index)?;
         index.write()?;
         let bytes = fs::read(&place)?;
         fs::remove_file(&place)?;
         Ok(bytes)
+    }
+
+    /// Marks files of Git LFS whose content is in the worktree, because git in commands compares it with the pointer.
+    fn assume_unchanged(
+        &self,
+        repository: &BareRepository,
+        commit: &CommitId,
+        index: &mut git2::Index,
+    ) -> Result<(), WorkspaceError> {
+        if self.lfs.is_off() {
+            return Ok(());
+        }
+        let files = repository.lfs_files(commit)?;
+        for file in files.iter().filter(|file| self.lfs.has(&file.pointer)) {
+            if let Some(mut entry) = index.get_path(Path::new(&file.path), 0) {
+                entry.flags |= git2::IndexEntryFlag::VALID.bits();
+                index.add(&entry)?;
+            }
+        }
+        Ok(())
     }
 
     /// Imports a snapshot's objects and sets its branch.

@@ -65,6 +65,7 @@ pub(crate) use setup_artifacts::WorkspaceOrigin;
 use work_history::WorkHistory;
 
 use crate::{
+    lfs_contents::LfsContents,
     mirror::MirrorPath,
     parser::ParserClient,
     sandbox::{IdleLauncher, RunnerClient},
@@ -141,6 +142,8 @@ pub(crate) struct WorkspaceStart {
     pub(crate) limits: KeepLimits,
     /// True when new files may have names that only Linux can hold.
     pub(crate) has_any_names: bool,
+    /// Contents of Git LFS files.
+    pub(crate) lfs: LfsContents,
 }
 
 /// Snapshot to restore.
@@ -196,7 +199,8 @@ impl Workspace {
         let mut disk = WorkspaceDisk::open(folder, None, start.runner.as_ref())?;
         disk.has_any_names = start.has_any_names;
         let base = (start.base, start.base_branch);
-        let git = GitDirectory::new(git_folder(disk.place()), start.mirror, base, start.limits);
+        let content = (start.limits, start.lfs);
+        let git = GitDirectory::new(git_folder(disk.place()), start.mirror, base, content);
         let workspace = Self::new(start.run, start.repository, disk, git);
         checkout::fill_workspace(&workspace, start.foundation, files)?;
         Ok(workspace)
@@ -270,7 +274,7 @@ impl Workspace {
             &self.disk,
             git,
             &self.head_or_base(),
-            self.git.objects.change_size(),
+            (self.git.objects.change_size(), &self.git.lfs),
         )
     }
 

@@ -10,7 +10,7 @@ use git::ExternalContent;
 use git2::Oid;
 
 use super::{Workspace, WorkspaceError, WorkspaceStart, disk::ScopedFolder, scan::StatCache};
-use crate::mirror::MirrorPath;
+use crate::{lfs_contents::LfsContents, mirror::MirrorPath};
 
 /// Files of one commit, with their git directory. Dropping it deletes its folder.
 pub(crate) struct PreparedCheckout {
@@ -19,6 +19,8 @@ pub(crate) struct PreparedCheckout {
     tree: Oid,
     cache: StatCache,
     external: ExternalContent,
+    /// Contents of Git LFS that its files have.
+    lfs: LfsContents,
     /// Keeps the mirror alive, because the git directory reads its objects.
     _mirror: MirrorPath,
 }
@@ -33,10 +35,16 @@ impl PreparedCheckout {
             external: workspace.disk.external().clone(),
             cache: workspace.scanner.take_cache(),
             folder: workspace.disk.into_folder(),
+            lfs: workspace.git.lfs,
             _mirror: workspace.git.mirror,
             commit: workspace.git.base,
             tree,
         })
+    }
+
+    /// True when a workspace with these contents of Git LFS would have the same files.
+    pub(crate) fn has_contents(&self, lfs: &LfsContents) -> bool {
+        self.lfs.has_same(lfs)
     }
 
     /// Moves its folder to another path.
@@ -120,6 +128,7 @@ mod tests {
             WorkspaceStart {
                 limits: super::super::KeepLimits::default(),
                 has_any_names: false,
+                lfs: LfsContents::default(),
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base: self.commits[commit].clone(),

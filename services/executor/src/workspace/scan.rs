@@ -25,6 +25,7 @@ use super::{
     portable_names::{KnownNames, check_names},
     root::{FileKind, FileStat, WorkspaceRoot},
 };
+use crate::lfs_contents::LfsContents;
 
 /// Limit of a file in a tree, in bytes. A tracked file that grows beyond it keeps its committed content.
 pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -229,13 +230,14 @@ impl ScanState {
 
 impl WorktreeScanner {
     /// Builds the tree of the current files. An unreadable file is omitted and recorded; if it is tracked,
-    /// its committed content stays in the tree. `head` is the last commit, and `size` an empty change.
+    /// its committed content stays in the tree. `head` is the last commit, and `size` an empty change. Contents of `lfs`
+    /// become their pointers.
     pub(super) fn scan(
         &self,
         disk: &WorkspaceDisk,
         git: &git2::Repository,
         head: &CommitId,
-        size: ChangeSize,
+        (size, lfs): (ChangeSize, &LfsContents),
     ) -> Result<Oid, WorkspaceError> {
         let head = Oid::from_str(head.as_str())?;
         let tracked = list_tracked_files(git, git.find_commit(head)?.tree_id())?;
@@ -249,7 +251,7 @@ impl WorktreeScanner {
             root: disk.root(),
             stats: FolderStats::new(disk.root()),
             git,
-            attributes: ScanAttributes::read(disk.root(), git, &tracked, &paths),
+            attributes: ScanAttributes::read(disk.root(), git, &tracked, &paths, lfs),
             old: &state.cache,
             new: StatCache::default(),
             omitted,

@@ -16,6 +16,7 @@ use super::{
     root::FileKind,
     scan::{StatCache, WorktreeScanner, list_tracked_files},
 };
+use crate::lfs_contents::LfsContents;
 
 /// File mode of a submodule's tree entry.
 const SUBMODULE: i32 = 0o160_000;
@@ -24,6 +25,7 @@ const SUBMODULE: i32 = 0o160_000;
 pub(super) struct TreeChange<'a> {
     disk: &'a WorkspaceDisk,
     scanner: &'a WorktreeScanner,
+    lfs: &'a LfsContents,
     git: &'a git2::Repository,
 }
 
@@ -32,6 +34,7 @@ impl<'a> TreeChange<'a> {
         Self {
             disk: &workspace.disk,
             scanner: &workspace.scanner,
+            lfs: &workspace.git.lfs,
             git,
         }
     }
@@ -83,7 +86,7 @@ impl<'a> TreeChange<'a> {
         }
         let kept = || deltas.iter().filter(|delta| delta.status() != Delta::Deleted);
         let paths = kept().filter_map(|delta| delta.new_file().path());
-        let mut attributes = CheckoutAttributes::of_paths(self.git, &wanted, paths);
+        let mut attributes = CheckoutAttributes::of_paths(self.git, &wanted, paths, self.lfs);
         for delta in kept() {
             let file = delta.new_file();
             let path = file.path().unwrap_or(Path::new(""));
@@ -135,8 +138,8 @@ impl<'a> TreeChange<'a> {
     ) -> Result<(), WorkspaceError> {
         let files = list_tracked_files(self.git, wanted.id())?;
         let paths = || files.keys().map(PathBuf::as_path);
-        let mut before = CheckoutAttributes::of_paths(self.git, now, paths());
-        let mut after = CheckoutAttributes::of_paths(self.git, wanted, paths());
+        let mut before = CheckoutAttributes::of_paths(self.git, now, paths(), self.lfs);
+        let mut after = CheckoutAttributes::of_paths(self.git, wanted, paths(), self.lfs);
         for (path, (id, mode)) in &files {
             let is_file = matches!(*mode, 0o100_644 | 0o100_755) && has_plain_names(path);
             if !is_file || written.contains(path.as_path()) || before.find(path) == after.find(path) {

@@ -1,5 +1,7 @@
 //! Tests of submodules and Git LFS files.
 
+use git::{LfsListing, LfsOid, LfsOmission, LfsPointer};
+
 use super::*;
 
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
@@ -88,4 +90,155 @@ async fn submodule_folder_files_skip_snapshot() {
     );
     let paths: Vec<String> = change.unwrap().files.into_iter().map(|file| file.path).collect();
     assert_eq!(paths, ["y"]);
+}
+
+fn build_pointer(content: &[u8]) -> LfsPointer {
+    LfsPointer {
+        oid: LfsOid::of(content),
+        size: content.len() as u64,
+    }
+}
+
+/// Commits files that Git LFS keeps.
+fn seed_lfs_files(world: &World, files: &[(&str, &LfsPointer)]) -> String {
+    let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    let git = remote.objects();
+    let parent = git2::Oid::from_str(world.base.as_str()).unwrap();
+    let parent = git.find_commit(parent).unwrap();
+    let mut root = git.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+    let attributes = git
+        .blob(b"*.csv filter=lfs diff=lfs merge=lfs -text\n*.psd filter=lfs -text\n")
+        .unwrap();
+    root.insert(".gitattributes", attributes, 0o100_644).unwrap();
+    for (name, pointer) in files {
+        let blob = git.blob(pointer.render().as_bytes()).unwrap();
+        root.insert(name, blob, 0o100_644).unwrap();
+    }
+    let tree = git.find_tree(root.write().unwrap()).unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+    let main = Some("refs/heads/main");
+    git.commit(main, &who, &who, "next", &tree, &[&parent])
+        .unwrap()
+        .to_string()
+}
+
+/// Makes the gate serve contents at a commit.
+fn serve_contents(world: &World, base: &str, contents: &[(&LfsPointer, &[u8])], left_out: Vec<LfsOmission>) {
+    let listing = LfsListing {
+        contents: contents.iter().map(|(pointer, _)| (*pointer).clone()).collect(),
+        left_out,
+    };
+    let path = format!("/acme/shop.git/lfs/{base}");
+    for (pointer, content) in contents {
+        let path = format!("{path}/{}", pointer.oid);
+        world.gate.set_answer(path, content.to_vec());
+    }
+    world.gate.set_answer(path, serde_json::to_vec(&listing).unwrap());
+}
+
+async fn open_with_lfs(world: &World, number: u64, base: &str) -> (Session, OpenWorkspaceResponse) {
+    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+        spec.base_commit = base.to_owned();
+        spec.lfs = true;
+    });
+    opened.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lfs_contents_replace_pointers() {
+    let world = World::start(2).await;
+    let content = b"name,total\nada,7\n";
+    let (table, large) = (build_pointer(content), build_pointer(b"large"));
+    let base = seed_lfs_files(&world, &[("table.csv", &table), ("large.psd", &large)]);
+    let left_out = LfsOmission {
+        pointer: large.clone(),
+        reason: "it has more than 1 MiB".to_owned(),
+    };
+    serve_contents(&world, &base, &[(&table, content)], vec![left_out]);
+    // The second workspace is created from a prepared checkout.
+    for number in 1..=2 {
+        let (session, answer) = open_with_lfs(&world, number, &base).await;
+        assert_eq!(
+            (answer.lfs_files, answer.lfs_contents),
+            (vec!["large.psd".to_owned()], vec!["table.csv".to_owned()])
+        );
+        let read = session
+            .ok("c1", "read_file", json!({ "path": "table.csv" }))
+            .await;
+        assert!(read.content.contains("ada,7"), "{}", read.content);
+        for (id, name, input, words) in [
+            (
+                "c2",
+                "read_file",
+                json!({ "path": "large.psd" }),
+                "more than 1 MiB",
+            ),
+            (
+                "c3",
+                "write_file",
+                json!({ "path": "table.csv", "content": "x" }),
+                "cannot be uploaded",
+            ),
+        ] {
+            let result = session.call(id, name, input).await;
+            assert_eq!(result.status(), ToolStatus::Error);
+            assert!(result.content.contains(words), "{}", result.content);
+        }
+        let status = session.shell("c4", "cat table.csv; git status --porcelain").await;
+        assert!(
+            status.contains("ada,7") && !status.contains("M table.csv"),
+            "{status}"
+        );
+        let (info, _) = session.snapshot().await;
+        assert_eq!(info.files_changed, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moved_lfs_file_keeps_its_pointer() {
+    let world = World::start(1).await;
+    let content = b"\0layers";
+    let logo = build_pointer(content);
+    let base = seed_lfs_files(&world, &[("logo.psd", &logo)]);
+    serve_contents(&world, &base, &[(&logo, content)], Vec::new());
+    let (session, _) = open_with_lfs(&world, 1, &base).await;
+    session
+        .shell("c1", "mkdir art && mv logo.psd art/ && touch art/logo.psd")
+        .await;
+    let (info, pack) = session.snapshot().await;
+    let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    remote.import_pack(&pack, git::PackLimits::default()).unwrap();
+    let snapshot = info.snapshot_commit.parse().unwrap();
+    let stored = remote.read_file(&snapshot, "art/logo.psd").unwrap();
+    assert_eq!(stored.unwrap(), logo.render().into_bytes());
+    assert_eq!(remote.read_file(&snapshot, "logo.psd").unwrap(), None);
+    session.ok("c2", "undo", json!({})).await;
+    let restored = session.shell("c3", "od -c logo.psd | head -1; ls art").await;
+    assert!(restored.contains("\\0   l   a   y"), "{restored}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unusable_lfs_contents_stay_pointers() {
+    let world = World::start(2).await;
+    let logo = build_pointer(b"content");
+    let base = seed_lfs_files(&world, &[("logo.psd", &logo)]);
+    // This gate knows no contents.
+    let (session, answer) = open_with_lfs(&world, 1, &base).await;
+    assert_eq!(answer.lfs_files, ["logo.psd"]);
+    let result = session
+        .call("c1", "read_file", json!({ "path": "logo.psd" }))
+        .await;
+    assert!(
+        result.content.contains("the git gate refuses"),
+        "{}",
+        result.content
+    );
+    // This one serves another content.
+    serve_contents(&world, &base, &[(&logo, b"CONTENT")], Vec::new());
+    let (session, answer) = open_with_lfs(&world, 2, &base).await;
+    assert_eq!(answer.lfs_files, ["logo.psd"]);
+    let result = session
+        .call("c1", "read_file", json!({ "path": "logo.psd" }))
+        .await;
+    assert!(result.content.contains("SHA-256"), "{}", result.content);
 }

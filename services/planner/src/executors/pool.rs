@@ -209,6 +209,7 @@ impl ExecutorFleet {
             egress_grant,
             template_path: request.rules.pull_request.template_path.clone(),
             any_names: !request.rules.agent.portable_names,
+            lfs: request.rules.reads_lfs(),
             merged_commit: merged
                 .map(|conflict| conflict.head.to_string())
                 .unwrap_or_default(),

@@ -81,6 +81,7 @@ const READS: &[&str] = &[
 // requests and the approval gate. Others read Git LFS, sign commits and update a branch with its base. The rest
 // summarizes a long conversation, and corrects a comment that exists twice because of lagging lists.
 const UNPLAYED: &[&str] = &[
+    "executor.lfs.fetch",
     "ingest.github.attachment",
     "ingest.github.comments",
     "ingest.github.commits",

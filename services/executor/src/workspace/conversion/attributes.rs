@@ -39,7 +39,7 @@ const WORDS: [&[u8]; 7] = [
     b"binary",
 ];
 const BUILT_IN: &[u8] = b"[attr]binary -diff -merge -text";
-/// Value of `filter` that other code handles: the files are pointers to Git LFS.
+/// Value of `filter` without a program: the files are pointers to Git LFS.
 const LFS: &str = "lfs";
 
 /// Contents of the `.gitattributes` files of a tree or worktree, by their folders.
@@ -136,11 +136,13 @@ impl AttributeSearch {
         let mut states = self.outcome.iter_selected().map(|found| found.assignment.state);
         let mut next = || states.next().unwrap_or(StateRef::Unspecified);
         let [text, crlf, eol, ident, encoding, filter] = [next(), next(), next(), next(), next(), next()];
+        let filter = value_of(filter).filter(|filter| !filter.is_empty());
         let conversion = FileConversion {
             line_ends: read_line_ends(text, crlf, eol),
             has_ident: ident == StateRef::Set,
             encoding: read_encoding(encoding),
-            filter: value_of(filter).filter(|filter| !filter.is_empty() && filter != LFS),
+            is_lfs: filter.as_deref() == Some(LFS),
+            filter: filter.filter(|filter| filter != LFS),
         };
         Some(conversion).filter(|conversion| *conversion != FileConversion::default())
     }
@@ -291,7 +293,9 @@ mod tests {
         );
         assert!(find("a.c").unwrap().has_ident);
         assert_eq!(find("a.key").unwrap().filter.as_deref(), Some("git-crypt"));
-        for path in ["a.u8", "a.psd", "a.off", "other"] {
+        let lfs = find("a.psd").unwrap();
+        assert!(lfs.is_lfs && lfs.filter.is_none() && lfs.line_ends == LineEnds::AsIs);
+        for path in ["a.u8", "a.off", "other"] {
             assert_eq!(find(path), None, "{path}");
         }
     }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use git2::Oid;
 
+use crate::lfs_contents::LfsContents;
+
 use super::{
     ident::{expand_keywords, strip_keywords},
     line_ends::LineEnds,
@@ -25,6 +27,8 @@ pub(in crate::workspace) struct FileConversion {
     pub(super) line_ends: LineEnds,
     pub(super) has_ident: bool,
     pub(super) encoding: Option<WorktreeEncoding>,
+    /// True when Git LFS keeps the content.
+    pub(super) is_lfs: bool,
     /// Filter program, which is not run here.
     pub(super) filter: Option<String>,
 }
@@ -45,14 +49,21 @@ pub(in crate::workspace) enum ConversionRefusal {
 impl FileConversion {
     /// Returns the bytes of the tree for those of the worktree.
     ///
-    /// `read_indexed` returns the content of the path in the index.
+    /// `read_indexed` returns the content of the path in the index. A content of Git LFS becomes its pointer; another
+    /// one stays as it is, and the reporter refuses it.
     pub(in crate::workspace) fn to_tree<'a>(
         &self,
         content: &'a [u8],
+        lfs: &LfsContents,
         read_indexed: &dyn Fn() -> Option<Vec<u8>>,
     ) -> Result<Cow<'a, [u8]>, ConversionRefusal> {
         if let Some(filter) = &self.filter {
             return Err(ConversionRefusal::Filter(filter.clone()));
+        }
+        if self.is_lfs
+            && let Some(pointer) = lfs.clean(content)
+        {
+            return Ok(pointer.render().into_bytes().into());
         }
         let mut converted = Cow::Borrowed(content);
         match &self.encoding {
@@ -80,8 +91,19 @@ impl FileConversion {
 
     /// Returns the bytes of the worktree for those of the tree.
     ///
-    /// As in git, a text that the encoding does not have stays in UTF-8, and filter programs do not run.
-    pub(in crate::workspace) fn to_worktree<'a>(&self, content: &'a [u8], blob: Oid) -> Cow<'a, [u8]> {
+    /// As in git, a text that the encoding does not have stays in UTF-8, and filter programs do not run. A pointer of
+    /// Git LFS becomes its content, if that is here.
+    pub(in crate::workspace) fn to_worktree<'a>(
+        &self,
+        content: &'a [u8],
+        lfs: &LfsContents,
+        blob: Oid,
+    ) -> Cow<'a, [u8]> {
+        if self.is_lfs
+            && let Some(content) = lfs.smudge(content)
+        {
+            return content.into();
+        }
         let mut converted = Cow::Borrowed(content);
         if self.has_ident {
             converted = expand_keywords(converted, blob);

@@ -61,6 +61,7 @@ impl GitWorld {
         WorkspaceStart {
             limits: KeepLimits::default(),
             has_any_names: false,
+            lfs: crate::lfs_contents::LfsContents::default(),
             run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
             repository: "acme/shop".parse().unwrap(),
             base: self.commits[commit].clone(),

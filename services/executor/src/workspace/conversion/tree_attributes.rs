@@ -12,7 +12,10 @@ use super::{
     attributes::{ATTRIBUTES, AttributeFiles, AttributeSearch, MAX_FILE_BYTES},
     file_conversion::{ConversionRefusal, FileConversion},
 };
-use crate::workspace::root::{FileKind, WorkspaceRoot};
+use crate::{
+    lfs_contents::LfsContents,
+    workspace::root::{FileKind, WorkspaceRoot},
+};
 
 /// File mode of a symbolic link in a tree.
 const LINK: i32 = 0o120_000;
@@ -48,11 +51,17 @@ pub(in crate::workspace) fn read_attributes<'a>(
 }
 
 /// Attributes of the files that a checkout writes.
-pub(in crate::workspace) struct CheckoutAttributes(Option<AttributeSearch>);
+pub(in crate::workspace) struct CheckoutAttributes {
+    search: Option<AttributeSearch>,
+    lfs: LfsContents,
+}
 
 impl CheckoutAttributes {
-    pub(in crate::workspace) fn new(files: &AttributeFiles) -> Self {
-        Self(files.search())
+    pub(in crate::workspace) fn new(files: &AttributeFiles, lfs: &LfsContents) -> Self {
+        Self {
+            search: files.search(),
+            lfs: lfs.clone(),
+        }
     }
 
     /// Reads the attributes of a tree that concern these paths.
@@ -60,6 +69,7 @@ impl CheckoutAttributes {
         git: &Repository,
         tree: &Tree<'_>,
         paths: impl Iterator<Item = &'a Path>,
+        lfs: &LfsContents,
     ) -> Self {
         let mut folders = BTreeSet::new();
         for path in paths {
@@ -77,12 +87,12 @@ impl CheckoutAttributes {
                 add_blob(&mut files, git, &path, (entry.id(), entry.filemode()));
             }
         }
-        Self::new(&files)
+        Self::new(&files, lfs)
     }
 
     /// Returns the conversion of a file; `None` if it stays as it is.
     pub(in crate::workspace) fn find(&mut self, path: &Path) -> Option<FileConversion> {
-        self.0.as_mut()?.find(path)
+        self.search.as_mut()?.find(path)
     }
 
     /// Returns the bytes that a checkout writes for a file or link of a tree.
@@ -96,7 +106,7 @@ impl CheckoutAttributes {
             return Cow::Borrowed(content);
         }
         match self.find(path) {
-            Some(conversion) => conversion.to_worktree(content, id),
+            Some(conversion) => conversion.to_worktree(content, &self.lfs, id),
             None => Cow::Borrowed(content),
         }
     }
@@ -125,6 +135,7 @@ impl ScanAttributes {
         git: &Repository,
         tracked: &BTreeMap<PathBuf, (Oid, i32)>,
         paths: &[PathBuf],
+        lfs: &LfsContents,
     ) -> Self {
         let committed = read_attributes(git, tracked.iter().map(|(path, file)| (path.as_path(), *file)));
         let mut current = AttributeFiles::default();
@@ -146,7 +157,7 @@ impl ScanAttributes {
         }
         Self {
             current: current.search(),
-            committed: CheckoutAttributes::new(&committed),
+            committed: CheckoutAttributes::new(&committed, lfs),
         }
     }
 
@@ -169,7 +180,7 @@ impl ScanAttributes {
         // is a change only if the file changes.
         if let Some(blob) = &blob {
             let written = match &committed {
-                Some(committed) => committed.to_worktree(blob.content(), blob.id()),
+                Some(committed) => committed.to_worktree(blob.content(), &self.committed.lfs, blob.id()),
                 None => Cow::Borrowed(blob.content()),
             };
             if *written == *content {
@@ -180,6 +191,8 @@ impl ScanAttributes {
             return Ok(StoredContent::Bytes(Cow::Borrowed(content)));
         };
         let read_indexed = || blob.as_ref().map(|blob| blob.content().to_vec());
-        current.to_tree(content, &read_indexed).map(StoredContent::Bytes)
+        current
+            .to_tree(content, &self.committed.lfs, &read_indexed)
+            .map(StoredContent::Bytes)
     }
 }

@@ -1,0 +1,163 @@
+//! Contents of Git LFS files for one workspace: the worktree has them in place of their pointers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use domain::cause::format_error_chain;
+use git::{LfsHold, LfsOid, LfsOmission, LfsPointer};
+
+/// Contents that a workspace reads. Empty where the rules do not read Git LFS. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct LfsContents(Option<Arc<HeldContents>>);
+
+struct HeldContents {
+    /// Keeps the contents in the store.
+    hold: LfsHold,
+    stored: BTreeSet<LfsOid>,
+    /// Reasons of the missing contents.
+    left_out: BTreeMap<LfsOid, String>,
+}
+
+impl LfsContents {
+    /// Collects the stored ones of the held contents. Blocks.
+    pub(crate) fn new(hold: LfsHold, left_out: Vec<LfsOmission>) -> Self {
+        let stored = hold.stored();
+        let left_out = left_out
+            .into_iter()
+            .map(|omission| (omission.pointer.oid, omission.reason));
+        Self(Some(Arc::new(HeldContents {
+            hold,
+            stored,
+            left_out: left_out.collect(),
+        })))
+    }
+
+    /// True where the rules do not read Git LFS.
+    pub(crate) const fn is_off(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// True when both have the same contents, so that they write the same files.
+    pub(crate) fn has_same(&self, other: &Self) -> bool {
+        let stored = |contents: &Self| contents.0.as_ref().map(|held| held.stored.clone());
+        stored(self) == stored(other)
+    }
+
+    /// True when the content of a pointer is here.
+    pub(crate) fn has(&self, pointer: &LfsPointer) -> bool {
+        self.0.as_ref().is_some_and(|held| {
+            held.stored.contains(&pointer.oid) && held.hold.size_of(&pointer.oid) == Some(pointer.size)
+        })
+    }
+
+    /// Reads the content for the committed bytes of a file; `None` for bytes that are not a pointer, and for a missing
+    /// content. Blocks.
+    pub(crate) fn smudge(&self, committed: &[u8]) -> Option<Vec<u8>> {
+        let pointer = LfsPointer::parse(committed).filter(|pointer| self.has(pointer))?;
+        let held = self.0.as_ref()?;
+        match held.hold.read(&pointer.oid) {
+            // The disk may have lost bytes since the download was verified.
+            Ok(content) if content.len() as u64 == pointer.size => Some(content),
+            Ok(_) => {
+                tracing::warn!(oid = %pointer.oid, "a stored content of Git LFS is damaged");
+                None
+            }
+            Err(error) => {
+                let error = format_error_chain(&error);
+                tracing::warn!(oid = %pointer.oid, error, "a stored content of Git LFS cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Returns the pointer of a file's bytes, if they are one of these contents. So a moved or copied file gets its
+    /// pointer again.
+    pub(crate) fn clean(&self, content: &[u8]) -> Option<LfsPointer> {
+        let held = self.0.as_ref().filter(|held| !held.stored.is_empty())?;
+        let pointer = LfsPointer {
+            oid: LfsOid::of(content),
+            size: content.len() as u64,
+        };
+        held.stored.contains(&pointer.oid).then_some(pointer)
+    }
+
+    /// Reason why the content of a pointer is missing.
+    pub(crate) fn reason_of(&self, committed: &[u8]) -> Option<&str> {
+        let pointer = LfsPointer::parse(committed)?;
+        let held = self.0.as_ref()?;
+        held.left_out.get(&pointer.oid).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for LfsContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stored = self.0.as_ref().map(|held| held.stored.len());
+        f.debug_struct("LfsContents").field("stored", &stored).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use git::LfsStore;
+
+    use super::*;
+
+    fn store_content(store: &LfsStore, mirror: &std::path::Path, content: &[u8]) -> LfsPointer {
+        let pointer = LfsPointer {
+            oid: LfsOid::of(content),
+            size: content.len() as u64,
+        };
+        let mut receipt = store.receive(mirror, &pointer).unwrap();
+        receipt.write(content).unwrap();
+        receipt.finish().unwrap();
+        pointer
+    }
+
+    #[test]
+    fn content_and_pointer_replace_each_other() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirror = folder.path().join("acme/shop.git");
+        let store = Arc::new(LfsStore::new(folder.path().to_owned(), 100));
+        let pointer = store_content(&store, &mirror, b"content");
+        let missing = LfsPointer {
+            oid: LfsOid::of(b"missing"),
+            size: 7,
+        };
+        let hold = store.hold(&mirror, [pointer.clone(), missing.clone()]);
+        let left_out = LfsOmission {
+            pointer: missing.clone(),
+            reason: "too large".to_owned(),
+        };
+        let contents = LfsContents::new(hold, vec![left_out]);
+        let committed = pointer.render().into_bytes();
+        assert_eq!(contents.smudge(&committed).unwrap(), b"content");
+        assert_eq!(
+            contents.clean(b"content").unwrap().render().into_bytes(),
+            committed
+        );
+        assert_eq!(contents.clean(b"changed"), None);
+        assert_eq!(contents.smudge(b"content"), None);
+        let committed = missing.render().into_bytes();
+        assert_eq!(contents.smudge(&committed), None);
+        assert_eq!(contents.reason_of(&committed), Some("too large"));
+        // A pointer with another size is another file.
+        let forged = LfsPointer { size: 8, ..pointer };
+        assert!(!contents.has(&forged));
+        assert!(!contents.has_same(&LfsContents::default()) && contents.has_same(&contents.clone()));
+    }
+
+    #[test]
+    fn without_rule_nothing_is_replaced() {
+        let contents = LfsContents::default();
+        let pointer = LfsPointer {
+            oid: LfsOid::of(b"content"),
+            size: 7,
+        };
+        assert!(contents.is_off() && !contents.has(&pointer));
+        assert_eq!(contents.smudge(pointer.render().as_bytes()), None);
+        assert_eq!(contents.clean(b"content"), None);
+    }
+}
