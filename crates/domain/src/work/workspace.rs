@@ -42,9 +42,12 @@ pub struct ExecutorWorkspace {
     /// Submodules at the base commit, whose folders are empty; a sample of a long list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub submodules: Vec<String>,
-    /// Files at the base commit whose content is in Git LFS; a sample of a long list.
+    /// Files at the base commit of which the workspace has only a pointer to Git LFS; a sample of a long list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lfs_files: Vec<String>,
+    /// Files at the base commit in Git LFS whose contents are in the workspace; a sample of a long list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lfs_contents: Vec<String>,
     /// Files that git cannot merge, if the workspace began with a merge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictFile>,

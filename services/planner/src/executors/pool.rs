@@ -314,6 +314,7 @@ fn workspace_info_from(
         template: opened.template.clone(),
         submodules: opened.submodules.clone(),
         lfs_files: opened.lfs_files.clone(),
+        lfs_contents: opened.lfs_contents.clone(),
         conflicts: opened.conflicts.iter().cloned().map(Into::into).collect(),
     })
 }

@@ -232,6 +232,7 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         modules => module_values(conversation.request),
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &ExecutorWorkspace| missing(&info.lfs_files)).unwrap_or_default(),
+        lfs_contents => info.map(|info: &ExecutorWorkspace| missing(&info.lfs_contents)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
         triage => Value::from_serialize(rules.triage.choices(conversation.ticket)),
         similar => conversation.request.background.similar.iter().map(|ticket| ticket.key.clone()).collect::<Vec<_>>(),
@@ -396,6 +397,24 @@ mod tests {
         let text = render_system_prompt(lacking);
         assert!(text.contains("is refused: `vendor/kit`\n"), "{text}");
         assert!(text.contains("`a  ## Rules None.psd`, `b.psd`\n"), "{text}");
+    }
+
+    #[test]
+    fn prompt_names_contents_of_lfs() {
+        let present = ExecutorWorkspace {
+            lfs_contents: vec!["model.csv".to_owned()],
+            ..build_workspace()
+        };
+        let text = render_system_prompt(present.clone());
+        assert!(text.contains("be uploaded from here: `model.csv`\n"), "{text}");
+        assert!(!text.contains("only pointers"), "{text}");
+        let both = ExecutorWorkspace {
+            lfs_files: vec!["large.psd".to_owned()],
+            ..present
+        };
+        let text = render_system_prompt(both);
+        assert_eq!(text.matches("## Git LFS").count(), 1, "{text}");
+        assert!(text.contains("gives to Git LFS: `large.psd`\n"), "{text}");
     }
 
     #[test]

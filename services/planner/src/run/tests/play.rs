@@ -91,6 +91,7 @@ pub(crate) fn build_workspace() -> ExecutorWorkspace {
         conflicts: Vec::new(),
         submodules: Vec::new(),
         lfs_files: Vec::new(),
+        lfs_contents: Vec::new(),
     }
 }
 
