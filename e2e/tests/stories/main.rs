@@ -31,6 +31,7 @@ mod hostile;
 mod injection;
 mod instances;
 mod issues;
+mod large_files;
 mod longest_path;
 mod manual_jobs;
 mod meaning;
