@@ -190,6 +190,7 @@ fn jira_routes_are_all_described() {
         "POST /transitions",
         "PUT /issue/{key}",
         "POST /issueLink",
+        "GET /attachment/content/{id}",
     ];
     every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
     for route in crate::described::list_routes(include_str!("../../src/jira/hooks.rs")) {

@@ -20,7 +20,7 @@ echo OUTSIDE > .git/commondir; echo OUTSIDE > .git/objects/info/alternates
 echo 1111111111111111111111111111111111111111 > .git/info/grafts
 echo 1111111111111111111111111111111111111111 > .git/refs/replace/$head
 echo 'ref: refs/heads/evil' > .git/HEAD
-printf '* filter=evil diff=evil merge=evil text eol=crlf\n' > .gitattributes
+printf '* diff=evil merge=evil\nREADME.md filter=evil text eol=crlf\n' > .gitattributes
 printf '[submodule "x\r"]\n\tpath = sub\n\turl = OUTSIDE\n\tupdate = !RUN\n' > .gitmodules
 ln -sfn OUTSIDE out; mkdir -p sub; echo "gitdir: OUTSIDE" > sub/.git
 "##;
