@@ -45,7 +45,7 @@ pub use fleet::{
 pub use health::{
     assessment::assess,
     check_verdict::{CheckFacts, CheckVerdict, judge_checks},
-    memory::{HealthMemory, RememberedCause, RememberedRemoval, RequestedStep},
+    memory::{HealthMemory, RememberedCause, RememberedRemoval, RequestedStep, StepResult},
     record::HealthRecord,
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{

@@ -198,18 +198,26 @@ impl HealthJudge<'_> {
         }
     }
 
-    /// Requests a step of Journeyman once. Afterwards the pull request waits for its effect, up to a limit.
+    /// Requests a step of Journeyman once. Afterwards the pull request waits for its effect, up to a limit, or for people
+    /// who received a notice instead.
     fn act(&self, cause: HealthCause, step: HealthStep) -> Assessment {
+        let is_left_to_people = self.memory.has_noticed(cause);
         let Some(at) = self.memory.requested_at(cause, &self.snapshot.base.commit) else {
             return Assessment {
                 state: HealthState::Blocked {
                     cause,
                     since: self.memory.first_seen(cause, self.now),
-                    who: HealthActor::Journeyman,
+                    who: match is_left_to_people {
+                        true => HealthActor::Maintainer,
+                        false => HealthActor::Journeyman,
+                    },
                 },
                 step: Some(step),
             };
         };
+        if is_left_to_people {
+            return self.block(cause, HealthActor::Maintainer);
+        }
         self.wait_from(
             cause,
             self.memory.first_seen(cause, at),

@@ -53,6 +53,17 @@ pub struct RequestedStep {
     pub at: Timestamp,
 }
 
+/// Result of the step of an assessment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepResult {
+    /// Nothing was appended to the ticket's log, for example because of a skip label.
+    NotTaken,
+    /// The step was appended to the ticket's log.
+    Requested,
+    /// A notice to people was appended instead of the step, for example because a limit is reached.
+    LeftToPeople,
+}
+
 /// Removal from the merge queue with the head at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedRemoval {
@@ -120,13 +131,13 @@ impl HealthMemory {
         self.noticed.contains(&cause)
     }
 
-    /// Returns the memory after an assessment. `is_requested` says that its step was appended to the ticket's log.
+    /// Returns the memory after an assessment and its step.
     #[must_use]
     pub fn after(
         &self,
         snapshot: &PullRequestSnapshot,
         assessment: &Assessment,
-        is_requested: bool,
+        result: StepResult,
         now: Timestamp,
     ) -> Self {
         let mut memory = self.for_snapshot(snapshot);
@@ -146,7 +157,8 @@ impl HealthMemory {
             }
             HealthState::Merged | HealthState::Closed | HealthState::Ready | HealthState::Queued { .. } => {}
         }
-        let Some(step) = assessment.step.as_ref().filter(|_| is_requested) else {
+        let is_taken = result != StepResult::NotTaken;
+        let Some(step) = assessment.step.as_ref().filter(|_| is_taken) else {
             return memory;
         };
         match step {
@@ -157,7 +169,12 @@ impl HealthMemory {
             | HealthStep::RepairQueue { .. }
             | HealthStep::UpdateBase
             | HealthStep::ResolveConflict => {
-                if let Some(cause) = assessment.state.cause() {
+                if let Some(cause) = present {
+                    // A notice about an earlier base says nothing about this request.
+                    memory.noticed.retain(|noticed| *noticed != cause);
+                    if result == StepResult::LeftToPeople {
+                        memory.noticed.push(cause);
+                    }
                     memory.requested.retain(|known| known.cause != cause);
                     memory.requested.push(RequestedStep {
                         cause,

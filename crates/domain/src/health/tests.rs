@@ -6,14 +6,14 @@ use strum::VariantArray as _;
 
 use super::{
     assessment::assess,
-    memory::HealthMemory,
+    memory::{HealthMemory, StepResult},
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{
         BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks, MergeState, ObservedCheck,
         ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval, QueueState, RemovalReason,
         ReviewState, WorkflowRunProgress,
     },
-    state::{Assessment, HealthCause, HealthState, HealthStep},
+    state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
 };
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
@@ -275,7 +275,7 @@ fn follow(snapshot: &PullRequestSnapshot, rules: &HealthRules) -> Vec<Assessment
             assert!(noticed.insert(cause), "two notices about {cause:?}: {snapshot:?}");
         }
         let before = memory.clone();
-        memory = memory.after(snapshot, &assessment, assessment.step.is_some(), now);
+        memory = memory.after(snapshot, &assessment, StepResult::Requested, now);
         let until = match assessment.state {
             HealthState::Waiting { until, .. } => Some(until),
             HealthState::Merged
@@ -439,18 +439,46 @@ fn step_is_requested_once_per_base() {
     };
     let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
     assert_eq!(first.step, Some(HealthStep::ResolveConflict));
-    let unheard = HealthMemory::default().after(&snapshot, &first, false, START);
+    let skipped = HealthMemory::default().after(&snapshot, &first, StepResult::NotTaken, START);
     assert_eq!(
-        assess(&snapshot, &rules, &unheard, START).step,
+        assess(&snapshot, &rules, &skipped, START).step,
         Some(HealthStep::ResolveConflict),
         "a request that was not appended is repeated"
     );
-    let memory = HealthMemory::default().after(&snapshot, &first, true, START);
+    let memory = HealthMemory::default().after(&snapshot, &first, StepResult::Requested, START);
     assert_eq!(assess(&snapshot, &rules, &memory, START).step, None);
     snapshot.base.commit = build_commit_id("d");
     assert_eq!(
         assess(&snapshot, &rules, &memory, START).step,
         Some(HealthStep::ResolveConflict)
+    );
+}
+
+#[test]
+fn step_left_to_people_is_no_work_of_ours() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    let mut snapshot = PullRequestSnapshot {
+        merge: MergeState::Conflicting,
+        ..build_snapshot()
+    };
+    let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
+    let memory = HealthMemory::default().after(&snapshot, &first, StepResult::LeftToPeople, START);
+    let blocked = HealthState::Blocked {
+        cause: HealthCause::Conflict,
+        since: START,
+        who: HealthActor::Maintainer,
+    };
+    // People received a notice with the reason, so the limit of the step brings no second one.
+    for now in [START, START.plus(HealthLimits::STEP)] {
+        let left = assess(&snapshot, &rules, &memory, now);
+        assert_eq!((left.state, left.step), (blocked.clone(), None));
+    }
+    snapshot.base.commit = build_commit_id("d");
+    let again = assess(&snapshot, &rules, &memory, START);
+    assert_eq!(
+        (again.state, again.step),
+        (blocked, Some(HealthStep::ResolveConflict)),
+        "another base may be resolved"
     );
 }
 
@@ -466,7 +494,7 @@ fn new_head_ends_removal_from_queue() {
     let removed = assess(&snapshot, &rules, &HealthMemory::default(), START);
     let commit = build_commit_id("c");
     assert_eq!(removed.step, Some(HealthStep::RepairQueue { commit }));
-    let memory = HealthMemory::default().after(&snapshot, &removed, true, START);
+    let memory = HealthMemory::default().after(&snapshot, &removed, StepResult::Requested, START);
     snapshot.head = build_commit_id("e");
     assert_eq!(
         assess(&snapshot, &rules, &memory, START).state,
@@ -491,7 +519,7 @@ fn tested_commit_of_queue_is_remembered() {
         commit: Some(build_commit_id("c")),
     });
     let queued = assess(&snapshot, &rules, &HealthMemory::default(), START);
-    let memory = HealthMemory::default().after(&snapshot, &queued, false, START);
+    let memory = HealthMemory::default().after(&snapshot, &queued, StepResult::NotTaken, START);
     snapshot.queue = QueueState {
         removal: Some(QueueRemoval {
             reason: RemovalReason::Checks,
@@ -515,7 +543,7 @@ fn stored_health_is_read_again() {
     };
     let rules = build_rules(BaseUpdateRule::WhenRequired, false);
     let assessment = assess(&snapshot, &rules, &HealthMemory::default(), START);
-    let memory = HealthMemory::default().after(&snapshot, &assessment, true, START);
+    let memory = HealthMemory::default().after(&snapshot, &assessment, StepResult::Requested, START);
     let stored = serde_json::to_string(&(&assessment.state, &memory, &snapshot.base)).unwrap();
     let read: (HealthState, HealthMemory, BaseTip) = serde_json::from_str(&stored).unwrap();
     assert_eq!(read, (assessment.state, memory, snapshot.base));

@@ -1,9 +1,9 @@
 //! Assessment of one pull request of ours: reads its snapshot, decides, takes the step, and stores the result.
 
 use domain::{
-    BaseUpdateRule, CiRequired, HealthCause, HealthRecord, HealthRules, HealthState, HealthStep, MergeState,
-    PullRequestRecord, PullRequestSnapshot, PullRequestStatus, RepositoryName, RepositoryRules, Timestamp,
-    TriggerChannel, assess,
+    BaseUpdateRule, ChecksOutcome, CiRequired, HealthCause, HealthRecord, HealthRules, HealthState,
+    HealthStep, MergeState, PullRequestEvent, PullRequestRecord, PullRequestSnapshot, PullRequestStatus,
+    RepositoryName, RepositoryRules, StepResult, TicketKey, Timestamp, TriggerChannel, TriggerReason, assess,
 };
 use github::SnapshotScope;
 
@@ -93,10 +93,13 @@ pub(crate) async fn assess_record(
         None => None,
     };
     // A step that was not appended, for example for a skip label, is decided again at the next assessment.
-    let is_requested = step.as_ref().is_some_and(|step| step.sequence().is_some());
+    let result = match &step {
+        Some(outcome) => judge_step(router, &record.ticket, outcome).await?,
+        None => StepResult::NotTaken,
+    };
     let assessed = HealthRecord {
         pull_request: ours.clone(),
-        memory: memory.after(&snapshot, &assessment, is_requested, now),
+        memory: memory.after(&snapshot, &assessment, result, now),
         state: assessment.state,
         base: snapshot.base,
         at: now,
@@ -162,11 +165,91 @@ async fn take_step(
     }
 }
 
+/// Result of a step by its trigger. One that another event appended before is read from the ticket's log.
+async fn judge_step(
+    router: &EventRouter,
+    ticket: &TicketKey,
+    outcome: &EventOutcome,
+) -> Result<StepResult, EventFailure> {
+    let sequence = match outcome {
+        EventOutcome::Appended { trigger, .. } => return Ok(judge_reason(&trigger.reason)),
+        EventOutcome::Known(sequence) => *sequence,
+        EventOutcome::NoChecks | EventOutcome::NothingFailed | EventOutcome::Nothing(_) => {
+            return Ok(StepResult::NotTaken);
+        }
+    };
+    let triggers = router.queue.triggers();
+    let records = triggers
+        .read_each_after(ticket, sequence.saturating_sub(1))
+        .await?;
+    let known = records.into_iter().find(|(found, _)| *found == sequence);
+    let trigger = known.and_then(|(_, trigger)| trigger.ok());
+    Ok(trigger.map_or(StepResult::Requested, |trigger| judge_reason(&trigger.reason)))
+}
+
+/// Result of a step by the reason of its trigger: a limit or a rule may turn a request into a notice.
+fn judge_reason(reason: &TriggerReason) -> StepResult {
+    let is_left_to_people = match reason {
+        TriggerReason::Skipped(_) => true,
+        TriggerReason::PullRequest(PullRequestEvent::Conflicted(conflict)) => conflict.unresolved.is_some(),
+        TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) => {
+            checks.unrepaired.is_some() && checks.outcome() == ChecksOutcome::Failed
+        }
+        TriggerReason::PullRequest(_)
+        | TriggerReason::JobRequested(_)
+        | TriggerReason::NewsArrived(_)
+        | TriggerReason::ReviewWithdrawn { .. }
+        | TriggerReason::StopRequested { .. }
+        | TriggerReason::RetryRequested
+        | TriggerReason::Decided(_)
+        | TriggerReason::ReportSettled(_)
+        | TriggerReason::CostAsked { .. }
+        | TriggerReason::HelpAsked { .. } => false,
+    };
+    match is_left_to_people {
+        true => StepResult::LeftToPeople,
+        false => StepResult::Requested,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use domain::{ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase, PullRequestRef, RepairEnd};
+
     use super::*;
+
+    #[test]
+    fn notice_in_place_of_step_leaves_it_to_people() {
+        let pull_request = PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            url: "u".to_owned(),
+            branch: "fix/ENG-1".to_owned(),
+        };
+        let commit: domain::CommitId = "a".repeat(40).parse().unwrap();
+        let conflict = |unresolved| {
+            let (pull_request, base) = (pull_request.clone(), "main".to_owned());
+            let mut conflict = ConflictedBase::new(pull_request, commit.clone(), commit.clone(), base);
+            conflict.unresolved = unresolved;
+            judge_reason(&PullRequestEvent::Conflicted(conflict).into())
+        };
+        assert_eq!(conflict(None), StepResult::Requested);
+        assert_eq!(conflict(Some(ConflictEnd::Off)), StepResult::LeftToPeople);
+        let checks = |rerun: Vec<u64>, unrepaired| {
+            let conclusion = ChecksConclusion::Failure;
+            let mut checks = ChecksSummary::new(pull_request.clone(), commit.clone(), conclusion);
+            (checks.rerun, checks.unrepaired) = (rerun, unrepaired);
+            judge_reason(&PullRequestEvent::ChecksCompleted(checks).into())
+        };
+        assert_eq!(checks(Vec::new(), Some(RepairEnd::Off)), StepResult::LeftToPeople);
+        assert_eq!(checks(vec![1], Some(RepairEnd::Off)), StepResult::Requested);
+        assert_eq!(
+            judge_reason(&TriggerReason::RetryRequested),
+            StepResult::Requested
+        );
+    }
 
     #[test]
     fn repository_without_rules_is_only_observed() {
