@@ -90,6 +90,7 @@ impl HealthMemory {
         if let Some(removal) = &snapshot.queue.removal
             && memory.removal.as_ref().is_none_or(|known| known.at != removal.at)
         {
+            memory.forget_queue();
             memory.removal = Some(RememberedRemoval {
                 at: removal.at,
                 head: snapshot.head.clone(),
@@ -104,6 +105,13 @@ impl HealthMemory {
             memory.queue_commit = Some(commit);
         }
         memory
+    }
+
+    /// Forgets earlier removals from the queue: people may add the same head again, and each removal needs its own step.
+    fn forget_queue(&mut self) {
+        self.seen.retain(|known| !known.cause.is_about_queue());
+        self.requested.retain(|known| !known.cause.is_about_queue());
+        self.noticed.retain(|cause| !cause.is_about_queue());
     }
 
     /// Returns true when the last removal from the queue concerns the present head.

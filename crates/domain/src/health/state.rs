@@ -171,6 +171,28 @@ impl HealthCause {
         }
     }
 
+    /// Returns true for a removal from the merge queue.
+    pub const fn is_about_queue(self) -> bool {
+        match self {
+            Self::QueueChecks | Self::QueueConflict | Self::QueueRemoval => true,
+            Self::Archived
+            | Self::Conflict
+            | Self::RunApproval
+            | Self::FailedChecks
+            | Self::PendingChecks
+            | Self::AbsentChecks
+            | Self::RequiredChecks
+            | Self::Draft
+            | Self::OutdatedBase
+            | Self::ChangeRequests
+            | Self::Approvals
+            | Self::OpenThreads
+            | Self::Signatures
+            | Self::Protection
+            | Self::Mergeability => false,
+        }
+    }
+
     /// Returns true when people know the cause from the handover or from their own review.
     pub(crate) const fn is_announced(self) -> bool {
         match self {

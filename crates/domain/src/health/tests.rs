@@ -510,6 +510,29 @@ fn new_head_ends_removal_from_queue() {
 }
 
 #[test]
+fn second_removal_of_head_needs_own_step() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    for (reason, commit) in [
+        (RemovalReason::Checks, Some(build_commit_id("c"))),
+        (RemovalReason::Person, None),
+    ] {
+        let mut snapshot = build_snapshot();
+        snapshot.queue.removal = Some(QueueRemoval {
+            reason,
+            at: START,
+            commit,
+        });
+        let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
+        let memory = HealthMemory::default().after(&snapshot, &first, StepResult::Requested, START);
+        assert_eq!(assess(&snapshot, &rules, &memory, START).step, None);
+        let later = START.plus_ms(5_000);
+        snapshot.queue.removal.as_mut().unwrap().at = later;
+        let second = assess(&snapshot, &rules, &memory, later);
+        assert_eq!(second.step, first.step, "{reason:?}");
+    }
+}
+
+#[test]
 fn tested_commit_of_queue_is_remembered() {
     let rules = build_rules(BaseUpdateRule::WhenRequired, false);
     let mut snapshot = build_snapshot();

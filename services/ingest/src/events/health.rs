@@ -21,6 +21,8 @@ pub(crate) struct HealthStepEvent {
     head: CommitId,
     base: BaseTip,
     since: Timestamp,
+    /// Last removal from the merge queue.
+    removed_at: Option<Timestamp>,
     step: OwnStep,
 }
 
@@ -61,18 +63,23 @@ impl HealthStepEvent {
             head: snapshot.head.clone(),
             base: snapshot.base.clone(),
             since,
+            removed_at: snapshot.queue.removal.as_ref().map(|removal| removal.at),
             step,
         })
     }
 
-    /// Key of the step: once per head, and once per base where a new base makes another step necessary.
+    /// Key of the step: once per head, and once per base or removal where a new one makes another step necessary.
     fn key(&self) -> TriggerKey {
         let subject = format!("{}#{}:{}", self.ours.repository, self.ours.number, self.head);
         TriggerKey::new(match &self.step {
             OwnStep::UpdateBase(_) => format!("base_update:{subject}:{}", self.base.commit),
             OwnStep::ResolveConflict => format!("conflict:{subject}:{}", self.base.commit),
             OwnStep::RepairQueue(commit) => format!("queue:{subject}:{commit}"),
-            OwnStep::Notify(cause) => format!("health:{subject}:{}", cause.as_str()),
+            OwnStep::Notify(cause) => {
+                let removed_at = self.removed_at.filter(|_| cause.is_about_queue());
+                let removal = removed_at.map_or_else(String::new, |at| format!(":{}", at.unix_ms()));
+                format!("health:{subject}:{}{removal}", cause.as_str())
+            }
         })
     }
 
@@ -165,8 +172,8 @@ impl EventKind for HealthStepEvent {
 #[cfg(test)]
 mod tests {
     use domain::{
-        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueState, ReviewState, Trigger,
-        TriggerChannel,
+        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueRemoval, QueueState,
+        RemovalReason, ReviewState, Trigger, TriggerChannel,
     };
     use github::{CheckConclusion, PullRequest};
 
@@ -305,6 +312,27 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn notice_about_queue_is_keyed_by_removal() {
+        let key = |cause, second: i64| {
+            let mut snapshot = build_snapshot(&[]);
+            snapshot.queue.removal = Some(QueueRemoval {
+                reason: RemovalReason::Person,
+                at: Timestamp::from_unix_ms(second * 1_000),
+                commit: None,
+            });
+            let step = HealthStep::Notify(cause);
+            let made =
+                HealthStepEvent::from_step(&build_pull_record(), &snapshot, &step, Timestamp::default());
+            made.unwrap().key()
+        };
+        assert_ne!(
+            key(HealthCause::QueueRemoval, 1),
+            key(HealthCause::QueueRemoval, 2)
+        );
+        assert_eq!(key(HealthCause::Protection, 1), key(HealthCause::Protection, 2));
     }
 
     #[test]
