@@ -50,7 +50,7 @@ impl OutboundEffect for UpdateBase {
         if now.state == PullRequestState::Closed || now.head != self.0.head {
             return Ok(());
         }
-        let way = choose_way(outside, ours, self.0.way, asked.rules).await?;
+        let way = choose_way(outside, &self.0, asked.rules).await?;
         let pull_requests = outside.github.pull_requests();
         let updated = pull_requests.update_branch(&ours.repository, &now.node_id, &self.0.head, way);
         match failpoint::around("reporter.pull_request.update_base", updated).await {
@@ -94,16 +94,24 @@ async fn read_pull_request(
     Ok(pull_requests.pull_request(&ours.repository, ours.number).await?)
 }
 
-/// A rebase replaces commits, so it needs a branch with commits of ours alone. Any other branch gets a merge commit.
+/// Chooses the way of the update. A rebase replaces commits by unsigned ones of GitHub, so it needs a branch with commits
+/// of ours alone, and a base that requires no signatures. Any other branch gets a merge commit.
 async fn choose_way(
     outside: &OutboundClients,
-    ours: &PullRequestRef,
-    wanted: UpdateWay,
+    outdated: &OutdatedBase,
     rules: Option<&RepositoryRules>,
 ) -> Result<BranchUpdate, EffectError> {
-    match wanted {
+    match outdated.way {
         UpdateWay::Merge => return Ok(BranchUpdate::Merge),
         UpdateWay::Rebase => {}
+    }
+    let ours = &outdated.pull_request;
+    let branch_rules = outside
+        .github
+        .branch_rules(&ours.repository, &outdated.base_branch)
+        .await?;
+    if branch_rules.requires_signatures {
+        return Ok(BranchUpdate::Merge);
     }
     let authors = outside
         .github

@@ -1,9 +1,13 @@
 //! Tests of merges of the base branch: what a resolution may change, and what it must keep.
 
-use domain::{BranchPush, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, report::BranchMerge};
+use domain::{
+    BranchPush, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, OutboundReceipt, OutdatedBase,
+    PullRequestEvent, PullRequestRef, UpdateWay, report::BranchMerge,
+};
+use testkit::github::{BranchRuleset, RulesetCondition};
 
 use crate::{
-    read_refusal,
+    draft_of, read_refusal,
     rig::{Rig, run_git, try_git},
 };
 
@@ -166,4 +170,59 @@ async fn undeclared_merge_is_refused() {
     let said = scene.refusal_of(6, other).await;
     assert!(said.contains("not in the history"), "{said}");
     scene.rig.stop().await;
+}
+
+/// Opens a pull request of ours whose base moved on, and returns it with its head.
+async fn open_outdated(rig: &Rig) -> (PullRequestRef, CommitId) {
+    let push = rig.change(BRANCH, &[("new.py", "x = 1\n")]).await;
+    let head = push.head.clone();
+    rig.settled(&rig.report(4, OutboundAction::PushBranch(push)))
+        .await;
+    let opened = match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
+        OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => opened,
+        other => panic!("{other:?}"),
+    };
+    rig.github
+        .commit("acme/shop", "main", "Move on", &[("moved.md", "on\n")])
+        .unwrap();
+    (opened, head)
+}
+
+/// Requests the update of an outdated pull request, and returns the head on GitHub.
+async fn update_base(
+    rig: &Rig,
+    position: u64,
+    (ours, head): (&PullRequestRef, &CommitId),
+    way: UpdateWay,
+) -> CommitId {
+    let outdated = PullRequestEvent::Outdated(OutdatedBase {
+        pull_request: ours.clone(),
+        head: head.clone(),
+        base_branch: "main".to_owned(),
+        way,
+    });
+    let outcome = rig
+        .settled(&rig.report(position, OutboundAction::from(outdated)))
+        .await;
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+    let now = rig.github.pull_requests("acme/shop");
+    now[0].head_sha.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn required_signatures_replace_rebase_by_merge() {
+    for (conditions, parents) in [(Vec::new(), 1), (vec![RulesetCondition::SignedCommits], 2)] {
+        let mut rig = Rig::start().await;
+        let (ours, head) = open_outdated(&rig).await;
+        let ruleset = BranchRuleset {
+            branches: vec!["main".to_owned()],
+            conditions,
+            ..BranchRuleset::default()
+        };
+        rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+        let new = update_base(&rig, 8, (&ours, &head), UpdateWay::Rebase).await;
+        let (_, found) = rig.github.tree_and_parents("acme/shop", new.as_str()).unwrap();
+        assert_eq!(found.len(), parents, "{found:?}");
+        rig.stop().await;
+    }
 }
