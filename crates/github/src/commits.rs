@@ -7,7 +7,7 @@ use domain::{CommitId, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    CommitVerification, CreatedCommit, Error,
+    CommitOrigin, CommitVerification, CreatedCommit, Error,
     client::{GitHubClients, GitHubMethod, encode_path},
     permissions::AccessKind,
     wire::{WireGitCommit, WireGitObject, WireNamedRef, WireRef},
@@ -122,13 +122,30 @@ impl CommitWriter {
         repository: &RepositoryName,
         commit: &CommitId,
     ) -> Result<Option<CommitVerification>, Error> {
+        let found = self.fetch(repository, commit).await?;
+        Ok(found.map(|found| CreatedCommit::from(found).verification))
+    }
+
+    /// Reads the origin of a commit; `None` when the repository does not have the commit.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn origin(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Option<CommitOrigin>, Error> {
+        Ok(self.fetch(repository, commit).await?.map(CommitOrigin::from))
+    }
+
+    async fn fetch(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Option<WireGitCommit>, Error> {
         let path = format!("/git/commits/{commit}");
         let client = self.clients.of(repository)?;
-        let found = client
-            .get::<WireGitCommit>(repository, AccessKind::Push, &path)
-            .await;
-        let found = Error::none_if_missing(found)?;
-        Ok(found.map(|found| CreatedCommit::from(found).verification))
+        Error::none_if_missing(client.get(repository, AccessKind::Push, &path).await)
     }
 
     /// Creates a branch.

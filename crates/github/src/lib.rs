@@ -49,11 +49,11 @@ pub use health::{HealthReader, SnapshotScope};
 pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
-    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitRun, CommitVerification, CreatedCommit, ETag,
-    GitHubComment, GitHubCommentId, GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestMerge,
-    PullRequestPoll, PullRequestRemark, PullRequestReview, PullRequestState, RepositoryPermission,
-    ReviewLineComment, ReviewVerdict, WorkflowRun, conclude_checks, is_action_job, is_action_workflow,
-    is_ci_check_run, is_key_mentioned, parse_run_id,
+    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitOrigin, CommitRun, CommitVerification,
+    CreatedCommit, ETag, GitHubComment, GitHubCommentId, GitHubRepository, GitRemote, HookDelivery,
+    PullRequest, PullRequestMerge, PullRequestPoll, PullRequestRemark, PullRequestReview, PullRequestState,
+    RepositoryPermission, ReviewLineComment, ReviewVerdict, WorkflowRun, conclude_checks, is_action_job,
+    is_action_workflow, is_ci_check_run, is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
     DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,

@@ -470,6 +470,15 @@ pub struct CommitVerification {
     pub reason: String,
 }
 
+/// Origin of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitOrigin {
+    /// Ids of its parents, in order.
+    pub parents: Vec<CommitId>,
+    /// True for a commit that GitHub made, such as the merge of an updated branch.
+    pub is_made_by_server: bool,
+}
+
 /// Commit that GitHub created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedCommit {

@@ -3,7 +3,7 @@
 use domain::{BaseCondition, CommitId, RepositoryName};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{CommitVerification, CreatedCommit, GitHubRepository};
+use crate::{CommitOrigin, CommitVerification, CreatedCommit, GitHubRepository};
 
 #[derive(Deserialize)]
 pub(crate) struct WireRepository {
@@ -64,6 +64,9 @@ pub(crate) struct WireGitObject {
 #[derive(Deserialize)]
 pub(crate) struct WireGitCommit {
     sha: CommitId,
+    #[serde(default)]
+    parents: Vec<WireRefObject>,
+    committer: Option<WireCommitPerson>,
     /// Absent on servers without the judgment.
     verification: Option<WireVerification>,
 }
@@ -72,6 +75,27 @@ pub(crate) struct WireGitCommit {
 struct WireVerification {
     verified: bool,
     reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireCommitPerson {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    email: String,
+}
+
+impl From<WireGitCommit> for CommitOrigin {
+    fn from(wire: WireGitCommit) -> Self {
+        // Enterprise Server adds a word to the name, and has the address at its own host.
+        let is_server = |person: WireCommitPerson| {
+            person.name.starts_with("GitHub") && person.email.starts_with("noreply@")
+        };
+        Self {
+            parents: wire.parents.into_iter().map(|parent| parent.sha).collect(),
+            is_made_by_server: wire.committer.is_some_and(is_server),
+        }
+    }
 }
 
 impl From<WireGitCommit> for CreatedCommit {

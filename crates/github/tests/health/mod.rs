@@ -124,6 +124,11 @@ async fn branch_update_refuses_moved_head() {
         let head = update(&made.head).await.unwrap();
         let current = update(&head).await.unwrap_err();
         assert!(matches!(current, Error::Rejected { .. }), "{current}");
+        let origin = hub.writer.commits().origin(&build_shop_name(), &head).await;
+        let origin = origin.unwrap().unwrap();
+        let is_merge = way == BranchUpdate::Merge;
+        assert_eq!(origin.is_made_by_server, is_merge);
+        assert_eq!(origin.parents.first() == Some(&made.head), is_merge);
         let authors = hub
             .writer
             .pull_requests()

@@ -90,9 +90,14 @@ fn write_commit(
     parents: &[&Commit<'_>],
 ) -> anyhow::Result<String> {
     let signature = Signature::now(author, &address_of(author))?;
+    // GitHub makes the merges itself.
+    let committer = match parents {
+        [_, _, ..] => Signature::now("GitHub", "noreply@github.com")?,
+        [] | [_] => signature.clone(),
+    };
     // The reference argument of `commit` would require the first parent to be the branch's current head,
     // which a new branch does not have.
-    let id = repository.commit(None, &signature, &signature, message, tree, parents)?;
+    let id = repository.commit(None, &signature, &committer, message, tree, parents)?;
     repository.reference(&format!("refs/heads/{branch}"), id, true, message)?;
     Ok(id.to_string())
 }

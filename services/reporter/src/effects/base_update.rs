@@ -33,10 +33,19 @@ impl OutboundEffect for UpdateBase {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        find_own_record(outside, asked, &self.0.pull_request).await?;
+        let (record, revision) = find_own_record(outside, asked, &self.0.pull_request).await?;
         let now = read_pull_request(outside, &self.0.pull_request).await?;
-        let is_done = now.state == PullRequestState::Closed || now.head != self.0.head;
-        Ok(is_done.then_some(()))
+        if now.state == PullRequestState::Closed {
+            return Ok(Some(()));
+        }
+        if now.head == self.0.head {
+            return Ok(None);
+        }
+        // The answer to an earlier attempt may be lost, and its head unrecorded.
+        if record.head != now.head && is_updated_head(outside, &self.0, &now.head).await? {
+            keep_head(outside, record, revision, now.head).await?;
+        }
+        Ok(Some(()))
     }
 
     async fn create(
@@ -92,6 +101,20 @@ async fn read_pull_request(
 ) -> Result<PullRequest, EffectError> {
     let pull_requests = outside.github.pull_requests();
     Ok(pull_requests.pull_request(&ours.repository, ours.number).await?)
+}
+
+/// Returns true for the merge that GitHub makes on top of the expected head when it updates a branch.
+async fn is_updated_head(
+    outside: &OutboundClients,
+    outdated: &OutdatedBase,
+    head: &CommitId,
+) -> Result<bool, EffectError> {
+    let repository = &outdated.pull_request.repository;
+    let origin = outside.github.commits().origin(repository, head).await?;
+    Ok(origin.is_some_and(|origin| {
+        let is_merge = origin.parents.len() == 2 && origin.parents.first() == Some(&outdated.head);
+        is_merge && origin.is_made_by_server
+    }))
 }
 
 /// Chooses the way of the update. A rebase replaces commits by unsigned ones of GitHub, so it needs a branch with commits

@@ -1,8 +1,8 @@
 //! Tests of merges of the base branch: what a resolution may change, and what it must keep.
 
 use domain::{
-    BranchPush, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, OutboundReceipt, OutdatedBase,
-    PullRequestEvent, PullRequestRef, UpdateWay, report::BranchMerge,
+    BranchPush, BranchRecord, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, OutboundReceipt,
+    OutdatedBase, PullRequestEvent, PullRequestRef, UpdateWay, report::BranchMerge,
 };
 use testkit::github::{BranchRuleset, RulesetCondition};
 
@@ -53,7 +53,12 @@ impl ConflictScene {
         let head = self.head.as_str();
         run_git(&["-C", &self.here, "checkout", "--quiet", "-B", BRANCH, head]).await;
         // A merge needs a committer, also when the commit follows later.
-        let committer = ["-c", "user.name=Journeyman", "-c", "user.email=noreply@journeyman.invalid"];
+        let committer = [
+            "-c",
+            "user.name=Journeyman",
+            "-c",
+            "user.email=noreply@journeyman.invalid",
+        ];
         let merge = ["merge", "--quiet", "--no-commit", "origin/main"];
         let merged = try_git(&[&["-C", self.here.as_str()][..], &committer, &merge].concat()).await;
         let problem = merged.expect_err("the sides conflict");
@@ -225,4 +230,34 @@ async fn required_signatures_replace_rebase_by_merge() {
         assert_eq!(found.len(), parents, "{found:?}");
         rig.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_update_is_recorded_unlike_push_of_person() {
+    let mut rig = Rig::start().await;
+    let (ours, head) = open_outdated(&rig).await;
+    let branches = rig.queue.branches();
+    let record = async || branches.get(&ours.repository, BRANCH).await.unwrap().unwrap();
+    let forget_update = async || {
+        let (known, revision) = record().await;
+        let earlier = BranchRecord {
+            head: head.clone(),
+            ..known
+        };
+        branches.put(&earlier, Some(revision)).await.unwrap();
+    };
+    let new = update_base(&rig, 8, (&ours, &head), UpdateWay::Merge).await;
+    assert_eq!(record().await.0.head, new);
+    // As after a crash between the update and its record.
+    forget_update().await;
+    assert_eq!(update_base(&rig, 10, (&ours, &head), UpdateWay::Merge).await, new);
+    assert_eq!(record().await.0.head, new);
+    forget_update().await;
+    let files = [("by_rita.py", "y = 1\n")];
+    rig.github
+        .commit_by("acme/shop", BRANCH, "rita", "Mine", &files)
+        .unwrap();
+    update_base(&rig, 12, (&ours, &head), UpdateWay::Merge).await;
+    assert_eq!(record().await.0.head, head);
+    rig.stop().await;
 }
