@@ -1,6 +1,6 @@
 //! Attachments that a ticket or a comment names, before their contents are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AttachmentRule, Job, JobRequest, JobSubject, RepositoryName, TicketAttachment, TicketKey, TicketNews,
@@ -155,6 +155,7 @@ impl AttachmentRequest {
         is_on_github: impl Fn(&RepositoryName, &str) -> bool,
     ) -> Vec<NamedAttachment> {
         let mut found = self.list_of_issue(of_issue);
+        let mut known: BTreeSet<String> = found.iter().map(|one| one.id.clone()).collect();
         for link in self.texts.iter().flat_map(|text| list_attachment_links(text)) {
             let own = self.thread.as_ref().map(|thread| &thread.repository);
             let own = own.filter(|name| is_on_github(name, &link.address));
@@ -167,7 +168,7 @@ impl AttachmentRequest {
                 None if link.is_image && is_web => AttachmentSource::Elsewhere,
                 None => continue,
             };
-            if found.iter().all(|known| known.id != link.address) {
+            if known.insert(link.address.clone()) {
                 found.push(name_link(link, source));
             }
         }
@@ -301,16 +302,17 @@ fn clean_line(text: &str, chars: usize) -> String {
 
 /// Numbers repeated names: `image.png`, `image-2.png`.
 fn make_names_unique(attachments: &mut [NamedAttachment]) {
-    let mut known = BTreeSet::new();
+    let (mut known, mut last_numbers) = (BTreeSet::new(), BTreeMap::new());
     for attachment in attachments {
         let mut name = attachment.name.clone();
-        let mut number = 2_usize;
+        // The search continues behind the last number of the name: a text may have thousands of equal names.
+        let number = last_numbers.entry(name.to_lowercase()).or_insert(1_usize);
         while !known.insert(name.to_lowercase()) {
+            *number += 1;
             name = match attachment.name.rsplit_once('.') {
                 Some((stem, extension)) => format!("{stem}-{number}.{extension}"),
                 None => format!("{}-{number}", attachment.name),
             };
-            number += 1;
         }
         attachment.name = name;
     }
