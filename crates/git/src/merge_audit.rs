@@ -349,15 +349,39 @@ struct SharedLines {
 }
 
 impl SharedLines {
+    /// Hunks of one file do not overlap and are in order, so those that touch a hunk follow each other. Their lines are
+    /// counted once: one side may have rewritten the whole file, and the other one thousands of places in it.
     fn of(hunks: &[SideHunk], others: &[SideHunk]) -> Self {
+        let others: Vec<(&SideHunk, HunkCounts<'_>)> = others
+            .iter()
+            .map(|other| (other, HunkCounts::of(other)))
+            .collect();
         let mut shared = Self::default();
         for hunk in hunks {
-            for other in others.iter().filter(|other| hunk.touches(other)) {
-                add_common(&mut shared.added, &hunk.added, &other.added);
-                add_common(&mut shared.removed, &hunk.removed, &other.removed);
+            let counts = HunkCounts::of(hunk);
+            let first = others.partition_point(|(other, _)| other.old.1 < hunk.old.0);
+            let touching = others.iter().skip(first);
+            for (_, other) in touching.take_while(|(other, _)| hunk.touches(other)) {
+                add_common(&mut shared.added, &counts.added, &other.added);
+                add_common(&mut shared.removed, &counts.removed, &other.removed);
             }
         }
         shared
+    }
+}
+
+/// Number of each line of a hunk.
+struct HunkCounts<'a> {
+    added: HashMap<&'a [u8], i64>,
+    removed: HashMap<&'a [u8], i64>,
+}
+
+impl<'a> HunkCounts<'a> {
+    fn of(hunk: &'a SideHunk) -> Self {
+        Self {
+            added: count_list(&hunk.added),
+            removed: count_list(&hunk.removed),
+        }
     }
 }
 
@@ -390,18 +414,24 @@ impl LineCounts {
     }
 }
 
-fn add_common(to: &mut LineCount, one: &[Vec<u8>], other: &[Vec<u8>]) {
-    let (one, other) = (count_list(one), count_list(other));
-    for (line, count) in one {
-        let common = other.get(&line).copied().unwrap_or(0).min(count);
-        *to.entry(line).or_default() += common;
+fn add_common(to: &mut LineCount, one: &HashMap<&[u8], i64>, other: &HashMap<&[u8], i64>) {
+    let (few, many) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    for (line, count) in few {
+        let common = many.get(line).copied().unwrap_or(0).min(*count);
+        if common > 0 {
+            *to.entry(line.to_vec()).or_default() += common;
+        }
     }
 }
 
-fn count_list(lines: &[Vec<u8>]) -> LineCount {
-    let mut counts = LineCount::new();
+fn count_list(lines: &[Vec<u8>]) -> HashMap<&[u8], i64> {
+    let mut counts = HashMap::new();
     for line in lines {
-        *counts.entry(line.clone()).or_default() += 1;
+        *counts.entry(line.as_slice()).or_default() += 1;
     }
     counts
 }
