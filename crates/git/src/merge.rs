@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -66,7 +68,7 @@ impl BareRepository {
         let mut conflicts = Vec::new();
         for group in groups {
             let resolved = self.merge_group(&group, is_renamed)?;
-            index.conflict_remove(&entry_path(&resolved.entry.path)?)?;
+            index.conflict_remove(Path::new(OsStr::from_bytes(&resolved.entry.path)))?;
             index.add(&resolved.entry)?;
             conflicts.push(resolved.file);
         }
@@ -91,6 +93,10 @@ impl BareRepository {
         let known = sides.into_iter().flatten().chain(&group.ancestor);
         if known.clone().any(|entry| entry.mode == SUBMODULE) {
             return Ok(as_it_is(ConflictKind::Submodule));
+        }
+        // No tool of a model can name such a path, so markers in the file would stay.
+        if std::str::from_utf8(&shown.path).is_err() {
+            return Ok(as_it_is(ConflictKind::Binary));
         }
         let (Some(our), Some(their)) = (&group.our, &group.their) else {
             let kind = match is_renamed {
@@ -200,11 +206,6 @@ impl MergedPath {
 
 fn is_lone_side(group: &IndexConflict) -> bool {
     group.ancestor.is_none() && group.our.is_some() != group.their.is_some()
-}
-
-fn entry_path(path: &[u8]) -> Result<PathBuf, Error> {
-    let text = std::str::from_utf8(path).map_err(|error| Error::Failed(error.into()))?;
-    Ok(text.into())
 }
 
 /// Returns true for content with a NUL byte near its start.

@@ -46,11 +46,7 @@ impl BareRepository {
             SideChange::new(self, MergeSide::PullRequest, &before, &our_tree)?,
             SideChange::new(self, MergeSide::Base, &before, &their_tree)?,
         ];
-        let conflicts = merge
-            .conflicts
-            .iter()
-            .map(|file| PathBuf::from(&file.path))
-            .collect();
+        let conflicts: BTreeSet<String> = merge.conflicts.iter().map(|file| file.path.clone()).collect();
         let trees = MergeTrees {
             repository: self,
             preview: tree(&merge.preview)?,
@@ -60,7 +56,7 @@ impl BareRepository {
         };
         let [pull_request, base] = &sides;
         let mut lost = Vec::new();
-        let mut compared = trees.conflicts.clone();
+        let mut compared = trees.conflicts.iter().map(PathBuf::from).collect();
         for (side, other) in [(pull_request, base), (base, pull_request)] {
             for index in 0..side.diff.deltas().len() {
                 trees.check_path((side, other), index, &mut lost, &mut compared)?;
@@ -226,8 +222,8 @@ struct MergeTrees<'a> {
     before: Tree<'a>,
     preview: Tree<'a>,
     result: Tree<'a>,
-    /// Paths that git cannot merge.
-    conflicts: BTreeSet<PathBuf>,
+    /// Paths that git cannot merge, with U+FFFD in place of bytes that are not UTF-8.
+    conflicts: BTreeSet<String>,
 }
 
 impl MergeTrees<'_> {
@@ -269,7 +265,7 @@ impl MergeTrees<'_> {
             lost.push(as_a_whole(&file.path, false));
             return Ok(());
         };
-        let is_clean = !self.conflicts.contains(&path)
+        let is_clean = !self.conflicts.contains(&*path.to_string_lossy())
             && find_leaf(&self.preview, &path).is_some_and(|clean| clean == leaf);
         if leaf == file.new || is_clean {
             return Ok(());

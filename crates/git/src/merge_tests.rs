@@ -71,9 +71,22 @@ impl MergeWorld {
 }
 
 fn commit_files(repository: &BareRepository, files: &Files, parents: &[CommitId]) -> CommitId {
+    let entries = files.iter();
+    commit_entries(
+        repository,
+        entries.map(|(path, content)| (path.as_bytes(), content.as_slice())),
+        parents,
+    )
+}
+
+fn commit_entries<'a>(
+    repository: &BareRepository,
+    entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    parents: &[CommitId],
+) -> CommitId {
     let git = repository.objects();
     let mut index = git2::Index::new().unwrap();
-    for (path, content) in files {
+    for (path, content) in entries {
         let id = git.blob(content).unwrap();
         let never = || git2::IndexTime::new(0, 0);
         index
@@ -89,7 +102,7 @@ fn commit_files(repository: &BareRepository, files: &Files, parents: &[CommitId]
                 id,
                 flags: 0,
                 flags_extended: 0,
-                path: path.clone().into_bytes(),
+                path: path.to_vec(),
             })
             .unwrap();
     }
@@ -309,6 +322,44 @@ fn join_lines(lines: &[String]) -> String {
 
 fn line_edits() -> impl Strategy<Value = Vec<LineEdit>> {
     prop::collection::vec((0..40usize, prop::option::weighted(0.8, any::<u8>())), 0..6)
+}
+
+#[test]
+fn rewritten_file_is_compared_with_many_hunks() {
+    const LINES: usize = 10_000;
+    let text = |change: fn(usize) -> char| -> String {
+        (0..LINES)
+            .map(|line| format!("{}{line}\n", change(line)))
+            .collect()
+    };
+    let (before, ours) = (text(|_| 'b'), text(|_| 'o'));
+    let theirs = text(|line| if line % 2 == 0 { 't' } else { 'b' });
+    let world = MergeWorld::of_texts(&before, &ours, &theirs);
+    let audit = world.audit(&build_files(&[("a.txt", &ours)]));
+    assert_eq!(audit.lost.len(), 200, "each hunk of the base is lost");
+    assert!(audit.lost.iter().all(|hunk| hunk.side == domain::MergeSide::Base));
+}
+
+#[test]
+fn path_that_is_not_utf8_has_no_lines_to_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = BareRepository::init_bare(&folder.path().join("a.git")).unwrap();
+    let commit = |content: &str, parents: &[CommitId]| {
+        commit_entries(
+            &repository,
+            std::iter::once((&b"caf\xe9.txt"[..], content.as_bytes())),
+            parents,
+        )
+    };
+    let ancestor = commit("one\n", &[]);
+    let ours = commit("two\n", std::slice::from_ref(&ancestor));
+    let theirs = commit("three\n", std::slice::from_ref(&ancestor));
+    let merge = repository.prepare_merge(&ours, &theirs).unwrap();
+    let kinds: Vec<ConflictKind> = merge.conflicts.iter().map(|file| file.kind).collect();
+    assert_eq!(kinds, [ConflictKind::Binary]);
+    let head = commit("two\n", &[ours.clone(), theirs.clone()]);
+    let audit = repository.audit_merge_commit(&ours, &theirs, &head).unwrap();
+    assert_eq!(audit.lost.len(), 1, "the line of the base");
 }
 
 proptest! {

@@ -32,7 +32,7 @@ pub enum ConflictKind {
     RemovedAndChanged,
     /// A side renamed the file, and the sides do not fit together.
     Renamed,
-    /// A binary file or one too large to merge by lines, changed by both sides.
+    /// A file that is binary, too large to merge by lines, or at a path that is not UTF-8.
     Binary,
     /// The path is a file on one side and a link on the other, or a link with two targets.
     Mode,
