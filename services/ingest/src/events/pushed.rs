@@ -12,6 +12,10 @@ use crate::{
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
+// Time after the request of a base update in which its head may not be recorded yet, in milliseconds. Limits of GitHub
+// may delay the update, but a head that comes later is a push of another author.
+const UPDATE_MS: i64 = 30 * 60 * 1000;
+
 /// Push to a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PushEvent {
@@ -90,7 +94,8 @@ impl EventKind for PushEvent {
             let TriggerReason::PullRequest(PullRequestEvent::Outdated(outdated)) = &trigger.reason else {
                 return false;
             };
-            outdated.head == record.head && outdated.pull_request.is_same(ours)
+            let is_recent = facts.now.unix_ms() - trigger.at.unix_ms() < UPDATE_MS;
+            is_recent && outdated.head == record.head && outdated.pull_request.is_same(ours)
         };
         if self.by.is_none() && facts.history(&record.ticket)?.iter().any(is_update) {
             return Ok(EventVerdict::nothing("an update of its base by us"));

@@ -1495,6 +1495,36 @@ pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn EventKind>> {
 }
 
 #[test]
+fn unrecorded_head_of_base_update_is_ours_for_a_time() {
+    let new: CommitId = "c".repeat(40).parse().expect("commit");
+    let now = PullRequest {
+        head: new.clone(),
+        ..pull_request()
+    };
+    let mut facts = build_checked_facts(now, vec![]);
+    facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
+    let update = Trigger {
+        at: facts.now,
+        reason: PullRequestEvent::Outdated(domain::OutdatedBase {
+            pull_request: build_pull_reference(),
+            head: build_branch_record().head,
+            base_branch: "main".to_owned(),
+            way: domain::UpdateWay::Merge,
+        })
+        .into(),
+        ..asked_before()
+    };
+    facts.put_history(build_ticket_key(), vec![update]);
+    let polled = PushEvent::from_poll(&build_pull_record(), new);
+    assert_eq!(expect_nothing(&polled, &facts), "an update of its base by us");
+    facts.now = facts.now.plus_ms(60 * 60 * 1000);
+    assert_eq!(
+        expect_trigger(&polled, &facts).reason.job(),
+        Some(Job::BackToDraft)
+    );
+}
+
+#[test]
 fn foreign_push_returns_pull_request_to_draft() {
     let theirs: CommitId = "c".repeat(40).parse().expect("commit");
     let now = PullRequest {
