@@ -22,8 +22,9 @@ use super::{
 pub(in crate::workspace) const ATTRIBUTES: &str = ".gitattributes";
 /// Limit of a file in bytes; a larger one has no effect.
 pub(in crate::workspace) const MAX_FILE_BYTES: usize = 1 << 20;
-// Limit of the files of one tree; further files have no effect.
+// Limits of the files of one tree, in number and bytes; further files have no effect.
 const MAX_FILES: usize = 5_000;
+const MAX_TOTAL_BYTES: usize = 16 << 20;
 // Limit of a line in bytes. Git ignores longer ones.
 const MAX_LINE_BYTES: usize = 2048;
 // Attributes, in the order in which `AttributeSearch::find` reads them.
@@ -44,16 +45,24 @@ const LFS: &str = "lfs";
 
 /// Contents of the `.gitattributes` files of a tree or worktree, by their folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::workspace) struct AttributeFiles(BTreeMap<PathBuf, Vec<u8>>);
+pub(in crate::workspace) struct AttributeFiles {
+    by_folder: BTreeMap<PathBuf, Vec<u8>>,
+    total_bytes: usize,
+}
 
 impl AttributeFiles {
     /// Adds the file of a folder; the root is the empty path. Returns false when a limit is exceeded, so that
     /// the file has no effect.
     pub(in crate::workspace) fn add(&mut self, folder: &Path, content: Vec<u8>) -> bool {
-        if content.len() > MAX_FILE_BYTES || self.0.len() >= MAX_FILES {
+        let total_bytes = self.total_bytes + content.len();
+        if content.len() > MAX_FILE_BYTES
+            || total_bytes > MAX_TOTAL_BYTES
+            || self.by_folder.len() >= MAX_FILES
+        {
             return false;
         }
-        self.0.insert(folder.to_owned(), content);
+        self.total_bytes = total_bytes;
+        self.by_folder.insert(folder.to_owned(), content);
         true
     }
 
@@ -64,13 +73,13 @@ impl AttributeFiles {
                 .iter()
                 .any(|word| content.windows(word.len()).any(|part| part == *word))
         };
-        if !self.0.values().any(has_word) {
+        if !self.by_folder.values().any(has_word) {
             return None;
         }
         let mut known = MetadataCollection::default();
         let mut levels = HashMap::new();
         let built_in = parse_level(BUILT_IN, Path::new(""), true, &mut known)?;
-        for (folder, content) in &self.0 {
+        for (folder, content) in &self.by_folder {
             let lines: Vec<&[u8]> = content
                 .split(|byte| *byte == b'\n')
                 .filter(|line| line.len() < MAX_LINE_BYTES)
@@ -231,6 +240,16 @@ mod tests {
             assert!(all.add(Path::new(folder), content.as_bytes().to_vec()));
         }
         all.search().unwrap()
+    }
+
+    #[test]
+    fn files_above_total_limit_have_no_effect() {
+        let mut all = AttributeFiles::default();
+        let added = (0..20).filter(|number| {
+            let folder = format!("f{number}");
+            all.add(Path::new(&folder), vec![b'#'; MAX_FILE_BYTES])
+        });
+        assert_eq!(added.count() * MAX_FILE_BYTES, MAX_TOTAL_BYTES);
     }
 
     #[test]
