@@ -14,8 +14,8 @@ use gix_attributes::{
 
 use super::{
     file_conversion::{FileConversion, WorktreeEncoding},
+    iconv_encoding::IconvEncoding,
     line_ends::LineEnds,
-    text_encoding::TextEncoding,
 };
 
 /// Name of the files.
@@ -224,7 +224,7 @@ fn read_encoding(state: StateRef<'_>) -> Option<WorktreeEncoding> {
     if name.is_empty() || is_utf8 {
         return None;
     }
-    Some(match TextEncoding::find(&name) {
+    Some(match IconvEncoding::find(&name) {
         Some(encoding) => WorktreeEncoding::Known(name, encoding),
         None => WorktreeEncoding::Unknown(name),
     })

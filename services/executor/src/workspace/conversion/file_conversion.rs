@@ -7,16 +7,16 @@ use git2::Oid;
 use crate::lfs_contents::LfsContents;
 
 use super::{
+    iconv_encoding::{EncodingProblem, IconvEncoding},
     ident::{expand_keywords, strip_keywords},
     line_ends::LineEnds,
-    text_encoding::{EncodingProblem, TextEncoding},
 };
 
 /// Encoding of a file in the worktree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum WorktreeEncoding {
     /// Name in `.gitattributes`, and its tables.
-    Known(String, TextEncoding),
+    Known(String, IconvEncoding),
     /// Name of an encoding that is not supported.
     Unknown(String),
 }

@@ -18,9 +18,9 @@ pub(in crate::workspace) enum EncodingProblem {
     Invalid,
 }
 
-/// Encoding of text.
+/// Encoding by a name of iconv, as attributes give it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum TextEncoding {
+pub(super) enum IconvEncoding {
     Wide(WideForm),
     Ascii,
     Latin1,
@@ -100,7 +100,7 @@ const BIG5_PAIRS: &[(u16, u16)] = &[
 /// End of a text in ISO-2022-JP that does not end in ASCII. Git does not write it.
 const ASCII_ESCAPE: &[u8] = b"\x1b(B";
 
-impl TextEncoding {
+impl IconvEncoding {
     /// Finds an encoding by a name of iconv; `None` if it is not supported.
     pub(super) fn find(name: &str) -> Option<Self> {
         let name = name.to_ascii_uppercase();
@@ -452,8 +452,8 @@ fn find_iso_8859(name: &str) -> Option<Charset> {
 mod tests {
     use super::*;
 
-    fn find(name: &str) -> TextEncoding {
-        TextEncoding::find(name).unwrap()
+    fn find(name: &str) -> IconvEncoding {
+        IconvEncoding::find(name).unwrap()
     }
 
     #[test]
@@ -468,7 +468,7 @@ mod tests {
             "cp1252",
             "GBK",
         ] {
-            assert!(TextEncoding::find(name).is_some(), "{name}");
+            assert!(IconvEncoding::find(name).is_some(), "{name}");
         }
         for name in [
             "UTF-8-BOM",
@@ -480,7 +480,7 @@ mod tests {
             "",
             "true",
         ] {
-            assert_eq!(TextEncoding::find(name), None, "{name}");
+            assert_eq!(IconvEncoding::find(name), None, "{name}");
         }
     }
 

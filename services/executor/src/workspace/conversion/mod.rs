@@ -3,9 +3,9 @@
 
 mod attributes;
 mod file_conversion;
+mod iconv_encoding;
 mod ident;
 mod line_ends;
-mod text_encoding;
 mod tree_attributes;
 
 #[cfg(test)]
