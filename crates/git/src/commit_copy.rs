@@ -53,14 +53,12 @@ impl BareRepository {
         head: &CommitId,
         known: &[CommitId],
     ) -> Result<Vec<CommitSource>, Error> {
-        let mut walk = self.objects().revwalk()?;
-        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
-        walk.push(self.commit(head)?.id())?;
-        for commit in known {
-            if let Ok(commit) = self.commit(commit) {
-                walk.hide(commit.id())?;
-            }
-        }
+        let present: Vec<CommitId> = known
+            .iter()
+            .filter(|commit| self.contains(commit))
+            .cloned()
+            .collect();
+        let walk = self.walk_beyond(&present, head)?;
         walk.map(|id| self.read_commit_source(id?)).collect()
     }
 

@@ -1,7 +1,7 @@
-//! History of commits: common ancestors, emails of a change, and signatures.
+//! History of commits: common ancestors, walks, emails of a change, and signatures.
 
 use domain::{CommitAuthor, CommitId};
-use git2::{Email, EmailCreateOptions, Oid, Signature, Time};
+use git2::{Email, EmailCreateOptions, Oid, Revwalk, Signature, Sort, Time};
 
 use crate::{BareRepository, Error, repository::convert_commit_id};
 
@@ -17,6 +17,17 @@ impl BareRepository {
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Walks the commits of `head` that are not in the history of the `known` ones, oldest first.
+    pub(crate) fn walk_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Revwalk<'_>, Error> {
+        let mut walk = self.objects().revwalk()?;
+        walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
+        walk.push(self.commit(head)?.id())?;
+        for commit in known {
+            walk.hide(self.commit(commit)?.id())?;
+        }
+        Ok(walk)
     }
 
     /// Renders the commits between `base` and `head` as emails for `git am`, oldest first; at most 1,000.

@@ -425,12 +425,7 @@ impl BareRepository {
     /// # Errors
     /// [`Error::Missing`] when the repository lacks a commit.
     pub fn commits_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
-        let mut walk = self.git.revwalk()?;
-        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
-        walk.push(self.commit(head)?.id())?;
-        for commit in known {
-            walk.hide(self.commit(commit)?.id())?;
-        }
+        let walk = self.walk_beyond(known, head)?;
         walk.take(1000).map(|id| self.commit_info(id?)).collect()
     }
 
