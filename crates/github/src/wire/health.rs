@@ -3,7 +3,7 @@
 use domain::{CommitId, QueueEntry, QueueRemoval, QueueState, RemovalReason};
 use serde::Deserialize;
 
-use super::parse_instant;
+use super::{parse_instant, repository::WireVerification};
 
 /// Distance of a head from its base.
 #[derive(Deserialize)]
@@ -21,12 +21,6 @@ pub(crate) struct WireVerifiedCommit {
 #[derive(Deserialize)]
 struct WireCommitDetails {
     verification: Option<WireVerification>,
-}
-
-#[derive(Deserialize)]
-struct WireVerification {
-    #[serde(default)]
-    verified: bool,
 }
 
 /// Commit of a pull request with the address of its author.

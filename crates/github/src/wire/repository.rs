@@ -71,9 +71,11 @@ pub(crate) struct WireGitCommit {
     verification: Option<WireVerification>,
 }
 
+/// GitHub's judgment about the signature of a commit.
 #[derive(Deserialize)]
-struct WireVerification {
-    verified: bool,
+pub(super) struct WireVerification {
+    #[serde(default)]
+    pub(super) verified: bool,
     reason: Option<String>,
 }
 
