@@ -10,7 +10,7 @@ use git2::{Delta, Diff, DiffFindOptions, DiffOptions, Oid, Tree};
 
 use crate::{BareRepository, Error, PreparedMerge};
 
-// Maximum of reported hunks. A result that lacks more of them is no resolution.
+// Maximum of reported hunks. A result that lacks more of them resolves nothing.
 const MOST_HUNKS: usize = 200;
 // Changed paths above which only exact renames are found: each inexact one compares contents.
 const MOST_COMPARED: usize = 1_000;

@@ -22,7 +22,7 @@ async fn moved_ticket_keeps_run_and_comment() {
         end_of(&world, &key, 0).await,
         StopReason::Stopped { by: "ada".to_owned() }
     );
-    // The end is told on the comment that the ticket had before its move.
+    // The end is reported in the comment that the ticket had before its move.
     comment_with(&world, &moved, "stopped").await;
     let ours = list_ticket_comments(&world, &moved).len();
     assert_eq!(

@@ -28,7 +28,7 @@ pub struct PullRequestView {
     pub awaits_review_of: Vec<String>,
     /// Start of the wait for the review.
     pub awaits_review_since: Option<String>,
-    /// What keeps an open pull request from being merged; absent: not assessed yet.
+    /// State of an open pull request on its way to a merge; absent: not assessed yet.
     #[serde(default)]
     pub health: Option<HealthView>,
 }

@@ -60,7 +60,7 @@ pub(super) fn render_media(attrs: &Value, place: AttachmentPlace) -> String {
     }
 }
 
-/// Renders a mention; Jira omits the text for an account that the reader may not see.
+/// Renders a mention; Jira omits the text for an account that the reader cannot see.
 pub(super) fn render_mention(attrs: &Value) -> String {
     match (find_attribute(attrs, &["text"]), find_attribute(attrs, &["id"])) {
         (Some(text), _) => text,

@@ -17,7 +17,7 @@ impl JiraClient {
     /// Downloads a path, with retries; `None` above `most_bytes`.
     ///
     /// The site may redirect to the host that stores its files. The address there is its own permission, so that host
-    /// gets no credentials, and it may not redirect again.
+    /// gets no credentials, and a further redirect is refused.
     pub(crate) async fn download(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, Error> {
         let is_outage = |error: &Error| matches!(error, Error::Unavailable { .. });
         let attempt = || Box::pin(self.download_once(path, most_bytes));

@@ -13,7 +13,7 @@ use crate::{
 // Resolutions of one head. A further base seldom helps a model that failed twice.
 const PER_HEAD: usize = 2;
 
-/// Job that resolves a conflict, or a report of the conflict with the reason why there is none. `None` when people
+/// Job that resolves a conflict, or a report of the conflict with the reason against a resolution. `None` when people
 /// know of the conflict already.
 pub(crate) fn decide_resolution(
     ticket: &TicketKey,

@@ -11,7 +11,7 @@ const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS)
     .union(Options::ENABLE_FOOTNOTES);
-// A text with more references is no ticket of a person.
+// People do not write texts with more references.
 const MOST_LINKS: usize = 200;
 
 /// Reference of a text to a file.

@@ -1,6 +1,6 @@
 //! Web requests of Jira Automation: a fixed secret in a header instead of a signature, and the key of a ticket.
 //!
-//! Nothing else of the body is trusted: whoever may edit a rule chooses it. Ingest reads the ticket itself.
+//! Nothing else of the body is trusted, because any editor of a rule chooses it. Ingest reads the ticket itself.
 
 use std::time::Duration;
 

@@ -237,7 +237,7 @@ impl ChangeStart {
                 audit: None,
             });
         };
-        // This process may not write into the mirror.
+        // This process has no right to write into the mirror.
         repository.write_to_memory()?;
         let audit = repository.audit_merge_commit(&merge.head, base, head)?;
         Ok(Self {

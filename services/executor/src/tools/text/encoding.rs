@@ -7,7 +7,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 pub(in crate::tools) const BOM: char = '\u{feff}';
 // Git also takes a file with a NUL among its first 8,000 bytes for binary.
 const BINARY_CHECKED: usize = 8000;
-// A declaration of the encoding stands in the first two lines, or in the head of a page.
+// A declaration of the encoding is in the first two lines, or in the head of a page.
 const DECLARATION_BYTES: usize = 1024;
 const DECLARATION_LINES: usize = 2;
 // Words before the name of an encoding in Python, Emacs, Vim and XML; in HTML and CSS.

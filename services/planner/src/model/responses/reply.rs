@@ -403,8 +403,8 @@ impl ReplyParts {
     }
 }
 
-/// Returns the block of a reasoning item; `None` for one that nobody can read in the next request, because
-/// it is neither encrypted nor open.
+/// Returns the block of a reasoning item; `None` for one that the provider cannot read in the next request,
+/// because it is neither encrypted nor open.
 fn reasoning_block(item: &Value) -> Option<ReplyBlock> {
     let is_kept =
         |(field, value): &(&String, &Value)| REASONING_FIELDS.contains(&field.as_str()) && !value.is_null();

@@ -72,7 +72,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         return RunAction::InspectChange.into();
     }
     let change = checks.report();
-    // A merge that drops a change is no result, whatever its checks say.
+    // A merge that drops a change does not count, whatever its checks say.
     if let Some(step) = lost_step(state, change) {
         return step;
     }
