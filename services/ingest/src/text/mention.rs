@@ -64,16 +64,8 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
 /// punctuation.
 pub(crate) fn strip_mention<'a>(line: &'a str, accounts: &BTreeSet<String>) -> Option<&'a str> {
     let rest = line.strip_prefix('@')?;
-    let by_id = rest
-        .get(..BY_ID.len())
-        .filter(|start| start.eq_ignore_ascii_case(BY_ID));
-    let after = match by_id {
-        Some(_) => {
-            let id = &rest[BY_ID.len()..];
-            let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || ":-_".contains(c)));
-            let end = end.unwrap_or(id.len());
-            accounts.contains(&id[..end]).then_some(&id[end..])?
-        }
+    let after = match split_id(rest) {
+        Some((id, after)) => accounts.contains(id).then_some(after)?,
         None => {
             let after_name = |account: &String| strip_name(rest, &fold_name(account));
             // Of two names with the same start, the longer one is meant.
@@ -187,22 +179,18 @@ fn find_mentions(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_named(rest: &str, accounts: &BTreeSet<String>, names: &[String]) -> bool {
-    let by_id = rest
-        .get(..BY_ID.len())
-        .filter(|start| start.eq_ignore_ascii_case(BY_ID));
-    if by_id.is_some() {
-        let id = &rest[BY_ID.len()..];
-        let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || ":-_".contains(c)));
-        return accounts.contains(&id[..end.unwrap_or(id.len())]);
+    match split_id(rest) {
+        Some((id, _)) => accounts.contains(id),
+        None => names.iter().any(|name| strip_name(rest, name).is_some()),
     }
-    names.iter().any(|name| {
-        let mut rest = rest.chars();
-        let is_same = name.chars().all(|c| {
-            rest.next()
-                .is_some_and(|other| other.to_lowercase().eq(c.to_lowercase()))
-        });
-        is_same && !name.is_empty() && ends_name(rest.as_str())
-    })
+}
+
+/// Account id after the sign in wiki markup, and the text after it; `None` for a mention by name.
+fn split_id(rest: &str) -> Option<(&str, &str)> {
+    let start = rest.get(..BY_ID.len())?;
+    let id = start.eq_ignore_ascii_case(BY_ID).then(|| &rest[BY_ID.len()..])?;
+    let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || ":-_".contains(c)));
+    Some(id.split_at(end.unwrap_or(id.len())))
 }
 
 /// True at the end of a name. A point may end a sentence or continue an address; a slash names a team.
