@@ -74,7 +74,7 @@ impl AttachmentReader {
             .await
     }
 
-    /// Reads the addresses in the rendered texts of a thread. Those of private files are signed for some minutes.
+    /// Reads the addresses of GitHub in the rendered texts of a thread. Those of private files are signed for some minutes.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -95,8 +95,16 @@ impl AttachmentReader {
             .await?;
         let mut found = Vec::new();
         collect_addresses(&data, &mut found);
+        let website = client.website()?;
+        found.retain(|address| is_of_github(address, &website));
         Ok(found)
     }
+}
+
+/// True for an address at which GitHub has files. A comment may link to another host with the id of an attachment in the
+/// path, which would take the place of the attachment.
+fn is_of_github(address: &str, website: &Url) -> bool {
+    Url::parse(address).is_ok_and(|address| FileLocation::of(&address, website).is_some())
 }
 
 /// Finds the rendered address of a file by the id at the end of its written address.
@@ -141,6 +149,22 @@ fn collect_from_html(html: &str, found: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_other_hosts_are_left_out() {
+        let website = Url::parse("https://github.com").unwrap();
+        for (address, is_kept) in [
+            (
+                "https://private-user-images.githubusercontent.com/1/2-0a1b2c3d-ee.png?jwt=a",
+                true,
+            ),
+            ("https://github.com/user-attachments/files/1/trace.log", true),
+            ("https://evil.example/0a1b2c3d-ee", false),
+            ("/relative/0a1b2c3d-ee", false),
+        ] {
+            assert_eq!(is_of_github(address, &website), is_kept, "{address}");
+        }
+    }
 
     #[test]
     fn signed_address_is_found_by_id() {
