@@ -107,6 +107,7 @@ const RESOLVE_CONFLICT: JobSpec = JobSpec {
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
         phases::resolution::LIMITS,
+        phases::preparation::CONFIRM_PUSH,
         phases::work::PHASE,
         phases::repair::AUTO_FIX,
         phases::prove::PHASE,

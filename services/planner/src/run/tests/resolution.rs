@@ -3,7 +3,8 @@
 use domain::report::ConflictResolved;
 use domain::{
     ConflictFile, ConflictKind, ConflictLeft, ConflictedBase, Fact, Job, JobRequest, JobSubject, LostHunk,
-    MergeSide, ModelReply, OutboundAction, OutboundOutcome, OutboundReceipt, ReturnReason, StopReason,
+    MergeSide, ModelReply, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, ReturnReason,
+    StopReason,
 };
 use serde_json::{Value, json};
 
@@ -119,6 +120,22 @@ fn resolution_is_pushed_as_merge() {
         (Some(&build_commit_id('1')), &build_commit_id('b'))
     );
     assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
+fn missing_signing_key_ends_resolution_before_model() {
+    let refusal = OutboundRefusal::NoSigningKey {
+        repository: "acme/shop".parse().unwrap(),
+        branch: "main".to_owned(),
+    };
+    let mut play = build_play(ConflictKind::Content, vec![build_edit_reply()]);
+    play.start = Some(OutboundOutcome::Refused(refusal.clone()));
+    to_the_end(&mut play);
+    assert_eq!(play.reason(), &StopReason::ReportRefused(refusal));
+    assert!(
+        play.state.conversation().dialogs().is_empty(),
+        "no model was paid"
+    );
 }
 
 #[test]
