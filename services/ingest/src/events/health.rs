@@ -134,10 +134,15 @@ impl HealthStepEvent {
     }
 }
 
-/// Rules of a repository that cover the ticket.
-fn find_rules<'a>(facts: &'a DecisionFacts, event: &HealthStepEvent) -> Option<&'a RepositoryRules> {
-    let rules = facts.book.for_repository(&event.ours.repository);
-    rules.filter(|rules| rules.cover(&event.ticket))
+/// Rules of a repository that cover the ticket, by the key of its records or by its present one.
+fn find_rules<'a>(
+    facts: &'a DecisionFacts,
+    event: &HealthStepEvent,
+) -> Result<Option<&'a RepositoryRules>, Need> {
+    Ok(match facts.book.for_repository(&event.ours.repository) {
+        Some(rules) if facts.covers(rules, &event.ticket)? => Some(rules),
+        Some(_) | None => None,
+    })
 }
 
 impl EventKind for HealthStepEvent {
@@ -146,7 +151,7 @@ impl EventKind for HealthStepEvent {
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
             return Ok(EventVerdict::Known(*sequence));
         }
-        let Some(rules) = find_rules(facts, self) else {
+        let Some(rules) = find_rules(facts, self)? else {
             return Ok(EventVerdict::nothing("no rules cover the ticket"));
         };
         let now = facts.pull_request(&self.ours.repository, &self.ours.number)?;
@@ -172,8 +177,8 @@ impl EventKind for HealthStepEvent {
 #[cfg(test)]
 mod tests {
     use domain::{
-        BaseRequirements, HeadChecks, Job, MergeState, PullRequestStatus, QueueRemoval, QueueState,
-        RemovalReason, ReviewState, Trigger, TriggerChannel,
+        BaseRequirements, HeadChecks, IssueIdentity, Job, MergeState, PullRequestStatus, QueueRemoval,
+        QueueState, RemovalReason, ReviewState, Trigger, TriggerChannel,
     };
     use github::{CheckConclusion, PullRequest};
 
@@ -268,9 +273,10 @@ mod tests {
             reason: follows.reason,
             ..asked_before()
         };
-        forgotten.put_history(build_ticket_key(), vec![known]);
+        let mut reported = build_facts(pull_request());
+        reported.put_history(build_ticket_key(), vec![known]);
         assert_eq!(
-            expect_nothing(&event, &forgotten),
+            expect_nothing(&event, &reported),
             "the conflict is reported already"
         );
     }
@@ -355,6 +361,19 @@ mod tests {
         let mut facts = facts_with(other, TriggerChannel::Poll);
         facts.put_pull_request(build_repository_name(), 7, pull_request());
         assert_eq!(expect_nothing(&event, &facts), "no rules cover the ticket");
+    }
+
+    #[test]
+    fn moved_ticket_is_covered_by_present_key() {
+        let event = build_event(&HealthStep::Notify(HealthCause::Protection), &[]);
+        let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: OPS\n";
+        let mut facts = facts_with(rules, TriggerChannel::Poll);
+        facts.put_pull_request(build_repository_name(), 7, pull_request());
+        assert_eq!(expect_nothing(&event, &facts), "no rules cover the ticket");
+        let present = "jira:OPS-5".parse().unwrap();
+        let moved = IssueIdentity::new(1, build_ticket_key(), present, Timestamp::default());
+        facts.put_identity(build_ticket_key(), Some(moved));
+        expect_trigger(&event, &facts);
     }
 
     #[test]

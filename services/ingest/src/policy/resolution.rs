@@ -21,7 +21,10 @@ pub(crate) fn decide_resolution(
     facts: &DecisionFacts,
 ) -> Result<Option<TriggerReason>, Need> {
     let rules = facts.book.for_repository(&conflict.pull_request.repository);
-    let rules = rules.filter(|rules| rules.cover(ticket));
+    let rules = match rules {
+        Some(rules) if facts.covers(rules, ticket)? => Some(rules),
+        Some(_) | None => None,
+    };
     let history = facts.history(ticket)?;
     let end = match rules {
         Some(rules) => find_conflict_end(&conflict, rules, history),
