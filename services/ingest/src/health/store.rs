@@ -37,14 +37,20 @@ pub(crate) async fn write_health(
     }
 }
 
-/// Removes the assessment of a pull request that ended.
+/// Removes the assessment of a pull request that ended, if there is one.
 pub(crate) async fn remove_health(
     queue: &Queue,
     repository: &RepositoryName,
     number: u64,
 ) -> Result<(), queue::Error> {
+    let (_, revision) = read_health(queue, repository, number).await?;
+    let Some(revision) = revision else { return Ok(()) };
     let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
-    records.delete(&build_key(repository, number)).await
+    match records.delete_at(&build_key(repository, number), revision).await {
+        // Another process wrote it or removed it at the same time, and decides about it.
+        Ok(()) | Err(queue::Error::Conflict) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn build_key(repository: &RepositoryName, number: u64) -> String {

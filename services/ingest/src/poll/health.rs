@@ -1,12 +1,15 @@
 //! Schedule of assessments by polls: each open pull request after a change, and at an interval.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use domain::{Timestamp, TriggerChannel, cause::format_error_chain};
 use tokio::time::Instant;
 
 use crate::{
-    health::assessor::assess_place,
+    health::{assessor::assess_place, store::remove_health},
     poll::{check_schedule::ReadAllowance, pull_request_events::PullRequestPlace, round::count_new_triggers},
     router::EventRouter,
 };
@@ -44,8 +47,7 @@ impl HealthSchedule {
         router: &EventRouter,
         open: &[(PullRequestPlace, Option<Timestamp>)],
     ) -> u64 {
-        self.assessed
-            .retain(|place, _| open.iter().any(|(known, _)| known == place));
+        self.forget_ended(router, open).await;
         let mut recovered = 0;
         for (place, updated) in self.list_due(open, Instant::now()) {
             if !self.allowance.spend(Instant::now()) {
@@ -80,6 +82,24 @@ impl HealthSchedule {
         recovered
     }
 
+    /// Removes the assessments of pull requests that are no longer open: nothing assesses them again.
+    async fn forget_ended(&mut self, router: &EventRouter, open: &[(PullRequestPlace, Option<Timestamp>)]) {
+        for (repository, number) in self.take_ended(open) {
+            if let Err(error) = remove_health(&router.queue, &repository, number).await {
+                tracing::warn!(%repository, number, error = %format_error_chain(&error), "an assessment is not removed");
+            }
+        }
+    }
+
+    /// Takes the places that are no longer open out of the schedule.
+    fn take_ended(&mut self, open: &[(PullRequestPlace, Option<Timestamp>)]) -> Vec<PullRequestPlace> {
+        let open: BTreeSet<&PullRequestPlace> = open.iter().map(|(place, _)| place).collect();
+        let ended = self.assessed.keys().filter(|place| !open.contains(place));
+        let ended: Vec<PullRequestPlace> = ended.cloned().collect();
+        self.assessed.retain(|place, _| open.contains(place));
+        ended
+    }
+
     /// Pull requests that changed since the last assessment or were not assessed for an interval, the longest first.
     fn list_due(
         &self,
@@ -109,7 +129,7 @@ mod tests {
         let place = |number| -> PullRequestPlace { ("acme/shop".parse().unwrap(), number) };
         let at = |second: i64| Some(Timestamp::from_unix_ms(second * 1_000));
         let mut schedule = HealthSchedule::new();
-        for (number, ago, updated) in [(1, 400, at(1)), (2, 10, at(1)), (3, 20, at(1))] {
+        for (number, ago, updated) in [(1, 400, at(1)), (2, 10, at(1)), (3, 20, at(1)), (5, 10, at(1))] {
             let ago = Duration::from_secs(ago);
             schedule.assessed.insert(
                 place(number),
@@ -125,6 +145,7 @@ mod tests {
             (place(3), at(2)),
             (place(4), None),
         ];
+        assert_eq!(schedule.take_ended(&open), [place(5)]);
         let due: Vec<u64> = schedule
             .list_due(&open, now)
             .into_iter()
