@@ -15,7 +15,7 @@ use gix_attributes::{
 use super::{
     file_conversion::{FileConversion, WorktreeEncoding},
     iconv_encoding::IconvEncoding,
-    line_ends::LineEnds,
+    line_ends::LineEndRule,
 };
 
 /// Name of the files.
@@ -188,7 +188,7 @@ fn read_text_rule(state: StateRef<'_>) -> Option<TextRule> {
     }
 }
 
-fn read_line_ends(text: StateRef<'_>, crlf: StateRef<'_>, eol: StateRef<'_>) -> LineEnds {
+fn read_line_ends(text: StateRef<'_>, crlf: StateRef<'_>, eol: StateRef<'_>) -> LineEndRule {
     // `crlf` is the older name of `text`.
     let rule = read_text_rule(text).or_else(|| read_text_rule(crlf));
     let eol = match eol {
@@ -200,12 +200,12 @@ fn read_line_ends(text: StateRef<'_>, crlf: StateRef<'_>, eol: StateRef<'_>) -> 
         StateRef::Set | StateRef::Unset | StateRef::Unspecified => None,
     };
     match (rule, eol) {
-        (Some(TextRule::Binary), _) | (None, None) => LineEnds::AsIs,
-        (Some(TextRule::Auto), eol) => LineEnds::Auto {
+        (Some(TextRule::Binary), _) | (None, None) => LineEndRule::AsIs,
+        (Some(TextRule::Auto), eol) => LineEndRule::Auto {
             has_crlf_in_worktree: eol.unwrap_or(false),
         },
         // `eol` alone makes a file text.
-        (Some(TextRule::Text | TextRule::Input) | None, eol) => LineEnds::Text {
+        (Some(TextRule::Text | TextRule::Input) | None, eol) => LineEndRule::Text {
             has_crlf_in_worktree: eol.unwrap_or(false),
         },
     }
@@ -264,31 +264,31 @@ mod tests {
         ]);
         let crlf = |is_auto: bool| {
             if is_auto {
-                LineEnds::Auto {
+                LineEndRule::Auto {
                     has_crlf_in_worktree: true,
                 }
             } else {
-                LineEnds::Text {
+                LineEndRule::Text {
                     has_crlf_in_worktree: true,
                 }
             }
         };
-        let auto = LineEnds::Auto {
+        let auto = LineEndRule::Auto {
             has_crlf_in_worktree: false,
         };
-        let text = LineEnds::Text {
+        let text = LineEndRule::Text {
             has_crlf_in_worktree: false,
         };
         for (path, expected) in [
             ("c.bat", crlf(true)),
-            ("a/c.bat", LineEnds::AsIs),
-            ("a/b/c.bat", LineEnds::AsIs),
+            ("a/c.bat", LineEndRule::AsIs),
+            ("a/b/c.bat", LineEndRule::AsIs),
             ("a/c.x", crlf(false)),
             ("a/b/c.x", auto),
             ("a/deep/c.y", text),
             ("a/other/c.y", auto),
             ("a/c.z", auto),
-            ("x/y.png", LineEnds::AsIs),
+            ("x/y.png", LineEndRule::AsIs),
             ("readme", auto),
         ] {
             let found = search.find(Path::new(path)).unwrap_or_default();
@@ -313,7 +313,7 @@ mod tests {
         assert!(find("a.c").unwrap().has_ident);
         assert_eq!(find("a.key").unwrap().filter.as_deref(), Some("git-crypt"));
         let lfs = find("a.psd").unwrap();
-        assert!(lfs.is_lfs && lfs.filter.is_none() && lfs.line_ends == LineEnds::AsIs);
+        assert!(lfs.is_lfs && lfs.filter.is_none() && lfs.line_ends == LineEndRule::AsIs);
         for path in ["a.u8", "a.off", "other"] {
             assert_eq!(find(path), None, "{path}");
         }

@@ -9,7 +9,7 @@ use crate::lfs_contents::LfsContents;
 use super::{
     iconv_encoding::{EncodingProblem, IconvEncoding},
     ident::{expand_keywords, strip_keywords},
-    line_ends::LineEnds,
+    line_ends::LineEndRule,
 };
 
 /// Encoding of a file in the worktree.
@@ -24,7 +24,7 @@ pub(super) enum WorktreeEncoding {
 /// Attributes of a file that change its bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::workspace) struct FileConversion {
-    pub(super) line_ends: LineEnds,
+    pub(super) line_ends: LineEndRule,
     pub(super) has_ident: bool,
     pub(super) encoding: Option<WorktreeEncoding>,
     /// True when Git LFS keeps the content.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Conversion of line ends between a tree and a worktree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum LineEnds {
+pub(super) enum LineEndRule {
     /// The bytes stay as they are.
     #[default]
     AsIs,
@@ -57,7 +57,7 @@ impl TextStats {
     }
 }
 
-impl LineEnds {
+impl LineEndRule {
     /// True when a checkout may change the bytes.
     pub(super) const fn has_crlf_in_worktree(self) -> bool {
         match self {
@@ -145,20 +145,20 @@ fn remove_cr_before_lf(content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const TEXT: LineEnds = LineEnds::Text {
+    const TEXT: LineEndRule = LineEndRule::Text {
         has_crlf_in_worktree: true,
     };
-    const AUTO: LineEnds = LineEnds::Auto {
+    const AUTO: LineEndRule = LineEndRule::Auto {
         has_crlf_in_worktree: true,
     };
 
-    fn store(ends: LineEnds, content: &str, indexed: Option<&str>) -> String {
+    fn store(ends: LineEndRule, content: &str, indexed: Option<&str>) -> String {
         let read = || indexed.map(|text| text.as_bytes().to_vec());
         let stored = ends.to_tree(Cow::Borrowed(content.as_bytes()), &read);
         String::from_utf8(stored.into_owned()).unwrap()
     }
 
-    fn check_out(ends: LineEnds, content: &str) -> String {
+    fn check_out(ends: LineEndRule, content: &str) -> String {
         let written = ends.to_worktree(Cow::Borrowed(content.as_bytes()));
         String::from_utf8(written.into_owned()).unwrap()
     }
