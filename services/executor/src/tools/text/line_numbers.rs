@@ -12,6 +12,8 @@ pub(in crate::tools) struct UnnumberedLines {
 
 /// Width of a number in the answer of `read_file`.
 const WIDTH: usize = 6;
+// Longer numbers count no lines, and would exceed the type.
+const MOST_DIGITS: usize = 9;
 // Fewer numbered lines may be the content of a file.
 const LEAST_RUN: usize = 3;
 
@@ -67,7 +69,7 @@ fn split_number(line: &str) -> Option<(usize, &str)> {
     let rest = line.trim_start_matches(' ');
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, text) = rest.split_at(end);
-    let number = digits.parse().ok()?;
+    let number = digits.parse().ok().filter(|_| digits.len() <= MOST_DIGITS)?;
     match text.strip_prefix([' ', '\t']) {
         Some(text) => Some((number, text)),
         None => text.is_empty().then_some((number, text)),
@@ -82,6 +84,13 @@ mod tests {
 
     fn collect_lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn number_without_successor_is_text() {
+        let text = format!("{0} a\n{0} b\n{0} c\n", usize::MAX);
+        assert_eq!(find_numbered_run(&text), None);
+        assert_eq!(strip_numbers(&[format!("{} a", usize::MAX)]), None);
     }
 
     #[test]
