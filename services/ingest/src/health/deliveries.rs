@@ -96,8 +96,15 @@ async fn assess_affected(
             });
             let mut is_any_computing = false;
             for record in open.take(MOST_AT_ONCE) {
-                let assessed = assess_record(router, record, false, TriggerChannel::Webhook).await?;
-                is_any_computing |= is_computing(&assessed);
+                match Box::pin(assess_record(router, record, false, TriggerChannel::Webhook)).await {
+                    Ok(assessed) => is_any_computing |= is_computing(&assessed),
+                    Err(failure) if failure.may_pass() => return Err(failure),
+                    // A deleted pull request, for example. The others are assessed all the same.
+                    Err(failure) => {
+                        let number = record.pull_request.number;
+                        tracing::warn!(%repository, number, error = %format_error_chain(&failure), "not assessed");
+                    }
+                }
             }
             Ok(is_any_computing)
         }
