@@ -8,16 +8,36 @@ use std::path::PathBuf;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 const FILE: &str = "JOURNEYMAN_EXCHANGES";
 
+/// Request of an exchange.
+#[derive(Serialize)]
+pub(crate) struct NotedRequest<'r> {
+    pub(crate) method: &'r str,
+    pub(crate) path: &'r str,
+    pub(crate) agent: &'r str,
+    pub(crate) body: Option<&'r Value>,
+}
+
+/// True if the exchanges of a service are recorded.
+pub(crate) fn is_noted(service: Option<&str>) -> bool {
+    service.is_some() && exchange_file().is_some()
+}
+
 /// Records a request with its answer and returns the answer unchanged.
-pub(crate) async fn note_answer(service: Option<&str>, request: Value, answer: Response) -> Response {
+pub(crate) async fn note_answer(
+    service: Option<&str>,
+    request: NotedRequest<'_>,
+    answer: Response,
+) -> Response {
     // Without a published description, or without the variable, the body is not copied.
-    let Some(service) = service.filter(|_| exchange_file().is_some()) else {
+    let Some(service) = service.filter(|service| is_noted(Some(service))) else {
         return answer;
     };
+    let request = json!(request);
     let kind = answer.headers().get(header::CONTENT_TYPE);
     // Packs and logs are not JSON, and a pack may be large, so their bodies are not buffered.
     if kind.is_some_and(|kind| !kind.as_bytes().starts_with(b"application/json")) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,14 +14,14 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chaos::{self, WriteFaults};
-use crate::exchanges;
+use crate::exchanges::{self, NotedRequest};
 use crate::fault::{FaultPoint, ServiceFault};
 
 // Maximum size of a request body in bytes. Pushed packs are the largest bodies.
@@ -48,6 +49,10 @@ pub struct RecordedRequest {
 pub(crate) struct RequestLog {
     /// Service name under which exchanges are recorded, for services with a published description.
     service: Option<&'static str>,
+    /// True while requests are answered without being kept.
+    is_muted: AtomicBool,
+    /// Number of answered requests; its watchers wait for the next one.
+    answered: watch::Sender<u64>,
     inner: Mutex<RequestRecords>,
     delay: watch::Sender<Duration>,
     /// Frozen value of the header `Date`.
@@ -73,6 +78,31 @@ impl RequestLog {
             service,
             ..Self::default()
         }
+    }
+
+    /// Sets whether later requests are kept for [`RequestLog::requests`].
+    pub(crate) fn set_recording(&self, is_recording: bool) {
+        self.is_muted.store(!is_recording, Ordering::Relaxed);
+    }
+
+    /// Number of answered requests, as a channel that wakes up its receivers at each.
+    pub(crate) fn answered(&self) -> watch::Receiver<u64> {
+        self.answered.subscribe()
+    }
+
+    /// Counts kept requests without copying them.
+    pub(crate) fn count_requests(&self, is_counted: impl Fn(&RecordedRequest) -> bool) -> usize {
+        let inner = self.inner.lock();
+        inner
+            .requests
+            .iter()
+            .filter(|request| is_counted(request))
+            .count()
+    }
+
+    /// Calls a function with each kept request.
+    pub(crate) fn visit_requests(&self, visit: impl FnMut(&RecordedRequest)) {
+        self.inner.lock().requests.iter().for_each(visit);
     }
 
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
@@ -147,6 +177,15 @@ impl RequestLog {
 
     fn record(&self, request: RecordedRequest) {
         self.inner.lock().requests.push(request);
+    }
+
+    /// True if requests are kept, so that their bodies must be parsed.
+    fn is_recording(&self) -> bool {
+        !self.is_muted.load(Ordering::Relaxed)
+    }
+
+    fn count_answer(&self) {
+        self.answered.send_modify(|count| *count += 1);
     }
 
     fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<ServiceFault> {
@@ -243,16 +282,15 @@ async fn record_request(State(log): State<Arc<RequestLog>>, request: Request, ne
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let method = parts.method.to_string();
+    let agent = header_text(&parts.headers, header::USER_AGENT.as_str()).to_owned();
     let path = parts
         .uri
         .path_and_query()
         .map_or_else(|| parts.uri.path().to_owned(), ToString::to_string);
     let authorization = header_text(&parts.headers, header::AUTHORIZATION.as_str()).to_owned();
-    let recorded: Option<Value> = serde_json::from_slice(&bytes).ok();
-    let request = json!({
-        "method": method, "path": path, "agent": header_text(&parts.headers, header::USER_AGENT.as_str()),
-        "body": recorded,
-    });
+    let is_recording = log.is_recording();
+    let needs_body = is_recording || exchanges::is_noted(log.service);
+    let recorded: Option<Value> = needs_body.then(|| serde_json::from_slice(&bytes).ok()).flatten();
     // The fault is chosen in order of arrival, before the delay can reorder requests.
     let fault = log.take_fault(&method, &path, &bytes);
     log.take_time().await;
@@ -267,16 +305,26 @@ async fn record_request(State(log): State<Arc<RequestLog>>, request: Request, ne
         }
         None => {
             let answer = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+            let request = NotedRequest {
+                method: &method,
+                path: &path,
+                agent: &agent,
+                body: recorded.as_ref(),
+            };
             exchanges::note_answer(log.service, request, answer).await
         }
     };
-    log.record(RecordedRequest {
-        method,
-        path,
-        authorization,
-        body: recorded,
-        status: response.status().as_u16(),
-    });
+    if is_recording {
+        log.record(RecordedRequest {
+            method,
+            path,
+            authorization,
+            body: recorded,
+            status: response.status().as_u16(),
+        });
+    }
+    // The request is in the log before its watchers wake up.
+    log.count_answer();
     if let Some(date) = log.date.lock().clone() {
         response.headers_mut().insert(header::DATE, date);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use tokio::sync::watch;
 
 use crate::chaos::{DeliveryFaults, WriteFaults};
 use crate::fault::ServiceFault;
@@ -120,6 +121,28 @@ impl StandInServer {
     /// address returns it at once.
     pub fn set_list_lag(&self, lag: Duration) {
         self.log.set_list_lag(lag);
+    }
+
+    /// Sets whether later requests are kept. A bench that reads none of them saves their copies.
+    pub fn set_recording(&self, is_recording: bool) {
+        self.log.set_recording(is_recording);
+    }
+
+    /// Number of answered requests, as a channel that wakes up its receivers at each.
+    #[must_use]
+    pub fn answered(&self) -> watch::Receiver<u64> {
+        self.log.answered()
+    }
+
+    /// Counts requests without copying them.
+    #[must_use]
+    pub fn count_requests(&self, is_counted: impl Fn(&RecordedRequest) -> bool) -> usize {
+        self.log.count_requests(is_counted)
+    }
+
+    /// Calls a function with each request so far, in order, without copying them.
+    pub fn visit_requests(&self, visit: impl FnMut(&RecordedRequest)) {
+        self.log.visit_requests(visit);
     }
 
     /// All requests so far, in order.

@@ -100,6 +100,13 @@ impl FakeGitHub {
             .collect()
     }
 
+    /// Number of pull requests of a repository, open or not.
+    #[must_use]
+    pub fn count_pull_requests(&self, repository: &str) -> usize {
+        let world = self.hub.world();
+        world.repos.get(repository).map_or(0, |repo| repo.pulls.len())
+    }
+
     /// State of an issue, if it exists.
     #[must_use]
     pub fn issue(&self, repository: &str, number: u64) -> Option<StandInIssue> {

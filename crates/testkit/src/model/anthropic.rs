@@ -60,15 +60,14 @@ struct MessageContent {
 
 /// Parses and validates a request. The error has the wording of the real service.
 pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
-    let request: AnthropicRequest =
-        serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
+    let request = AnthropicRequest::deserialize(body).map_err(|error| error.to_string())?;
     if let Some(extra) = request.rest.keys().find(|key| !OPTIONAL.contains(&key.as_str())) {
         return Err(format!("{extra}: Extra inputs are not permitted"));
     }
     if request.max_tokens == 0 {
         return Err("max_tokens: Input should be greater than or equal to 1".to_owned());
     }
-    if body.to_string().matches("\"cache_control\"").count() > MAX_CACHE_POINTS {
+    if count_cache_points(body) > MAX_CACHE_POINTS {
         return Err(format!(
             "A maximum of {MAX_CACHE_POINTS} blocks with cache_control may be provided"
         ));
@@ -76,6 +75,18 @@ pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
     let tools = check_tools(&request.tools)?;
     check_output(&request.rest)?;
     check_messages(&request.messages, &request.model, tools)
+}
+
+/// Counts the fields `cache_control` at any depth.
+fn count_cache_points(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => values.iter().map(count_cache_points).sum(),
+        Value::Object(fields) => {
+            let own = usize::from(fields.contains_key("cache_control"));
+            own + fields.values().map(count_cache_points).sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 fn check_tools(tools: &[AnthropicTool]) -> Result<Vec<String>, String> {

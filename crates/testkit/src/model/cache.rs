@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 // Number of blocks before a marker in which the provider searches for a stored prefix, as Anthropic documents
 // it.
@@ -115,16 +115,22 @@ fn split_blocks(request: &Value) -> Vec<PromptBlock> {
     let mut hasher = DefaultHasher::new();
     let mut bytes = 0;
     let mut push = |context: &str, block: &Value| {
+        let ttl = block
+            .get("cache_control")
+            .map(|marker| marker["ttl"].as_str().unwrap_or("5m").to_owned());
         // The marker is not part of the cached content: moving it must not invalidate the prefix.
-        let mut bare = block.clone();
-        let marker = bare
-            .as_object_mut()
-            .and_then(|fields| fields.remove("cache_control"));
-        let text = format!("{context}{bare}");
+        let text = match (&ttl, block.as_object()) {
+            (Some(_), Some(fields)) => {
+                let bare = fields.iter().filter(|(name, _)| *name != "cache_control");
+                let bare: Map<String, Value> =
+                    bare.map(|(name, value)| (name.clone(), value.clone())).collect();
+                format!("{context}{}", Value::Object(bare))
+            }
+            _ => format!("{context}{block}"),
+        };
         // The hash continues over all blocks, so that each value identifies the whole prefix.
         text.hash(&mut hasher);
         bytes += text.len();
-        let ttl = marker.map(|marker| marker["ttl"].as_str().unwrap_or("5m").to_owned());
         blocks.push(PromptBlock {
             ttl,
             hash: hasher.finish(),
@@ -135,20 +141,22 @@ fn split_blocks(request: &Value) -> Vec<PromptBlock> {
         push("tool", tool);
     }
     for block in list_blocks(&request["system"]) {
-        push("system", &block);
+        push("system", block);
     }
     for message in request["messages"].as_array().into_iter().flatten() {
         for block in list_blocks(&message["content"]) {
-            push(message["role"].as_str().unwrap_or_default(), &block);
+            push(message["role"].as_str().unwrap_or_default(), block);
         }
     }
     blocks
 }
 
-fn list_blocks(content: &Value) -> Vec<Value> {
+fn list_blocks(content: &Value) -> &[Value] {
     match content {
-        Value::Array(blocks) => blocks.clone(),
-        Value::Null => Vec::new(),
-        other => vec![other.clone()],
+        Value::Array(blocks) => blocks,
+        Value::Null => &[],
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            std::slice::from_ref(content)
+        }
     }
 }

@@ -24,6 +24,7 @@ use axum::routing::{get, post};
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::http::{HttpServer, RequestLog, header_text, is_json, render_json_answer};
@@ -33,7 +34,7 @@ use dialect::PlayedDialect;
 pub use dialect::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use reply::PlayedReply;
 pub use script::ScriptStep;
-use script::{PlayedTranscript, ScriptTable, with_surrounding_scripts};
+use script::{PlayedTranscript, Script, ScriptTable, with_surrounding_scripts};
 
 /// Only version of the Messages interface.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -56,8 +57,8 @@ pub struct ModelCall {
     pub step: usize,
     /// Time at which the call arrived.
     pub at: Instant,
-    /// Request body as received.
-    pub request: Value,
+    /// Request body as received; null for calls that are counted without being kept.
+    pub request: Arc<Value>,
 }
 
 /// Server of the model APIs. Dropping it stops the server.
@@ -75,6 +76,10 @@ struct ScriptedModelState {
 struct ScriptPlay {
     scripts: ScriptTable,
     calls: Vec<ModelCall>,
+    /// Number of calls by the start and the marker of their script.
+    counts: BTreeMap<(String, String), usize>,
+    /// True while calls are answered without keeping their requests.
+    is_muted: bool,
     repeat_after: Option<String>,
     cache: PromptCache,
     garble: u32,
@@ -88,6 +93,8 @@ impl ScriptedModel {
     /// When no port can be bound.
     pub async fn start(script: Vec<ScriptStep>) -> anyhow::Result<Self> {
         let log = Arc::new(RequestLog::default());
+        // The played calls hold the requests.
+        log.set_recording(false);
         let play = ScriptPlay {
             scripts: with_surrounding_scripts(script),
             ..ScriptPlay::default()
@@ -136,8 +143,7 @@ impl ScriptedModel {
     /// Sets the script of conversations whose first user message begins with `start` and contains `marker`.
     /// The longest start wins over any marker.
     pub fn set_script_of(&self, start: &str, marker: &str, script: Vec<ScriptStep>) {
-        let key = (start.to_owned(), marker.to_owned());
-        self.state.play.lock().scripts.insert(key, script);
+        self.state.play.lock().scripts.insert(start, marker, script);
     }
 
     /// Delays every answer. The change also affects calls that are already waiting.
@@ -191,18 +197,55 @@ impl ScriptedModel {
     /// Number of answered calls by the script's marker.
     #[must_use]
     pub fn call_counts(&self) -> BTreeMap<String, usize> {
-        let mut counts = BTreeMap::new();
-        for call in self.calls() {
-            *counts.entry(call.marker.clone()).or_default() += 1;
-        }
-        counts
+        let play = self.state.play.lock();
+        let work = play.counts.iter().filter(|((start, _), _)| start.is_empty());
+        work.map(|((_, marker), count)| (marker.clone(), *count))
+            .collect()
     }
 
     /// Number of [`ScriptedModel::calls`] so far.
     #[must_use]
     pub fn call_count(&self) -> usize {
         let play = self.state.play.lock();
-        play.calls.iter().filter(|call| call.start.is_empty()).count()
+        let work = play.counts.iter().filter(|((start, _), _)| start.is_empty());
+        work.map(|(_, count)| count).sum()
+    }
+
+    /// Number of [`ScriptedModel::calls`] of the script with this marker.
+    #[must_use]
+    pub fn marker_count(&self, marker: &str) -> usize {
+        let key = (String::new(), marker.to_owned());
+        self.state
+            .play
+            .lock()
+            .counts
+            .get(&key)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Number of calls of all conversations so far.
+    #[must_use]
+    pub fn total_count(&self) -> usize {
+        self.state.play.lock().counts.values().sum()
+    }
+
+    /// Time at which a call arrived, by its position in [`ScriptedModel::all_calls`].
+    #[must_use]
+    pub fn arrival(&self, position: usize) -> Option<Instant> {
+        let play = self.state.play.lock();
+        play.calls.get(position).map(|call| call.at)
+    }
+
+    /// Sets whether later calls keep their requests. A bench that reads none of them saves their memory.
+    pub fn set_recording(&self, is_recording: bool) {
+        self.state.play.lock().is_muted = !is_recording;
+    }
+
+    /// Number of answered requests, as a channel that wakes up its receivers at each.
+    #[must_use]
+    pub fn answered(&self) -> watch::Receiver<u64> {
+        self.state.log.answered()
     }
 
     /// Requests that the protocol or the script forbids, one description each.
@@ -311,6 +354,7 @@ impl ScriptedModelState {
     }
 
     fn answer(&self, dialect: PlayedDialect, headers: &HeaderMap, request: Value) -> Response {
+        let request = Arc::new(request);
         match self.play(dialect, headers, &request) {
             Ok(reply) => self.respond(dialect, &reply, &request),
             Err(problem) => {
@@ -324,7 +368,7 @@ impl ScriptedModelState {
         &self,
         dialect: PlayedDialect,
         headers: &HeaderMap,
-        request: &Value,
+        request: &Arc<Value>,
     ) -> Result<PlayedReply, String> {
         // The time is taken before the lock, so that waiting does not count.
         let at = Instant::now();
@@ -340,7 +384,8 @@ impl ScriptedModelState {
         // A summary replaces earlier turns in the first message; the script continues after them.
         transcript.turns += script::left_out(&transcript.opening);
         let mut play = self.play.lock();
-        let ((start, marker), step) = play.step_for(&transcript)?;
+        let (script, step) = play.step_for(&transcript)?;
+        let Script { start, marker, .. } = script;
         script::check_step(&step, &transcript).map_err(|problem| format!("script {marker:?}: {problem}"))?;
         let counts = match dialect {
             PlayedDialect::Anthropic | PlayedDialect::Bedrock => play.cache.marked(request)?,
@@ -350,13 +395,18 @@ impl ScriptedModelState {
             | PlayedDialect::AzureResponses => play.cache.automatic(request),
         };
         let reply = PlayedReply::new(&step, transcript.turns, request, counts);
+        let key = (start.clone(), marker.clone());
+        *play.counts.entry(key).or_default() += 1;
         let call = ModelCall {
             dialect: dialect.name(),
             start,
             marker,
             step: transcript.turns,
             at,
-            request: request.clone(),
+            request: match play.is_muted {
+                true => Arc::default(),
+                false => Arc::clone(request),
+            },
         };
         play.calls.push(call);
         Ok(reply)
@@ -440,22 +490,22 @@ fn count_down(left: &mut u32) -> bool {
 }
 
 impl ScriptPlay {
-    fn step_for(&self, transcript: &PlayedTranscript) -> Result<((String, String), ScriptStep), String> {
-        let (key, steps) = script::choose_script(&self.scripts, &transcript.opening)
-            .ok_or("there is no script for this conversation")?;
+    fn step_for(&self, transcript: &PlayedTranscript) -> Result<(Script, ScriptStep), String> {
+        let script = self.scripts.choose_script(&transcript.opening);
+        let script = script.ok_or("there is no script for this conversation")?.clone();
         // A request for a summary is not a step of the script.
         if transcript.latest.contains(script::SUMMARY_ASKED) {
-            return Ok((key.clone(), script::build_summary_step()));
+            return Ok((script, script::build_summary_step()));
         }
-        let marker = &key.1;
         let index = transcript.turns - self.repeated(transcript);
-        let step = steps.get(index).ok_or_else(|| {
+        let step = script.steps.get(index).cloned().ok_or_else(|| {
             format!(
-                "script {marker:?} has {} steps, step {index} was asked for",
-                steps.len(),
+                "script {:?} has {} steps, step {index} was asked for",
+                script.marker,
+                script.steps.len(),
             )
         })?;
-        Ok((key.clone(), step.clone()))
+        Ok((script, step))
     }
 
     /// Counts the turns that are to be played again.

@@ -1,6 +1,10 @@
 //! Scripts: ordered replies with their preconditions.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -70,31 +74,101 @@ impl ScriptStep {
 }
 
 /// Scripts by the start of the first user message and a marker in it.
-pub(super) type ScriptTable = BTreeMap<(String, String), Vec<ScriptStep>>;
+#[derive(Default)]
+pub(super) struct ScriptTable {
+    by_start: BTreeMap<String, MarkedScripts>,
+}
 
-/// Selects the script of a conversation by its first user message.
-pub(super) fn choose_script<'s>(
-    scripts: &'s ScriptTable,
-    opening: &str,
-) -> Option<(&'s (String, String), &'s Vec<ScriptStep>)> {
-    let fitting = scripts.iter().filter_map(|script| {
-        let (start, marker) = script.0;
-        let place = opening.starts_with(start).then(|| opening.find(marker))??;
-        // A ticket's own text precedes that of similar tickets. The empty marker matches every ticket and
-        // comes last.
-        let place = if marker.is_empty() { usize::MAX } else { place };
-        Some(((start.len(), Reverse(place), marker.len()), script))
-    });
-    fitting.max_by_key(|(rank, _)| *rank).map(|(_, script)| script)
+/// Scripts of conversations with the same start.
+///
+/// A conversation costs one pass over its text, however many scripts there are: the bench has a thousand.
+#[derive(Default)]
+struct MarkedScripts {
+    by_marker: HashMap<String, Script>,
+    /// Lengths of the markers in bytes, for lookups at a position of the text.
+    lengths: BTreeSet<usize>,
+    /// First bytes of the markers, indexed by byte; empty without markers.
+    first_bytes: Vec<bool>,
+}
+
+/// Script with the key that selects it.
+#[derive(Clone)]
+pub(super) struct Script {
+    pub(super) start: String,
+    pub(super) marker: String,
+    pub(super) steps: Arc<[ScriptStep]>,
+}
+
+impl ScriptTable {
+    /// Adds or replaces a script.
+    pub(super) fn insert(&mut self, start: &str, marker: &str, steps: Vec<ScriptStep>) {
+        let script = Script {
+            start: start.to_owned(),
+            marker: marker.to_owned(),
+            steps: steps.into(),
+        };
+        self.by_start.entry(start.to_owned()).or_default().insert(script);
+    }
+
+    /// Selects the script of a conversation by its first user message. The longest start wins, then the
+    /// earliest marker, then the longest marker.
+    pub(super) fn choose_script(&self, opening: &str) -> Option<&Script> {
+        let mut fitting: Vec<_> = self
+            .by_start
+            .iter()
+            .filter(|(start, _)| opening.starts_with(start.as_str()))
+            .collect();
+        fitting.sort_unstable_by_key(|(start, _)| Reverse(start.len()));
+        fitting
+            .into_iter()
+            .find_map(|(_, scripts)| scripts.choose(opening))
+    }
+}
+
+impl MarkedScripts {
+    fn insert(&mut self, script: Script) {
+        if let Some(first) = script.marker.bytes().next() {
+            self.lengths.insert(script.marker.len());
+            self.first_bytes.resize(256, false);
+            if let Some(is_first) = self.first_bytes.get_mut(usize::from(first)) {
+                *is_first = true;
+            }
+        }
+        self.by_marker.insert(script.marker.clone(), script);
+    }
+
+    // A ticket's own text precedes that of similar tickets. The empty marker matches every ticket and comes
+    // last.
+    fn choose(&self, opening: &str) -> Option<&Script> {
+        let mut places = opening
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| {
+                self.first_bytes
+                    .get(usize::from(*byte))
+                    .is_some_and(|is_first| *is_first)
+            })
+            .map(|(place, _)| place);
+        places
+            .find_map(|place| self.find_longest_at(opening, place))
+            .or_else(|| self.by_marker.get(""))
+    }
+
+    fn find_longest_at(&self, opening: &str, place: usize) -> Option<&Script> {
+        let longest_first = self.lengths.iter().rev();
+        longest_first
+            .filter_map(|length| opening.get(place..place + length))
+            .find_map(|candidate| self.by_marker.get(candidate))
+    }
 }
 
 /// Combines the script of the work with the default scripts around it.
 pub(super) fn with_surrounding_scripts(work: Vec<ScriptStep>) -> ScriptTable {
-    let around = build_surrounding_scripts().into_iter();
-    let mut scripts: BTreeMap<_, _> = around
-        .map(|(start, steps)| ((start.to_owned(), String::new()), steps))
-        .collect();
-    scripts.insert((String::new(), String::new()), work);
+    let mut scripts = ScriptTable::default();
+    for (start, steps) in build_surrounding_scripts() {
+        scripts.insert(start, "", steps);
+    }
+    scripts.insert("", "", work);
     scripts
 }
 
@@ -166,13 +240,49 @@ fn take_text_end(text: &str, characters: usize) -> String {
 mod tests {
     use super::*;
 
+    fn build_table(keys: &[(&str, &str)]) -> ScriptTable {
+        let mut scripts = ScriptTable::default();
+        for (start, marker) in keys {
+            scripts.insert(start, marker, Vec::new());
+        }
+        scripts
+    }
+
     #[test]
     fn own_script_precedes_similar_tickets_script() {
-        let of = |marker: &str| ((String::new(), marker.to_owned()), Vec::new());
-        let scripts = ScriptTable::from([of(""), of("(first-12)"), of("(turns-0)"), of("(turns-0) of")]);
-        let marker = |opening: &str| choose_script(&scripts, opening).map(|(key, _)| key.1.as_str());
+        let scripts = build_table(&[
+            ("", ""),
+            ("", "(first-12)"),
+            ("", "(turns-0)"),
+            ("", "(turns-0) of"),
+        ]);
+        let marker = |opening: &str| {
+            let script = scripts.choose_script(opening);
+            script.map(|script| script.marker.as_str())
+        };
         assert_eq!(marker("Cart (turns-0), like: Cart (first-12)"), Some("(turns-0)"));
         assert_eq!(marker("Cart (turns-0) of"), Some("(turns-0) of"));
         assert_eq!(marker("Cart"), Some(""));
+    }
+
+    #[test]
+    fn longest_start_precedes_any_marker() {
+        let scripts = build_table(&[
+            ("", ""),
+            ("", "(one)"),
+            ("Look", ""),
+            ("Look at", "ü (two)"),
+            ("Plan", "x"),
+        ]);
+        let chosen = |opening: &str| {
+            let script = scripts.choose_script(opening);
+            script.map(|script| (script.start.as_str(), script.marker.as_str()))
+        };
+        assert_eq!(chosen("Look here (one)"), Some(("Look", "")));
+        assert_eq!(chosen("Look at ü (two)"), Some(("Look at", "ü (two)")));
+        // Without its marker, the longest start has no script.
+        assert_eq!(chosen("Look at ü"), Some(("Look", "")));
+        assert_eq!(chosen("Plan (one)"), Some(("", "(one)")));
+        assert!(build_table(&[("", "(one)")]).choose_script("nothing").is_none());
     }
 }
