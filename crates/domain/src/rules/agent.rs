@@ -53,9 +53,10 @@ pub struct AgentRules {
     pub models: BTreeMap<RunPhase, String>,
     /// Approval that the rules require before a push.
     pub approval: ApprovalRule,
-    /// Commands that check a change, of which two run; empty: the planner finds them in the repository.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<String>,
+    /// Commands that check a change, of which two run; absent: the planner finds them in the repository;
+    /// empty: no checks run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<Vec<String>>,
     /// Patterns of files that other files depend on; empty: API descriptions by their common names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contract: Vec<String>,
@@ -120,7 +121,7 @@ impl Default for AgentRules {
             budget: BudgetRules::default(),
             models: BTreeMap::new(),
             approval: ApprovalRule::None,
-            checks: Vec::new(),
+            checks: None,
             contract: Vec::new(),
             e2e_checks: Vec::new(),
             attachments: AttachmentRule::All,

@@ -78,7 +78,17 @@ impl RunDriver {
         info: &ExecutorWorkspace,
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
-        let given = &request.rules.agent.checks;
+        let given = match &request.rules.agent.checks {
+            // The rules turn checks off, so the executor has nothing to search for.
+            Some(commands) if commands.is_empty() => {
+                return Ok(Fact::ChecksFound {
+                    candidates: Vec::new(),
+                }
+                .into());
+            }
+            Some(commands) => commands.as_slice(),
+            None => &[],
+        };
         let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, given)).await;
         self.or_nothing(
             caller,
