@@ -12,7 +12,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use domain::StopReason;
+use domain::{Fact, JournalEntry, StopReason};
 use e2e::{Options, TestWorld};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -387,7 +387,11 @@ async fn flaky_test_is_named_without_blame() {
     let clock = Clock::start(folder.path(), 2);
     let exposed = folder.path().display().to_string();
     let world = TestWorld::start(Options {
-        settings: vec![("EXECUTOR__EXPOSED", exposed)],
+        // One check after another, so that the clock knows which run reads it.
+        settings: vec![
+            ("EXECUTOR__EXPOSED", exposed),
+            ("EXECUTOR__SLOTS", "1".to_owned()),
+        ],
         ..Options::default()
     })
     .await
@@ -550,5 +554,26 @@ async fn failing_tests_return_change_to_work() {
         "#);
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_list_turns_checks_off() {
+    let world = TestWorld::start(Options {
+        rules: "agent:\n  checks: []\n".to_owned(),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let key = world.ask().unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (journal, reason) = world.finished(&run).await.unwrap();
+    assert_eq!(reason, StopReason::Completed);
+    let is_check = |entry: &JournalEntry| matches!(entry.fact, Fact::CheckRequested { .. });
+    assert!(!journal.iter().any(is_check), "a check ran");
+    assert_eq!(
+        extract_evidence(&only_pull_request(&world).body),
+        "### Evidence\n\nNo check could be run here, so nothing was verified."
+    );
     world.stop().await.unwrap();
 }

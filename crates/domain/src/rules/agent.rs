@@ -354,4 +354,22 @@ mod tests {
         let plain = serde_json::to_string(&AgentRules::default()).expect("json");
         assert!(!plain.contains("assign"), "older releases read it: {plain}");
     }
+
+    #[test]
+    fn empty_checks_differ_from_absent_ones() {
+        let read = |json: &str| serde_json::from_str::<AgentRules>(json).expect("rules");
+        for (json, checks) in [
+            ("{}", None),
+            (r#"{"checks": []}"#, Some(Vec::new())),
+            (r#"{"checks": ["make test"]}"#, Some(vec!["make test".to_owned()])),
+        ] {
+            let rules = read(json);
+            assert_eq!(rules.checks, checks, "{json}");
+            // The rules of a run are pinned in its trigger.
+            let again = serde_json::to_string(&rules).expect("json");
+            assert_eq!(read(&again), rules, "{json}");
+        }
+        let plain = serde_json::to_string(&AgentRules::default()).expect("json");
+        assert!(!plain.contains("checks"), "older releases read it: {plain}");
+    }
 }
