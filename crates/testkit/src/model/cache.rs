@@ -1,7 +1,8 @@
 //! Prompt cache of the provider: tokens that a request reads from it and writes to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Bound;
 
 use serde_json::{Map, Value};
 
@@ -29,8 +30,8 @@ pub(super) struct TokenCounts {
 pub(super) struct PromptCache {
     /// Length in bytes of stored prefixes, by hash.
     stored: BTreeMap<u64, usize>,
-    /// Earlier prompts, for automatic caching.
-    prompts: Vec<String>,
+    /// Earlier prompts in alphabetical order, for automatic caching.
+    prompts: BTreeSet<String>,
 }
 
 /// Block of a prompt with its cache marker and the prefix that ends with it.
@@ -85,24 +86,32 @@ impl PromptCache {
         // Responses names the messages `input`, and keeps the system prompt apart.
         let prompt = ["tools", "instructions", "messages", "input"].map(|part| request[part].to_string());
         let prompt = prompt.concat();
-        let shared = |earlier: &String| {
-            let pairs = earlier.bytes().zip(prompt.bytes());
-            pairs.take_while(|(left, right)| left == right).count()
-        };
-        let shared = self.prompts.iter().map(shared).max().unwrap_or(0) / TOKEN;
+        // In alphabetical order, the earlier prompt with the longest shared prefix is a neighbor.
+        let below = (Bound::Unbounded, Bound::Excluded(prompt.as_str()));
+        let from = (Bound::Included(prompt.as_str()), Bound::Unbounded);
+        let before = self.prompts.range::<str, _>(below).next_back();
+        let after = self.prompts.range::<str, _>(from).next();
+        let neighbors = before.into_iter().chain(after);
+        let shared = neighbors.map(|earlier| count_shared_bytes(earlier, &prompt));
+        let shared = shared.max().unwrap_or(0) / TOKEN;
         let read = if shared < LEAST_SHARED {
             0
         } else {
             shared - shared % STEP
         };
         let whole = prompt.len();
-        self.prompts.push(prompt);
+        self.prompts.insert(prompt);
         TokenCounts {
             plain: count_tokens(whole).saturating_sub(read as u64),
             read: read as u64,
             ..TokenCounts::default()
         }
     }
+}
+
+fn count_shared_bytes(left: &str, right: &str) -> usize {
+    let pairs = left.bytes().zip(right.bytes());
+    pairs.take_while(|(left, right)| left == right).count()
 }
 
 fn count_tokens(bytes: usize) -> u64 {
