@@ -239,6 +239,14 @@ impl ReplicaProcesses {
     /// # Errors
     /// When a process does not end in time or ends with an error.
     pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.drain_all().await
+    }
+
+    /// Drains all services with SIGTERM and reaps them. Their processes can be started again.
+    ///
+    /// # Errors
+    /// When a process does not end in time or ends with an error.
+    pub async fn drain_all(&mut self) -> anyhow::Result<()> {
         let mut running: Vec<(String, Child)> = Vec::new();
         for replica in &mut self.replicas {
             running.extend(replica.child.take().map(|child| (replica.name.clone(), child)));

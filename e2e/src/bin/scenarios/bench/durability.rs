@@ -17,7 +17,8 @@ use tokio::{
 use crate::bench::{
     measure::{DurationSamples, print_figure},
     processes::ServiceProcesses,
-    tickets::{self, create_scripted_ticket, run_steps},
+    tickets::{create_scripted_ticket, run_steps},
+    waiting::{no_change, wait_for, wait_for_end},
 };
 
 const APPENDS: u64 = 500;
@@ -177,14 +178,18 @@ async fn measure_recovery(world: &mut TestWorld, service: &'static str) -> anyho
         });
         let marker = format!("({marker})");
         world.ask_for_work(&key)?;
-        tickets::wait_for("work", || count_calls(world, &marker) >= 5).await?;
+        wait_for("work", world.model.answered(), || {
+            world.model.marker_count(&marker) >= 5
+        })
+        .await?;
         find_running_processes(world)?.kill(service).await?;
-        let (start, before) = (Instant::now(), count_calls(world, &marker));
+        let (start, before) = (Instant::now(), world.model.marker_count(&marker));
         find_running_processes(world)?.restart(service).await?;
-        let again =
-            tickets::wait_for("work after the crash", || count_calls(world, &marker) > before).await?;
-        samples.push(again - start);
-        tickets::wait_for_end(world, &key, tickets::no_change).await?;
+        let again = wait_for("work after the crash", world.model.answered(), || {
+            world.model.marker_count(&marker) > before
+        });
+        samples.push(again.await? - start);
+        wait_for_end(world, &key, no_change).await?;
     }
     world.model.set_latency(Duration::ZERO);
     samples.sort_unstable();
@@ -195,18 +200,12 @@ fn find_running_processes(world: &mut TestWorld) -> anyhow::Result<&mut ReplicaP
     world.processes().context("the services are no processes")
 }
 
-fn count_calls(world: &TestWorld, marker: &str) -> usize {
-    world
-        .model
-        .calls()
-        .iter()
-        .filter(|call| call.marker == marker)
-        .count()
-}
-
 /// Prints memory and CPU of one planner with 1,000 parked and 200 active runs.
 async fn measure_many_runs(world: &mut TestWorld) -> anyhow::Result<()> {
     let services = ServiceProcesses::of(world)?;
+    world.github.set_recording(false);
+    world.jira.set_recording(false);
+    world.model.set_recording(false);
     print_figure("planner_memory_empty", services.memory_of("planner")?, "MiB");
     // Garbled model replies fail each run's turn, so every run parks with a backoff (`RETRY_BASE_MS` is 15
     // minutes).
@@ -253,7 +252,7 @@ async fn measure_many_runs(world: &mut TestWorld) -> anyhow::Result<()> {
     }
     let before = world.model.call_count();
     // After two calls per run, every run is in its second turn.
-    tickets::wait_for("everybody at work", || {
+    wait_for("every run at work", world.model.answered(), || {
         world.model.call_count() >= before + 2 * ACTIVE
     })
     .await?;

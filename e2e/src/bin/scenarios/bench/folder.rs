@@ -9,7 +9,8 @@ use tokio::{process::Command, time::Instant};
 
 use crate::bench::{
     measure::{DurationSamples, convert_to_milliseconds, print_figure},
-    tickets::wait_for,
+    tickets::write_shop_files,
+    waiting::wait_for,
 };
 
 const STARTS: usize = 10;
@@ -47,11 +48,7 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
 
 /// Creates a checkout of the fixture's repository.
 pub(crate) async fn create_shop_checkout(folder: &Path) -> anyhow::Result<()> {
-    for (path, content) in fixture::list_shop_files() {
-        let file = folder.join(path);
-        std::fs::create_dir_all(file.parent().context("parent")?)?;
-        std::fs::write(file, content)?;
-    }
+    write_shop_files(folder)?;
     let me = ["-c", "user.name=A", "-c", "user.email=a@b.example"];
     for arguments in [
         &["init", "-q", "-b", "main"][..],
@@ -66,7 +63,7 @@ pub(crate) async fn create_shop_checkout(folder: &Path) -> anyhow::Result<()> {
 }
 
 async fn time_first_call(model: &ScriptedModel, root: &Path, folder: &Path) -> anyhow::Result<Duration> {
-    let before = model.all_calls().len();
+    let before = model.total_count();
     let start = Instant::now();
     let mut command = Command::new(e2e::find_binary("journeyman")?)
         .args(["try", "Cart total ignores the quantity"])
@@ -80,9 +77,11 @@ async fn time_first_call(model: &ScriptedModel, root: &Path, folder: &Path) -> a
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    wait_for("the model's first call", || model.all_calls().len() > before).await?;
-    let calls = model.all_calls();
-    let first = calls.get(before).context("no call")?.at;
+    wait_for("the model's first call", model.answered(), || {
+        model.total_count() > before
+    })
+    .await?;
+    let first = model.arrival(before).context("no call")?;
     command.wait().await?;
     Ok(first.saturating_duration_since(start))
 }

@@ -125,19 +125,44 @@ async fn at_once(sender: &SignedWebhookSender) -> anyhow::Result<DurationSamples
     Ok(all)
 }
 
+/// Prints what publishing and its acknowledgement alone reach: one at a time, and with as many publishers as
+/// there are clients.
 async fn measure_publish_floor(world: &TestWorld) -> anyhow::Result<()> {
     let deliveries = world.queue().await?.deliveries();
     let samples = DurationSamples::sequential(SEQUENTIAL, async |number| {
-        let id = format!("floor-{number}");
-        let delivery = WebhookDelivery {
-            source: domain::ServiceOrigin::GitHub(None),
-            event: "star".to_owned(),
-            received_at: read_wall_clock(),
-            body: render_star_body(&id).into(),
-            id,
-        };
+        let delivery = build_star_delivery(format!("floor-{number}"));
         Ok(deliveries.publish(&delivery).await.map(drop)?)
     });
     samples.await?.print("floor_publish_and_ack_25kB");
+    let start = Instant::now();
+    let mut publishers = JoinSet::new();
+    for publisher in 0..CLIENTS {
+        let deliveries = deliveries.clone();
+        publishers.spawn(async move {
+            for number in 0..EACH {
+                let delivery = build_star_delivery(format!("floor-{publisher}-{number}"));
+                deliveries.publish(&delivery).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(published) = publishers.join_next().await {
+        published??;
+    }
+    print_figure(
+        "floor_publish_and_ack_c64",
+        (CLIENTS * EACH) as f64 / start.elapsed().as_secs_f64(),
+        "per_second",
+    );
     Ok(())
+}
+
+fn build_star_delivery(id: String) -> WebhookDelivery {
+    WebhookDelivery {
+        source: domain::ServiceOrigin::GitHub(None),
+        event: "star".to_owned(),
+        received_at: read_wall_clock(),
+        body: render_star_body(&id).into(),
+        id,
+    }
 }

@@ -14,7 +14,10 @@ use e2e::{
 use testkit::{RecordedRequest, fixture, github::ReactedObject};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::bench::measure::{DurationSamples, print_figure};
+use crate::bench::{
+    measure::{DurationSamples, print_figure},
+    waiting::wait_for,
+};
 use crate::output::print_line;
 
 /// Number of issues that are assigned, in sequence.
@@ -115,18 +118,13 @@ async fn measure_first_reaction(world: &TestWorld) -> anyhow::Result<()> {
         world
             .github
             .assign_issue(fixture::REPOSITORY, number, "journeyman-agent", "rita")?;
-        let eyes = async {
-            loop {
-                let reactions = world
-                    .github
-                    .reactions(fixture::REPOSITORY, ReactedObject::Issue(number));
-                if reactions.iter().any(|one| one == "eyes") {
-                    return;
-                }
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
-        timeout(PATIENCE, eyes).await.context("no eyes on an issue")?;
+        wait_for("eyes on an issue", world.github.answered(), || {
+            let reactions = world
+                .github
+                .reactions(fixture::REPOSITORY, ReactedObject::Issue(number));
+            reactions.iter().any(|one| one == "eyes")
+        })
+        .await?;
         samples.add(start.elapsed());
     }
     samples.print_both("delivery_to_eyes");
@@ -138,11 +136,17 @@ async fn measure_effects(world: &TestWorld) -> anyhow::Result<()> {
     let tickets: Vec<String> = (0..EFFECTS).map(|_| world.file_ticket()).collect();
     let queue = world.queue().await?;
     let (reports, triggers) = (queue.reports(), queue.triggers());
+    let earlier = count_comments(world);
     let start = Instant::now();
     for ticket in &tickets {
         let ticket = TicketKey::jira(ticket)?;
         reports.append(&build_skip_report(ticket)?).await?;
     }
+    // The outcomes are read only after the last comment, so that the reads do not slow the comments down.
+    wait_for("a comment on each ticket", world.jira.answered(), || {
+        count_comments(world) >= earlier + EFFECTS
+    })
+    .await?;
     for ticket in &tickets {
         let ticket = TicketKey::jira(ticket)?;
         let settled = async {
@@ -162,6 +166,12 @@ async fn measure_effects(world: &TestWorld) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     print_figure("effects_on_200_tickets", EFFECTS as f64 / seconds, "per_second");
     Ok(())
+}
+
+fn count_comments(world: &TestWorld) -> usize {
+    world
+        .jira
+        .count_requests(|request| request.method == "POST" && request.path.contains("/comment"))
 }
 
 fn build_skip_report(ticket: TicketKey) -> anyhow::Result<OutboundRequest> {

@@ -3,17 +3,44 @@
 use std::{future::Future, time::Duration};
 
 use crate::output::print_line;
+use parking_lot::Mutex;
 use tokio::time::Instant;
+
+/// Figures that were printed so far, for the pages. One list for the process, as there is one output.
+static PRINTED: Mutex<Vec<MeasuredFigure>> = Mutex::new(Vec::new());
+
+/// Printed figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MeasuredFigure {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) unit: String,
+}
+
+/// Returns all figures that were printed so far, in order.
+pub(crate) fn list_printed_figures() -> Vec<MeasuredFigure> {
+    PRINTED.lock().clone()
+}
 
 /// Prints a figure with three significant digits.
 pub(crate) fn print_figure(name: &str, value: f64, unit: &str) {
+    print_line(&format!("bench {name} {} {unit}", format_value(value)));
+    PRINTED.lock().push(MeasuredFigure {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+    });
+}
+
+/// Formats a value with three significant digits.
+pub(crate) fn format_value(value: f64) -> String {
     let digits = match value.abs() {
         0.0..1.0 => 3,
         1.0..10.0 => 2,
         10.0..100.0 => 1,
         _ => 0,
     };
-    print_line(&format!("bench {name} {value:.digits$} {unit}"));
+    format!("{value:.digits$}")
 }
 
 /// Durations of repeated operations.

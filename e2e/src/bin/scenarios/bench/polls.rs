@@ -1,14 +1,13 @@
 //! Number of GitHub calls that ingest makes to poll many open pull requests.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus, TicketKey};
 use e2e::{Options, TestWorld};
 use testkit::{fixture, github};
-use tokio::time::{Instant, sleep};
 
-use crate::bench::measure::print_figure;
+use crate::bench::{measure::print_figure, waiting::wait_for};
 use crate::output::print_line;
 
 const PULL_REQUESTS: u64 = 500;
@@ -16,7 +15,6 @@ const ROUNDS: usize = 10;
 // Poll interval of the bench, far below the default.
 const INTERVAL_S: u64 = 1;
 const HOUR_S: u64 = 3_600;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Prints the calls per hour, and how many of them count against GitHub's rate limit.
 ///
@@ -32,12 +30,18 @@ pub(crate) async fn measure_poll_calls() -> anyhow::Result<()> {
     open_many(&world).await?;
     // After three more rounds every pull request is known and the initial check polls are spent.
     let settled = count_listings(&world) + 3;
-    wait_until(|| count_listings(&world) >= settled && !check_commits(&world).is_empty()).await?;
+    wait_for("the first polls", world.github.answered(), || {
+        count_listings(&world) >= settled && !check_commits(&world).is_empty()
+    })
+    .await?;
     let looked = check_commits(&world);
     let a_look = looked.len() as f64 / looked.iter().collect::<BTreeSet<_>>().len() as f64;
     let (before, counted) = (count_other_calls(&world), world.github.rate_limit_used());
     let (first, checks) = (count_listings(&world), check_commits(&world).len());
-    wait_until(|| count_listings(&world) >= first + ROUNDS).await?;
+    wait_for("the polls", world.github.answered(), || {
+        count_listings(&world) >= first + ROUNDS
+    })
+    .await?;
     let rounds = (count_listings(&world) - first) as f64;
     let a_round = (count_other_calls(&world) - before) as f64 / rounds;
     let spent = check_commits(&world).len() - checks;
@@ -97,38 +101,28 @@ async fn open_many(world: &TestWorld) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Paths of all GitHub requests. Only ingest makes requests here.
-fn list_request_paths(world: &TestWorld) -> Vec<String> {
-    let requests = world.github.requests().into_iter();
-    requests.map(|request| request.path).collect()
-}
-
 fn count_listings(world: &TestWorld) -> usize {
-    let is_first = |path: &String| path.contains("/pulls?state=all") && path.ends_with("&page=1");
-    list_request_paths(world)
-        .iter()
-        .filter(|path| is_first(path))
-        .count()
+    world.github.count_requests(|request| {
+        request.path.contains("/pulls?state=all") && request.path.ends_with("&page=1")
+    })
 }
 
-/// Commit of each request for checks.
+/// Commit of each request for checks. Only ingest makes requests here.
 fn check_commits(world: &TestWorld) -> Vec<String> {
-    let commit = |path: String| {
-        let (_, rest) = path.split_once("/commits/")?;
-        Some(rest.split('/').next()?.to_owned())
-    };
-    list_request_paths(world).into_iter().filter_map(commit).collect()
+    let mut commits = Vec::new();
+    world
+        .github
+        .visit_requests(|request| commits.extend(extract_checked_commit(&request.path).map(str::to_owned)));
+    commits
+}
+
+fn extract_checked_commit(path: &str) -> Option<&str> {
+    let (_, rest) = path.split_once("/commits/")?;
+    rest.split('/').next()
 }
 
 fn count_other_calls(world: &TestWorld) -> usize {
-    list_request_paths(world).len() - check_commits(world).len()
-}
-
-async fn wait_until(mut reached: impl FnMut() -> bool) -> anyhow::Result<()> {
-    let end = Instant::now() + PATIENCE;
-    while !reached() {
-        ensure!(Instant::now() < end, "the polls did not come");
-        sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
+    world
+        .github
+        .count_requests(|request| extract_checked_commit(&request.path).is_none())
 }

@@ -21,6 +21,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use crate::bench::{
     measure::{DurationSamples, convert_to_milliseconds, print_figure},
     processes::ServiceProcesses,
+    waiting::{wait_for, wait_for_end},
 };
 
 /// Runs in the lists; two for each ticket.
@@ -215,8 +216,15 @@ async fn measure_watched_run(
         head: &plan,
         feedback: "",
     };
+    let marker = e2e::note_marker(number);
+    let steps = build_long_script(&key).len();
     world.client.act(approve).await?;
-    let (journal, _) = world.finished(&run).await?;
+    // The bench reads the journal once, after the last turn: a reader of its own would be a viewer more.
+    wait_for("every turn", world.model.answered(), || {
+        world.model.marker_count(&marker) >= steps
+    })
+    .await?;
+    let journal = wait_for_end(world, &key, |_| true).await?;
     let mut counts = Vec::new();
     while let Some(seen) = tokio::time::timeout(PATIENCE, viewers.join_next()).await? {
         counts.push(seen??);

@@ -1,18 +1,16 @@
-//! Cost of whole tickets.
+//! Cost of single tickets.
 
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, ensure};
-use bootstrap::read_wall_clock;
-use domain::{JournalEntry, StopReason};
 use e2e::{TestWorld, run_ci_tests};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{ScriptStep, fixture, model::MODEL_API_KEY};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::bench::{
     measure::{DurationSamples, compute_mean_interval, convert_to_milliseconds, print_figure},
-    processes::ServiceProcesses,
+    waiting::{is_completed, no_change, wait_for, wait_for_end},
 };
 
 /// Command of each turn; it prints half a kilobyte.
@@ -21,10 +19,6 @@ const FIRST_CALLS: usize = 20;
 const PULL_REQUESTS: usize = 10;
 const LONG_RUNS: usize = 3;
 const TURNS: usize = 50;
-const MIB: f64 = 1024.0 * 1024.0;
-const POLL: Duration = Duration::from_millis(1);
-// Far above the duration of any step here.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Creates a ticket with its own script, without a request for work.
 pub(crate) fn create_scripted_ticket(
@@ -41,36 +35,6 @@ pub(crate) fn create_scripted_ticket(
     key
 }
 
-/// Polls the stand-ins alone, so that waiting causes no load on the services.
-pub(crate) async fn wait_for(what: &str, mut reached: impl FnMut() -> bool) -> anyhow::Result<Instant> {
-    let end = Instant::now() + PATIENCE;
-    while !reached() {
-        ensure!(Instant::now() < end, "{what}: not seen");
-        sleep(POLL).await;
-    }
-    Ok(Instant::now())
-}
-
-/// Waits for the end of a ticket's run and returns the last journal entry.
-pub(crate) async fn wait_for_end(
-    world: &TestWorld,
-    key: &str,
-    wanted: fn(&StopReason) -> bool,
-) -> anyhow::Result<JournalEntry> {
-    let run = world.run(key, 0).await?;
-    let (mut journal, reason) = world.finished(&run).await?;
-    ensure!(wanted(&reason), "{run} ended with {reason:?}");
-    journal.pop().context("an empty journal")
-}
-
-pub(crate) fn no_change(reason: &StopReason) -> bool {
-    matches!(reason, StopReason::NoChange { .. } | StopReason::GivenUp { .. })
-}
-
-fn is_completed(reason: &StopReason) -> bool {
-    matches!(reason, StopReason::Completed)
-}
-
 /// Prints the time from a signed webhook to the model's first call.
 pub(crate) async fn first_call(world: &TestWorld) -> anyhow::Result<()> {
     let mut samples = DurationSamples::default();
@@ -78,19 +42,15 @@ pub(crate) async fn first_call(world: &TestWorld) -> anyhow::Result<()> {
         let key = create_scripted_ticket(world, &format!("first-{number}"), |_| {
             vec![fixture::nothing_to_do()]
         });
-        let before = world.model.all_calls().len();
+        let before = world.model.total_count();
         let start = Instant::now();
         world.ask_for_work(&key)?;
-        wait_for("the model's first call", || {
-            world.model.all_calls().len() > before
+        wait_for("the model's first call", world.model.answered(), || {
+            world.model.total_count() > before
         })
         .await?;
-        let calls = world.model.all_calls();
-        let took = calls
-            .get(before)
-            .context("no call")?
-            .at
-            .saturating_duration_since(start);
+        let arrival = world.model.arrival(before).context("no call")?;
+        let took = arrival.saturating_duration_since(start);
         if number == 0 {
             print_figure(
                 "webhook_to_first_model_call_cold",
@@ -116,9 +76,14 @@ pub(crate) async fn measure_turns(world: &TestWorld, command: Duration) -> anyho
             script.push(fixture::nothing_to_do());
             script
         });
-        world.ask_for_work(&key)?;
-        wait_for_end(world, &key, no_change).await?;
         let marker = format!("({marker})");
+        world.ask_for_work(&key)?;
+        // The journal is followed only after the last turn, so that its reader costs the measured turns nothing.
+        wait_for("every turn", world.model.answered(), || {
+            world.model.marker_count(&marker) >= TURNS
+        })
+        .await?;
+        wait_for_end(world, &key, no_change).await?;
         let calls: Vec<_> = world
             .model
             .calls()
@@ -128,7 +93,8 @@ pub(crate) async fn measure_turns(world: &TestWorld, command: Duration) -> anyho
         ensure!(calls.len() == TURNS, "{} turns instead of {TURNS}", calls.len());
         let moments: Vec<Instant> = calls.iter().map(|call| call.at).collect();
         let wall = compute_mean_interval(&moments);
-        let model = time_model_answers(world, calls.into_iter().map(|call| call.request).collect()).await?;
+        let bodies = calls.iter().map(|call| call.request.to_string()).collect();
+        let model = time_model_answers(world, bodies).await?;
         walls.add(wall);
         overheads.add(wall.saturating_sub(model + command));
         if number == 0 {
@@ -142,11 +108,10 @@ pub(crate) async fn measure_turns(world: &TestWorld, command: Duration) -> anyho
 }
 
 /// Sends the same requests from a bare client and returns the stand-in's mean latency.
-async fn time_model_answers(world: &TestWorld, requests: Vec<Value>) -> anyhow::Result<Duration> {
+async fn time_model_answers(world: &TestWorld, bodies: Vec<String>) -> anyhow::Result<Duration> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/v1/messages", world.model.url());
-    let count = u32::try_from(requests.len())?;
-    let bodies: Vec<String> = requests.iter().map(Value::to_string).collect();
+    let count = u32::try_from(bodies.len())?;
     let start = Instant::now();
     for body in bodies {
         let request = client
@@ -167,120 +132,47 @@ pub(crate) fn run_steps(count: usize) -> Vec<ScriptStep> {
     (0..count).map(step).collect()
 }
 
-/// Prints the time from the webhook to the open pull request. The project's tests run twice in between.
-pub(crate) async fn pull_requests(world: &TestWorld) -> anyhow::Result<()> {
+/// Prints the time from the webhook to the open pull request under the name `figure`.
+pub(crate) async fn pull_requests(world: &TestWorld, figure: &str) -> anyhow::Result<()> {
     let mut samples = DurationSamples::default();
     for number in 0..PULL_REQUESTS {
         let key = create_scripted_ticket(world, &format!("pull-{number}"), |_| fixture::build_shop_script());
-        let before = world.github.pull_requests(fixture::REPOSITORY).len();
+        let before = world.github.count_pull_requests(fixture::REPOSITORY);
         let start = Instant::now();
         world.ask_for_work(&key)?;
-        let opened = wait_for("the pull request", || {
-            world.github.pull_requests(fixture::REPOSITORY).len() > before
+        let opened = wait_for("the pull request", world.github.answered(), || {
+            world.github.count_pull_requests(fixture::REPOSITORY) > before
         });
         samples.add(opened.await? - start);
         wait_for_end(world, &key, is_completed).await?;
     }
-    samples.print("ticket_to_pull_request");
-    floor_tests().await
+    samples.print(figure);
+    Ok(())
 }
 
-/// Prints the floor: the same two test runs without Journeyman.
-async fn floor_tests() -> anyhow::Result<()> {
+/// Prints the floor of a ticket: the test runs that the model requests, and those of the proof besides, without
+/// Journeyman.
+pub(crate) async fn floor_tests() -> anyhow::Result<()> {
     let checkout = tempfile::tempdir()?;
+    write_shop_files(checkout.path())?;
+    for (name, runs) in [("floor_two_test_runs", 2), ("floor_eight_test_runs", 8)] {
+        let samples = DurationSamples::sequential(5, async |_| {
+            for _ in 0..runs {
+                run_ci_tests(checkout.path()).await?;
+            }
+            Ok(())
+        });
+        samples.await?.print(name);
+    }
+    Ok(())
+}
+
+/// Writes the files of the fixture's repository.
+pub(crate) fn write_shop_files(folder: &Path) -> anyhow::Result<()> {
     for (path, content) in fixture::list_shop_files() {
-        let file = checkout.path().join(path);
+        let file = folder.join(path);
         std::fs::create_dir_all(file.parent().context("parent")?)?;
         std::fs::write(file, content)?;
     }
-    let folder = checkout.path();
-    let samples = DurationSamples::sequential(5, async |_| {
-        run_ci_tests(folder).await?;
-        run_ci_tests(folder).await.map(drop)
-    });
-    samples.await?.print("floor_two_test_runs");
     Ok(())
-}
-
-/// Prints the cost of many concurrent tickets with 50 turns and a pull request each.
-pub(crate) async fn at_once(
-    world: &TestWorld,
-    services: &ServiceProcesses,
-    tickets: usize,
-) -> anyhow::Result<()> {
-    let keys: Vec<_> = (0..tickets)
-        .map(|number| create_scripted_ticket(world, &format!("many-{number}"), |_| long_script()))
-        .collect();
-    let calls = world.model.call_count() + tickets * TURNS;
-    let store = world.logs().join("data/nats");
-    let stored = size_of(&store)?;
-    let (cpu, peak, start) = (
-        services.cpu(),
-        services.watch_memory(),
-        read_wall_clock().unix_ms(),
-    );
-    for key in &keys {
-        world.ask_for_work(key)?;
-    }
-    wait_for("every model call", || world.model.call_count() >= calls).await?;
-    let after = services.cpu();
-    let peak = peak.stop().await?;
-    let (mut end, mut steps) = (start, 0);
-    for key in &keys {
-        let last = wait_for_end(world, key, is_completed).await?;
-        end = end.max(last.at.unix_ms());
-        steps += last.position + 1;
-    }
-    let name = format!("tickets_{tickets}x{TURNS}");
-    let wall = (end - start) as f64 / 1000.0;
-    print_figure(&format!("{name}_wall"), wall, "s");
-    print_figure("durable_steps", steps as f64 / wall, "per_second");
-    let stored = (size_of(&store)? - stored) / tickets as f64;
-    print_figure("storage_1000_runs", stored * 1000.0 / MIB, "MiB");
-    print_figure(
-        &format!("{name}_cpu_services"),
-        after.services - cpu.services,
-        "s",
-    );
-    print_figure(
-        &format!("{name}_cpu_nats_redis"),
-        after.servers - cpu.servers,
-        "s",
-    );
-    print_figure(&format!("{name}_peak_memory_services"), peak, "MiB");
-    Ok(())
-}
-
-/// Sums the bytes of a folder.
-fn size_of(folder: &Path) -> anyhow::Result<f64> {
-    let mut sum = 0.0;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        // The server may remove a file while it compacts the store.
-        let Ok(metadata) = entry.metadata() else { continue };
-        sum += if metadata.is_dir() {
-            size_of(&entry.path())?
-        } else {
-            metadata.len() as f64
-        };
-    }
-    Ok(sum)
-}
-
-/// Builds a script of 50 turns: the fixture's change after many reads of the file.
-fn long_script() -> Vec<ScriptStep> {
-    let kept = fixture::build_shop_script()
-        .into_iter()
-        .filter(|step| !is_test_step(step))
-        .collect::<Vec<_>>();
-    let mut script = run_steps(TURNS - kept.len());
-    // The preceding steps differ from the fixture's, so its expectations do not hold.
-    script.extend(kept.into_iter().map(|step| ScriptStep { expect: None, ..step }));
-    script
-}
-
-/// True if the step runs the project's tests, whose duration would distort the figure.
-fn is_test_step(step: &ScriptStep) -> bool {
-    let is_test = |(_, input): &(String, Value)| input["command"] == fixture::TEST_COMMAND;
-    step.calls.iter().any(is_test)
 }

@@ -1,14 +1,14 @@
 //! Token cost of a long conversation, and the savings of caching and clearing.
 
-use anyhow::ensure;
-use domain::{Fact, JournalEntry, StopReason, TokenUsage};
+use domain::{Fact, JournalEntry, TokenUsage};
 use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
 use crate::bench::{
     measure::print_figure,
-    tickets::{create_scripted_ticket, no_change},
+    tickets::create_scripted_ticket,
+    waiting::{no_change, wait_for_end},
 };
 
 const TURNS: usize = 50;
@@ -68,9 +68,7 @@ async fn play_token_run(room: u64) -> anyhow::Result<Vec<JournalEntry>> {
     let world = Box::pin(TestWorld::start(options)).await?;
     let key = create_scripted_ticket(&world, "tokens", |_| build_token_script());
     world.ask_for_work(&key)?;
-    let run = world.run(&key, 0).await?;
-    let (journal, reason): (_, StopReason) = world.finished(&run).await?;
-    ensure!(no_change(&reason), "{run} ended with {reason:?}");
+    let journal = wait_for_end(&world, &key, no_change).await?;
     world.stop().await?;
     Ok(journal)
 }

@@ -16,7 +16,6 @@ use tonic::{Request, transport::Channel, transport::Endpoint};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use crate::bench::{measure::DurationSamples, tickets::COMMAND};
-use crate::output::print_line;
 
 const KEY_ID: &str = "bench";
 pub(crate) const FILE: &str = "ten_kilobytes.txt";
@@ -163,19 +162,15 @@ impl BenchCaller {
         anyhow::bail!("{name} ended without a result")
     }
 
-    async fn list_tools(&self) -> anyhow::Result<usize> {
-        let mut request = Request::new(wire::ListToolsRequest {});
-        let token = self.signer.sign_status(read_wall_clock())?;
-        request.metadata_mut().insert(
-            "authorization",
-            format!("Bearer {}", token.expose_secret()).parse()?,
-        );
-        let answer = self.client.clone().list_tools(request).await?.into_inner();
-        let sizes = answer
-            .tools
-            .iter()
-            .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema_json.len());
-        Ok(sizes.sum())
+    /// Calls the executor for nothing: signature, fence and workspace are checked as for a tool, and the answer
+    /// is empty.
+    pub(crate) async fn call_nothing(&self) -> anyhow::Result<()> {
+        let message = wire::KeepAliveRequest {
+            workspace_id: self.workspace.clone(),
+            fence: Some(self.fence.into()),
+        };
+        self.client.clone().keep_alive(self.request(message)?).await?;
+        Ok(())
     }
 }
 
@@ -193,10 +188,9 @@ pub(crate) async fn round_trips(world: &TestWorld, signer: &Arc<GrantSigner>) ->
     })
     .await?
     .print("tool_read_file_10kB");
-    let bytes = bench.list_tools().await?;
-    let lists = DurationSamples::sequential(READS, async |_| bench.list_tools().await.map(drop)).await?;
-    lists.print("floor_grpc_list_tools");
-    print_line(&format!("# floor_grpc_list_tools answers with {bytes} bytes"));
+    DurationSamples::sequential(READS, async |_| bench.call_nothing().await)
+        .await?
+        .print("floor_grpc_empty_call");
 
     let nothing = json!({"command": "true"});
     DurationSamples::sequential(COMMANDS, |number| {

@@ -1,9 +1,14 @@
 //! Cost of workspaces: opening, many at once, and work in one of them while others are busy.
 
-use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, ensure};
-use e2e::TestWorld;
+use e2e::{Options, ServiceMode, TestWorld};
 use futures::future::try_join_all;
 use grant::GrantSigner;
 use serde_json::{Value, json};
@@ -17,9 +22,36 @@ use crate::bench::{
 };
 use crate::output::print_line;
 
-/// Repositories: name of the figure, repository, number of files.
-const SIZES: [(&str, &str, usize); 2] = [("600", "acme/middle", 600), ("20000", "acme/large", 20_000)];
+/// Repository of generated files.
+struct SizedRepository {
+    /// Suffix of the figures.
+    name: &'static str,
+    repository: &'static str,
+    files: usize,
+}
+
+const MIDDLE: SizedRepository = SizedRepository {
+    name: "600",
+    repository: "acme/middle",
+    files: 600,
+};
+const LARGE: [SizedRepository; 2] = [
+    SizedRepository {
+        name: "20000",
+        repository: "acme/large",
+        files: 20_000,
+    },
+    SizedRepository {
+        name: "100000",
+        repository: "acme/huge",
+        files: 100_000,
+    },
+];
 const WARM_OPENS: usize = 5;
+/// Calls of each tool in a large workspace.
+const LARGE_CALLS: usize = 10;
+/// File that the edits change, and its first line.
+const EDITED: &str = "edited.py";
 /// Number of workspaces opened at once, and number of those that run commands at once.
 const OPENS: usize = 50;
 const BUSY: usize = 32;
@@ -39,9 +71,8 @@ pub(crate) async fn measure_workspaces(
     services: &ServiceProcesses,
     signer: Arc<GrantSigner>,
 ) -> anyhow::Result<()> {
-    for (name, repository, files) in SIZES {
-        Box::pin(measure_opens(world, services, &signer, (name, repository, files))).await?;
-    }
+    let bench = Box::pin(measure_opens(world, services, &signer, &MIDDLE)).await?;
+    bench.close().await?;
     let benches = Box::pin(opens_at_once(world, &signer)).await?;
     Box::pin(work_at_once(services, &benches[..BUSY])).await?;
     for bench in &benches {
@@ -50,14 +81,47 @@ pub(crate) async fn measure_workspaces(
     Ok(())
 }
 
-/// Prints the first opening of a repository, later openings, and a search in it.
+/// Prints the figures of repositories with 20,000 and 100,000 files, in a world of their own.
+pub(crate) async fn measure_large_workspaces() -> anyhow::Result<()> {
+    let keys = Arc::new(BenchCaller::keys()?);
+    let mut world = Box::pin(TestWorld::start(build_bench_options(&keys, LARGE.len() + 2))).await?;
+    world.github.set_recording(false);
+    let services = ServiceProcesses::of(&mut world)?;
+    for sized in &LARGE {
+        let bench = Box::pin(measure_opens(&world, &services, &keys, sized)).await?;
+        measure_calls(&world, &bench, sized).await?;
+        bench.close().await?;
+    }
+    world.stop().await
+}
+
+/// Builds the options of a world whose executor and gate accept the bench's grants.
+pub(crate) fn build_bench_options(keys: &GrantSigner, slots: usize) -> Options {
+    let (_, public_key) = keys.public_key();
+    Options {
+        mode: ServiceMode::Processes,
+        settings: vec![
+            ("EXECUTOR__SLOTS", slots.to_string()),
+            ("EXECUTOR__GRANT_KEYS__BENCH", public_key.clone()),
+            ("REPORTER__GRANT_KEYS__BENCH", public_key),
+        ],
+        ..Options::default()
+    }
+}
+
+/// Prints the first opening of a repository, later openings, and a search in it. Returns the open workspace.
 async fn measure_opens(
     world: &TestWorld,
     services: &ServiceProcesses,
     signer: &Arc<GrantSigner>,
-    (name, repository, count): (&str, &str, usize),
-) -> anyhow::Result<()> {
-    let files: Vec<(String, String)> = (0..count).map(generate_source_file).collect();
+    sized: &SizedRepository,
+) -> anyhow::Result<BenchCaller> {
+    let SizedRepository {
+        name,
+        repository,
+        files,
+    } = sized;
+    let files: Vec<(String, String)> = (0..*files).map(generate_source_file).collect();
     let files: Vec<(&str, &str)> = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
@@ -80,6 +144,7 @@ async fn measure_opens(
     );
     let mirror = find_mirror_url(world, repository)?;
     measure_clone(&mirror, "--depth=1", &format!("floor_clone_depth_1_{name}")).await?;
+    measure_clone(&mirror, "--shared", &format!("floor_clone_shared_{name}")).await?;
     let mut warm = DurationSamples::default();
     for _ in 0..WARM_OPENS {
         bench.close().await?;
@@ -89,8 +154,95 @@ async fn measure_opens(
         warm.add(start.elapsed());
     }
     warm.print(&format!("open_warm_{name}"));
-    measure_search(world, &bench, name, repository).await?;
-    bench.close().await
+    measure_search(world, &bench, sized).await?;
+    Ok(bench)
+}
+
+/// Prints commands, edits and commits in a large workspace with their floors: bash, a write of the file, and
+/// `git commit` in a clone of the same repository.
+async fn measure_calls(
+    world: &TestWorld,
+    bench: &BenchCaller,
+    sized: &SizedRepository,
+) -> anyhow::Result<()> {
+    let name = sized.name;
+    let nothing = json!({"command": "true"});
+    DurationSamples::sequential(LARGE_CALLS, |number| {
+        bench.call(100 + number as u64, "run_command", &nothing)
+    })
+    .await?
+    .print(&format!("tool_run_command_true_{name}"));
+    let tree = find_tree(world, sized)?;
+    DurationSamples::sequential(LARGE_CALLS, async |_| {
+        run_in(&tree, "bash", &["-c", "true"]).await
+    })
+    .await?
+    .print(&format!("floor_bash_true_{name}"));
+
+    let branch = json!({"branch_name": "feat/bench"});
+    bench.call(200, "create_branch", &branch).await?;
+    let write = json!({"path": EDITED, "content": "value = 0\n"});
+    bench.call(201, "write_file", &write).await?;
+    let (mut edits, mut commits) = (DurationSamples::default(), DurationSamples::default());
+    for number in 0..LARGE_CALLS as u64 {
+        let start = Instant::now();
+        bench.call(300 + number, "edit_file", &build_edit(number)).await?;
+        edits.add(start.elapsed());
+        let message = json!({"message": format!("Change {number}")});
+        let start = Instant::now();
+        bench.call(400 + number, "commit_changes", &message).await?;
+        commits.add(start.elapsed());
+    }
+    edits.print(&format!("tool_edit_file_{name}"));
+    commits.print(&format!("tool_commit_changes_{name}"));
+    measure_commit_floor(&find_mirror_url(world, sized.repository)?, name).await
+}
+
+fn build_edit(number: u64) -> Value {
+    let next = number + 1;
+    let edits = format!("<<<<<<< SEARCH\nvalue = {number}\n=======\nvalue = {next}\n>>>>>>> REPLACE");
+    json!({"path": EDITED, "edits": edits})
+}
+
+/// Prints the floors of an edit and of a commit: the file written, then `git add` and `git commit`.
+async fn measure_commit_floor(mirror: &str, name: &str) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let checkout = folder.path().join("checkout");
+    let checkout_name = checkout.to_str().context("the folder's name is no text")?;
+    run_in(
+        folder.path(),
+        "git",
+        &["clone", "--quiet", "--shared", mirror, checkout_name],
+    )
+    .await?;
+    let (mut writes, mut commits) = (DurationSamples::default(), DurationSamples::default());
+    for number in 0..LARGE_CALLS {
+        let start = Instant::now();
+        tokio::fs::write(checkout.join(EDITED), format!("value = {number}\n")).await?;
+        writes.add(start.elapsed());
+        let message = format!("Change {number}");
+        let start = Instant::now();
+        run_in(&checkout, "git", &["add", "--all"]).await?;
+        let commit = ["commit", "--quiet", "--message", &message];
+        let author = ["-c", "user.name=A", "-c", "user.email=a@b.example"];
+        run_in(&checkout, "git", &[&author[..], &commit].concat()).await?;
+        commits.add(start.elapsed());
+    }
+    writes.print(&format!("floor_write_file_{name}"));
+    commits.print(&format!("floor_git_commit_{name}"));
+    Ok(())
+}
+
+async fn run_in(folder: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .await?;
+    ensure!(status.success(), "{program} {arguments:?}: {status}");
+    Ok(())
 }
 
 /// Generates a file of 1 kB, with forty files per folder.
@@ -100,21 +252,20 @@ fn generate_source_file(number: usize) -> (String, String) {
     (format!("src/part_{}/file_{number}.py", number / 40), text)
 }
 
+/// Prints a search and its floor, ripgrep. Where ripgrep is missing, `grep -rn` takes its place and the remark
+/// says so, because it is no fair floor.
 async fn measure_search(
     world: &TestWorld,
     bench: &BenchCaller,
-    name: &str,
-    repository: &str,
+    sized: &SizedRepository,
 ) -> anyhow::Result<()> {
+    let name = sized.name;
     let input = json!({"pattern": r"function_599\b"});
     let searches = DurationSamples::sequential(5, |number| {
         bench.call(1 + number as u64, "search_content", &input)
     });
     searches.await?.print(&format!("tool_search_content_{name}"));
-    let folder = executor_folder(world)?.join("workspaces");
-    let tree = folder
-        .join(format!("{}.0", repository.replace('/', ".")))
-        .join("tree");
+    let tree = find_tree(world, sized)?;
     // ripgrep may be missing on this machine.
     let has_rg = Command::new("rg")
         .arg("--version")
@@ -124,6 +275,7 @@ async fn measure_search(
     let (tool, arguments) = if has_rg.is_ok() {
         ("rg", ["-n", r"function_599\b"])
     } else {
+        print_line("# rg is not installed: install ripgrep for the floor of tool_search_content");
         ("grep", ["-rn", r"function_599\b"])
     };
     let floor = DurationSamples::sequential(5, async |_| {
@@ -135,6 +287,12 @@ async fn measure_search(
     });
     floor.await?.print(&format!("floor_{tool}_{name}"));
     Ok(())
+}
+
+/// Folder of the files of the repository's first workspace.
+fn find_tree(world: &TestWorld, sized: &SizedRepository) -> anyhow::Result<PathBuf> {
+    let name = format!("{}.0", sized.repository.replace('/', "."));
+    Ok(executor_folder(world)?.join("workspaces").join(name).join("tree"))
 }
 
 async fn opens_at_once(world: &TestWorld, signer: &Arc<GrantSigner>) -> anyhow::Result<Vec<BenchCaller>> {
