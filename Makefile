@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint advisories fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release release-check install whole-stories
+.PHONY: help setup demo test lint advisories fmt bench bench-docs peers profile-build faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release release-check install whole-stories
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -56,9 +56,21 @@ fmt: ## Format the code
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(BUILD_SCENARIOS) --release --bin journeyman
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder setup whole operation crowd"]
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services tickets proof large polls durable retrieval tokens folder setup whole operation crowd"] [BENCH_ARGS=--long]
 	@$(BENCH_BUILD)
-	@$(TARGET_DIR)/release/scenarios bench $(PARTS)
+	@$(TARGET_DIR)/release/scenarios bench $(PARTS) $(BENCH_ARGS)
+
+bench-docs: setup ## Measure as `make bench` does and write the figures into docs/: commit first, on a quiet machine [BENCH_ARGS=--long]
+	@$(BENCH_BUILD)
+	@$(TARGET_DIR)/release/scenarios bench $(PARTS) $(BENCH_ARGS) --write-docs docs
+
+peers: setup ## Play the bench's tickets with Journeyman and with mini-swe-agent from PyPI; prints peer <name> <value> <unit>
+	@$(BENCH_BUILD)
+	@scripts/peers/mini_swe_agent.py $(TARGET_DIR)/release/scenarios
+
+# Its programs are in $(TARGET_DIR)/profiling, for `perf record` and heap profilers.
+profile-build: ## Build services and scenarios with optimizations and the names of their functions
+	@$(BUILD_SCENARIOS) --bin journeyman --profile profiling
 
 faults: setup ## Kill, freeze and restart everything while tickets are under way: [TICKETS=200] [SEED=…]
 	@$(BUILD_SCENARIOS)

@@ -8,6 +8,7 @@ mod crash_matrix;
 mod demo;
 mod faults;
 mod output;
+mod peer_model;
 mod replay;
 mod scale_sim;
 mod skew;
@@ -32,6 +33,7 @@ enum ScenarioCommand {
     CrashMatrix(crash_matrix::Arguments),
     Demo(journeyman::demo::DemoArguments),
     Faults(faults::Arguments),
+    PeerModel(peer_model::Arguments),
     Replay(replay::Arguments),
     ScaleSim(scale_sim::ScaleArguments),
     Skew(skew::Arguments),
@@ -56,6 +58,7 @@ async fn main() -> ExitCode {
         ),
         ScenarioCommand::Demo(arguments) => ("demo", Box::pin(demo::run_scenario(arguments)).await),
         ScenarioCommand::Faults(arguments) => ("faults", Box::pin(faults::run_scenario(arguments)).await),
+        ScenarioCommand::PeerModel(arguments) => ("peer-model", peer_model::run_scenario(arguments).await),
         ScenarioCommand::Replay(arguments) => ("replay", Box::pin(replay::run_scenario(arguments)).await),
         ScenarioCommand::ScaleSim(arguments) => {
             ("scale-sim", Box::pin(scale_sim::run_scenario(arguments)).await)
