@@ -2,7 +2,6 @@
 //! events.
 
 use data_encoding::HEXLOWER;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::reply::{PlayedCall, PlayedReply};
@@ -10,22 +9,9 @@ use super::script::PlayedTranscript;
 
 const MAX_CACHE_POINTS: usize = 4;
 
-/// Request body. `rest` holds optional fields, which are ignored, and unknown fields, which are refused.
-#[derive(Deserialize)]
-struct AnthropicRequest {
-    model: String,
-    max_tokens: u64,
-    messages: Vec<AnthropicMessage>,
-    #[serde(default, rename = "system")]
-    _system: Option<Value>,
-    #[serde(default)]
-    tools: Vec<AnthropicTool>,
-    #[serde(default, rename = "stream")]
-    _stream: bool,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
+/// Fields of a request that this module reads.
+const KNOWN: [&str; 6] = ["model", "max_tokens", "messages", "system", "tools", "stream"];
+/// Fields that are permitted and mostly ignored.
 const OPTIONAL: [&str; 9] = [
     "temperature",
     "top_p",
@@ -38,17 +24,16 @@ const OPTIONAL: [&str; 9] = [
     "output_config",
 ];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AnthropicMessage {
-    role: String,
-    content: Value,
+/// Message of a request. It borrows its content: a copy of every prompt would cost more than the rest of an
+/// answer.
+struct AnthropicMessage<'r> {
+    role: &'r str,
+    content: &'r Value,
 }
 
-#[derive(Deserialize)]
-struct AnthropicTool {
-    name: String,
-    input_schema: Value,
+struct AnthropicTool<'r> {
+    name: &'r str,
+    input_schema: &'r Value,
 }
 
 #[derive(Default)]
@@ -60,21 +45,65 @@ struct MessageContent {
 
 /// Parses and validates a request. The error has the wording of the real service.
 pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
-    let request = AnthropicRequest::deserialize(body).map_err(|error| error.to_string())?;
-    if let Some(extra) = request.rest.keys().find(|key| !OPTIONAL.contains(&key.as_str())) {
+    let fields = body.as_object().ok_or("The request body is not valid JSON")?;
+    let is_permitted = |key: &str| KNOWN.contains(&key) || OPTIONAL.contains(&key);
+    if let Some(extra) = fields.keys().find(|key| !is_permitted(key)) {
         return Err(format!("{extra}: Extra inputs are not permitted"));
     }
-    if request.max_tokens == 0 {
+    let model = body["model"].as_str().ok_or("model: Field required")?;
+    let max_tokens = body["max_tokens"].as_u64().ok_or("max_tokens: Field required")?;
+    if max_tokens == 0 {
         return Err("max_tokens: Input should be greater than or equal to 1".to_owned());
+    }
+    if fields.get("stream").is_some_and(|stream| !stream.is_boolean()) {
+        return Err("stream: Input should be a valid boolean".to_owned());
     }
     if count_cache_points(body) > MAX_CACHE_POINTS {
         return Err(format!(
             "A maximum of {MAX_CACHE_POINTS} blocks with cache_control may be provided"
         ));
     }
-    let tools = check_tools(&request.tools)?;
-    check_output(&request.rest)?;
-    check_messages(&request.messages, &request.model, tools)
+    let tools = check_tools(&read_list(fields, "tools", read_tool)?)?;
+    check_output(fields)?;
+    let messages = fields.contains_key("messages");
+    let messages = messages.then(|| read_list(fields, "messages", read_message));
+    check_messages(&messages.ok_or("messages: Field required")??, model, tools)
+}
+
+/// Reads each entry of a list. An absent list is empty.
+fn read_list<'r, T>(
+    fields: &'r Map<String, Value>,
+    name: &str,
+    read: impl Fn(&'r Value) -> Result<T, &'static str>,
+) -> Result<Vec<T>, String> {
+    let Some(list) = fields.get(name) else {
+        return Ok(Vec::new());
+    };
+    let list = list
+        .as_array()
+        .ok_or_else(|| format!("{name}: Input should be a valid list"))?;
+    list.iter()
+        .enumerate()
+        .map(|(index, entry)| read(entry).map_err(|problem| format!("{name}.{index}.{problem}")))
+        .collect()
+}
+
+fn read_tool(tool: &Value) -> Result<AnthropicTool<'_>, &'static str> {
+    Ok(AnthropicTool {
+        name: tool["name"].as_str().ok_or("name: Field required")?,
+        input_schema: tool.get("input_schema").ok_or("input_schema: Field required")?,
+    })
+}
+
+fn read_message(message: &Value) -> Result<AnthropicMessage<'_>, &'static str> {
+    let mut names = message.as_object().into_iter().flat_map(Map::keys);
+    if names.any(|name| name != "role" && name != "content") {
+        return Err("Extra inputs are not permitted");
+    }
+    Ok(AnthropicMessage {
+        role: message["role"].as_str().ok_or("role: Field required")?,
+        content: message.get("content").ok_or("content: Field required")?,
+    })
 }
 
 /// Counts the fields `cache_control` at any depth.
@@ -89,7 +118,7 @@ fn count_cache_points(value: &Value) -> usize {
     }
 }
 
-fn check_tools(tools: &[AnthropicTool]) -> Result<Vec<String>, String> {
+fn check_tools(tools: &[AnthropicTool<'_>]) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for tool in tools {
         if tool.input_schema["type"] != "object" {
@@ -98,16 +127,16 @@ fn check_tools(tools: &[AnthropicTool]) -> Result<Vec<String>, String> {
                 tool.name
             ));
         }
-        if names.contains(&tool.name) {
+        if names.iter().any(|name| name == tool.name) {
             return Err("tools: Tool names must be unique.".to_owned());
         }
-        names.push(tool.name.clone());
+        names.push(tool.name.to_owned());
     }
     Ok(names)
 }
 
 fn check_messages(
-    messages: &[AnthropicMessage],
+    messages: &[AnthropicMessage<'_>],
     model: &str,
     tools: Vec<String>,
 ) -> Result<PlayedTranscript, String> {
@@ -124,8 +153,8 @@ fn check_messages(
                 message.role
             ));
         }
-        let content = read_content(&message.content, model)
-            .map_err(|problem| format!("messages.{index}: {problem}"))?;
+        let content =
+            read_content(message.content, model).map_err(|problem| format!("messages.{index}: {problem}"))?;
         check_pairing(index, &open, &content)?;
         if message.role == "user" {
             let results = content.results.into_iter().map(|(_, text)| text);
@@ -262,8 +291,8 @@ fn sign_thinking(text: &str, model: &str) -> String {
 }
 
 /// Validates the schema of a structured reply: closed objects without limits.
-fn check_output(rest: &Map<String, Value>) -> Result<(), String> {
-    let format = rest
+fn check_output(fields: &Map<String, Value>) -> Result<(), String> {
+    let format = fields
         .get("output_config")
         .map_or(&Value::Null, |config| &config["format"]);
     if format.is_null() {
