@@ -156,6 +156,7 @@ pub use work::{
         WorkExit, WorkHandover,
     },
     intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass},
+    mcp::{McpProblem, McpServerTools, McpTool, is_mcp_server_name},
     model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall},
     pull_request_review::{
         CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,

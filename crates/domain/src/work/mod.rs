@@ -3,6 +3,7 @@
 
 pub(crate) mod handover;
 pub(crate) mod intake;
+pub(crate) mod mcp;
 pub(crate) mod model;
 pub(crate) mod pull_request_review;
 pub(crate) mod resolution;
