@@ -1,0 +1,18 @@
+//! Client of servers of the Model Context Protocol (MCP) over streamable HTTP.
+//!
+//! The servers are in the section `[mcp]`. What a server sends is foreign text: tools and results are bounded
+//! and sanitized here, and the caller quotes them.
+
+mod answer;
+mod error;
+mod offer;
+mod servers;
+mod session;
+mod settings;
+
+pub use answer::{McpAnswer, RESULT_BYTES, RESULT_ITEMS};
+pub use error::McpError;
+pub use offer::{MAX_TOOLS, SCHEMA_BYTES};
+pub use servers::McpServers;
+pub use session::McpSession;
+pub use settings::{ServerSettings, Settings};

@@ -1,0 +1,126 @@
+//! Client against the strict stand-in of a server.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use domain::McpProblem;
+use mcp::{McpError, McpServers, Settings};
+use serde_json::{Map, json};
+use testkit::{FakeMcpServer, FakeMcpTool, McpReply, ServiceFault, mcp::MCP_TOKEN};
+
+async fn start_server() -> FakeMcpServer {
+    FakeMcpServer::start(vec![
+        FakeMcpTool::reading("search", McpReply::Text("Page A\u{202e}".to_owned())),
+        FakeMcpTool::reading("fail", McpReply::Failure("no such page".to_owned())),
+        FakeMcpTool::reading("refuse", McpReply::Refusal("query is missing".to_owned())),
+        FakeMcpTool::reading("large", McpReply::Oversized(5 << 20)),
+        FakeMcpTool::reading("garbled", McpReply::Garbled),
+        FakeMcpTool::reading("silent", McpReply::Silent),
+        FakeMcpTool::writing("create", McpReply::Text("created".to_owned())),
+    ])
+    .await
+    .unwrap()
+}
+
+fn connect_to(url: &str, token: &str, timeout_ms: u64) -> McpServers {
+    let settings = json!({"servers": {"docs": {"url": url, "auth_token": token, "timeout_ms": timeout_ms}}});
+    let settings: Settings = serde_json::from_value(settings).unwrap();
+    McpServers::new(&settings).unwrap()
+}
+
+#[tokio::test]
+async fn pages_of_tools_are_joined() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    let listed = servers.list_tools(&["docs".to_owned()]).await;
+    let names: Vec<&str> = listed[0].tools.iter().map(|tool| tool.tool.as_str()).collect();
+    assert_eq!(names, ["search", "fail", "refuse", "large", "garbled", "silent"]);
+    assert_eq!((listed[0].omitted, listed[0].problem), (1, None));
+    let (program, inspected) = servers.inspect("docs").await.unwrap();
+    assert_eq!((program.as_str(), inspected), ("stand-in 1.2", listed[0].clone()));
+    assert_eq!(server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn answers_arrive_as_json_and_as_stream() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    for is_stream in [false, true] {
+        if is_stream {
+            server.answer_with_streams();
+        }
+        let session = servers.connect("docs").await.unwrap();
+        let answer = session.call("search", Map::new()).await.unwrap();
+        assert_eq!((answer.text.as_str(), answer.is_error), ("Page A<U+202E>", false));
+        let failed = session.call("fail", Map::new()).await.unwrap();
+        assert_eq!((failed.text.as_str(), failed.is_error), ("no such page", true));
+        let refused = session.call("refuse", Map::new()).await.unwrap_err();
+        let text = "query is missing".to_owned();
+        assert_eq!(refused, McpError::Refused { code: -32602, text });
+    }
+    assert_eq!(server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn older_version_of_protocol_is_accepted() {
+    let server = start_server().await;
+    server.speak_version("2025-03-26");
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    assert_eq!(servers.list_tools(&["docs".to_owned()]).await[0].tools.len(), 6);
+    assert_eq!(server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn unusable_answers_are_failures() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    for tool in ["large", "garbled"] {
+        let session = servers.connect("docs").await.unwrap();
+        let failed = session.call(tool, Map::new()).await.unwrap_err();
+        assert!(!failed.is_before_effect(), "{tool}: {failed}");
+    }
+}
+
+#[tokio::test]
+async fn silent_call_ends_at_limit() {
+    let server = start_server().await;
+    // Long enough for the handshake on a loaded machine.
+    let servers = connect_to(&server.url(), MCP_TOKEN, 3_000);
+    let session = servers.connect("docs").await.unwrap();
+    let late = session.call("silent", Map::new()).await.unwrap_err();
+    assert_eq!(late, McpError::Late(3_000));
+}
+
+#[tokio::test]
+async fn session_of_restarted_server_is_renewed() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    let session = servers.connect("docs").await.unwrap();
+    server.forget_sessions();
+    let answer = session.call("create", Map::new()).await.unwrap();
+    assert_eq!(answer.text, "created");
+    assert_eq!((server.calls().len(), server.opened_sessions()), (1, 2));
+}
+
+#[tokio::test]
+async fn unavailable_servers_are_named_with_reason() {
+    let server = start_server().await;
+    let url = server.url();
+    let problem =
+        async |servers: McpServers, name: &str| servers.list_tools(&[name.to_owned()]).await[0].problem;
+    let wrong = connect_to(&url, "another-token", 20_000);
+    assert_eq!(problem(wrong, "docs").await, Some(McpProblem::Unauthorized));
+    let right = connect_to(&url, MCP_TOKEN, 20_000);
+    assert_eq!(problem(right.clone(), "wiki").await, Some(McpProblem::Unknown));
+    server.fail_next(ServiceFault::new("/mcp", 1, 503));
+    assert_eq!(
+        problem(right.clone(), "docs").await,
+        None,
+        "one failure is retried"
+    );
+    server.fail_next(ServiceFault::new("/mcp", 1_000, 503));
+    assert_eq!(
+        problem(right.clone(), "docs").await,
+        Some(McpProblem::Unreachable)
+    );
+    server.stop().await;
+    assert_eq!(problem(right, "docs").await, Some(McpProblem::Unreachable));
+}
