@@ -38,6 +38,29 @@ fn a_repository_overrides_the_organisation() {
 }
 
 #[test]
+fn mcp_servers_are_allowed_by_distinct_names() {
+    let problem = |servers: &str| {
+        let shop = format!("repo: {{owner: acme, name: shop}}\nagent:\n  mcp: {servers}\n");
+        let book = parse_book(&[("shop.yaml", &shop)]);
+        book.problems().first().map(|problem| problem.key.clone())
+    };
+    assert_eq!(problem("[docs, issue-tracker]"), None);
+    let many = (0..11)
+        .map(|number| format!("s{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    for wrong in [
+        "[docs, docs]",
+        "[Docs]",
+        "[my_docs]",
+        "[\"\"]",
+        &format!("[{many}]"),
+    ] {
+        assert_eq!(problem(wrong).as_deref(), Some("agent.mcp"), "{wrong}");
+    }
+}
+
+#[test]
 fn invalid_file_disables_only_its_repository() {
     let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
     let book = parse_book(&[

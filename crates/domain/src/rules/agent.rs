@@ -69,6 +69,9 @@ pub struct AgentRules {
     /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
+    /// Names of the MCP servers of the planner's settings whose tools the model may call; at most 10.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<String>,
     /// True when a new file must have a name that Windows and macOS can hold.
     #[serde(skip_serializing_if = "is_true")]
     pub portable_names: bool,
@@ -127,6 +130,7 @@ impl Default for AgentRules {
             attachments: AttachmentRule::All,
             reports: Vec::new(),
             portable_names: true,
+            mcp: Vec::new(),
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::{
         },
         triage::TriageRules,
     },
+    work::mcp::is_mcp_server_name,
 };
 
 /// The rules of one repository. A file without `repo` contains defaults for every repository of its
@@ -91,6 +92,9 @@ const MOST_RESOLUTIONS: u32 = 20;
 const MOST_TOUCHED_AUTHORS: usize = 5;
 // Maximum number of patterns in `agent.reports`.
 const MAX_REPORTS: usize = 20;
+
+// Maximum of `agent.mcp`: every conversation contains the descriptions of their tools.
+const MAX_MCP_SERVERS: usize = 10;
 
 /// Returns true when a pattern stays inside of the repository.
 fn is_inside(pattern: &str) -> bool {
@@ -287,6 +291,7 @@ impl RepositoryRules {
                 "must be at most 20 patterns of files, relative to the root",
             );
         }
+        self.check_mcp()?;
         if self.executor.network.len() > MAX_HOSTS {
             return problem("executor.network", "must be at most 50 hosts");
         }
@@ -301,6 +306,21 @@ impl RepositoryRules {
             );
         }
         self.check_jira()
+    }
+
+    fn check_mcp(&self) -> Result<(), RulesProblem> {
+        let servers = &self.agent.mcp;
+        let is_repeated = |(place, name): (usize, &String)| servers[..place].contains(name);
+        let is_legal = servers.len() <= MAX_MCP_SERVERS
+            && servers.iter().all(|name| is_mcp_server_name(name))
+            && !servers.iter().enumerate().any(is_repeated);
+        match is_legal {
+            true => Ok(()),
+            false => Err(RulesProblem {
+                key: "agent.mcp",
+                problem: "must be at most 10 different names of MCP servers of the settings".to_owned(),
+            }),
+        }
     }
 
     fn check_jira(&self) -> Result<(), RulesProblem> {
