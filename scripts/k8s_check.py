@@ -14,7 +14,7 @@ SECRETS_DIR = "/run/secrets/journeyman/"
 # The capability table: the one Secret of each service, and the settings that it may fill.
 CAPABILITIES = {
     "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats", "redis", "proxy"}),
-    "planner": ("planner-secrets", {"model", "planner", "nats", "redis", "proxy"}),
+    "planner": ("planner-secrets", {"model", "mcp", "planner", "nats", "redis", "proxy"}),
     "executor": (None, set()),
     "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis", "proxy"}),
     "egress": ("egress-secrets", {"egress", "proxy"}),

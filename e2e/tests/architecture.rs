@@ -239,6 +239,7 @@ fn each_capability_is_held_by_one_service() {
     };
     assert_eq!(holders("github"), ["ingest", "reporter"]);
     assert_eq!(holders("jira"), ["ingest", "reporter"]);
+    assert_eq!(holders("mcp"), ["planner"]);
     assert_eq!(holders("lease"), ["ingest", "planner", "reporter"]);
     assert_eq!(holders("queue"), ["ingest", "planner", "reporter"]);
     assert_eq!(

@@ -29,6 +29,7 @@ const SECTIONS: &[&str] = &[
     "jira_reader",
     "planner",
     "model",
+    "mcp",
     "executor",
     "reporter",
     "github_writer",

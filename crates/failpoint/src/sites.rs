@@ -72,6 +72,8 @@ pub const SITES: &[&str] = &[
     "planner.executor.open",
     "planner.executor.run_check",
     "planner.executor.snapshot",
+    "planner.mcp.call",
+    "planner.mcp.list",
     "planner.model.call",
     "planner.model.sum_up",
     "queue.connect",

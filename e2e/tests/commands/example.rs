@@ -21,6 +21,7 @@ const SOURCES: &[&str] = &[
     "crates/bootstrap/src/rules/mod.rs",
     "crates/github/src/settings.rs",
     "crates/lease/src/settings.rs",
+    "crates/mcp/src/settings.rs",
     "crates/queue/src/settings.rs",
     "crates/webproxy/src/settings.rs",
 ];

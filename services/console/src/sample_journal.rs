@@ -140,6 +140,7 @@ pub(crate) fn push_turn(journal: &mut Vec<JournalEntry>, turn: u32, tool: &str, 
             call,
             own: false,
             repository: None,
+            server: None,
         },
     );
     push_fact(journal, Fact::ToolFinished { id, result });

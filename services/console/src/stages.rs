@@ -97,6 +97,7 @@ const fn is_of_turn(fact: &Fact) -> bool {
             | Fact::ToolFinished { .. }
             | Fact::Hinted { .. }
             | Fact::SnapshotTaken { .. }
+            | Fact::McpToolsListed { .. }
             | Fact::CodeFound { .. }
     )
 }

@@ -31,6 +31,9 @@ pub struct Config {
     pub planner: PlannerSettings,
     /// `[model]`: models and their providers.
     pub model: ModelSettings,
+    /// `[mcp]`: servers whose tools the rules may allow.
+    #[serde(default)]
+    pub mcp: mcp::Settings,
 }
 
 /// `[planner]`: settings of the planner itself.
@@ -288,6 +291,28 @@ mod tests {
     }
 
     #[test]
+    fn mcp_servers_come_from_file_and_environment() {
+        let file = format!(
+            "{}[mcp.servers.docs]\nurl = \"https://docs.example/mcp\"\nheaders = {{ X-Team = \"shop\" }}\n",
+            render_config("", MODEL)
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journeyman.toml");
+        std::fs::write(&path, &file).unwrap();
+        let env = [
+            ("JOURNEYMAN__MCP__SERVERS__DOCS__AUTH_TOKEN", "s3cret"),
+            ("JOURNEYMAN__MCP__SERVERS__DOCS__TOOLS", "search,get_*"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config: Config = settings::load_settings(Some(&path), env).unwrap();
+        config.check().unwrap();
+        let docs = &config.mcp.servers["docs"];
+        assert!(docs.auth_token.is_some() && docs.headers.len() == 1);
+        assert_eq!(docs.tools.as_deref().map(<[String]>::len), Some(2));
+        assert!(!format!("{config:?}").contains("s3cret"));
+    }
+
+    #[test]
     fn a_wrong_or_missing_setting_is_named() {
         let cases = [
             (render_config("", "name = \"m\""), "model.api_key"),
@@ -318,6 +343,13 @@ mod tests {
             (
                 render_config("", &format!("{MODEL}\nbase_url = \"http://model.example\"")),
                 "model.base_url",
+            ),
+            (
+                format!(
+                    "{}[mcp.servers.docs]\nurl = \"http://docs.example\"\n",
+                    render_config("", MODEL)
+                ),
+                "mcp.servers.docs.url",
             ),
             (
                 format!("[planner]\ngrant_key_id = \"a\"\n[model]\n{MODEL}"),

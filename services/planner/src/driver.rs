@@ -23,6 +23,7 @@ use crate::budgets::SharedBudgets;
 use crate::embeddings::EmbeddingClient;
 use crate::executors::{CallError, ExecutorFleet, OpenError, RunCaller, parse_commit_id};
 use crate::live_output;
+use crate::mcp_calls::McpCaller;
 use crate::model::{self, ModelClients};
 use crate::prompts;
 use crate::run::{
@@ -125,6 +126,7 @@ pub(crate) struct RunDriver {
     pub(crate) embeddings: Option<EmbeddingClient>,
     pub(crate) snapshots: SnapshotStore,
     pub(crate) images: ImageCache,
+    pub(crate) mcp: McpCaller,
 }
 
 impl RunDriver {
@@ -215,6 +217,20 @@ impl RunDriver {
                 self.call_tool(&caller, state, info, id, call, at).await
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(state, id, &read).await,
+            RunAction::ListMcpTools => {
+                let servers = &request()?.rules.agent.mcp;
+                let servers = Box::pin(self.mcp.list_tools(servers)).await;
+                Ok(Fact::McpToolsListed { servers }.into())
+            }
+            RunAction::CallMcpTool {
+                id,
+                server,
+                tool,
+                call,
+            } => {
+                let result = Box::pin(self.mcp.call(state, &id, (server.as_str(), &tool), &call)).await;
+                Ok(Fact::ToolFinished { id, result }.into())
+            }
             RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,
             RunAction::FindChecks => {
                 self.find_checks(&caller()?, state, workspace()?, request()?)
@@ -442,7 +458,7 @@ impl RunDriver {
         let result = match called {
             Ok(result) => result,
             // Not repeated: the call may have had its effects already.
-            Err(CallError::TimedOut) => prompts::interrupted_result(prompts::TOO_LONG),
+            Err(CallError::TimedOut) => ToolResult::interrupted(prompts::TOO_LONG),
             Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
             Err(error) => return self.recover(caller, state, error, FailedCall::Tool(id)).await,
         };
@@ -510,6 +526,7 @@ impl RunDriver {
                 "the run stays in the queue for a slot until its turn"
             );
         }
+        self.mcp.close(&state.run);
         for (caller, info) in callers_of_workspaces(state, fence) {
             self.executors
                 .workspaces()

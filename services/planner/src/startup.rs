@@ -6,6 +6,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bootstrap::{ServiceConfig, service, settings::Error, span_forwarder::SpanForwarder};
 use grant::GrantSigner;
 use lease::TicketLeases;
+use mcp::McpServers;
 use queue::Queue;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +15,7 @@ use crate::config::Config;
 use crate::driver::{ImageCache, RunDriver};
 use crate::embeddings::EmbeddingClient;
 use crate::executors::{ExecutorConnector, ExecutorFleet};
+use crate::mcp_calls::McpCaller;
 use crate::model::{self, ModelClients};
 use crate::pools::PoolKeeper;
 use crate::run::RetryPolicy;
@@ -33,6 +35,7 @@ impl ServiceConfig for Config {
 
     fn check(&self) -> Result<(), Error> {
         self.planner.check(self.tls.is_some())?;
+        self.mcp.check()?;
         model::check_models(&self.model)
     }
 }
@@ -42,6 +45,7 @@ pub(crate) struct PlannerClients {
     signer: GrantSigner,
     dial: ExecutorConnector,
     models: ModelClients,
+    mcp: McpServers,
 }
 
 impl PlannerClients {
@@ -54,6 +58,7 @@ impl PlannerClients {
             signer: GrantSigner::new(&config.planner.grant_key_id, &config.planner.grant_key)?,
             dial: ExecutorConnector::new(config.tls.as_ref())?,
             models: ModelClients::new(&config.model)?,
+            mcp: McpServers::new(&config.mcp)?,
         })
     }
 }
@@ -74,7 +79,12 @@ pub(crate) async fn build_worker(
     clients: PlannerClients,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<PlannerParts>> {
-    let PlannerClients { signer, dial, models } = clients;
+    let PlannerClients {
+        signer,
+        dial,
+        models,
+        mcp,
+    } = clients;
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
         queue.check_topology(queue::NatsRole::Planner).await?;
@@ -118,6 +128,7 @@ pub(crate) async fn build_worker(
         budgets,
         images: ImageCache::default(),
         snapshots: SnapshotStore::new(queue.objects(), config.planner.snapshots),
+        mcp: McpCaller::new(mcp),
         queue: queue.clone(),
         models,
         executors,

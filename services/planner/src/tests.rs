@@ -95,6 +95,7 @@ impl World {
             },
             telemetry: bootstrap::telemetry::Settings::default(),
             tls: None,
+            mcp: mcp::Settings::default(),
             planner: PlannerSettings {
                 listen: ([127, 0, 0, 1], 0).into(),
                 slots: 4,

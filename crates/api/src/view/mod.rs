@@ -160,6 +160,7 @@ fn render_fact(fact: &Fact) -> TimelineLine {
         Fact::WentBack { .. } => work::render_restored_snapshot(),
         Fact::ToolRequested { call, .. } => work::render_tool_call(call),
         Fact::ToolFinished { result, .. } => work::render_tool_result(result),
+        Fact::McpToolsListed { servers } => work::render_mcp_servers(servers),
         Fact::CodeFound { seeds, note } => work::render_code_seeds(seeds, note),
         Fact::ChecksFound { candidates } => work::render_check_candidates(candidates),
         Fact::CheckRequested { check, .. } => work::render_check(check),

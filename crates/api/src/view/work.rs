@@ -1,7 +1,7 @@
 //! Lines about the workspace, its tools and checks.
 
 use domain::{
-    CodeSeed, ExecutorWorkspace, ToolCall, ToolResult, ToolStatus, WorkspaceSnapshot,
+    CodeSeed, ExecutorWorkspace, McpServerTools, ToolCall, ToolResult, ToolStatus, WorkspaceSnapshot,
     check::{ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck, TreeKind},
     text::format_count,
 };
@@ -76,6 +76,16 @@ pub(super) fn render_code_seeds(seeds: &[CodeSeed], note: &str) -> TimelineLine 
         None => format!("no place that may matter. {note}"),
     };
     TimelineLine::new(Who::Executor, words).tone(Tone::Soft)
+}
+
+pub(super) fn render_mcp_servers(servers: &[McpServerTools]) -> TimelineLine {
+    let describe = |server: &McpServerTools| match server.problem {
+        Some(problem) => format!("{}: {}", server.server, problem.as_str()),
+        None => format!("{}: {}", server.server, format_length(&server.tools, "tool")),
+    };
+    let listed: Vec<String> = servers.iter().map(describe).collect();
+    let words = format!("MCP servers: {}", listed.join(", "));
+    TimelineLine::new(Who::Planner, words).tone(Tone::Soft)
 }
 
 pub(super) fn render_check_candidates(candidates: &[CheckCandidate]) -> TimelineLine {

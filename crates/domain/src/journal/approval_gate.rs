@@ -61,6 +61,7 @@ impl Fact {
             | Self::BudgetRefused { .. }
             | Self::ToolRequested { .. }
             | Self::ToolFinished { .. }
+            | Self::McpToolsListed { .. }
             | Self::CodeFound { .. }
             | Self::EffortForecast { .. }
             | Self::ChecksFound { .. }

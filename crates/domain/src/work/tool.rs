@@ -77,6 +77,14 @@ impl ToolResult {
         }
     }
 
+    /// Creates the result of a call whose effect is unknown, with a text for the model.
+    pub fn interrupted(content: impl Into<String>) -> Self {
+        Self {
+            status: ToolStatus::Interrupted,
+            ..Self::ok(content)
+        }
+    }
+
     /// Creates a success that changed nothing in the workspace.
     pub fn ok(content: impl Into<String>) -> Self {
         Self {

@@ -196,6 +196,7 @@ mod tests {
             call,
             own: true,
             repository: None,
+            server: None,
         };
         [requested, Fact::ToolFinished { id, result }]
     }

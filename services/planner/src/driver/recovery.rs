@@ -1,6 +1,6 @@
 //! Recovery after a failed call to an executor.
 
-use domain::{CallId, ExecutorWorkspace, Fact, WorkspaceSnapshot, cause::format_error_chain};
+use domain::{CallId, ExecutorWorkspace, Fact, ToolResult, WorkspaceSnapshot, cause::format_error_chain};
 
 use super::{RunDriver, StepOutcome, TicketError};
 use crate::executors::{CallError, OpenError, PlannerSnapshotRestore, RunCaller};
@@ -119,7 +119,7 @@ fn fact_for_open_workspace(caller: &RunCaller, error: &CallError, failed: Failed
     match failed {
         FailedCall::Tool(id) => Fact::ToolFinished {
             id,
-            result: prompts::interrupted_result(prompts::INTERRUPTED_CALL),
+            result: ToolResult::interrupted(prompts::INTERRUPTED_CALL),
         },
         FailedCall::Check(fact) => *fact,
         FailedCall::Snapshot => record_failed_snapshot(caller, error.to_string()),

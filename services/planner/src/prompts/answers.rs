@@ -8,6 +8,7 @@ use domain::{
     ToolCall, ToolResult,
 };
 
+use super::mcp;
 use super::refusals::{self, BranchFreedom};
 use crate::run::{ArgumentProblem, CallAnswer};
 
@@ -64,6 +65,10 @@ pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult 
         CallAnswer::ReadOnly => ToolResult::error(
             "Not run: nothing may be changed in this conversation. Read what you need and hand in your answer.",
         ),
+        CallAnswer::ReadOnlyServers => ToolResult::error(
+            "Not run: in this conversation only tools of MCP servers that declare to change nothing may be called.",
+        ),
+        CallAnswer::UnknownOutcome { server } => ToolResult::interrupted(mcp::render_unknown_outcome(server)),
     }
 }
 

@@ -7,6 +7,7 @@
 mod answers;
 mod attachments;
 mod comment_choice;
+mod mcp;
 mod refusals;
 mod results;
 mod summary;
@@ -26,7 +27,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 pub(crate) use self::answers::{INTERRUPTED_CALL, TOO_LONG, render_answer};
 use self::attachments::ImageRoom;
 pub(crate) use self::attachments::{LOST_ATTACHMENT, render_attachment_part};
-pub(crate) use self::results::interrupted_result;
+pub(crate) use self::mcp::{McpCallFailure, render_mcp_answer, render_mcp_failure};
 use self::tags::PromptTags;
 use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};
 use crate::transcript::{MessagePart, ModelTranscript, OutputSchema, TranscriptMessage};
@@ -94,6 +95,9 @@ pub(crate) fn render_conversation(
     if conversation.workspace.is_some() {
         system.push(block("repository")?);
     }
+    if !conversation.mcp_servers.is_empty() {
+        system.push(mcp::render_servers(conversation.mcp_servers));
+    }
     let mut messages = vec![TranscriptMessage::User(block("task")?)];
     let unfinished = block("unfinished")?;
     let own = conversation.dialog.tools.iter();
@@ -101,7 +105,9 @@ pub(crate) fn render_conversation(
         .filter_map(|tool| describe_tool(tool.name, &values).transpose())
         .collect::<Result<_, _>>()?;
     let theirs = conversation.workspace.into_iter().flat_map(|info| &info.tools);
-    let tools = theirs.cloned().chain(own).collect();
+    let of_servers = conversation.mcp_servers.iter().flat_map(|server| &server.tools);
+    let of_servers = of_servers.map(|tool| tool.spec.clone());
+    let tools = theirs.cloned().chain(of_servers).chain(own).collect();
     let tags = PromptTags {
         nonce: conversation.nonce,
     };

@@ -1,6 +1,6 @@
 //! Wording of tool results for the model, in full and shortened, and of the hints that follow them.
 
-use domain::{ModelHint, OutboundOutcome, RepetitionKind, RunLimits, ToolResult, ToolStatus, TurnRepetition};
+use domain::{ModelHint, OutboundOutcome, RepetitionKind, RunLimits, ToolResult, TurnRepetition};
 
 use super::answers::render_unkept;
 use super::refusals::{self, BranchFreedom};
@@ -71,14 +71,6 @@ fn settled_result(outcome: &OutboundOutcome) -> ToolResult {
         OutboundOutcome::Failed { detail } => {
             ToolResult::error(format!("Failed after every retry: {detail}"))
         }
-    }
-}
-
-/// Returns the result of a call that may or may not have had its effect.
-pub(crate) fn interrupted_result(words: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted,
-        ..ToolResult::error(words)
     }
 }
 

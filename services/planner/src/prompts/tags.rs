@@ -242,6 +242,16 @@ impl PromptTags<'_> {
         self.around_with("earlier-pull-request", &attributes, content.trim_end())
     }
 
+    /// Renders the result of a tool of an MCP server.
+    pub(super) fn mcp_result(&self, (server, tool): (&str, &str), text: &str, most: usize) -> String {
+        let attributes = format!(
+            " server=\"{}\" tool=\"{}\"",
+            self.attribute(server),
+            self.attribute(tool)
+        );
+        self.around_with("mcp-result", &attributes, &self.text(text, most))
+    }
+
     /// Renders the acceptance criteria; may be empty.
     pub(super) fn criteria(&self, criteria: &[String]) -> String {
         let lines: Vec<String> = criteria

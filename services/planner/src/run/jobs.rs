@@ -11,6 +11,7 @@ const IMPLEMENT: JobSpec = JobSpec {
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::preparation::SEED_CODE,
         phases::preparation::CONFIRM_PUSH,
         phases::intake::PHASE,
@@ -41,6 +42,7 @@ const ANSWER: JobSpec = JobSpec {
     phases: &[
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::answer::PHASE,
         phases::notification::MARK_DONE,
     ],
@@ -52,6 +54,7 @@ const DISCUSS: JobSpec = JobSpec {
     phases: &[
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::discuss::PHASE,
         phases::notification::MARK_DONE,
     ],
@@ -64,6 +67,7 @@ const FIX_CI: JobSpec = JobSpec {
     phases: &[
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::preparation::CONFIRM_PUSH,
         phases::repair::REPAIR,
         phases::work::PHASE,
@@ -85,6 +89,7 @@ const ADDRESS_REVIEW: JobSpec = JobSpec {
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::ANNOUNCE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::preparation::CONFIRM_PUSH,
         phases::work::PHASE,
         phases::repair::AUTO_FIX,
@@ -124,6 +129,7 @@ const REVIEW: JobSpec = JobSpec {
     phases: &[
         phases::preparation::ACKNOWLEDGE,
         phases::preparation::OPEN_WORKSPACE,
+        phases::preparation::LIST_MCP_TOOLS,
         phases::pull_request::PHASE,
     ],
     is_awaited: true,

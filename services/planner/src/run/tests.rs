@@ -9,6 +9,7 @@ mod evidence;
 mod gate;
 mod implement;
 mod intake;
+mod mcp;
 mod news;
 mod notices;
 mod plan;

@@ -66,6 +66,7 @@ impl BriefView {
             | Fact::LimitsSet { .. }
             | Fact::ModelRequested { .. }
             | Fact::ModelReplied { .. }
+            | Fact::McpToolsListed { .. }
             | Fact::CodeFound { .. }
             | Fact::EffortForecast { .. }
             | Fact::ChecksFound { .. }
@@ -184,6 +185,7 @@ pub(super) fn describe_activity(fact: &Fact) -> Option<String> {
         | Fact::ModelFailed { .. }
         | Fact::BudgetRefused { .. }
         | Fact::ToolFinished { .. }
+        | Fact::McpToolsListed { .. }
         | Fact::CodeFound { .. }
         | Fact::EffortForecast { .. }
         | Fact::ChecksFound { .. }
@@ -388,6 +390,7 @@ mod tests {
                 call,
                 own: false,
                 repository: None,
+                server: None,
             });
             assert!(requested.is_empty(), "{requested:?}");
             self.show(Fact::ToolFinished { id, result })

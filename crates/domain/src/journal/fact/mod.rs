@@ -22,6 +22,7 @@ use crate::{
     work::{
         handover::{PhaseOutput, ReturnReason},
         intake::WorkClass,
+        mcp::McpServerTools,
         model::{ModelFault, ModelReply, ModelRole, RunPhase, ToolCall},
         tool::{ModelHint, ToolResult},
         workspace::{CodeSeed, ExecutorWorkspace, WorkspaceSnapshot},
@@ -192,6 +193,9 @@ pub enum Fact {
         /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
+        /// MCP server that runs the call; absent: an executor or the planner runs it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
     },
     /// The tool returned a result.
     ToolFinished {
@@ -199,6 +203,12 @@ pub enum Fact {
         id: CallId,
         /// The result that the model reads.
         result: ToolResult,
+    },
+    // Pinned, so that the model sees the same tools in every turn, and after another planner took over.
+    /// The planner listed the tools of the MCP servers that the rules allow.
+    McpToolsListed {
+        /// The servers, in the order of the rules.
+        servers: Vec<McpServerTools>,
     },
     /// The planner searched for code that the ticket may be about.
     CodeFound {

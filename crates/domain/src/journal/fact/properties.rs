@@ -41,6 +41,7 @@ impl Fact {
                 | Self::ToolFinished { .. }
                 | Self::CheckRequested { .. }
                 | Self::CheckRan { .. }
+                | Self::McpToolsListed { .. }
                 | Self::CodeFound { .. }
                 | Self::SnapshotTaken { .. }
         )
@@ -68,6 +69,7 @@ impl Fact {
             | Self::ModelFailed { .. }
             | Self::BudgetRefused { .. }
             | Self::ToolFinished { .. }
+            | Self::McpToolsListed { .. }
             | Self::CodeFound { .. }
             | Self::EffortForecast { .. }
             | Self::ChecksFound { .. }

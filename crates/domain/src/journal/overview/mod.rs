@@ -290,6 +290,7 @@ impl RunOverview {
             | Fact::LimitsSet { .. }
             | Fact::ModelFailed { .. }
             | Fact::BudgetRefused { .. }
+            | Fact::McpToolsListed { .. }
             | Fact::CodeFound { .. }
             | Fact::EffortForecast { .. }
             | Fact::ChecksFound { .. }

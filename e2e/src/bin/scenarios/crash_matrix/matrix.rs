@@ -78,8 +78,9 @@ const READS: &[&str] = &[
 // Sites that the stories need not pass, because separate tests cover them.
 //
 // They read for lost commands, moved tickets, GitHub issues, attachments, lists of tickets, reviews of others' pull
-// requests and the approval gate. Others read Git LFS, sign commits and update a branch with its base. The rest
-// summarizes a long conversation, and corrects a comment that exists twice because of lagging lists.
+// requests and the approval gate. Others read Git LFS, call MCP servers, sign commits and update a branch
+// with its base. The rest summarizes a long conversation, and corrects a comment that exists twice because of lagging
+// lists.
 const UNPLAYED: &[&str] = &[
     "executor.lfs.fetch",
     "ingest.github.attachment",
@@ -105,6 +106,8 @@ const UNPLAYED: &[&str] = &[
     "ingest.jira.matching",
     "ingest.jira.role",
     "ingest.jira.statuses",
+    "planner.mcp.call",
+    "planner.mcp.list",
     "planner.model.sum_up",
     "reporter.comment.delete",
     "reporter.ledger.correct",

@@ -2,7 +2,7 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    CallId, Fact, OutOfScopeFile, OutboundAction, OutboundId, StopReason, Timestamp, ToolCall,
+    CallId, Fact, McpTool, OutOfScopeFile, OutboundAction, OutboundId, StopReason, Timestamp, ToolCall,
     WorkspaceSnapshot,
 };
 
@@ -29,6 +29,15 @@ pub(crate) enum RunAction {
     },
     /// Reads a part of an attachment for a tool call.
     ReadAttachment { id: CallId, read: AttachmentRead },
+    /// Lists the tools of the MCP servers that the rules allow.
+    ListMcpTools,
+    /// Runs a tool of an MCP server.
+    CallMcpTool {
+        id: CallId,
+        server: String,
+        tool: McpTool,
+        call: ToolCall,
+    },
     /// Searches for code that matches the ticket.
     FindCode,
     /// Reads the effort of similar work.
@@ -72,6 +81,8 @@ impl RunAction {
             | Self::SumUp { .. }
             | Self::CallTool { .. }
             | Self::ReadAttachment { .. }
+            | Self::ListMcpTools
+            | Self::CallMcpTool { .. }
             | Self::FindCode
             | Self::Forecast
             | Self::FindChecks
@@ -111,6 +122,10 @@ pub(crate) enum CallAnswer {
     OutOfScope(OutOfScopeFile),
     /// The conversation must not change files.
     ReadOnly,
+    /// The conversation allows only tools of MCP servers that declare to change nothing.
+    ReadOnlyServers,
+    /// Another planner took the run over while an MCP server ran the call, which may have had its effect.
+    UnknownOutcome { server: String },
 }
 
 /// Invalid argument of a planner tool.

@@ -4,8 +4,8 @@
 //! stays the same while the run continues.
 
 use domain::{
-    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, JobRequest, ModelHint, ModelReply, ReplyBlock,
-    ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews, ToolResult,
+    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, JobRequest, McpServerTools, ModelHint, ModelReply,
+    ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews, ToolResult,
 };
 
 use super::state::{PendingSummary, TurnSummary};
@@ -26,6 +26,8 @@ pub(crate) struct ConversationView<'a> {
     pub(crate) request: &'a JobRequest,
     /// Workspace of a conversation with the executor's tools.
     pub(crate) workspace: Option<&'a ExecutorWorkspace>,
+    /// MCP servers of the conversation.
+    pub(crate) mcp_servers: &'a [McpServerTools],
     /// Code that may match the ticket, and the note of the search.
     pub(crate) code: Option<(&'a [CodeSeed], &'a str)>,
     /// Triage of the ticket.
@@ -127,6 +129,7 @@ fn view_with_items<'a>(
         ticket: state.run.ticket(),
         request,
         workspace,
+        mcp_servers: dialog.mcp_servers(state),
         code: state.source().code(),
         intake: state.outputs().intake().present(),
         plan: state.outputs().plan().present(),
@@ -217,8 +220,11 @@ fn choose_nudge(state: &PlannerRunState, dialog: &DialogSpec, reply: &ModelReply
 
 /// Returns the names of a conversation's tools.
 fn tool_names<'a>(state: &'a PlannerRunState, dialog: &'a DialogSpec) -> impl Iterator<Item = &'a str> {
+    let servers = dialog.mcp_servers(state).iter();
+    let of_servers = servers.flat_map(|server| &server.tools);
     dialog
         .theirs(state)
+        .chain(of_servers.map(|tool| tool.spec.name.as_str()))
         .chain(dialog.tools.iter().map(|tool| tool.name))
 }
 

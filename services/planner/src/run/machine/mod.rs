@@ -33,5 +33,5 @@ pub(crate) use state::{
 };
 pub(crate) use step::{
     answer_call, await_report, finish_refused, park_run, read_attachment, record_turn, report_end,
-    report_once, request_report, resume_call, run_tool, start_own_call,
+    report_once, request_report, resume_call, run_mcp_tool, run_tool, start_own_call,
 };

@@ -1,6 +1,6 @@
 //! Specifications of jobs, phases and conversations.
 
-use domain::{JobRequest, ModelReply, ModelRole, RunPhase, StopReason};
+use domain::{JobRequest, McpServerTools, McpTool, ModelReply, ModelRole, RunPhase, StopReason};
 
 use super::{ArgumentProblem, DialogTurn, PhaseDialog, PlannerRunState, RunAction, TurnCall};
 
@@ -86,9 +86,36 @@ impl DialogSpec {
         tools.map(|tool| tool.name.as_str())
     }
 
+    /// Returns the MCP servers of the conversation. One without the executor's tools has none: its only task
+    /// is a decision about text that it shows.
+    pub(crate) fn mcp_servers<'a>(&self, state: &'a PlannerRunState) -> &'a [McpServerTools] {
+        match self.has_workspace {
+            true => state.mcp().servers(),
+            false => &[],
+        }
+    }
+
+    /// Returns the tool of an MCP server with this name, and its server.
+    pub(crate) fn find_mcp_tool<'a>(
+        &self,
+        state: &'a PlannerRunState,
+        name: &str,
+    ) -> Option<(&'a str, &'a McpTool)> {
+        let servers = self.mcp_servers(state).iter();
+        let mut tools = servers.flat_map(|server| {
+            server
+                .tools
+                .iter()
+                .map(move |tool| (server.server.as_str(), tool))
+        });
+        tools.find(|(_, tool)| tool.spec.name == name)
+    }
+
     /// Returns true if the model may call a tool of this name.
     pub(crate) fn offers(&self, state: &PlannerRunState, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name) || self.theirs(state).any(|tool| tool == name)
+        self.tools.iter().any(|tool| tool.name == name)
+            || self.theirs(state).any(|tool| tool == name)
+            || self.find_mcp_tool(state, name).is_some()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Steps that all jobs share.
 
 use domain::{
-    BranchRef, Fact, OutboundAction, OutboundId, OutboundOutcome, OutboundRefusal, StopReason, ToolCall,
-    WaitCondition, report,
+    BranchRef, Fact, McpTool, OutboundAction, OutboundId, OutboundOutcome, OutboundRefusal, StopReason,
+    ToolCall, WaitCondition, report,
 };
 
 use serde_json::Value;
@@ -59,6 +59,34 @@ pub(crate) fn run_tool(state: &PlannerRunState, call: &TurnCall, own: bool) -> R
     }
 }
 
+/// Returns the next step of a call at an MCP server.
+pub(crate) fn run_mcp_tool(
+    state: &PlannerRunState,
+    call: &TurnCall,
+    (server, tool): (&str, &McpTool),
+) -> RunAction {
+    match &call.state {
+        // Two calls may have two effects, so only a call without effects is repeated.
+        TurnCallState::Running { .. } if call.is_interrupted && !tool.spec.read_only => {
+            let server = server.to_owned();
+            answer_call(state, call, CallAnswer::UnknownOutcome { server })
+        }
+        TurnCallState::Running { id, .. } => RunAction::CallMcpTool {
+            id: id.clone(),
+            server: server.to_owned(),
+            tool: tool.clone(),
+            call: call.call.clone(),
+        },
+        TurnCallState::Waiting | TurnCallState::Finished { .. } => RunAction::Record(Fact::ToolRequested {
+            id: state.next_id(),
+            call: call.call.clone(),
+            own: false,
+            repository: None,
+            server: Some(server.to_owned()),
+        }),
+    }
+}
+
 /// Starts a call of the planner.
 pub(crate) fn start_own_call(state: &PlannerRunState, name: &str, input: &Value) -> RunAction {
     let call = ToolCall {
@@ -85,6 +113,7 @@ fn request_tool(state: &PlannerRunState, call: ToolCall, own: bool) -> RunAction
         call,
         own,
         repository: None,
+        server: None,
     })
 }
 

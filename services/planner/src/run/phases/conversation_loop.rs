@@ -6,8 +6,8 @@ use domain::{
 
 use crate::run::machine::{
     COMMIT_CHANGES, CallAnswer, DialogSpec, PhaseDialog, PlannerRunState, RunAction, RunStep, TurnCall,
-    answer_call, await_report, idle_repetition, is_context_full, is_late_call, record_turn, run_tool,
-    spent_reason,
+    answer_call, await_report, idle_repetition, is_context_full, is_late_call, record_turn, run_mcp_tool,
+    run_tool, spent_reason,
 };
 use crate::run::tools::widen_scope;
 
@@ -137,9 +137,22 @@ fn call_step(
     if let Some(tool) = dialog.tools.iter().find(|tool| tool.name == call.call.name) {
         return (tool.act)(state, request, call);
     }
+    if let Some((server, tool)) = dialog.find_mcp_tool(state, &call.call.name) {
+        return match dialog.is_read_only && !tool.spec.read_only {
+            true => answer_call(state, call, CallAnswer::ReadOnlyServers).into(),
+            false => run_mcp_tool(state, call, (server, tool)).into(),
+        };
+    }
     if !dialog.offers(state, &call.call.name) {
         let own = dialog.tools.iter().map(|tool| tool.name);
-        let tools = dialog.theirs(state).chain(own).map(str::to_owned).collect();
+        let servers = dialog.mcp_servers(state).iter().flat_map(|server| &server.tools);
+        let servers = servers.map(|tool| tool.spec.name.as_str());
+        let tools = dialog
+            .theirs(state)
+            .chain(servers)
+            .chain(own)
+            .map(str::to_owned)
+            .collect();
         return answer_call(state, call, CallAnswer::UnknownTool { tools }).into();
     }
     let is_changing = |info: &ExecutorWorkspace| {

@@ -130,6 +130,25 @@ fn open_workspace(state: &PlannerRunState) -> RunStep {
     }
 }
 
+/// Lists the tools of the MCP servers that the rules allow.
+pub(in crate::run) const LIST_MCP_TOOLS: PhaseSpec = PhaseSpec {
+    dialog: None,
+    next: list_mcp_tools,
+};
+
+fn list_mcp_tools(state: &PlannerRunState) -> RunStep {
+    let is_allowed = state
+        .request()
+        .is_some_and(|request| !request.rules.agent.mcp.is_empty());
+    // A former release began the conversation without these tools, and a change would lose the provider's
+    // cache.
+    let is_late = state.conversation().turn_count() > 0;
+    match is_allowed && !is_late && !state.mcp().is_listed() {
+        true => RunAction::ListMcpTools.into(),
+        false => RunStep::Over,
+    }
+}
+
 /// Searches for code that matches the ticket, as a starting point for the model. It never waits for the
 /// index.
 pub(in crate::run) const SEED_CODE: PhaseSpec = PhaseSpec {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use super::prove::Bench;
 use domain::{
     CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest, JournalEntry,
-    ModelReply, ObjectRef, OutboundAction, OutboundOutcome, OutboundReceipt, PullRequestRef, ReplyBlock,
-    ReplyStop, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason, TicketKey, TicketLimits,
-    TicketText, Timestamp, TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey,
-    TriggerReason, WorkspaceSnapshot,
+    McpServerTools, McpTool, ModelReply, ObjectRef, OutboundAction, OutboundOutcome, OutboundReceipt,
+    PullRequestRef, ReplyBlock, ReplyStop, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason,
+    TicketKey, TicketLimits, TicketText, Timestamp, TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger,
+    TriggerChannel, TriggerKey, TriggerReason, WorkspaceSnapshot,
 };
 use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
@@ -92,6 +92,25 @@ pub(crate) fn build_workspace() -> ExecutorWorkspace {
         submodules: Vec::new(),
         lfs_files: Vec::new(),
         lfs_contents: Vec::new(),
+    }
+}
+
+/// Returns a server with a tool that reads and one that writes.
+pub(crate) fn build_mcp_server(server: &str) -> McpServerTools {
+    let tool = |name: &str, read_only: bool| McpTool {
+        spec: ToolSpec {
+            name: format!("{server}__{name}"),
+            description: name.to_owned(),
+            input_schema: json!({"type": "object"}),
+            read_only,
+        },
+        tool: name.to_owned(),
+    };
+    McpServerTools {
+        server: server.to_owned(),
+        tools: vec![tool("search", true), tool("create", false)],
+        omitted: 0,
+        problem: None,
     }
 }
 
@@ -368,6 +387,15 @@ impl Play {
                 self.append(Fact::ToolFinished { id, result });
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(id, &read),
+            RunAction::ListMcpTools => {
+                let servers = self.state.request().unwrap().rules.agent.mcp.iter();
+                let servers = servers.map(|server| build_mcp_server(server)).collect();
+                self.append(Fact::McpToolsListed { servers });
+            }
+            RunAction::CallMcpTool { id, .. } => self.append(Fact::ToolFinished {
+                id,
+                result: ToolResult::ok("from the server"),
+            }),
             RunAction::Forecast => self.append(Fact::EffortForecast {
                 forecast: self.forecast,
             }),

@@ -26,6 +26,8 @@ pub(super) fn any_reply() -> impl Strategy<Value = ModelReply> {
         Just(("edit_file", json!("cut"))),
         Just(("commit_changes", json!({}))),
         Just(("nonsense", json!({}))),
+        Just(("docs__search", json!({}))),
+        Just(("docs__create", json!({}))),
         Just(build_finish_call()),
         Just(finish_review()),
         Just(("submit_answer", json!({"answer": "Net.", "citations": []}))),
@@ -50,6 +52,7 @@ fn choose_request(kind: u8) -> JobRequest {
     asked.rules.agent.auto_review = is_full;
     if is_full {
         asked.rules.agent.plan = PlanningRule::Always;
+        asked.rules.agent.mcp = vec!["docs".to_owned()];
     }
     let (job, about) = match kind {
         2 => (Job::FixCi, red_checks()),

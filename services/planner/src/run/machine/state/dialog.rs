@@ -88,6 +88,10 @@ pub(crate) struct TurnCall {
     pub(crate) report: Option<OutboundId>,
     /// Number of times that its workspace was lost while it ran.
     pub(crate) losses: u32,
+    /// MCP server that runs the call; absent: an executor or the planner.
+    pub(crate) server: Option<String>,
+    /// True if another planner took the run over while the call ran, so its effect is unknown.
+    pub(crate) is_interrupted: bool,
 }
 
 // Losses of the workspace after which a call does not run again.
@@ -101,6 +105,8 @@ impl TurnCall {
             state: TurnCallState::Waiting,
             report: None,
             losses: 0,
+            server: None,
+            is_interrupted: false,
         }
     }
 
@@ -130,11 +136,13 @@ impl TurnCall {
     pub(super) fn start(
         &mut self,
         id: &CallId,
-        repository: Option<&RepositoryName>,
+        (repository, server): (Option<&RepositoryName>, Option<&String>),
         at: Timestamp,
     ) -> ApplyResult {
         require_legal(matches!(self.state, TurnCallState::Waiting), "it runs already")?;
         self.repository = repository.cloned();
+        self.server = server.cloned();
+        self.is_interrupted = false;
         self.state = TurnCallState::Running { id: id.clone(), at };
         Ok(())
     }
@@ -168,8 +176,17 @@ impl TurnCall {
         self.report = self.report.take().filter(|id| !void.contains(id));
     }
 
+    /// Notes that another planner continues the run. It does not know whether the call had its effect.
+    pub(super) fn taken_over(&mut self) {
+        self.is_interrupted |= matches!(self.state, TurnCallState::Running { .. });
+    }
+
     /// Voids the call after its workspace was lost, unless its result is from before this position.
     pub(super) fn workspace_lost(&mut self, since: u64) {
+        // An MCP server runs its calls outside of the workspace.
+        if self.server.is_some() {
+            return;
+        }
         let void = match &self.state {
             TurnCallState::Finished { position, .. } => *position > since,
             TurnCallState::Running { .. } => true,

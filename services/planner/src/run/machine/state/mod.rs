@@ -7,6 +7,7 @@ mod conversation;
 mod delivery;
 mod dialog;
 mod lifecycle;
+mod mcp;
 mod outputs;
 mod run_state;
 mod shortening;

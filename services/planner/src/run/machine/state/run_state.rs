@@ -8,6 +8,7 @@ use super::conversation::ConversationState;
 use super::delivery::{DeliveryState, GateState};
 use super::dialog::{OwnCallState, TurnCall};
 use super::lifecycle::LifecycleState;
+use super::mcp::McpState;
 use super::outputs::OutputState;
 use super::source::SourceState;
 use super::verification::VerificationState;
@@ -22,6 +23,7 @@ pub(crate) struct PlannerRunState {
     pub(super) source: SourceState,
     pub(super) conversation: ConversationState,
     pub(super) own_calls: OwnCallState,
+    pub(super) mcp: McpState,
     pub(super) outputs: OutputState,
     pub(super) verification: VerificationState,
     pub(super) gate: GateState,
@@ -82,6 +84,11 @@ impl PlannerRunState {
     /// Returns the planner's own tool calls since the last output.
     pub(crate) const fn own_calls(&self) -> &OwnCallState {
         &self.own_calls
+    }
+
+    /// Returns the MCP servers and their tools.
+    pub(crate) const fn mcp(&self) -> &McpState {
+        &self.mcp
     }
 
     /// Returns the outputs of phases.
@@ -180,6 +187,7 @@ impl PlannerRunState {
             | Fact::ToolRequested { .. }
             | Fact::ToolFinished { .. }
             | Fact::WentBack { .. }
+            | Fact::McpToolsListed { .. }
             | Fact::CodeFound { .. }
             | Fact::EffortForecast { .. }
             | Fact::ChecksFound { .. }
@@ -233,6 +241,7 @@ impl PlannerRunState {
             source,
             conversation,
             own_calls,
+            mcp,
             outputs,
             verification,
             gate,
@@ -246,6 +255,7 @@ impl PlannerRunState {
         source.reset(input);
         conversation.reset();
         own_calls.reset();
+        mcp.reset();
         outputs.reset();
         verification.reset();
         gate.reset();

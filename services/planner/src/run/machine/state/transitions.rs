@@ -8,6 +8,7 @@ use super::conversation::ConversationState;
 use super::delivery::{DeliveryState, GateState};
 use super::dialog::{ModelCallFailure, OwnCallState, TurnCall};
 use super::lifecycle::{LifecycleState, hash_text};
+use super::mcp::McpState;
 use super::outputs::OutputState;
 use super::run_state::{JournalEnd, PlannerRunState};
 use super::source::SourceState;
@@ -64,6 +65,7 @@ impl PlannerRunState {
             input,
             conversation: ConversationState::new(format!("{:016x}", hash_text(&entry.nonce))),
             own_calls: OwnCallState::default(),
+            mcp: McpState::default(),
             outputs: OutputState::default(),
             verification: VerificationState::default(),
             gate: GateState::default(),
@@ -111,6 +113,9 @@ impl PlannerRunState {
             Fact::RunStarted { .. } => return Err("the run has started already"),
             Fact::TakenOver { fence } => {
                 require_legal(*fence >= self.journal.fence, "its fence is older")?;
+                let turn = self.conversation.last_turn_mut().into_iter();
+                turn.flat_map(|turn| &mut turn.calls)
+                    .for_each(TurnCall::taken_over);
             }
             Fact::WorkspaceRequested { id, repository } => {
                 require_legal(self.request().is_some(), "the run needs no workspace")?;
@@ -176,6 +181,7 @@ impl PlannerRunState {
                     turn.unkept = Some(reason.clone());
                 }
             }
+            Fact::McpToolsListed { servers } => self.mcp.tools_listed(servers)?,
             Fact::CodeFound { seeds, note } => self.source.code_found(seeds, note),
             Fact::LimitsSet { limits, ticket } => self.budget.limits_set(limits, *ticket)?,
             Fact::EffortForecast { forecast } => self.budget.forecast_read(*forecast),
@@ -245,6 +251,7 @@ impl PlannerRunState {
                 call,
                 own,
                 repository,
+                server,
             } => {
                 match self.open_call() {
                     // A call of the planner that is open runs again.
@@ -254,7 +261,7 @@ impl PlannerRunState {
                 }
                 let open = self.open_call_mut().filter(|open| open.call == *call);
                 let open = open.ok_or("the model did not ask for it")?;
-                open.start(id, repository.as_ref(), entry.at)?;
+                open.start(id, (repository.as_ref(), server.as_ref()), entry.at)?;
             }
             Fact::ToolFinished { id, result } => {
                 let is_own = self.conversation.open_call().is_none();
