@@ -5,6 +5,7 @@ mod certificates;
 mod clock;
 mod folders;
 mod instances;
+mod mcp_servers;
 mod projects;
 mod remedy;
 mod repositories;
@@ -164,9 +165,17 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         repositories::check_repositories(&mut findings, &sections, &instances).await;
         repositories::check_github_projects(&mut findings, &sections, &instances).await;
         Box::pin(check_model(&mut findings, file, &environment)).await;
+        let (sections, connections) = (&sections, instances.connections());
+        let loaded = (file, environment.as_slice());
+        Box::pin(mcp_servers::check_mcp_servers(
+            &mut findings,
+            sections,
+            &connections,
+            loaded,
+        ))
+        .await;
     } else {
-        let asked =
-            "NATS, Redis, clocks, accounts, repositories, the model and pools are not asked: --offline";
+        let asked = "NATS, Redis, clocks, accounts, repositories, the model, MCP servers and pools are not asked: --offline";
         findings.add("network", DoctorFinding::Skipped(asked.to_owned()));
     }
     if one_machine {
