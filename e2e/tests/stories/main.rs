@@ -34,6 +34,7 @@ mod issues;
 mod large_files;
 mod longest_path;
 mod manual_jobs;
+mod mcp;
 mod meaning;
 mod mergeable;
 mod models;
