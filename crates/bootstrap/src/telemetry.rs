@@ -85,13 +85,21 @@ pub fn init_with_buffer(
     install_telemetry(service, settings, true)
 }
 
+// The SDK of MCP writes parts of bodies and addresses, which may be secret. Its callers log each failure.
+const SILENT_LIBRARY: &str = "rmcp=off";
+
+fn build_filter(settings: &Settings) -> Result<EnvFilter, settings::Error> {
+    EnvFilter::try_new(&settings.log_filter)
+        .and_then(|filter| Ok(filter.add_directive(SILENT_LIBRARY.parse()?)))
+        .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))
+}
+
 fn install_telemetry(
     service: &'static str,
     settings: &Settings,
     keeps_spans: bool,
 ) -> Result<TelemetryExporters, settings::Error> {
-    let filter = EnvFilter::try_new(&settings.log_filter)
-        .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))?;
+    let filter = build_filter(settings)?;
     let endpoint = settings.otlp_endpoint.as_deref();
     let mut telemetry = install_meters(service, endpoint)
         .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?;
@@ -196,5 +204,25 @@ impl TelemetryExporters {
             }
         });
         let _ = tokio::time::timeout(FLUSH_LIMIT, flush).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn library_with_foreign_text_stays_silent() {
+        for log_filter in ["info", "debug,queue=trace", "rmcp=trace"] {
+            let settings = Settings {
+                log_filter: log_filter.to_owned(),
+                ..Settings::default()
+            };
+            let filter = build_filter(&settings).unwrap().to_string();
+            assert!(
+                filter.contains("rmcp=off") && !filter.contains("rmcp=trace"),
+                "{filter}"
+            );
+        }
     }
 }
