@@ -78,7 +78,8 @@ impl ServiceApp for ExecutorApp {
         let sandbox = CommandSandbox::open(launcher, runner, view, settings.limits)
             .await
             .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
-            .without(&settings.without);
+            .without(&settings.without)
+            .with_room(settings.slots);
         // This process copies results of setup, but with a runner the worktree belongs to another user.
         let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
         let (level, probe) = (sandbox.level(), sandbox.probe());
@@ -92,6 +93,7 @@ impl ServiceApp for ExecutorApp {
             namespaces = probe.offers.namespaces,
             seccomp = probe.offers.seccomp,
             memory_mib = sandbox.limits().memory_mib,
+            checks_at_once = sandbox.room().most(),
             slots = settings.slots,
             "executor ready"
         );

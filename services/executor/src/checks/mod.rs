@@ -29,7 +29,7 @@ use reports::ReportSearch;
 pub use setup_proposal::{SETUP_FOLDERS, is_setup_source, propose_setup};
 
 use crate::{
-    sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command},
+    sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, RoomPermit, shell_command},
     service::{
         calls::ResultRecorder,
         registry::WorkspaceRegistry,
@@ -58,6 +58,8 @@ const MAX_SCRIPT: usize = 100 * 1024;
 /// Limits of a request: patterns of report files, and paths of the tree.
 const MAX_PATTERNS: usize = 20;
 const MAX_PATHS: usize = 2000;
+/// Reason of a check that ends before its command runs.
+const CUT_BEFORE_START: &str = "the check was cut before it started";
 /// Largest number of commands that are read from the rules.
 const MAX_GIVEN: usize = 20;
 
@@ -167,12 +169,21 @@ fn build_script(folder: &std::path::Path, command: &str) -> String {
 
 /// Runs a check until it ends or until no caller waits for it. A result is recorded unless the check could
 /// not start; in that case the caller may repeat the same call.
+///
+/// Its time limit begins when it has room to run. No launcher is prepared afterwards, because the next command is
+/// usually another check, which has its own namespaces.
 pub(crate) async fn run_check(call: CheckCall) {
-    let started = Instant::now();
     let cancel = call.used.cancel.child_token();
-    let (sink, output) = mpsc::channel(64);
-    let work = Box::pin(execute_check(&call, &cancel, &sink));
-    let result = run_while_awaited(work, output, &call.answers, &cancel, call.limit).await;
+    let permit = wait_for_room(&call, &cancel).await;
+    let started = Instant::now();
+    let result = match permit {
+        Some(permit) => {
+            let (sink, output) = mpsc::channel(64);
+            let work = Box::pin(execute_check(&call, permit, &cancel, &sink));
+            run_while_awaited(work, output, &call.answers, &cancel, call.limit).await
+        }
+        None => Err(Status::aborted(CUT_BEFORE_START)),
+    };
     let run = &call.used.open.workspace.run;
     match result {
         Ok(result) => {
@@ -194,45 +205,66 @@ pub(crate) async fn run_check(call: CheckCall) {
             let _ = call.answers.send(Err(status)).await;
         }
     }
-    call.used.open.prepare_launcher(&call.registry.sandbox).await;
+}
+
+/// Waits until the check may run beside other commands; `None` when it is cancelled before.
+async fn wait_for_room(call: &CheckCall, cancel: &CancellationToken) -> Option<RoomPermit> {
+    let sandbox = &call.registry.sandbox;
+    tokio::select! {
+        permit = sandbox.room().admit_check(&call.used.open.workspace.id) => Some(permit),
+        () = cancel.cancelled() => None,
+        () = call.answers.closed() => None,
+    }
 }
 
 async fn execute_check(
     call: &CheckCall,
+    permit: RoomPermit,
     cancel: &CancellationToken,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> Result<CheckResult, Status> {
-    let open = &call.used.open;
-    let Some(_turn) = cancel.run_until_cancelled(open.turn.write()).await else {
-        return Err(Status::aborted("the check was cut before it started"));
+    let (open, is_shown) = (&call.used.open, call.registry.sandbox.shows_checks());
+    let Some(turn) = cancel.run_until_cancelled(open.turn.write()).await else {
+        return Err(Status::aborted(CUT_BEFORE_START));
     };
-    // The idle launcher holds the workspace's folders open in its namespaces, and these folders are about to
-    // move.
-    open.workspace.spare.clear();
+    if !is_shown {
+        // The idle launcher holds the workspace's folders open, and these folders are about to move.
+        open.workspace.spare.clear();
+    }
     let (workspace, beside) = (Arc::clone(&open.workspace), call.registry.checks.clone());
     let wanted = call.asked.wanted.clone();
     let store = Arc::clone(&call.registry.store);
     let patterns = call.asked.reports.clone();
     let made = run_blocking(move || {
         store.make_room();
-        let mut scratch = ScratchTree::make(workspace, &beside, &wanted)?;
+        let mut scratch = ScratchTree::make(workspace, &beside, &wanted, is_shown)?;
         let reports = ReportSearch::before(scratch.root(), &patterns)?;
         // The swap is the last step, so that a failure before it leaves the workspace untouched.
         scratch.enter()?;
         Ok((scratch, reports))
     });
     let (scratch, reports) = failpoint::around("executor.check.make", made).await?;
-    let ran = run_in(call, cancel, sink).await;
-    let workspace = Arc::clone(&open.workspace);
+    // Tools and other checks may use the workspace from now on, unless its folders are swapped.
+    let turn = (!is_shown).then_some(turn);
+    let ran = run_in(call, &scratch, cancel, sink).await;
+    // The rest takes no memory of commands.
+    drop(permit);
+    let judging = Arc::clone(open);
     let looked = run_blocking(move || {
         let found = ran.as_ref().ok().map(|_| reports.read(scratch.root()));
         let (tree, tampered) = (scratch.tree.to_string(), scratch.tampered.clone());
         scratch.end()?;
-        let ran = ran.map(|ran| build_check_result(ran, found.flatten(), &workspace));
+        let facts = || {
+            // No tool may change the files meanwhile. A check with swapped folders has the turn already.
+            let _turn = is_shown.then(|| judging.turn.blocking_write());
+            RepositoryFacts::read(&judging.workspace).ok()
+        };
+        let ran = ran.map(|ran| judge_result(ran, found.flatten(), facts));
         Ok((ran, tree, tampered))
     });
     let looked = looked.await;
-    if looked.is_err() {
+    drop(turn);
+    if looked.is_err() && !is_shown {
         // A failed swap may leave folders in the wrong place. Closing the workspace makes the planner open it
         // again from its last snapshot.
         call.registry.close(&open.workspace.run);
@@ -260,11 +292,15 @@ struct FinishedCommand {
 
 async fn run_in(
     call: &CheckCall,
+    scratch: &ScratchTree,
     cancel: &CancellationToken,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> std::io::Result<FinishedCommand> {
     let mut place = tools::command_place(&call.used.open.workspace);
     place.environment.extend(report::runner_environment());
+    if let Some(shown) = scratch.shown_folder() {
+        place.exposed = vec![shown];
+    }
     let spec = CommandSpec {
         command: shell_command(call.asked.script.clone()),
         place,
@@ -274,7 +310,10 @@ async fn run_in(
         way_out: None,
     };
     let (started, spare) = (Instant::now(), IdleLauncher::default());
-    let ran = call.registry.sandbox.run(spec, cancel, Some(sink), &spare);
+    let ran = call
+        .registry
+        .sandbox
+        .run_admitted(spec, cancel, Some(sink), &spare);
     let end = failpoint::around("executor.check.run", ran).await?;
     Ok(FinishedCommand {
         end,
@@ -282,13 +321,9 @@ async fn run_in(
     })
 }
 
-/// Derives the result from the command's end and the report files that it wrote. Blocks while it reads the
-/// repository.
-fn build_check_result(ran: FinishedCommand, found: Option<TestReport>, workspace: &Workspace) -> CheckResult {
-    judged_result(ran, found, || RepositoryFacts::read(workspace).ok())
-}
-
-fn judged_result(
+/// Derives the result from the command's end and the report files that it wrote. `facts` reads the repository,
+/// if the output requires it.
+fn judge_result(
     ran: FinishedCommand,
     found: Option<TestReport>,
     facts: impl FnOnce() -> Option<RepositoryFacts>,
@@ -382,7 +417,7 @@ mod tests {
             whole: Vec::new(),
         };
         let ran = FinishedCommand { end, duration_ms: 7 };
-        judged_result(ran, None, || None)
+        judge_result(ran, None, || None)
     }
 
     #[test]
@@ -418,7 +453,7 @@ mod tests {
         };
         let ran = FinishedCommand { end, duration_ms: 1 };
         assert_eq!(
-            judged_result(ran, Some(file), || None).outcome(),
+            judge_result(ran, Some(file), || None).outcome(),
             CheckOutcome::Red
         );
     }

@@ -58,7 +58,7 @@ pub(crate) fn enter_root(policy: &LauncherPolicy) -> Result<(), String> {
     let visible = VisiblePath::all(&policy.visible)?;
     let devices = DEVICES.map(|name| Path::new("/dev").join(name));
     let devices = copy_trees(devices.iter().filter(|path| path.exists()), Ok)?;
-    let exposed = copy_trees(&policy.exposed, MountTree::writable)?;
+    let exposed = copy_covers(&policy.exposed)?;
     let readable = copy_trees(&policy.readable, MountTree::read_only)?;
     let covers = copy_covers(&policy.covers)?;
     replace_root().map_err(|error| format!("the new root: {error}"))?;

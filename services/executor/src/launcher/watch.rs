@@ -110,7 +110,7 @@ impl UsageWatch {
             group: group.zip(policy.cgroup),
             limits: policy.limits,
             beside: policy.beside_mib.saturating_mul(MIB),
-            folders: policy.writable,
+            folders: policy.measured,
             round: Cell::new(0),
             disk: Cell::new(0),
             nameless: RefCell::default(),
@@ -236,7 +236,7 @@ mod tests {
         };
         let watch = UsageWatch::new(
             LauncherPolicy {
-                writable: vec![folder.clone()],
+                measured: vec![folder.clone()],
                 limits,
                 ..LauncherPolicy::default()
             },
@@ -259,7 +259,7 @@ mod tests {
                 ..CommandLimits::default()
             };
             let policy = LauncherPolicy {
-                writable: vec![folder.clone()],
+                measured: vec![folder.clone()],
                 limits,
                 beside_mib,
                 ..LauncherPolicy::default()

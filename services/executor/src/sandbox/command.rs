@@ -77,8 +77,8 @@ pub(crate) struct CommandContext {
     pub(crate) writable: Vec<PathBuf>,
     /// Folders inside hidden ones that the command may read.
     pub(crate) readable: Vec<PathBuf>,
-    /// Folders that stay visible inside a hidden one.
-    pub(crate) exposed: Vec<PathBuf>,
+    /// Folders that stay visible inside a hidden one, each at its own path or in place of another folder.
+    pub(crate) exposed: Vec<PathCover>,
     /// Files and folders that the command sees at another path.
     pub(crate) covers: Vec<PathCover>,
     /// Egress port on the loopback interface of the command; `None` for no egress.
@@ -87,6 +87,18 @@ pub(crate) struct CommandContext {
     pub(crate) environment: Vec<(String, String)>,
     /// Disk space outside of the writable folders that counts towards their limit, in MiB.
     pub(crate) beside_mib: u64,
+}
+
+impl CommandContext {
+    /// Returns the writable folders as they are called outside of the command's mount namespace.
+    fn measured(&self) -> Vec<PathBuf> {
+        let outside = |path: &PathBuf| {
+            let mut around = self.exposed.iter();
+            let found = around.find_map(|shown| Some(shown.from.join(path.strip_prefix(&shown.at).ok()?)));
+            found.unwrap_or_else(|| path.clone())
+        };
+        self.writable.iter().map(outside).collect()
+    }
 }
 
 /// A confined launcher that waits for a command.
@@ -214,6 +226,18 @@ impl CommandSandbox {
         sink: Option<&mpsc::Sender<Vec<u8>>>,
         spare: &IdleLauncher,
     ) -> io::Result<CommandEnd> {
+        let _running = self.room().enter();
+        self.run_admitted(spec, cancel, sink, spare).await
+    }
+
+    /// Runs a command whose place in the room the caller holds.
+    pub(crate) async fn run_admitted(
+        &self,
+        spec: CommandSpec,
+        cancel: &CancellationToken,
+        sink: Option<&mpsc::Sender<Vec<u8>>>,
+        spare: &IdleLauncher,
+    ) -> io::Result<CommandEnd> {
         // The start of a launcher counts towards the limit.
         let deadline = Instant::now() + spec.limit;
         let mut launched = match spare.take(&spec.place) {
@@ -328,6 +352,7 @@ impl CommandSandbox {
             visible: self.view.visible.clone(),
             hidden: self.view.hidden.clone(),
             exposed: place.exposed.clone(),
+            measured: place.measured(),
             covers: place.covers.clone(),
             limits: self.limits,
             beside_mib: place.beside_mib,

@@ -1,6 +1,7 @@
 //! Runs commands in confinement: the launcher, the paths that it makes visible, and each command's output.
 
 mod command;
+mod command_room;
 mod confined_dir;
 mod egress_relay;
 mod output;
@@ -29,6 +30,7 @@ use tokio::time::Instant;
 pub(crate) use command::{
     CommandContext, CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command,
 };
+pub(crate) use command_room::{CommandRoom, RoomPermit};
 pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_in, stat_of};
 pub use policy::CommandLimits;
 #[cfg(test)]
@@ -55,6 +57,7 @@ pub(crate) struct CommandSandbox {
     view: MachineView,
     limits: CommandLimits,
     probe: SandboxProbe,
+    room: CommandRoom,
 }
 
 /// Means of starting a launcher.
@@ -101,7 +104,37 @@ impl CommandSandbox {
             view,
             limits,
             probe,
+            room: CommandRoom::new(1),
         })
+    }
+
+    /// Sets the room for commands that run at the same time. Every one of `slots` workspaces may run a command, so
+    /// their memory is there; checks of one workspace share it.
+    #[must_use]
+    pub(crate) fn with_room(mut self, slots: u32) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = match self.shows_checks() {
+            true => fitting_commands(
+                slots as usize,
+                cores,
+                self.probe.memory_limit,
+                self.limits.memory_mib,
+            ),
+            false => 1,
+        };
+        self.room = CommandRoom::new(most);
+        self
+    }
+
+    /// Returns true when the files of a check appear at the workspace's path only for the check's own command, so
+    /// that several checks of a workspace can run at the same time. A runner swaps the folders instead.
+    pub(crate) fn shows_checks(&self) -> bool {
+        self.probe.offers.namespaces && self.runner().is_none()
+    }
+
+    /// Returns the room for commands that run at the same time.
+    pub(crate) fn room(&self) -> &CommandRoom {
+        &self.room
     }
 
     /// Creates a sandbox for tests that run no command.
@@ -111,6 +144,7 @@ impl CommandSandbox {
             way: LauncherSource::Launcher(PathBuf::from("/nonexistent")),
             view: MachineView::default(),
             limits: CommandLimits::default(),
+            room: CommandRoom::new(1),
             probe: SandboxProbe {
                 offers: KernelConfinement::default(),
                 landlock_abi: 0,
@@ -262,20 +296,35 @@ impl CommandSandbox {
 /// Above it, the kernel would kill any process of the container without a reason that could be reported. An
 /// executor that starts commands itself reserves more memory than a runner.
 fn limit_to_container(limits: CommandLimits, container: Option<u64>, has_runner: bool) -> CommandLimits {
-    let Some(container_mib) = container.map(|bytes| bytes >> 20) else {
+    let Some(container) = container else {
         return limits;
     };
+    CommandLimits {
+        memory_mib: limits.memory_mib.min(command_memory_mib(container, has_runner)),
+        ..limits
+    }
+}
+
+/// Returns the memory of a container in MiB that commands can use.
+fn command_memory_mib(container: u64, has_runner: bool) -> u64 {
+    let container_mib = container >> 20;
     // 1/16 for a runner and 1/8 for an executor remain for the process itself, at least 64 and 512 MiB.
     let kept = if has_runner {
         (container_mib / 16).max(64)
     } else {
         (container_mib / 8).max(512)
     };
-    let most = container_mib.saturating_sub(kept).max(LEAST_MEMORY_MIB);
-    CommandLimits {
-        memory_mib: limits.memory_mib.min(most),
-        ..limits
-    }
+    container_mib.saturating_sub(kept).max(LEAST_MEMORY_MIB)
+}
+
+/// Returns the number of commands that may run at the same time, at least one: one for each slot and core, and as
+/// many as the container's memory holds if each takes all that it may.
+fn fitting_commands(slots: usize, cores: usize, container: Option<u64>, memory_mib: u64) -> usize {
+    let in_memory = container.map_or(usize::MAX, |container| {
+        let fitting = command_memory_mib(container, false) / memory_mib.max(1);
+        usize::try_from(fitting).unwrap_or(usize::MAX)
+    });
+    slots.min(cores).min(in_memory).max(1)
 }
 
 /// Mechanism that confines commands.
@@ -362,6 +411,17 @@ mod tests {
         assert_eq!(grouped.require_process_limit(), Ok(()));
         grouped.probe.cgroup = Some(group(false));
         assert!(grouped.require_process_limit().is_err());
+    }
+
+    #[test]
+    fn commands_fit_by_slots_cores_memory() {
+        let gib = |gib: u64| Some(gib << 30);
+        assert_eq!(fitting_commands(4, 2, None, 4096), 2);
+        assert_eq!(fitting_commands(1, 8, None, 4096), 1);
+        assert_eq!(fitting_commands(8, 8, gib(16), 4096), 3);
+        assert_eq!(fitting_commands(8, 8, gib(4), 3584), 1);
+        assert_eq!(fitting_commands(8, 8, gib(1), 4096), 1, "one always runs");
+        assert_eq!(fitting_commands(0, 0, None, 0), 1);
     }
 
     #[test]

@@ -54,9 +54,11 @@ pub(crate) struct LauncherPolicy {
     pub(crate) visible: Vec<PathBuf>,
     /// Folders and files inside visible ones that the command must not read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Folders of the workspace around the writable ones, each as one mount: a rename works only within one
-    /// mount, so writable folders of the same workspace share it.
-    pub(crate) exposed: Vec<PathBuf>,
+    /// Folders around the writable ones, each as one mount: a rename works only within one mount, so writable
+    /// folders of the same workspace share it. A check sees its own folder in place of the workspace's.
+    pub(crate) exposed: Vec<PathCover>,
+    /// Folders that count towards the disk limit, as they are called outside of the mount namespace.
+    pub(crate) measured: Vec<PathBuf>,
     /// Files and folders that the command sees at another path, in this order. Only with namespaces.
     #[serde(default)]
     pub(crate) covers: Vec<PathCover>,

@@ -9,8 +9,10 @@ use parking_lot::Mutex;
 use proto::executor::{CheckOutcome, CheckResult, ToolResult, ToolStatus};
 use tokio::sync::watch;
 
-// A planner repeats only its last call, so older results are dropped beyond this number of bytes.
+// A planner repeats only its last calls, so older results are dropped beyond this number of bytes.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
+// Results that are kept whatever their size: as many as a planner requests at the same time.
+const LEAST_KEPT: usize = 8;
 /// Limit of known ids of finished calls. Beyond it the oldest ids are forgotten; a planner repeats only its
 /// last calls, so none of them arrives again.
 const MAX_IDS: usize = 4096;
@@ -154,10 +156,10 @@ impl<R: StoredCallResult> CallMemory<R> {
 }
 
 impl<R> CallResults<R> {
-    /// Drops the oldest results and ids beyond the limits, but never the last result.
+    /// Drops the oldest results and ids beyond the limits, but never the last results.
     fn make_room(&mut self) {
         // Empty results count for nothing in bytes, so their number is limited too.
-        while (self.bytes > MAX_KEPT || self.kept.len() > MAX_IDS) && self.kept.len() > 1 {
+        while (self.bytes > MAX_KEPT || self.kept.len() > MAX_IDS) && self.kept.len() > LEAST_KEPT {
             let Some((id, size)) = self.kept.pop_front() else {
                 return;
             };

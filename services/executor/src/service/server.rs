@@ -37,8 +37,9 @@ const MAX_HEADERS: u32 = 16 * 1024;
 const MAX_MESSAGE: usize = 4 << 20;
 // Connections end after this time, so that callers reconnect to current addresses. Running calls may finish.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-// The longest call is a check, with 2,100 s (`checks::MAX_CALL`); the rest is a margin.
-const MAX_AGE_GRACE: Duration = Duration::from_secs(2160);
+// The longest call is a check, with 2,100 s (`checks::MAX_CALL`). It may wait as long for an earlier check of its
+// workspace; the rest is a margin.
+const MAX_AGE_GRACE: Duration = Duration::from_secs(4320);
 
 /// Service whose health is reported over gRPC.
 type HealthContract = ExecutorServiceServer<ExecutorGrpc>;

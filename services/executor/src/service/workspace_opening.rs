@@ -235,6 +235,7 @@ async fn build_open_response(
         lfs_contents,
         template,
         conflicts: conflicts.map(Into::into).collect(),
+        checks_at_once: u32::try_from(registry.sandbox.room().most()).unwrap_or(u32::MAX),
     })
 }
 

@@ -85,8 +85,8 @@ impl OpenedWorkspace {
 
     /// Prepares a launcher for the next command, unless a tool or check is running.
     pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
-        // A check swaps the workspace's folders during its turn. A launcher that is confined in between holds
-        // the folders of the check, and the next command would work in deleted ones.
+        // Without namespaces a check swaps the workspace's folders during its turn. A launcher that is confined
+        // in between holds the folders of the check, and the next command would work in deleted ones.
         let Ok(_turn) = self.turn.try_write() else {
             return;
         };

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     cleanup,
-    sandbox::{RunnerClient, RunnerSession, WorkspaceFolder},
+    sandbox::{PathCover, RunnerClient, RunnerSession, WorkspaceFolder},
 };
 
 /// Files in deeper folders are not taken: no checkout would hold them.
@@ -144,13 +144,18 @@ impl WorkspaceDisk {
 
     /// Folders that must have the same path for commands. Worktree and scratch space share one mount, so that
     /// a file can be renamed between them.
-    pub(crate) fn exposed(&self) -> Vec<PathBuf> {
+    pub(crate) fn exposed(&self) -> Vec<PathCover> {
         let own = self
             .session
             .as_ref()
             .map_or(self.folder.0.as_path(), |session| session.folder());
         let tree = Some(self.tree.path()).filter(|tree| !tree.starts_with(own));
-        [own].into_iter().chain(tree).map(Path::to_owned).collect()
+        let itself = |path: &Path| PathCover {
+            from: path.to_owned(),
+            at: path.to_owned(),
+            writable: true,
+        };
+        [own].into_iter().chain(tree).map(itself).collect()
     }
 
     /// Content that the base commit names but does not contain: submodules and Git LFS files.

@@ -1,10 +1,13 @@
 //! Scratch tree: the files of one check, made from git objects and the results of setup.
 //!
-//! Commands of the model never see it. During the check's command it is at the workspace's path, because
-//! tools write absolute paths into installed files.
+//! Commands of the model never see it. For the check's command it is at the workspace's path, because tools
+//! write absolute paths into installed files: with mount namespaces for this command alone, and otherwise because
+//! the folders are swapped.
 
 use std::{
     collections::HashSet,
+    fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,8 +23,12 @@ use super::{
 };
 use crate::{
     cleanup,
-    sandbox::{FileTask, RunnerSession, SwapFolders, WorkspaceFolder},
+    sandbox::{FileTask, PathCover, RunnerSession, SwapFolders, WorkspaceFolder},
 };
+
+/// Folders of a check that only its command sees, as in a workspace: worktree, home folder in the scratch space,
+/// and the place at which the launcher shows the workspace's git directory.
+const SHOWN: [&str; 3] = ["tree", "tmp/home", "git"];
 
 /// Files that a check sees.
 #[derive(Clone, Debug)]
@@ -50,19 +57,27 @@ pub(crate) struct ScratchTree {
     workspace: Arc<Workspace>,
 }
 
-/// Location of the files: in this process's folders, or at the runner.
+/// Location of the files.
 enum ScratchLocation {
-    Ours(SwapFolders),
+    /// Folder of this process that only the check's command sees at the workspace's path.
+    Shown(PathBuf),
+    /// Folders of this process that are swapped with those of the workspace.
+    Swapped(SwapFolders),
+    /// Folders of the runner, which swaps them.
     Runners(Arc<RunnerSession>),
 }
 
 impl ScratchTree {
-    /// Creates the files in a new folder in `beside`, which must be on the file system of the workspace. No
-    /// tool and no command may run in the workspace during its lifetime. Blocks.
+    /// Creates the files in a new folder in `beside`, which must be on the file system of the workspace.
+    ///
+    /// No tool and no command may run in the workspace meanwhile. With `is_shown`, the mount namespace of the
+    /// check's command shows the folder; otherwise the workspace must stay unused until the files are deleted.
+    /// Blocks.
     pub(crate) fn make(
         workspace: Arc<Workspace>,
         beside: &Path,
         wanted: &ScratchContent,
+        is_shown: bool,
     ) -> Result<Self, WorkspaceError> {
         // The folder belongs to the user and is in use, so it cannot be swapped.
         if workspace.git.is_adopted() {
@@ -73,7 +88,10 @@ impl ScratchTree {
         let repository = workspace.git.open()?;
         let tree = wanted.tree(&workspace, repository.objects())?;
         let beside = beside.join(uuid::Uuid::new_v4().simple().to_string());
-        let (way, [root, scratch]) = create_folders(&workspace, &beside)?;
+        let (way, [root, scratch]) = match is_shown {
+            true => create_shown_folders(beside)?,
+            false => create_swapped_folders(&workspace, &beside)?,
+        };
         // The value exists before its folders are filled, so that a failure drops it and deletes them.
         let mut made = Self {
             tree,
@@ -106,11 +124,24 @@ impl ScratchTree {
             .show_to_check(repository, &self.root, scratch)
     }
 
-    /// Swaps the files into the workspace's path. Blocks.
+    /// Swaps the files into the workspace's path, unless a mount namespace shows them there. Blocks.
     pub(crate) fn enter(&mut self) -> Result<(), WorkspaceError> {
         match &mut self.way {
-            ScratchLocation::Ours(stage) => Ok(stage.enter()?),
+            ScratchLocation::Shown(_) => Ok(()),
+            ScratchLocation::Swapped(stage) => Ok(stage.enter()?),
             ScratchLocation::Runners(session) => Ok(session.check(FileTask::EnterCheck)?),
+        }
+    }
+
+    /// Folder that the check's command sees in place of the workspace's; `None` when they are swapped.
+    pub(crate) fn shown_folder(&self) -> Option<PathCover> {
+        match &self.way {
+            ScratchLocation::Shown(folder) => Some(PathCover {
+                from: folder.clone(),
+                at: self.workspace.disk.place().to_owned(),
+                writable: true,
+            }),
+            ScratchLocation::Swapped(_) | ScratchLocation::Runners(_) => None,
         }
     }
 
@@ -127,17 +158,22 @@ impl ScratchTree {
 
     fn give_back(&mut self) -> Result<(), WorkspaceError> {
         match &mut self.way {
-            ScratchLocation::Ours(stage) => {
+            ScratchLocation::Shown(folder) => remove_scratch(folder),
+            ScratchLocation::Swapped(stage) => {
                 // Before the deletion: the workspace's own folders lie in the deleted folder until then.
                 stage.leave()?;
-                // Leftovers only take space; the next start of the executor deletes them.
-                if let Err(error) = cleanup::remove_folder(stage.beside()) {
-                    tracing::warn!(error = %format_error_chain(&error), "a scratch tree stays behind");
-                }
-                Ok(())
+                remove_scratch(stage.beside());
             }
-            ScratchLocation::Runners(session) => Ok(session.check(FileTask::EndCheck)?),
+            ScratchLocation::Runners(session) => session.check(FileTask::EndCheck)?,
         }
+        Ok(())
+    }
+}
+
+/// Deletes the folder of a check. Leftovers only take space; the next start of the executor deletes them.
+fn remove_scratch(folder: &Path) {
+    if let Err(error) = cleanup::remove_folder(folder) {
+        tracing::warn!(error = %format_error_chain(&error), "a scratch tree stays behind");
     }
 }
 
@@ -149,7 +185,25 @@ impl Drop for ScratchTree {
     }
 }
 
-fn create_folders(
+fn create_shown_folders(beside: PathBuf) -> Result<(ScratchLocation, [WorkspaceRoot; 2]), WorkspaceError> {
+    let make = |name: &str| -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755).create(beside.join(name))
+    };
+    let opened = SHOWN.into_iter().try_for_each(make).and_then(|()| {
+        let open = |name: &str| WorkspaceRoot::open(&beside.join(name));
+        Ok([open("tree")?, open("tmp")?])
+    });
+    match opened {
+        Ok(roots) => Ok((ScratchLocation::Shown(beside), roots)),
+        Err(error) => {
+            remove_scratch(&beside);
+            Err(error.into())
+        }
+    }
+}
+
+fn create_swapped_folders(
     workspace: &Workspace,
     beside: &Path,
 ) -> Result<(ScratchLocation, [WorkspaceRoot; 2]), WorkspaceError> {
@@ -165,7 +219,7 @@ fn create_folders(
     let stage = SwapFolders::make(workspace.disk.place(), beside)?;
     let [tree, scratch] = stage.folders();
     let roots = [WorkspaceRoot::open(&tree)?, WorkspaceRoot::open(&scratch)?];
-    Ok((ScratchLocation::Ours(stage), roots))
+    Ok((ScratchLocation::Swapped(stage), roots))
 }
 
 impl ScratchContent {

@@ -246,14 +246,13 @@ async fn repeated_check_runs_once() {
     let begun = running.message().await.unwrap().unwrap().event.unwrap();
     assert!(matches!(begun, run_check_response::Event::Output(chunk) if chunk.data == b"begun\n"));
     drop(running);
-    // The next call waits for its turn, so the check has ended by then.
     assert!(session.shell("1", "cat README.md").await.contains("# Shop"));
     wait_until_gone("sleep 7531").await;
-    assert_eq!(count_check_folders(&world), 0);
     let cut = session
         .check("k2", select_head_tree(), "echo begun; sleep 7531")
         .await;
     assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Infra, None));
+    assert_eq!(count_check_folders(&world), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -452,6 +451,141 @@ async fn inspection_reports_size_and_findings() {
         .collect();
     // The Makefile comes from the model, not from the base.
     assert_eq!(commands, ["just ci"]);
+}
+
+/// Waits for the first output of a check.
+async fn wait_until_begun(check: &mut Streaming<RunCheckResponse>) {
+    let begun = check.message().await.unwrap().unwrap().event.unwrap();
+    assert!(matches!(begun, run_check_response::Event::Output(chunk) if chunk.data == b"begun\n"));
+}
+
+/// Opens a workspace whose checks run side by side; `None`, printed, where the machine cannot do that.
+async fn open_for_side_by_side(world: &World, what: &str) -> Option<Session> {
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
+    let (session, answer) = opened;
+    if answer.checks_at_once < 2 {
+        println!("{what}: not run, because checks run one after the other here");
+        return None;
+    }
+    Some(session)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_and_tools_run_side_by_side() {
+    let world = World::start(4).await;
+    let Some(session) = open_for_side_by_side(&world, "checks side by side").await else {
+        return;
+    };
+    session.write("1", "mine.txt", "mine").await;
+    let mut first = session
+        .start_check("k1", select_head_tree(), "echo begun; sleep 7541")
+        .await;
+    wait_until_begun(&mut first).await;
+    // Neither this check nor the tools wait for the first one, which does not end by itself.
+    let second = session.check("k2", select_base_tree(), "ls").await;
+    assert_eq!(second.output_tail, "AGENTS.md\nREADME.md\n");
+    assert!(session.shell("2", "cat mine.txt").await.ends_with("mine"));
+    session.write("3", "later.txt", "later").await;
+    assert_eq!(count_check_folders(&world), 1);
+    drop(first);
+    let cut = session.check("k1", select_head_tree(), "true").await;
+    assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Infra, None));
+    wait_until_gone("sleep 7541").await;
+    assert_eq!(count_check_folders(&world), 0);
+}
+
+/// A check that runs beside another one finds neither its files nor its processes, and neither does a command of
+/// the workspace. All of them have the same path.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbor_of_check_is_invisible() {
+    let world = World::start(4).await;
+    let Some(session) = open_for_side_by_side(&world, "neighbor of a check").await else {
+        return;
+    };
+    let mark = "echo x > mark; echo x > \"$HOME/mark\"; echo x > \"$TMPDIR/mark\"; echo x > /tmp/mark; echo x > ../mark; \
+                mkdir -p ../results; ipcmk -M 100 > /dev/null; echo begun; sleep 7542";
+    let mut neighbor = session.start_check("k1", select_head_tree(), mark).await;
+    wait_until_begun(&mut neighbor).await;
+    let data = world.folder.path().join("data");
+    let look = format!(
+        "pwd; ls mark \"$HOME/mark\" \"$TMPDIR/mark\" /tmp/mark ../mark 2>/dev/null; ls {0}/checks {0}/mirrors 2>/dev/null; \
+         ls {0}/workspaces; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep [7]542'; \
+         tail -n +2 /proc/sysvipc/shm | wc -l; echo y > mark",
+        data.display()
+    );
+    let seen = session.check("k2", select_head_tree(), &look).await;
+    let place = data.join("workspaces/acme.shop.0/tree");
+    let place = place.canonicalize().unwrap();
+    let expected = format!("{}\nacme.shop.0\n0\n0\n", place.display());
+    assert_eq!(seen.output_tail, expected);
+    let in_workspace = session.shell("1", &look).await;
+    assert_eq!(in_workspace, format!("exit code: 0\n{expected}"));
+    // The marks of the workspace and of the second check are not those of the first one.
+    let third = session
+        .check("k3", select_base_tree(), "ls mark 2>&1 | grep -c 'No such'")
+        .await;
+    assert_eq!(third.output_tail, "1\n");
+    drop(neighbor);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_beside_another_keeps_disk_limit() {
+    let world = World::start_as(4, |_, settings| settings.limits.disk_mib = 16).await;
+    let Some(session) = open_for_side_by_side(&world, "disk limit of a check").await else {
+        return;
+    };
+    let mut neighbor = session
+        .start_check("k1", select_head_tree(), "echo begun; sleep 7543")
+        .await;
+    wait_until_begun(&mut neighbor).await;
+    for (id, folder) in [("k2", "."), ("k3", "$TMPDIR"), ("k4", "$HOME")] {
+        let fill = format!("head -c 48000000 /dev/zero > \"{folder}/big\"; sleep 600");
+        let filled = session.check(id, select_head_tree(), &fill).await;
+        assert!(
+            filled.output_tail.contains("more than 16 MiB of files"),
+            "{folder}: {} {}",
+            filled.output_tail,
+            filled.reason
+        );
+    }
+    // The files of the checks do not count for the workspace.
+    assert_eq!(session.shell("1", "echo here").await, "exit code: 0\nhere\n");
+    drop(neighbor);
+}
+
+/// One check fits here, so the second one waits for the first, which takes longer than the second one's limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn limit_of_waiting_check_begins_with_it() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let mut first = session
+        .start_check("k1", select_head_tree(), "echo begun; sleep 2")
+        .await;
+    wait_until_begun(&mut first).await;
+    let mut second = session.check_request("k2", select_head_tree(), "echo ran");
+    second.get_mut().limit_s = 1;
+    let mut stream = session
+        .client
+        .clone()
+        .run_check(second)
+        .await
+        .unwrap()
+        .into_inner();
+    // A check that a caller gives up while it waits is not recorded, so that it can be repeated.
+    drop(session.start_check("k3", select_head_tree(), "echo ran").await);
+    let mut answers = Vec::new();
+    while let Some(message) = stream.message().await.unwrap() {
+        answers.extend(message.event);
+    }
+    let Some(run_check_response::Event::Result(result)) = answers.pop() else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(
+        (result.exit_code, result.output_tail.as_str()),
+        (Some(0), "ran\n")
+    );
+    let repeated = session.check("k3", select_head_tree(), "echo repeated").await;
+    assert_eq!(repeated.output_tail, "repeated\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
