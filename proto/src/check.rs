@@ -190,6 +190,7 @@ impl From<CheckCandidate> for wire::CheckCandidate {
             command: found.command,
             directory: found.directory,
             why: found.why,
+            known_at_base: found.known_at_base,
         }
     }
 }
@@ -200,6 +201,7 @@ impl From<wire::CheckCandidate> for CheckCandidate {
             command: found.command,
             directory: found.directory,
             why: found.why,
+            known_at_base: found.known_at_base,
         }
     }
 }

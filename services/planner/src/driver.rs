@@ -56,6 +56,8 @@ const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
 pub(crate) enum StepOutcome {
     /// A fact for the journal.
     Fact(Box<Fact>),
+    /// Facts for the journal, in this order.
+    Facts(Vec<Fact>),
     /// The report is in the log of the reporter.
     Sent(OutboundId),
     /// The run waits for an event from outside.
@@ -236,9 +238,7 @@ impl RunDriver {
                 self.find_checks(&caller()?, state, workspace()?, request()?)
                     .await
             }
-            RunAction::RunCheck { id, check } => {
-                self.run_check(&caller()?, state, workspace()?, (id, check)).await
-            }
+            RunAction::RunChecks { checks } => self.run_checks(&caller()?, state, workspace()?, checks).await,
             RunAction::InspectChange => {
                 self.inspect_change(&caller()?, state, workspace()?, request()?)
                     .await

@@ -309,6 +309,9 @@ pub struct CheckCandidate {
     pub directory: String,
     /// Description of its source, for people.
     pub why: String,
+    /// True when the executor keeps the result of an earlier run on the base, so that this run takes no time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known_at_base: bool,
 }
 
 /// Effect of a finding on the delivery of a change.

@@ -51,6 +51,18 @@ pub struct ExecutorWorkspace {
     /// Files that git cannot merge, if the workspace began with a merge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictFile>,
+    /// Number of checks that can run at the same time; 0 and 1: one after the other, as on executors of earlier
+    /// releases.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks_at_once: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference to the field"
+)]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The workspace's changes against the base, stored in the object store.

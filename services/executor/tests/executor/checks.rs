@@ -436,6 +436,7 @@ async fn inspection_reports_size_and_findings() {
         workspace_id: session.id.clone(),
         fence: Some(session.fence.into()),
         commands: vec!["just ci".to_owned()],
+        reports: Vec::new(),
     };
     let answer = session
         .client

@@ -308,6 +308,7 @@ async fn instructions_come_from_the_base_branch_alone() {
         workspace_id: session.id.clone(),
         fence: Some(session.fence.into()),
         commands: Vec::new(),
+        reports: Vec::new(),
     };
     let mut client = session.client.clone();
     let found = client

@@ -3,6 +3,7 @@
 
 use domain::check::{CheckOutcome, CheckSpec, CompletedCheck, TreeKind};
 use domain::{CallId, ExecutorWorkspace, Fact, JobRequest, TicketNews, cause::format_error_chain};
+use futures::future::join_all;
 
 use super::recovery::FailedCall;
 use super::{PlannerRunState, RunDriver, StepOutcome, TicketError, retry_call};
@@ -89,7 +90,8 @@ impl RunDriver {
             Some(commands) => commands.as_slice(),
             None => &[],
         };
-        let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, given)).await;
+        let asked = (given, request.rules.agent.reports.as_slice());
+        let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, asked)).await;
         self.or_nothing(
             caller,
             state,
@@ -122,33 +124,54 @@ impl RunDriver {
             .await
     }
 
-    pub(super) async fn run_check(
+    /// Runs checks at the same time. The results are recorded together, in the order of the requests.
+    pub(super) async fn run_checks(
         &self,
         caller: &RunCaller,
         state: &PlannerRunState,
         info: &ExecutorWorkspace,
-        (id, check): (CallId, CheckSpec),
+        checks: Vec<(CallId, CheckSpec)>,
     ) -> Result<StepOutcome, TicketError> {
+        let running = checks
+            .iter()
+            .map(|(id, check)| self.run_check(caller, info, id, check));
+        let (mut facts, mut failed) = (Vec::new(), None);
+        for (ended, (id, check)) in join_all(running).await.into_iter().zip(&checks) {
+            match ended {
+                Ok(run) => facts.push(build_check_fact(id, clear_passing_names(run))),
+                Err(error) if is_unanswered(&error) => {
+                    let run = unrun_check(check, format_error_chain(&error), info);
+                    facts.push(build_check_fact(id, run));
+                }
+                Err(error) => failed = failed.or(Some((error, id, check))),
+            }
+        }
+        match failed {
+            Some((error, id, check)) if facts.is_empty() => {
+                let run = unrun_check(check, format_error_chain(&error), info);
+                let nothing = FailedCall::Check(Box::new(build_check_fact(id, run)));
+                self.recover(caller, state, error, nothing).await
+            }
+            // Results come first, because a recovery may take long. A check without one is repeated under its
+            // id, and its failure shows again.
+            Some(_) | None => Ok(StepOutcome::Facts(facts)),
+        }
+    }
+
+    async fn run_check(
+        &self,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
+        id: &CallId,
+        check: &CheckSpec,
+    ) -> Result<CompletedCheck, CallError> {
         let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
-        let ran = retry_call(|| {
+        retry_call(|| {
             self.executors
                 .workspaces()
-                .run_check(caller, info, &id, &check, &output)
+                .run_check(caller, info, id, check, &output)
         })
-        .await;
-        // Kept for the report, because `or_nothing` consumes the error.
-        let reason = ran
-            .as_ref()
-            .err()
-            .map(|error| format_error_chain(error))
-            .unwrap_or_default();
-        let ran = ran.map(|run| Fact::CheckRan {
-            id: id.clone(),
-            run: Box::new(clear_passing_names(run)),
-        });
-        let run = Box::new(unrun_check(&check, reason, info));
-        self.or_nothing(caller, state, ran, Fact::CheckRan { id, run })
-            .await
+        .await
     }
 
     /// Recovers a lost workspace. Every other failure has the result `nothing`.
@@ -161,17 +184,31 @@ impl RunDriver {
     ) -> Result<StepOutcome, TicketError> {
         match answered {
             Ok(fact) => Ok(fact.into()),
-            Err(
-                CallError::TimedOut
-                | CallError::Invalid(_)
-                | CallError::Refused(_)
-                | CallError::Unkeepable(_),
-            ) => Ok(nothing.into()),
+            Err(error) if is_unanswered(&error) => Ok(nothing.into()),
             Err(error) => {
                 self.recover(caller, state, error, FailedCall::Check(Box::new(nothing)))
                     .await
             }
         }
+    }
+}
+
+/// Returns true for a call that has no answer although the workspace is open.
+const fn is_unanswered(error: &CallError) -> bool {
+    match error {
+        CallError::TimedOut | CallError::Invalid(_) | CallError::Refused(_) | CallError::Unkeepable(_) => {
+            true
+        }
+        CallError::Stale | CallError::Store(_) | CallError::WorkspaceLost | CallError::Trouble { .. } => {
+            false
+        }
+    }
+}
+
+fn build_check_fact(id: &CallId, run: CompletedCheck) -> Fact {
+    Fact::CheckRan {
+        id: id.clone(),
+        run: Box::new(run),
     }
 }
 

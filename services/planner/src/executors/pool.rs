@@ -316,6 +316,7 @@ fn workspace_info_from(
         lfs_files: opened.lfs_files.clone(),
         lfs_contents: opened.lfs_contents.clone(),
         conflicts: opened.conflicts.iter().cloned().map(Into::into).collect(),
+        checks_at_once: opened.checks_at_once,
     })
 }
 

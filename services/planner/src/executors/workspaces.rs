@@ -176,6 +176,8 @@ impl WorkspaceCalls {
             tree: Some((&check.tree).into()),
             limit_s: check.limit_s.unwrap_or_default(),
             reports: check.reports.clone(),
+            // A repeated run is to confirm the first one.
+            may_be_kept: check.again == 0,
         };
         let _noted = self.note_call(&info.executor, caller);
         let request = self
@@ -201,7 +203,8 @@ impl WorkspaceCalls {
         Err(CallError::trouble("the check ended without a result"))
     }
 
-    /// Returns commands that may serve as checks at the base commit, `given` first.
+    /// Returns commands that may serve as checks at the base commit, `given` first. `reports`: files that they
+    /// write, by the rules.
     ///
     /// # Errors
     /// [`CallError`]
@@ -209,12 +212,13 @@ impl WorkspaceCalls {
         &self,
         caller: &RunCaller,
         info: &ExecutorWorkspace,
-        given: &[String],
+        (given, reports): (&[String], &[String]),
     ) -> Result<Vec<CheckCandidate>, CallError> {
         let message = wire::FindChecksRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
             commands: given.to_vec(),
+            reports: reports.to_vec(),
         };
         let request = self
             .channels

@@ -331,6 +331,7 @@ impl ExecutorService for FakeExecutor {
             command,
             directory: String::new(),
             why: "the repository's rules name it".to_owned(),
+            known_at_base: false,
         });
         Ok(Response::new(wire::FindChecksResponse {
             candidates: candidates.collect(),

@@ -108,7 +108,7 @@ async fn checks_run_at_executor_holding_workspace() {
     let given = ["make test".to_owned()];
     let found = executors
         .workspaces()
-        .find_checks(&caller, &info, &given)
+        .find_checks(&caller, &info, (&given, &[]))
         .await
         .unwrap();
     assert_eq!(found[0].command, "make test");

@@ -242,6 +242,12 @@ impl<'a> TicketSession<'a> {
     async fn apply_outcome(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
         match outcome {
             StepOutcome::Fact(fact) => self.append(run, *fact).await,
+            StepOutcome::Facts(facts) => {
+                for fact in facts {
+                    self.append(run, fact).await?;
+                }
+                Ok(())
+            }
             // Not a fact, because sending a report twice is harmless.
             StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {

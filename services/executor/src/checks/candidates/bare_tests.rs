@@ -54,6 +54,7 @@ fn build_candidate(command: String, why: &str) -> CheckCandidate {
         command,
         directory: String::new(),
         why: why.to_owned(),
+        known_at_base: false,
     }
 }
 

@@ -121,6 +121,7 @@ pub(super) fn find_guide_commands(path: &str, text: &str) -> Vec<CheckCandidate>
             command,
             directory: String::new(),
             why: format!("{path} names it"),
+            known_at_base: false,
         })
         .collect()
 }

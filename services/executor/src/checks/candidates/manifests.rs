@@ -76,6 +76,7 @@ pub(super) fn find_manifest_commands(path: &str, text: &str, paths: &[&str]) -> 
         command,
         directory: place.folder.to_owned(),
         why: format!("{path} is there"),
+        known_at_base: false,
     };
     commands.into_iter().map(candidate).collect()
 }

@@ -63,6 +63,7 @@ pub(super) fn rank_candidates(given: Vec<String>, files: &BaseFiles) -> Vec<Chec
         command,
         directory: String::new(),
         why: "the repository's rules name it".to_owned(),
+        known_at_base: false,
     });
     let mut near: Vec<(&str, &str)> = files
         .iter()

@@ -44,8 +44,8 @@ pub(crate) enum RunAction {
     Forecast,
     /// Searches for commands that may serve as checks.
     FindChecks,
-    /// Runs a check in a separate tree.
-    RunCheck { id: CallId, check: CheckSpec },
+    /// Runs checks at the same time, each in a separate tree.
+    RunChecks { checks: Vec<(CallId, CheckSpec)> },
     /// Inspects the change at the executor.
     InspectChange,
     /// Stores the workspace's changes.
@@ -86,7 +86,7 @@ impl RunAction {
             | Self::FindCode
             | Self::Forecast
             | Self::FindChecks
-            | Self::RunCheck { .. }
+            | Self::RunChecks { .. }
             | Self::InspectChange
             | Self::TakeSnapshot
             | Self::GoBack { .. }

@@ -91,6 +91,7 @@ pub(crate) fn build_workspace() -> ExecutorWorkspace {
         conflicts: Vec::new(),
         submodules: Vec::new(),
         lfs_files: Vec::new(),
+        checks_at_once: 0,
         lfs_contents: Vec::new(),
     }
 }
@@ -412,9 +413,11 @@ impl Play {
             RunAction::FindChecks => self.append(Fact::ChecksFound {
                 candidates: self.checks.candidates(),
             }),
-            RunAction::RunCheck { id, check } => {
-                let run = Box::new(self.checks.run(&check));
-                self.append(Fact::CheckRan { id, run });
+            RunAction::RunChecks { checks } => {
+                for (id, check) in checks {
+                    let run = Box::new(self.checks.run(&check));
+                    self.append(Fact::CheckRan { id, run });
+                }
             }
             RunAction::InspectChange => self.append(Fact::ChangeInspected {
                 report: Some(Box::new(self.checks.change.clone())),

@@ -4,7 +4,7 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck,
     EvidenceLevel, FailedTest, FindingSeverity, TestReport, TreeKind,
 };
-use domain::{DecisionVerdict, Fact, OutboundAction, SandboxLevel, report};
+use domain::{ChangedFileSize, DecisionVerdict, Fact, FileRole, OutboundAction, SandboxLevel, report};
 
 use serde_json::json;
 
@@ -17,6 +17,8 @@ use crate::transcript::TranscriptMessage;
 /// Simulated environment of checks: the failing tests of each tree.
 pub(crate) struct Bench {
     pub(crate) is_there: bool,
+    /// True when the executor keeps the result on the base.
+    pub(crate) known_at_base: bool,
     pub(crate) base: Vec<&'static str>,
     /// Failing tests at the base with the change's tests.
     pub(crate) without: Vec<&'static str>,
@@ -47,6 +49,7 @@ impl Default for Bench {
     fn default() -> Self {
         Self {
             is_there: false,
+            known_at_base: false,
             base: Vec::new(),
             without: Vec::new(),
             head: Vec::new(),
@@ -87,6 +90,7 @@ impl Bench {
             command: "pytest".to_owned(),
             directory: String::new(),
             why: "pyproject.toml".to_owned(),
+            known_at_base: self.known_at_base,
         };
         self.is_there.then_some(found).into_iter().collect()
     }
@@ -434,6 +438,270 @@ fn uncovered_product_parts_are_named() {
         ..bench(3, 1)
     };
     assert_eq!(unnoticed(failing), (vec![], 0), "the check fails anyway");
+}
+
+/// Returns a play whose executor runs `most` checks at the same time.
+fn build_parallel_play(most: u32, bench: Bench) -> Play {
+    let mut play = build_checked_play(bench);
+    play.workspace.checks_at_once = most;
+    play
+}
+
+/// Plays to the end of the proof. Returns the checks of each step, as tree and repeat.
+fn drive_rounds(play: &mut Play) -> Vec<Vec<(TreeKind, u32)>> {
+    let mut rounds = Vec::new();
+    loop {
+        let next = play.until(|action| matches!(action, RunAction::RunChecks { .. } | RunAction::Wait));
+        let RunAction::RunChecks { checks } = next else {
+            return rounds;
+        };
+        let names = checks.iter().map(|(_, check)| (check.tree.clone(), check.again));
+        rounds.push(names.collect());
+        for (id, check) in checks {
+            let run = Box::new(play.checks.run(&check));
+            play.append(Fact::CheckRan { id, run });
+        }
+    }
+}
+
+fn build_new_test_bench() -> Bench {
+    let mut bench = Bench {
+        without: vec!["test_empty_cart"],
+        ..Bench::default()
+    };
+    bench.change.test_files = vec!["tests/test_cart.py".to_owned()];
+    bench.change.changed = ["shop/cart.py", "tests/test_cart.py"]
+        .map(build_changed_file)
+        .to_vec();
+    bench.change.hunks = vec![ChangeHunk {
+        path: "shop/cart.py".to_owned(),
+        line: 1,
+        lines: 1,
+        is_test: false,
+    }];
+    bench
+}
+
+fn build_changed_file(path: &str) -> ChangedFileSize {
+    ChangedFileSize {
+        path: path.to_owned(),
+        role: match path.starts_with("tests/") {
+            true => FileRole::Test,
+            false => FileRole::Product,
+        },
+        added: 1,
+        removed: 0,
+    }
+}
+
+#[test]
+fn checks_run_together_as_executor_allows() {
+    let without = || {
+        let paths = vec!["tests/test_cart.py".to_owned()];
+        TreeKind::BaseWith { paths }
+    };
+    let old = || {
+        let tree = TreeKind::HeadWithBase {
+            head: "d".repeat(40).parse().unwrap(),
+            paths: vec!["tests/test_cart.py".to_owned()],
+            hunks: Vec::new(),
+        };
+        (tree, 0)
+    };
+    let (head, base) = (|again: u32| (TreeKind::Head, again), (TreeKind::Base, 0));
+    let rounds = |most, bench| {
+        let mut play = build_parallel_play(most, bench);
+        let rounds = drive_rounds(&mut play);
+        assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3), "{most}");
+        rounds
+    };
+    // The only hunk of the product has no check of its own: its files are those without the product.
+    let alone: Vec<_> = [
+        head(0),
+        base.clone(),
+        (without(), 0),
+        head(1),
+        (without(), 1),
+        old(),
+    ]
+    .map(|check| vec![check])
+    .to_vec();
+    for most in [0, 1] {
+        assert_eq!(rounds(most, build_new_test_bench()), alone, "{most}");
+    }
+    assert_eq!(
+        rounds(2, build_new_test_bench()),
+        [
+            vec![head(0), base.clone()],
+            vec![(without(), 0), head(1)],
+            vec![(without(), 1), old()]
+        ]
+    );
+    let known = Bench {
+        known_at_base: true,
+        ..build_new_test_bench()
+    };
+    assert_eq!(
+        rounds(2, known),
+        [
+            vec![head(0), base.clone(), (without(), 0)],
+            vec![head(1), (without(), 1)],
+            vec![old()]
+        ],
+        "a kept result takes no room"
+    );
+    assert_eq!(
+        rounds(4, build_new_test_bench()),
+        [
+            vec![head(0), base, (without(), 0)],
+            vec![head(1), (without(), 1), old()]
+        ]
+    );
+}
+
+#[test]
+fn slow_checks_need_two_rounds() {
+    let slow = Bench {
+        duration_ms: 60_000,
+        ..build_new_test_bench()
+    };
+    let mut play = build_parallel_play(2, slow);
+    assert_eq!(drive_rounds(&mut play).len(), 2);
+    assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
+}
+
+#[test]
+fn hunk_checks_run_together() {
+    let mut bench = Bench::default();
+    let hunk = |line| ChangeHunk {
+        path: "shop/cart.py".to_owned(),
+        line,
+        lines: 1,
+        is_test: false,
+    };
+    bench.change.hunks = (0..5).map(hunk).collect();
+    let mut play = build_parallel_play(3, bench);
+    let sizes: Vec<usize> = drive_rounds(&mut play).iter().map(Vec::len).collect();
+    assert_eq!(sizes, [2, 3, 2]);
+}
+
+#[test]
+fn interrupted_checks_continue_under_their_ids() {
+    let ids = |checks: &[(domain::CallId, CheckSpec)]| -> Vec<domain::CallId> {
+        checks.iter().map(|(id, _)| id.clone()).collect()
+    };
+    // The planner crashes after each number of results of the first round.
+    for results in 0..=3 {
+        let mut play = build_parallel_play(4, build_new_test_bench());
+        let RunAction::RunChecks { checks } =
+            play.until(|action| matches!(action, RunAction::RunChecks { .. }))
+        else {
+            panic!("no checks")
+        };
+        assert_eq!(checks.len(), 3);
+        for (id, check) in checks.iter().take(results) {
+            let run = Box::new(play.checks.run(check));
+            let id = id.clone();
+            play.append(Fact::CheckRan { id, run });
+        }
+        let RunAction::RunChecks { checks: rest } =
+            play.until(|action| matches!(action, RunAction::RunChecks { .. }))
+        else {
+            panic!("no checks")
+        };
+        let open = ids(&checks[results..]);
+        assert!(ids(&rest).starts_with(&open), "{results}: {rest:?}");
+        assert_eq!(play.drive(), RunAction::Wait);
+        assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3), "{results}");
+    }
+}
+
+/// Returns the ids of the checks without a result, in the order of their requests.
+fn list_open_checks(entries: &[domain::JournalEntry]) -> Vec<domain::CallId> {
+    let mut open = Vec::new();
+    for entry in entries {
+        if let Fact::CheckRequested { id, .. } = &entry.fact {
+            open.push(id.clone());
+        }
+        if let Fact::CheckRan { id, .. } = &entry.fact {
+            open.retain(|known| known != id);
+        }
+    }
+    open
+}
+
+#[test]
+fn every_prefix_of_parallel_proof_resumes() {
+    let benches: [fn() -> Bench; 3] = [
+        build_new_test_bench,
+        || Bench {
+            known_at_base: true,
+            later: vec!["test_empty_cart"],
+            ..build_new_test_bench()
+        },
+        || Bench {
+            head: vec!["test_totals"],
+            surroundings_fail: |check| check.again == 0 && check.tree == TreeKind::Base,
+            ..build_new_test_bench()
+        },
+    ];
+    for (most, bench) in (0..=9).flat_map(|most| benches.map(|bench| (most, bench))) {
+        let mut play = build_parallel_play(most, bench());
+        assert_eq!(play.drive(), RunAction::Wait);
+        let mut most_open = 0;
+        for length in 1..=play.entries.len() {
+            let prefix = &play.entries[..length];
+            let state = crate::run::PlannerRunState::fold(&play.state.run, prefix);
+            let (state, open) = (state.unwrap().unwrap(), list_open_checks(prefix));
+            most_open = most_open.max(open.len());
+            match crate::run::decide_action(&state) {
+                RunAction::RunChecks { checks } => {
+                    let ids: Vec<domain::CallId> = checks.into_iter().map(|(id, _)| id).collect();
+                    assert_eq!(ids, open);
+                    assert!(!ids.is_empty());
+                }
+                RunAction::Record(Fact::CheckRequested { id, .. }) => assert!(!open.contains(&id)),
+                other => assert!(open.is_empty(), "{most}: {other:?} leaves checks open"),
+            }
+        }
+        // One more is a kept result, which takes no room.
+        assert!(most_open <= most.clamp(1, 8) as usize + 1, "{most}: {most_open}");
+    }
+}
+
+#[test]
+fn result_of_unknown_check_is_illegal() {
+    let mut play = build_parallel_play(2, build_new_test_bench());
+    let RunAction::RunChecks { checks } = play.until(|action| matches!(action, RunAction::RunChecks { .. }))
+    else {
+        panic!("no checks")
+    };
+    let fold = |facts: Vec<Fact>| {
+        let mut entries = play.entries.clone();
+        for fact in facts {
+            let position = entries.len() as u64;
+            let last = entries.last().unwrap().clone();
+            entries.push(domain::JournalEntry {
+                position,
+                fact,
+                ..last
+            });
+        }
+        crate::run::PlannerRunState::fold(&play.state.run, &entries)
+    };
+    let run = |number: usize| Box::new(play.checks.run(&checks[number].1));
+    let ran = |number: usize| Fact::CheckRan {
+        id: checks[number].0.clone(),
+        run: run(number),
+    };
+    // Results may come in any order, each once.
+    assert!(fold(vec![ran(1), ran(0)]).is_ok());
+    assert!(fold(vec![ran(1), ran(1)]).is_err());
+    let again = Fact::CheckRequested {
+        id: play.state.next_id(),
+        check: checks[0].1.clone(),
+    };
+    assert!(fold(vec![again]).is_err(), "the same check is open");
 }
 
 #[test]

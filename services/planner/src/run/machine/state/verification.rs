@@ -159,9 +159,14 @@ impl RunChecks {
         }
     }
 
-    /// Returns the running check.
-    pub(crate) fn open(&self) -> Option<&CheckRecord> {
-        self.runs.iter().find(|check| check.run.is_none())
+    /// Returns the running checks, in the order of their requests.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &CheckRecord> {
+        self.runs.iter().filter(|check| check.run.is_none())
+    }
+
+    /// Returns true if a check is requested and has no result yet.
+    pub(crate) fn is_open(&self, spec: &CheckSpec) -> bool {
+        self.open().any(|check| check.spec == *spec)
     }
 
     /// Returns the result of a check.
@@ -184,7 +189,8 @@ impl RunChecks {
     }
 
     pub(super) fn requested(&mut self, id: &CallId, check: &CheckSpec) -> ApplyResult {
-        require_legal(self.open().is_none(), "a check is under way")?;
+        let is_open = self.open().any(|open| open.id == *id || open.spec == *check);
+        require_legal(!is_open, "this check is under way")?;
         self.runs.push(CheckRecord {
             id: id.clone(),
             spec: check.clone(),
@@ -194,9 +200,9 @@ impl RunChecks {
     }
 
     pub(super) fn completed(&mut self, id: &CallId, run: &CompletedCheck) -> ApplyResult {
-        let open = self.runs.iter_mut().find(|check| check.run.is_none());
+        let mut open = self.runs.iter_mut().filter(|check| check.run.is_none());
         let open = open
-            .filter(|check| check.id == *id)
+            .find(|check| check.id == *id)
             .ok_or("this check does not run")?;
         open.run = Some(run.clone());
         Ok(())

@@ -94,27 +94,65 @@ impl<'a> CheckCommand<'a> {
         tree_with_old_tests(self.change?)
     }
 
+    /// Returns the tree of the change without one of its hunks.
+    pub(super) fn without_part(&self, hunk: u32) -> Option<TreeKind> {
+        Some(tree_without_part(self.change?, hunk))
+    }
+
     /// Returns the tests that the change removes or renames visibly.
     pub(super) fn removed(&self) -> &'a [RemovedTest] {
         self.change.map_or(&[], |change| &change.removed_tests)
     }
 
-    /// Returns the first missing check of these runs.
-    pub(super) fn missing_of(&self, wanted: Vec<(TreeKind, u32)>) -> Option<CheckSpec> {
-        let mut wanted = wanted.into_iter();
-        wanted.find_map(|(tree, again)| self.made(tree, again).1)
+    /// Returns the missing checks of these runs.
+    pub(super) fn missing_of(&self, wanted: Vec<(TreeKind, u32)>) -> Vec<CheckSpec> {
+        let wanted = wanted.into_iter();
+        wanted
+            .filter_map(|(tree, again)| self.made(tree, again).1)
+            .collect()
     }
 
-    /// Returns the first missing check.
-    pub(super) fn missing(&self) -> Option<CheckSpec> {
+    /// Returns the missing checks that do not depend on each other.
+    pub(super) fn missing(&self) -> Vec<CheckSpec> {
         // The base always runs: a check with a result there and none with the change is worse.
-        let first = vec![(TreeKind::Head, 0), (TreeKind::Base, 0)];
-        if let Some(spec) = self.missing_of(first) {
-            return Some(spec);
+        let first = self.missing_of(vec![(TreeKind::Head, 0), (TreeKind::Base, 0)]);
+        if !first.is_empty() {
+            return first;
         }
         let without = self.conclusive_head().map(|_| (self.without(), 0));
-        self.missing_of(without.into_iter().collect())
-            .or_else(|| self.missing_of(self.repeats()))
+        let missing = self.missing_of(without.into_iter().collect());
+        match missing.is_empty() {
+            true => self.missing_of(self.repeats()),
+            false => missing,
+        }
+    }
+
+    /// Returns the missing checks that will be needed unless the change is worse or its tests show nothing.
+    pub(super) fn likely(&self) -> Vec<CheckSpec> {
+        let without = self.without();
+        if without == TreeKind::Base {
+            return Vec::new();
+        }
+        let Some(head) = self.result(TreeKind::Head, 0) else {
+            return self.missing_of(vec![(without, 0)]);
+        };
+        let is_worse = !self.suspects().is_empty() || !self.lost_at(0).is_empty();
+        let is_quick = head.outcome == CheckOutcome::Green && head.duration_ms < REPEATED_MS;
+        match is_quick && !is_worse {
+            true => self.missing_of(vec![(without.clone(), 0), (TreeKind::Head, 1), (without, 1)]),
+            false => Vec::new(),
+        }
+    }
+
+    /// Returns true if the command ran on both sides and nothing speaks against the change so far.
+    pub(super) fn is_undisputed(&self) -> bool {
+        let trees = [TreeKind::Head, TreeKind::Base];
+        trees.into_iter().all(|tree| self.result(tree, 0).is_some()) && self.red().is_none()
+    }
+
+    /// Returns true if the executor keeps the result of this check.
+    pub(super) fn is_known(&self, check: &CheckSpec) -> bool {
+        self.found.known_at_base && *check == self.spec(TreeKind::Base, 0)
     }
 
     /// Returns the runs that confirm a result.
@@ -126,10 +164,10 @@ impl<'a> CheckCommand<'a> {
         let mut wanted = Vec::new();
         if is_worse || (is_shown && is_quick) {
             wanted.push((TreeKind::Head, 1));
-            // A slow check needs fewer confirmations.
-            if head.is_some_and(|run| run.duration_ms < SLOW_MS) {
-                wanted.push((TreeKind::Head, 2));
-            }
+        }
+        // Only failures need a third run, and those of a slow check do without.
+        if is_worse && head.is_some_and(|run| run.duration_ms < SLOW_MS) {
+            wanted.push((TreeKind::Head, 2));
         }
         // A base that exceeded its time limit would take as long again.
         let base = self.result(TreeKind::Base, 0);
@@ -322,10 +360,7 @@ impl<'a> CheckCommand<'a> {
         };
         let mut shown: Vec<String> = Vec::new();
         for hunk in hunks {
-            let tree = TreeKind::HeadWithout {
-                head: change.tree.clone(),
-                hunk,
-            };
+            let tree = tree_without_part(change, hunk);
             let failing = self.conclusive(tree).map(|run| run.failing_unknown_to(base));
             for test in failing.unwrap_or_default() {
                 if head.has_failed(&test.id) == Some(false) && !shown.contains(&test.id) {
@@ -442,6 +477,43 @@ fn tree_without_product(change: Option<&ChangeReport>) -> TreeKind {
         paths: product.map(|file| file.path.clone()).filter(is_product).collect(),
         hunks: hunk_numbers(change, |path, is_test| !is_test && mixed.contains(&path)),
     }
+}
+
+/// Returns the change without one hunk of its product. If the hunk is the whole product, that is the tree without
+/// the product, which has run already.
+fn tree_without_part(change: &ChangeReport, hunk: u32) -> TreeKind {
+    let all = tree_without_product(Some(change));
+    match &all {
+        TreeKind::BaseWith { paths } if is_only_part(change, hunk, paths) => all,
+        TreeKind::Base
+        | TreeKind::Head
+        | TreeKind::BaseWith { .. }
+        | TreeKind::HeadWithout { .. }
+        | TreeKind::HeadWithBase { .. } => TreeKind::HeadWithout {
+            head: change.tree.clone(),
+            hunk,
+        },
+    }
+}
+
+/// Returns true if a hunk is all that the change does outside of these files.
+fn is_only_part(change: &ChangeReport, hunk: u32, paths: &[String]) -> bool {
+    let is_other = |path: &String| !paths.contains(path);
+    let mut files = change
+        .changed
+        .iter()
+        .map(|file| &file.path)
+        .filter(|path| is_other(path));
+    let mut hunks = (0_u32..)
+        .zip(&change.hunks)
+        .filter(|(_, hunk)| is_other(&hunk.path));
+    let (Some(file), None) = (files.next(), files.next()) else {
+        return false;
+    };
+    let (Some((number, part)), None) = (hunks.next(), hunks.next()) else {
+        return false;
+    };
+    !change.truncated && number == hunk && part.path == *file
 }
 
 /// Returns the change's product with tests and support files of the base; `None` if the change touches

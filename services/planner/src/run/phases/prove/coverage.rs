@@ -3,7 +3,7 @@
 //! Parts of the change are reverted one at a time: a part is not covered if no test notices. The model gets a
 //! question about a doubt once.
 
-use domain::check::{ChangeHunk, ChangeReport, CheckOutcome, CheckSpec, EvidenceLevel, TreeKind};
+use domain::check::{ChangeHunk, ChangeReport, CheckOutcome, CheckSpec, EvidenceLevel};
 use domain::{ChangeDoubt, CheckRow, FileRole, TicketKind, WorkClass};
 
 use super::command::CheckCommand;
@@ -12,8 +12,8 @@ use crate::run::machine::PlannerRunState;
 
 /// Coverage of the parts of a change.
 pub(super) enum HunkCoverage {
-    /// Check that has to run first.
-    Missing(CheckSpec),
+    /// Checks that have to run first.
+    Missing(Vec<CheckSpec>),
     /// Parts that no test notices.
     Known(Vec<ChangeHunk>),
 }
@@ -30,15 +30,18 @@ pub(super) fn measure_coverage(change: &ChangeReport, commands: &[CheckCommand<'
     if !is_worth_it || !conclusive.iter().all(|command| is_quick(command)) {
         return HunkCoverage::Known(Vec::new());
     }
-    let mut unnoticed = Vec::new();
+    let (mut unnoticed, mut missing) = (Vec::new(), Vec::new());
     for (number, hunk) in product {
-        match is_noticed(change, number, &conclusive) {
-            Err(missing) => return HunkCoverage::Missing(missing),
+        match is_noticed(number, &conclusive) {
+            Err(check) => missing.push(check),
             Ok(true) => {}
             Ok(false) => unnoticed.push(hunk.clone()),
         }
     }
-    HunkCoverage::Known(unnoticed)
+    match missing.is_empty() {
+        true => HunkCoverage::Known(unnoticed),
+        false => HunkCoverage::Missing(missing),
+    }
 }
 
 fn is_quick(command: &CheckCommand<'_>) -> bool {
@@ -66,10 +69,12 @@ fn product_hunks(change: &ChangeReport) -> Vec<(u32, &ChangeHunk)> {
 
 /// Returns true if a command ends differently without this part, or the missing check. A run without a
 /// result for the code does not make the part uncovered.
-fn is_noticed(change: &ChangeReport, hunk: u32, commands: &[&CheckCommand<'_>]) -> Result<bool, CheckSpec> {
+fn is_noticed(hunk: u32, commands: &[&CheckCommand<'_>]) -> Result<bool, CheckSpec> {
     for command in commands {
-        let head = change.tree.clone();
-        let spec = command.spec(TreeKind::HeadWithout { head, hunk }, 0);
+        let Some(tree) = command.without_part(hunk) else {
+            continue;
+        };
+        let spec = command.spec(tree, 0);
         match command.checks.result(&spec) {
             None => return Err(spec),
             Some(run) if run.outcome == CheckOutcome::Green => {}

@@ -6,15 +6,15 @@ use domain::{DemonstrationClaim, DemonstrationResult, WorkHandover};
 use super::{DEMONSTRATION_S, SEEN};
 use crate::run::machine::RunChecks;
 
-/// Returns the first missing run.
-pub(super) fn missing_demonstration(checks: &RunChecks, handover: &WorkHandover) -> Option<CheckSpec> {
+/// Returns the missing runs.
+pub(super) fn missing_demonstrations(checks: &RunChecks, handover: &WorkHandover) -> Vec<CheckSpec> {
     let trees = [TreeKind::Head, TreeKind::Base];
     let runs = handover.demonstrations.iter().flat_map(|said| {
         trees
             .each_ref()
             .map(|tree| demonstration_spec(said, tree.clone()))
     });
-    runs.into_iter().find(|spec| checks.result(spec).is_none())
+    runs.filter(|spec| checks.result(spec).is_none()).collect()
 }
 
 /// Returns the result of each demonstration.

@@ -4,6 +4,7 @@
 mod command;
 mod coverage;
 mod demonstrations;
+mod schedule;
 mod weakened_tests;
 
 use domain::check::{
@@ -11,7 +12,7 @@ use domain::check::{
 };
 use domain::{
     ChangeDoubt, ChangeProof, CheckRow, DemonstrationResult, Fact, JobSubject, OutOfScopeFile, PhaseOutput,
-    RedCheck, ReturnReason, ShownBy,
+    RedCheck, ReturnReason, ShownBy, WorkHandover,
 };
 
 use self::command::CheckCommand;
@@ -84,11 +85,6 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if !outside.is_empty() && can_work(state) && count_returns(state, &strayed) == 0 {
         return go_back_to_work(state, strayed);
     }
-    // A check that a crash interrupted continues under its id; the executor returns its result.
-    if let Some(open) = checks.open() {
-        let (id, check) = (open.id.clone(), open.spec.clone());
-        return RunAction::RunCheck { id, check }.into();
-    }
     let candidates = select_commands(state, candidates, change);
     let reports = state
         .request()
@@ -100,32 +96,66 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         reports,
     };
     let commands: Vec<CheckCommand<'_>> = candidates.iter().map(command).collect();
-    if let Some(check) = commands.iter().find_map(CheckCommand::missing) {
-        return request_check(state, check);
+    match judge_results(state, handover, &commands, outside) {
+        ProofStep::Checks(needed) => {
+            let likely = schedule::likely_checks(state, &commands, handover, change);
+            schedule::run_missing_checks(state, &commands, needed, likely)
+        }
+        // Checks that are no longer needed end first, so that no result arrives in a later phase.
+        ProofStep::Next(_) if checks.open().next().is_some() => schedule::run_open_checks(checks),
+        ProofStep::Next(step) => step,
+    }
+}
+
+/// Consequence of the results so far.
+enum ProofStep {
+    /// These checks are missing, and decide what follows.
+    Checks(Vec<CheckSpec>),
+    Next(RunStep),
+}
+
+/// Returns the missing checks of the first stage that has some, or the step that follows from the results.
+fn judge_results(
+    state: &PlannerRunState,
+    handover: &WorkHandover,
+    commands: &[CheckCommand<'_>],
+    outside: Vec<OutOfScopeFile>,
+) -> ProofStep {
+    let checks = state.verification().checks();
+    let change = checks.report();
+    let go_back = |why| ProofStep::Next(go_back_to_work(state, why));
+    let missing: Vec<CheckSpec> = commands.iter().flat_map(CheckCommand::missing).collect();
+    if !missing.is_empty() {
+        return ProofStep::Checks(missing);
     }
     // Returns before the remaining checks: they would measure a change that the model must still repair.
-    if let Some(why) = red_return(state, &commands) {
-        return go_back_to_work(state, why);
+    if let Some(why) = red_return(state, commands) {
+        return go_back(why);
     }
-    if let Some(check) = commands.iter().find_map(weakened_tests::missing_old_run) {
-        return request_check(state, check);
+    let missing: Vec<CheckSpec> = commands
+        .iter()
+        .flat_map(weakened_tests::missing_old_runs)
+        .collect();
+    if !missing.is_empty() {
+        return ProofStep::Checks(missing);
     }
-    let findings = collect_findings(state, &commands, change);
+    let findings = collect_findings(state, commands, change);
     if let Some(why) = weakened_return(state, &findings) {
-        return go_back_to_work(state, why);
+        return go_back(why);
     }
     if let Some(why) = question_return(state, coverage::size_doubts(state, change)) {
-        return go_back_to_work(state, why);
+        return go_back(why);
     }
-    if let Some(check) = demonstrations::missing_demonstration(checks, handover) {
-        return request_check(state, check);
+    let missing = demonstrations::missing_demonstrations(checks, handover);
+    if !missing.is_empty() {
+        return ProofStep::Checks(missing);
     }
-    let parts = change.map(|change| measure_coverage(change, &commands));
-    match parts {
-        Some(HunkCoverage::Missing(check)) => request_check(state, check),
-        Some(HunkCoverage::Known(unnoticed)) => finish_proof(state, &commands, outside, unnoticed, findings),
-        None => finish_proof(state, &commands, outside, Vec::new(), findings),
-    }
+    let unnoticed = match change.map(|change| measure_coverage(change, commands)) {
+        Some(HunkCoverage::Missing(missing)) => return ProofStep::Checks(missing),
+        Some(HunkCoverage::Known(unnoticed)) => unnoticed,
+        None => Vec::new(),
+    };
+    ProofStep::Next(finish_proof(state, commands, outside, unnoticed, findings))
 }
 
 /// Returns true if the work was to address a review and changed nothing.
@@ -133,11 +163,6 @@ fn changes_words_alone(state: &PlannerRunState) -> bool {
     let about = state.request().map(|request| &request.about);
     let kept = state.source().work().snapshot.as_ref();
     matches!(about, Some(JobSubject::Review(_))) && kept.is_none_or(|kept| kept.files_changed == 0)
-}
-
-fn request_check(state: &PlannerRunState, check: CheckSpec) -> RunStep {
-    let id = state.next_id();
-    RunAction::Record(Fact::CheckRequested { id, check }).into()
 }
 
 /// Returns the first commands. If the change touches contract files, the end-to-end checks of the rules are
@@ -157,6 +182,7 @@ fn select_commands(
             command: command.clone(),
             directory: String::new(),
             why: String::new(),
+            known_at_base: false,
         });
         let known = wanted.clone();
         let is_new = |check: &CheckCandidate| known.iter().all(|known| known.command != check.command);

@@ -14,19 +14,19 @@ pub(super) const TEST_WEAKENED: &str = "test_weakened";
 /// Kind of the finding about tests whose old form cannot run with the change.
 pub(super) const TEST_REPLACED: &str = "test_replaced";
 
-/// Returns the first missing run: the tests of the base with the change's product, repeated if they fail.
-pub(super) fn missing_old_run(command: &CheckCommand<'_>) -> Option<CheckSpec> {
-    let old = command.old_tests()?;
+/// Returns the missing run: the tests of the base with the change's product, repeated if they fail.
+pub(super) fn missing_old_runs(command: &CheckCommand<'_>) -> Vec<CheckSpec> {
     // If the check is worse, the tests do not matter yet; without a result on the base there is no
     // comparison.
-    if command.red().is_some() || !is_comparable(command) {
-        return None;
-    }
+    let is_of_interest = command.red().is_none() && is_comparable(command);
+    let Some(old) = command.old_tests().filter(|_| is_of_interest) else {
+        return Vec::new();
+    };
     let first = command.missing_of(vec![(old.clone(), 0)]);
-    first.or_else(|| match failing_old_tests_at(command, 0).is_empty() {
-        true => None,
-        false => command.missing_of(vec![(old, 1)]),
-    })
+    match first.is_empty() && !failing_old_tests_at(command, 0).is_empty() {
+        true => command.missing_of(vec![(old, 1)]),
+        false => first,
+    }
 }
 
 fn is_comparable(command: &CheckCommand<'_>) -> bool {
