@@ -22,6 +22,9 @@ run --test reporter -- gate_serves change_against_policy inspector_reaches
 # check, test that shows it
 other_checks="
 15 racing links in file tools;swapped_folder_link_never_leads_outside
+9 a check beside another check;neighbor_of_check_is_invisible
+26 disk of a check beside another;check_beside_another_keeps_disk_limit
+27 kept results on the base;influenced_base_result_is_not_kept
 28 deadline over gRPC;deadline_interrupts_call_timeout_ends_command
 28 a world that a command ends;killed_namespaces_are_replaced
 28 a world in which something is left;command_traces_end_the_namespaces

@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod app;
+mod base_results;
 mod checks;
 mod cleanup;
 mod command_line;

@@ -29,6 +29,7 @@ use reports::ReportSearch;
 pub use setup_proposal::{SETUP_FOLDERS, is_setup_source, propose_setup};
 
 use crate::{
+    base_results::{BaseCheckKey, BaseResults},
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, RoomPermit, shell_command},
     service::{
         calls::ResultRecorder,
@@ -38,7 +39,7 @@ use crate::{
             OutputResponse, ResponseSender, ResultResponse, elapsed_milliseconds, run_while_awaited,
             send_result,
         },
-        workspace_use::WorkspaceUse,
+        workspace_use::{OpenedWorkspace, WorkspaceUse},
     },
     tools,
     workspace::{ScratchContent, ScratchTree, Workspace, WorkspaceError},
@@ -69,6 +70,8 @@ pub(crate) struct ValidatedCheck {
     wanted: ScratchContent,
     limit: Duration,
     reports: Vec<String>,
+    /// True when the kept result of an earlier run may answer.
+    may_be_kept: bool,
 }
 
 /// A check that runs for the first time, with everything that its task needs.
@@ -77,6 +80,8 @@ pub(crate) struct CheckCall {
     pub(crate) registry: Arc<WorkspaceRegistry>,
     pub(crate) call_id: String,
     pub(crate) asked: ValidatedCheck,
+    /// Key under which results on the base are kept; `None` when they serve this run alone.
+    pub(crate) base_key: Option<BaseCheckKey>,
     pub(crate) limit: Duration,
     pub(crate) recorder: ResultRecorder<CheckResult>,
     pub(crate) answers: ResponseSender<RunCheckResponse>,
@@ -129,6 +134,7 @@ pub(crate) fn validate_check(
         wanted: parse_scratch_content(kind, inside)?,
         limit: Duration::from_secs(seconds.into()),
         reports: request.reports.clone(),
+        may_be_kept: request.may_be_kept,
     })
 }
 
@@ -167,6 +173,38 @@ fn build_script(folder: &std::path::Path, command: &str) -> String {
     format!("cd -- '{quoted}' || exit 127\n{command}")
 }
 
+/// Returns the key under which the result of a check is kept for other runs; `None` if its files are not those of
+/// a base that only maintainers have written.
+pub(crate) async fn find_base_key(open: &OpenedWorkspace, request: &RunCheckRequest) -> Option<BaseCheckKey> {
+    let tree = request.tree.clone().unwrap_or_default();
+    match TreeKind::try_from(tree) {
+        Ok(TreeKind::Base) => Some(open.trusted_base().await?.key_of(request)),
+        Ok(
+            TreeKind::Head
+            | TreeKind::BaseWith { .. }
+            | TreeKind::HeadWithout { .. }
+            | TreeKind::HeadWithBase { .. },
+        )
+        | Err(_) => None,
+    }
+}
+
+/// Marks the commands whose results on the base are kept. `reports`: files that they write, by the rules.
+pub(crate) async fn mark_known_candidates(
+    open: &OpenedWorkspace,
+    kept: &BaseResults,
+    candidates: &mut [CheckCandidate],
+    reports: &[String],
+) {
+    let Some(origin) = open.trusted_base().await else {
+        return;
+    };
+    for candidate in candidates {
+        let key = origin.key(&candidate.directory, &candidate.command, reports);
+        candidate.known_at_base = kept.has(&key);
+    }
+}
+
 /// Runs a check until it ends or until no caller waits for it. A result is recorded unless the check could
 /// not start; in that case the caller may repeat the same call.
 ///
@@ -174,15 +212,21 @@ fn build_script(folder: &std::path::Path, command: &str) -> String {
 /// usually another check, which has its own namespaces.
 pub(crate) async fn run_check(call: CheckCall) {
     let cancel = call.used.cancel.child_token();
-    let permit = wait_for_room(&call, &cancel).await;
+    let kept = call.base_key.as_ref().filter(|_| call.asked.may_be_kept);
+    let kept = kept.and_then(|key| call.registry.base_results.find(key));
+    let permit = match kept {
+        Some(_) => None,
+        None => wait_for_room(&call, &cancel).await,
+    };
     let started = Instant::now();
-    let result = match permit {
-        Some(permit) => {
+    let result = match (kept, permit) {
+        (Some(kept), _) => Ok(kept),
+        (None, Some(permit)) => {
             let (sink, output) = mpsc::channel(64);
             let work = Box::pin(execute_check(&call, permit, &cancel, &sink));
             run_while_awaited(work, output, &call.answers, &cancel, call.limit).await
         }
-        None => Err(Status::aborted(CUT_BEFORE_START)),
+        (None, None) => Err(Status::aborted(CUT_BEFORE_START)),
     };
     let run = &call.used.open.workspace.run;
     match result {
@@ -253,6 +297,7 @@ async fn execute_check(
     let looked = run_blocking(move || {
         let found = ran.as_ref().ok().map(|_| reports.read(scratch.root()));
         let (tree, tampered) = (scratch.tree.to_string(), scratch.tampered.clone());
+        let is_pure_base = scratch.is_pure_base;
         scratch.end()?;
         let facts = || {
             // No tool may change the files meanwhile. A check with swapped folders has the turn already.
@@ -260,7 +305,7 @@ async fn execute_check(
             RepositoryFacts::read(&judging.workspace).ok()
         };
         let ran = ran.map(|ran| judge_result(ran, found.flatten(), facts));
-        Ok((ran, tree, tampered))
+        Ok((ran, (tree, tampered, is_pure_base)))
     });
     let looked = looked.await;
     drop(turn);
@@ -269,19 +314,23 @@ async fn execute_check(
         // again from its last snapshot.
         call.registry.close(&open.workspace.run);
     }
-    let (ran, tree, tampered) = looked?;
+    let (ran, (tree, tampered, is_pure_base)) = looked?;
     let ran = ran.map_err(|error| {
         Status::unavailable(format!(
             "the check cannot be started: {}",
             format_error_chain(&error)
         ))
     })?;
-    Ok(CheckResult {
+    let result = CheckResult {
         tree,
         tampered,
         sandbox_level: wire_level(call.registry.sandbox.level()).into(),
         ..ran
-    })
+    };
+    if let Some(key) = call.base_key.clone().filter(|_| is_pure_base) {
+        call.registry.base_results.record(key, &result);
+    }
+    Ok(result)
 }
 
 /// A command that ran to its end.

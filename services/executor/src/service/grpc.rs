@@ -147,11 +147,14 @@ impl ExecutorService for ExecutorGrpc {
         let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
         self.join_trace(&span, &used.open.workspace.run, request.metadata());
         let (answers, stream) = mpsc::channel(64);
+        // Before the call is recorded: a caller that leaves during the wait repeats it.
+        let base_key = checks::find_base_key(&used.open, message).await;
         match used.open.checks.begin(&message.call_id) {
             CallStart::Known(result) => drop(tokio::spawn(tool_call::replay_result(used, result, answers))),
             CallStart::New(recorder) => {
                 let call = CheckCall {
                     used,
+                    base_key,
                     registry: Arc::clone(&self.registry),
                     call_id: message.call_id.clone(),
                     asked,
@@ -172,7 +175,9 @@ impl ExecutorService for ExecutorGrpc {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let (workspace, given) = (Arc::clone(&used.open.workspace), message.commands.clone());
-        let found = run_blocking(move || checks::find_check_candidates(&workspace, given)).await?;
+        let mut found = run_blocking(move || checks::find_check_candidates(&workspace, given)).await?;
+        let kept = &self.registry.base_results;
+        checks::mark_known_candidates(&used.open, kept, &mut found, &message.reports).await;
         let candidates = found.into_iter().map(Into::into).collect();
         Ok(Response::new(wire::FindChecksResponse { candidates }))
     }

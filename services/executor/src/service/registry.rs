@@ -15,6 +15,7 @@ use super::{
     workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 use crate::{
+    base_results::{BaseOrigin, BaseResults},
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
@@ -46,6 +47,8 @@ pub(crate) struct WorkspaceRegistry {
     /// Folder for the files of running checks.
     pub(crate) checks: PathBuf,
     pub(crate) store: Arc<DiskStore>,
+    /// Results of checks on base commits, for later runs.
+    pub(crate) base_results: BaseResults,
     /// Limits of the stored changes of a workspace.
     pub(crate) keep: KeepLimits,
     pub(crate) sandbox: CommandSandbox,
@@ -71,6 +74,7 @@ impl WorkspaceRegistry {
             workspaces: data_dir.join("workspaces"),
             checks: data_dir.join(CHECKS),
             store: Arc::new(store),
+            base_results: BaseResults::default(),
             keep,
             sandbox,
             trust,
@@ -160,16 +164,24 @@ impl WorkspaceRegistry {
         if workspace.id == id { Ok(used) } else { Err(gone()) }
     }
 
-    /// Registers an open workspace.
+    /// Registers an open workspace. `base_origin`: the base with its setup, if results on it may serve other runs.
     pub(crate) fn add(
         &self,
         workspace: Arc<Workspace>,
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
+        base_origin: Option<BaseOrigin>,
     ) -> WorkspaceUse {
         let run = workspace.run.clone();
         let changed = self.capacity.notifier();
-        let open = Arc::new(OpenedWorkspace::new(workspace, index, slot, changed, &self.stop));
+        let open = Arc::new(OpenedWorkspace::new(
+            workspace,
+            index,
+            slot,
+            base_origin,
+            changed,
+            &self.stop,
+        ));
         self.open.lock().insert(run, Arc::clone(&open));
         self.capacity.notify();
         open.begin_use(&self.stop)

@@ -17,11 +17,12 @@ use super::{
     workspace_use::WorkspaceUse,
 };
 use crate::{
+    base_results::BaseOrigin,
     content_gate::{GateAddress, fetch_contents},
     lfs_contents::LfsContents,
     mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
-    setup::{self, SetupPlan},
+    setup::{self, SetupPlan, cache::describe_environment},
     trust::PeerTls,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart, find_foundation},
 };
@@ -127,6 +128,7 @@ pub(crate) async fn open_workspace(
     let store = Arc::clone(&registry.store);
     // In the background, because this run does not need it.
     drop(tokio::task::spawn_blocking(move || store.make_ready(next)));
+    let base_origin = describe_base(registry, &workspace, &spec.setup, &spec.programs);
     let preparation = SetupPlan {
         commands: spec.setup,
         programs: spec.programs,
@@ -135,12 +137,29 @@ pub(crate) async fn open_workspace(
     };
     let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;
     fill_files(&workspace, merged, restore).await?;
-    let used = registry.add(workspace, index, slot);
+    let has_failed = setup.as_ref().is_some_and(|setup| setup.failed);
+    let used = registry.add(workspace, index, slot, base_origin.filter(|_| !has_failed));
     let (sandbox, open) = (registry.sandbox.clone(), Arc::clone(&used.open));
     // In the background, so that the first command finds a launcher that is confined already.
     drop(tokio::spawn(async move { open.prepare_launcher(&sandbox).await }));
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
+}
+
+/// Describes the base with its setup for the results of checks on it. `None` without namespaces, because commands of
+/// other runs share network and processes with a check then.
+fn describe_base(
+    registry: &WorkspaceRegistry,
+    workspace: &Workspace,
+    setup: &[String],
+    programs: &[String],
+) -> Option<BaseOrigin> {
+    // The programs change nothing, but a missing one fails the setup.
+    let setup = [setup, programs].concat();
+    registry.sandbox.shows_checks().then(|| {
+        let (repository, base) = (workspace.repository.to_string(), workspace.git.base.as_str());
+        BaseOrigin::new(&repository, base, &setup, &describe_environment())
+    })
 }
 
 /// Fetches the base into the mirror, and the head of the pull request that is merged into it.

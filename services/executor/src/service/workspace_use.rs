@@ -11,13 +11,15 @@ use std::{
 use parking_lot::Mutex;
 use proto::executor::{CheckResult, ToolResult};
 use tokio::{
-    sync::{OwnedSemaphorePermit, RwLock, watch},
+    sync::{OnceCell, OwnedSemaphorePermit, RwLock, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::calls::CallMemory;
-use crate::{retrieval::CommitIndex, sandbox::CommandSandbox, tools, workspace::Workspace};
+use crate::{
+    base_results::BaseOrigin, retrieval::CommitIndex, sandbox::CommandSandbox, tools, workspace::Workspace,
+};
 
 // A workspace is closed this long after its last call or keepalive. Planners send keepalives while a model
 // thinks.
@@ -36,6 +38,9 @@ pub(crate) struct OpenedWorkspace {
     last_used: Mutex<Instant>,
     running: AtomicUsize,
     slot: Option<OwnedSemaphorePermit>,
+    /// Files of the base with their setup; `None` if setup failed or commands have no namespaces.
+    base_origin: Option<BaseOrigin>,
+    is_base_on_branch: OnceCell<bool>,
     changed: watch::Sender<()>,
     /// Cancelled when the slot is free again.
     gone: CancellationToken,
@@ -48,6 +53,7 @@ impl OpenedWorkspace {
         workspace: Arc<Workspace>,
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
+        base_origin: Option<BaseOrigin>,
         changed: watch::Sender<()>,
         stop: &CancellationToken,
     ) -> Self {
@@ -61,6 +67,8 @@ impl OpenedWorkspace {
             last_used: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
             slot: Some(slot),
+            base_origin,
+            is_base_on_branch: OnceCell::new(),
             changed,
             gone: CancellationToken::new(),
         }
@@ -92,6 +100,19 @@ impl OpenedWorkspace {
         };
         let place = tools::command_place(&self.workspace);
         sandbox.prepare(place, &self.workspace.spare).await;
+    }
+
+    /// Returns the files of the base with their setup, if only maintainers have written them: results of checks on
+    /// them may serve other runs.
+    pub(crate) async fn trusted_base(&self) -> Option<&BaseOrigin> {
+        let origin = self.base_origin.as_ref()?;
+        let workspace = Arc::clone(&self.workspace);
+        let look = || async move {
+            let looked = tokio::task::spawn_blocking(move || workspace.git.is_base_on_branch());
+            // A failure only costs the reuse of results.
+            looked.await.unwrap_or(false)
+        };
+        self.is_base_on_branch.get_or_init(look).await.then_some(origin)
     }
 
     /// Cancels the calls that use the workspace.

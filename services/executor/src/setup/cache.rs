@@ -264,7 +264,7 @@ fn mark_used(entry: &Path) {
 
 /// Describes this executor and its toolchains: its version, the system, and the folders of programs with
 /// their modification times. A result of another environment is not reused.
-fn describe_environment() -> String {
+pub(crate) fn describe_environment() -> String {
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A folder's modification time changes when a program in it is installed or removed.

@@ -74,6 +74,13 @@ impl GitDirectory {
         find_foundation(&self.mirror, &self.base, &self.base_branch)
     }
 
+    /// Returns true when the base is in the history of its branch, so that no pull request wrote it. False when the
+    /// history cannot be read. Blocks.
+    pub(crate) fn is_base_on_branch(&self) -> bool {
+        let known = find_foundation(&self.mirror, &self.base, &self.base_branch);
+        known.is_ok_and(|commit| commit.as_ref() == Some(&self.base))
+    }
+
     /// Replaces the text of guides by that of the base branch. Blocks.
     pub(crate) fn with_guides_of_base_branch(
         &self,

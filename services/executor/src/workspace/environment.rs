@@ -104,21 +104,24 @@ impl SetupFiles {
         Ok(())
     }
 
-    /// Copies unchanged files of setup to the folders of a check, except to paths that are taken. Returns the
-    /// paths of some changed files. Blocks.
+    /// Copies unchanged files of setup to the folders of a check, except to paths that are taken. Blocks.
     pub(super) fn copy(
         &self,
         disk: &WorkspaceDisk,
         tree: &WorkspaceRoot,
         scratch: &WorkspaceRoot,
         is_taken: &dyn Fn(&Path) -> bool,
-    ) -> Result<Vec<String>, WorkspaceError> {
+    ) -> Result<SetupCopy, WorkspaceError> {
         let Some(environment) = self.0.get() else {
-            return Ok(Vec::new());
+            return Ok(SetupCopy {
+                tampered: Vec::new(),
+                is_complete: true,
+            });
         };
         let mut copy = EnvironmentCopy {
             environment,
             bytes: 0,
+            unchanged: 0,
             tampered: Vec::new(),
         };
         let is_wanted = |path: &Path| path != Path::new(GIT_FILE) && !is_taken(path);
@@ -128,13 +131,25 @@ impl SetupFiles {
         walk_folder(disk.scratch(), Path::new(HOME), &|_| true, &mut |met| {
             copy.one(&environment.home, met, disk.scratch(), scratch, Path::new(HOME))
         })?;
-        Ok(copy.tampered)
+        Ok(SetupCopy {
+            is_complete: copy.unchanged == environment.tree.len() + environment.home.len(),
+            tampered: copy.tampered,
+        })
     }
+}
+
+/// Result of copying the files of setup to a check.
+pub(super) struct SetupCopy {
+    /// Paths of some files that were changed since setup.
+    pub(super) tampered: Vec<String>,
+    /// True when every file is as setup left it; a deleted one is not tampered with, but missing.
+    pub(super) is_complete: bool,
 }
 
 struct EnvironmentCopy<'a> {
     environment: &'a SetupEnvironment,
     bytes: u64,
+    unchanged: usize,
     tampered: Vec<String>,
 }
 
@@ -159,7 +174,7 @@ impl EnvironmentCopy<'_> {
                 self.note(&path);
                 return Ok(());
             }
-            SetupDifference::Same => {}
+            SetupDifference::Same => self.unchanged += 1,
         }
         self.bytes += met.size;
         if self.bytes > MAX_BYTES {

@@ -51,6 +51,8 @@ pub(crate) struct ScratchTree {
     pub(crate) tree: Oid,
     /// Some of the files of setup that were changed since and are therefore missing here.
     pub(crate) tampered: Vec<String>,
+    /// True when the tree is that of the base commit, with every file as setup left it.
+    pub(crate) is_pure_base: bool,
     root: WorkspaceRoot,
     way: ScratchLocation,
     /// Keeps the workspace, whose folder the check uses.
@@ -96,19 +98,22 @@ impl ScratchTree {
         let mut made = Self {
             tree,
             tampered: Vec::new(),
+            is_pure_base: false,
             root,
             way,
             workspace,
         };
-        made.fill(&repository, &scratch)?;
+        let is_complete = made.fill(&repository, &scratch)?;
+        made.is_pure_base = is_complete && matches!(wanted, ScratchContent::Base);
         Ok(made)
     }
 
+    /// Writes the files. Returns true when every file of setup is as setup left it.
     fn fill(
         &mut self,
         repository: &git::BareRepository,
         scratch: &WorkspaceRoot,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<bool, WorkspaceError> {
         let (workspace, git) = (&self.workspace, repository.objects());
         let writer = CheckoutWriter {
             directory: &workspace.git,
@@ -116,12 +121,14 @@ impl ScratchTree {
         };
         writer.write_tree(git, self.tree)?;
         let files: HashSet<PathBuf> = list_tracked_files(git, self.tree)?.into_keys().collect();
-        self.tampered = workspace
+        let copied = workspace
             .setup
             .copy(&workspace.disk, &self.root, scratch, &|path| files.contains(path))?;
+        self.tampered = copied.tampered;
         workspace
             .view_source()
-            .show_to_check(repository, &self.root, scratch)
+            .show_to_check(repository, &self.root, scratch)?;
+        Ok(copied.is_complete)
     }
 
     /// Swaps the files into the workspace's path, unless a mount namespace shows them there. Blocks.

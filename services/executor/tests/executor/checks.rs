@@ -503,13 +503,13 @@ async fn neighbor_of_check_is_invisible() {
     let Some(session) = open_for_side_by_side(&world, "neighbor of a check").await else {
         return;
     };
-    let mark = "echo x > mark; echo x > \"$HOME/mark\"; echo x > \"$TMPDIR/mark\"; echo x > /tmp/mark; echo x > ../mark; \
+    let mark = "exec 2> /dev/null; echo x > mark; echo x > \"$HOME/mark\"; echo x > \"$TMPDIR/mark\"; echo x > /tmp/mark; echo x > ../mark; \
                 mkdir -p ../results; ipcmk -M 100 > /dev/null; echo begun; sleep 7542";
     let mut neighbor = session.start_check("k1", select_head_tree(), mark).await;
     wait_until_begun(&mut neighbor).await;
     let data = world.folder.path().join("data");
     let look = format!(
-        "pwd; ls mark \"$HOME/mark\" \"$TMPDIR/mark\" /tmp/mark ../mark 2>/dev/null; ls {0}/checks {0}/mirrors 2>/dev/null; \
+        "pwd; ls mark \"$HOME/mark\" \"$TMPDIR/mark\" /tmp/mark ../mark 2>/dev/null; ls {0}/checks 2>/dev/null; \
          ls {0}/workspaces; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep [7]542'; \
          tail -n +2 /proc/sysvipc/shm | wc -l; echo y > mark",
         data.display()
@@ -552,6 +552,124 @@ async fn check_beside_another_keeps_disk_limit() {
     // The files of the checks do not count for the workspace.
     assert_eq!(session.shell("1", "echo here").await, "exit code: 0\nhere\n");
     drop(neighbor);
+}
+
+/// Prints another number in each run.
+const CLOCK: &str = "date +%s%N";
+
+impl Session {
+    /// Runs a check on the base, for which a kept result is enough.
+    async fn check_base(&self, id: &str, command: &str) -> String {
+        let mut request = self.check_request(id, select_base_tree(), command);
+        request.get_mut().may_be_kept = true;
+        let mut stream = self.client.clone().run_check(request).await.unwrap().into_inner();
+        while let Some(message) = stream.message().await.unwrap() {
+            if let Some(run_check_response::Event::Result(result)) = message.event {
+                return result.output_tail;
+            }
+        }
+        panic!("the check ended without a result")
+    }
+
+    /// Returns the commands whose results on the base are kept, of these.
+    async fn known_at_base(&self, commands: &[&str]) -> Vec<String> {
+        let request = FindChecksRequest {
+            workspace_id: self.id.clone(),
+            fence: Some(self.fence.into()),
+            commands: commands.iter().map(ToString::to_string).collect(),
+            reports: Vec::new(),
+        };
+        let request = add_bearer_token(&self.token, request);
+        let answer = self
+            .client
+            .clone()
+            .find_checks(request)
+            .await
+            .unwrap()
+            .into_inner();
+        let known = answer.candidates.into_iter().filter(|found| found.known_at_base);
+        known.map(|found| found.command).collect()
+    }
+}
+
+async fn open_with_setup(world: &World, number: u64, setup: &str) -> Session {
+    let setup = vec![setup.to_owned()];
+    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| spec.setup = setup);
+    opened.await.unwrap().0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_base_result_serves_other_runs() {
+    let world = World::start(4).await;
+    let first = world.open(1).await;
+    assert_eq!(first.known_at_base(&[CLOCK]).await, Vec::<String>::new());
+    let printed = first.check_base("k1", CLOCK).await;
+    let second = world.open(2).await;
+    if second.known_at_base(&[CLOCK]).await.is_empty() {
+        println!("kept results: not run, because commands have no namespaces here");
+        return;
+    }
+    assert_eq!(second.known_at_base(&[CLOCK, "date"]).await, [CLOCK]);
+    assert_eq!(second.check_base("k1", CLOCK).await, printed);
+    // A check that is to confirm the result runs, and so does one of other files or after another setup.
+    let confirmed = second.check("k2", select_base_tree(), CLOCK).await;
+    assert_ne!(confirmed.output_tail, printed);
+    assert_eq!(second.check_base("k3", CLOCK).await, confirmed.output_tail);
+    let on_head = second.check("k4", select_head_tree(), CLOCK).await;
+    assert_ne!(on_head.output_tail, confirmed.output_tail);
+    let prepared = open_with_setup(&world, 3, "mkdir ignored").await;
+    assert_ne!(prepared.check_base("k1", CLOCK).await, confirmed.output_tail);
+}
+
+/// A result counts for other runs only if the model had no influence on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn influenced_base_result_is_not_kept() {
+    let world = World::start(4).await;
+    let setup = "mkdir ignored; echo x > ignored/tool; echo x > \"$HOME/tool\"";
+    for (number, act) in [
+        (1, "echo y > ignored/tool"),
+        (2, "rm ignored/tool"),
+        (3, "rm \"$HOME/tool\""),
+        (4, "rm -r ignored"),
+    ] {
+        let session = open_with_setup(&world, number, setup).await;
+        session.shell("1", act).await;
+        session.check_base("k1", CLOCK).await;
+        assert!(session.known_at_base(&[CLOCK]).await.is_empty(), "{act}");
+        session.close().await;
+    }
+    let session = open_with_setup(&world, 5, setup).await;
+    session.shell("1", "echo x > README.md").await;
+    let paths = vec!["README.md".to_owned()];
+    for (id, tree) in [
+        ("k1", select_head_tree()),
+        ("k2", Kind::BaseWith(BaseWith { paths })),
+    ] {
+        session.check(id, tree, CLOCK).await;
+        assert!(session.known_at_base(&[CLOCK]).await.is_empty(), "{id}");
+    }
+    // A run that its limit ended says nothing about the code.
+    let mut slow = session.check_request("k3", select_base_tree(), "sleep 600");
+    slow.get_mut().limit_s = 1;
+    let mut stream = session.client.clone().run_check(slow).await.unwrap().into_inner();
+    while stream.message().await.unwrap().is_some() {}
+    assert!(session.known_at_base(&["sleep 600"]).await.is_empty());
+    // Anyone may have written a commit that is not on the base branch.
+    let beside = setups::commit_beside(&world, &[("README.md", "# Other\n")]);
+    let opened = world.try_open(6, RunFence::new(1, 5, 1), |spec| spec.base_commit = beside);
+    let (session, _) = opened.await.unwrap();
+    session.check_base("k1", CLOCK).await;
+    assert!(
+        session.known_at_base(&[CLOCK]).await.is_empty(),
+        "not on the branch"
+    );
+    let shared = World::start_without(1, vec![executor::ConfinementMechanism::Namespaces]).await;
+    let session = shared.open(1).await;
+    session.check_base("k1", CLOCK).await;
+    assert!(
+        session.known_at_base(&[CLOCK]).await.is_empty(),
+        "processes are shared"
+    );
 }
 
 /// One check fits here, so the second one waits for the first, which takes longer than the second one's limit.
