@@ -47,7 +47,8 @@ impl BareRepository {
     /// repository lacks are ignored.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the repository lacks `head`.
+    /// [`Error::Missing`] when the repository lacks `head`, [`Error::HistoryIncomplete`] when such commits can be
+    /// missing.
     pub fn commit_sources_beyond(
         &self,
         head: &CommitId,

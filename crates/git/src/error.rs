@@ -4,6 +4,14 @@ use std::{io, path::PathBuf, time::Duration};
 
 use domain::ErrorCause;
 
+/// Text of [`Error::HistoryIncomplete`], by which other processes recognize it.
+const HISTORY_INCOMPLETE: &str = "older history of the repository is still being fetched";
+
+/// True for the text of [`Error::HistoryIncomplete`], also behind other words.
+pub fn is_about_incomplete_history(text: &str) -> bool {
+    text.contains(HISTORY_INCOMPLETE)
+}
+
 /// Failure of a git operation. Users may read its text, so it contains no credential.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -56,6 +64,9 @@ pub enum Error {
         /// Progress of that fetch, in percent.
         percent: Option<u8>,
     },
+    /// The answer depends on older commits, which a fetch in steps has not brought yet; a retry may succeed.
+    #[error("{HISTORY_INCOMPLETE}")]
+    HistoryIncomplete,
     /// A fetch made too little progress for this long.
     #[error("the fetch made no progress for {} s", .0.as_secs())]
     Stalled(Duration),

@@ -3,29 +3,79 @@
 use domain::{CommitAuthor, CommitId};
 use git2::{Email, EmailCreateOptions, Oid, Revwalk, Signature, Sort, Time};
 
-use crate::{BareRepository, Error, repository::convert_commit_id};
+use crate::{BareRepository, CommitInfo, Error, repository::convert_commit_id};
 
 impl BareRepository {
     /// Finds the best common ancestor of two commits; `None` when they share no history.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the repository lacks a commit.
+    /// [`Error::Missing`] when the repository lacks a commit, [`Error::HistoryIncomplete`] when an older commit could
+    /// change the answer.
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, Error> {
-        let (one, other) = (self.commit(one)?.id(), self.commit(other)?.id());
-        match self.objects().merge_base(one, other) {
-            Ok(base) => convert_commit_id(base).map(Some),
-            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+        let ends = [self.commit(one)?.id(), self.commit(other)?.id()];
+        let [one, other] = ends;
+        let bases = self.find_merge_bases(one, other)?;
+        // A boundary commit beside the found ancestors can hide a better one.
+        self.require_history(&ends, &bases)?;
+        if bases.is_empty() {
+            return Ok(None);
+        }
+        convert_commit_id(self.objects().merge_base(one, other)?).map(Some)
+    }
+
+    /// Finds the common ancestors of which none is an ancestor of another, as far as history is present.
+    fn find_merge_bases(&self, one: Oid, other: Oid) -> Result<Vec<Oid>, Error> {
+        match self.objects().merge_bases(one, other) {
+            Ok(bases) => Ok(bases.iter().copied().collect()),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// True when `head` is `base` or descends from it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit, [`Error::HistoryIncomplete`] when `head` could descend
+    /// from `base` by commits that are not fetched yet.
+    pub fn is_descendant(&self, head: &CommitId, base: &CommitId) -> Result<bool, Error> {
+        let (head, base) = (self.commit(head)?.id(), self.commit(base)?.id());
+        if head == base || self.objects().graph_descendant_of(head, base)? {
+            return Ok(true);
+        }
+        // Their common ancestors cannot lead to the base, so only the commits after them count.
+        self.require_history(&[head], &self.find_merge_bases(head, base)?)?;
+        Ok(false)
+    }
+
+    /// Lists the commits from `base` (exclusive) to `head`, oldest first; at most 1,000.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit.
+    pub fn commits(&self, base: &CommitId, head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
+        self.commits_beyond(std::slice::from_ref(base), head)
+    }
+
+    /// Lists the commits of `head` that are not in the history of the `known` ones, oldest first; at most 1,000.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit, [`Error::HistoryIncomplete`] when such commits can be
+    /// missing.
+    pub fn commits_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
+        let walk = self.walk_beyond(known, head)?;
+        walk.take(1000).map(|id| self.commit_info(id?)).collect()
+    }
+
     /// Walks the commits of `head` that are not in the history of the `known` ones, oldest first.
     pub(crate) fn walk_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Revwalk<'_>, Error> {
+        let head = self.commit(head)?.id();
+        let known = known.iter().map(|commit| Ok(self.commit(commit)?.id()));
+        let known = known.collect::<Result<Vec<Oid>, Error>>()?;
+        self.require_history(&[head], &known)?;
         let mut walk = self.objects().revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
-        walk.push(self.commit(head)?.id())?;
+        walk.push(head)?;
         for commit in known {
-            walk.hide(self.commit(commit)?.id())?;
+            walk.hide(commit)?;
         }
         Ok(walk)
     }

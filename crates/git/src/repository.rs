@@ -1,7 +1,7 @@
 //! Bare repository at an explicit path.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     ops::RangeInclusive,
     path::{Path, PathBuf},
@@ -151,6 +151,28 @@ impl BareRepository {
             names.extend(name.map(str::to_owned));
         }
         Ok(names)
+    }
+
+    /// Reads the heads of all branches.
+    pub(crate) fn heads_by_name(&self) -> Result<BTreeMap<String, CommitId>, Error> {
+        let mut heads = BTreeMap::new();
+        for reference in self.git.references_glob("refs/heads/*")? {
+            let reference = reference?;
+            if let (Some(name), Some(head)) =
+                (reference.name()?.strip_prefix("refs/heads/"), reference.target())
+            {
+                heads.insert(name.to_owned(), convert_commit_id(head)?);
+            }
+        }
+        Ok(heads)
+    }
+
+    /// Removes all references beneath a prefix.
+    pub(crate) fn remove_references(&self, prefix: &str) -> Result<(), Error> {
+        for name in self.names_beneath(prefix)? {
+            self.git.find_reference(&format!("{prefix}{name}"))?.delete()?;
+        }
+        Ok(())
     }
 
     /// Removes all branches except these.
@@ -307,15 +329,6 @@ impl BareRepository {
         Ok(configuration.set_i64(THRESHOLD, MAX_DELTA_BYTES)?)
     }
 
-    /// True when `head` is `base` or descends from it.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] when the repository lacks a commit.
-    pub fn is_descendant(&self, head: &CommitId, base: &CommitId) -> Result<bool, Error> {
-        let (head, base) = (self.commit(head)?.id(), self.commit(base)?.id());
-        Ok(head == base || self.git.graph_descendant_of(head, base)?)
-    }
-
     /// Compares two commits within the budget; a file that only moved counts as renamed.
     ///
     /// # Errors
@@ -412,23 +425,6 @@ impl BareRepository {
         Ok(lines)
     }
 
-    /// Lists the commits from `base` (exclusive) to `head`, oldest first; at most 1,000.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] when the repository lacks a commit.
-    pub fn commits(&self, base: &CommitId, head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
-        self.commits_beyond(std::slice::from_ref(base), head)
-    }
-
-    /// Lists the commits of `head` that are not in the history of the `known` ones, oldest first; at most 1,000.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] when the repository lacks a commit.
-    pub fn commits_beyond(&self, known: &[CommitId], head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
-        let walk = self.walk_beyond(known, head)?;
-        walk.take(1000).map(|id| self.commit_info(id?)).collect()
-    }
-
     /// True when a path has the same content and mode in both commits, or is in neither. A path with a replaced
     /// character is never the same, because its bytes are unknown.
     ///
@@ -514,7 +510,7 @@ impl BareRepository {
         })
     }
 
-    fn commit_info(&self, id: Oid) -> Result<CommitInfo, Error> {
+    pub(crate) fn commit_info(&self, id: Oid) -> Result<CommitInfo, Error> {
         let commit = self.git.find_commit(id)?;
         let (author, committer) = (commit.author(), commit.committer());
         let who = |who: &git2::Signature<'_>| {

@@ -112,6 +112,11 @@ impl EffectError {
     pub(crate) fn of_inspection(detail: String) -> Self {
         if git::is_about_full_disk(&detail) {
             Self::DiskFull(detail)
+        } else if git::is_about_incomplete_history(&detail) {
+            Self::HeldBack {
+                detail,
+                wait: FETCH_WAIT,
+            }
         } else {
             Self::Later { detail, after: None }
         }
@@ -282,7 +287,7 @@ impl From<git::Error> for EffectError {
                 detail,
                 wait: QUEUE_WAIT,
             },
-            git::Error::NotReady { .. } => Self::HeldBack {
+            git::Error::NotReady { .. } | git::Error::HistoryIncomplete => Self::HeldBack {
                 detail,
                 wait: FETCH_WAIT,
             },
@@ -303,6 +308,18 @@ mod tests {
             matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
             "{trouble}"
         );
+    }
+
+    #[test]
+    fn incomplete_history_waits_without_failure() {
+        let error = git::Error::HistoryIncomplete;
+        let inspected = EffectError::of_inspection(format!("inspection failed: {error}"));
+        for trouble in [error.into(), inspected] {
+            assert!(
+                matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == FETCH_WAIT),
+                "{trouble}"
+            );
+        }
     }
 
     #[test]

@@ -374,6 +374,7 @@ fn git_error_status(error: &git::Error) -> Status {
             Status::data_loss(text)
         }
         git::Error::NotReady { percent } => not_ready_status(text, *percent),
+        git::Error::HistoryIncomplete => not_ready_status(text, None),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)
         | git::Error::Unavailable(_)

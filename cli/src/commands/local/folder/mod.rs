@@ -261,6 +261,7 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
         | git::Error::RefusedHistory(_)
         | git::Error::Unusable(_)
         | git::Error::NotReady { .. }
+        | git::Error::HistoryIncomplete
         | git::Error::Stalled(_)
         | git::Error::TimedOut(_)
         | git::Error::BadPack(_)
