@@ -15,8 +15,8 @@ use crate::{
     progress::{FetchWatch, StalledFetch},
 };
 
-// Maximum of each output stream that is kept, in bytes.
-const OUTPUT_CAP: usize = 8 * 1024 * 1024;
+// Maximum of each output stream that is kept, in bytes. A listing has about 100 bytes for each branch.
+const OUTPUT_CAP: usize = 64 * 1024 * 1024;
 
 // Turns off every way in which the configuration of a repository or system could run a program or leave the
 // remote.

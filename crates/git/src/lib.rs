@@ -22,6 +22,7 @@ mod lfs_store;
 mod merge;
 mod merge_audit;
 mod mirrors;
+mod missing_objects;
 mod progress;
 mod push_answer;
 mod recovery;
@@ -29,6 +30,7 @@ mod remote_proxy;
 mod repository;
 mod shallow;
 mod single_commit;
+mod step_fetch;
 mod transport;
 mod unusable;
 mod version;
@@ -55,6 +57,7 @@ pub use recovery::maintain_mirror;
 pub use remote_proxy::GitProxy;
 pub use repository::{BareRepository, UnifiedDiff};
 pub use single_commit::SingleCommitRepository;
+pub use step_fetch::{StepProgress, StepTarget};
 pub use transport::{
     FetchedBranches, GitCredentials, GitTransport, RefusedBranch, WANTED_BRANCH, WANTED_COMMIT,
     find_conflicting_branch,

@@ -86,6 +86,17 @@ pub(crate) fn check_objects(git_dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Packs the references of a mirror: many small files are slow to list. Blocks.
+pub(crate) fn pack_references(git_dir: &Path) -> Result<(), Error> {
+    let args = ["pack-refs", "--all"].map(OsString::from);
+    let (is_packed, stderr) = run_git_blocking(git_dir, &args, Stdio::null())?;
+    if is_packed {
+        Ok(())
+    } else {
+        Err(Error::Failed(cli::summarize_stderr(&stderr).into()))
+    }
+}
+
 /// Records that the objects of a mirror were checked, for all branches together.
 pub(crate) fn forget_unchecked(git_dir: &Path) -> Result<(), Error> {
     match fs::remove_file(git_dir.join(UNCHECKED)) {

@@ -1,6 +1,11 @@
 //! Fetch, push and listing of remotes over HTTP.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::CommitId;
@@ -12,7 +17,7 @@ use crate::{
     fsck::find_refused_object,
     progress::{FetchSettings, FetchWatch},
     push_answer::{PushResult, classify_stderr, parse_push},
-    recovery::{check_objects, forget_unchecked, recover_partial_packs},
+    recovery::{check_objects, forget_unchecked},
     remote_proxy::GitProxy,
 };
 
@@ -23,14 +28,10 @@ pub const WANTED_COMMIT: &str = "journeyman-commit";
 // Default limit of a push or listing. Fetches are limited by their progress only.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(300);
 
-// Limit of operations on the local disk.
-const DISK_DEADLINE: Duration = Duration::from_secs(60 * 60);
-// Maximum number of objects that one request names by their ids.
-const MISSING_AT_ONCE: usize = 20_000;
 // Maximum number of failed fetches while the branches are halved.
 const MOST_FAILURES: u32 = 200;
-// Maximum number of missing objects in one listing.
-const MISSING_LISTED: usize = 150_000;
+// Depth that git takes as unlimited.
+const ALL_HISTORY: &str = "--depth=2147483647";
 const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
 
 /// Credentials of one call, as a header that git sends. They are never an argument and never on disk.
@@ -99,6 +100,11 @@ impl GitTransport {
         }
     }
 
+    /// Path of the repository.
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
     /// Sets the way to remotes outside of the installation. By default every remote is reached directly.
     #[must_use]
     pub fn with_proxy(self, proxy: GitProxy) -> Self {
@@ -163,12 +169,41 @@ impl GitTransport {
         refspecs: &[&str],
         prune: bool,
     ) -> Result<(), Error> {
+        let options: &[&str] = if prune { &["--prune"] } else { &[] };
+        self.fetch_with(url, auth, refspecs, options).await
+    }
+
+    /// Fetches `refspecs` from a mirror of ours, whose history may be incomplete, and deletes what it no longer has.
+    /// With `is_deepened` this repository gets all history that the mirror has.
+    ///
+    /// # Errors
+    /// Those of [`GitTransport::fetch`].
+    pub async fn fetch_mirror(
+        &self,
+        url: &str,
+        auth: Option<&GitCredentials>,
+        refspecs: &[&str],
+        is_deepened: bool,
+    ) -> Result<(), Error> {
+        let mut options = vec!["--prune", "--update-shallow"];
+        if is_deepened {
+            options.push(ALL_HISTORY);
+        }
+        self.fetch_with(url, auth, refspecs, &options).await
+    }
+
+    /// Fetches `refspecs` with further options of `git fetch`.
+    pub(crate) async fn fetch_with(
+        &self,
+        url: &str,
+        auth: Option<&GitCredentials>,
+        refspecs: &[&str],
+        options: &[&str],
+    ) -> Result<(), Error> {
         let args = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head"];
         let mut args: Vec<OsString> = args.map(Into::into).to_vec();
         args.extend(["--no-recurse-submodules", "--no-auto-maintenance", "--force"].map(Into::into));
-        if prune {
-            args.push("--prune".into());
-        }
+        args.extend(options.iter().map(Into::into));
         // The names of many branches exceed the limit of a process's arguments.
         args.extend(["--stdin".into(), "--".into(), OsString::from(url)]);
         let input = refspecs.join("\n") + "\n";
@@ -241,74 +276,6 @@ impl GitTransport {
             run_blocking_task(move || check_objects(&place)).await?;
         }
         Ok(is_any)
-    }
-
-    /// Continues an interrupted fetch: fetches the missing objects of branches whose head was received. True
-    /// when the mirror contains objects that need a check.
-    async fn resume(
-        &self,
-        url: &str,
-        auth: Option<&GitCredentials>,
-        first: &[&str],
-        also_others: bool,
-    ) -> Result<bool, Error> {
-        let place = self.git_dir.clone();
-        if !run_blocking_task(move || recover_partial_packs(&place)).await? {
-            return Ok(false);
-        }
-        let heads = self.heads(url, auth).await?;
-        let (wanted, others): (Vec<_>, Vec<_>) = heads
-            .into_iter()
-            .partition(|(branch, _)| first.contains(&branch.as_str()));
-        let parts = [wanted, if also_others { others } else { Vec::new() }];
-        for part in parts {
-            let heads: Vec<CommitId> = part.into_iter().map(|(_, head)| head).collect();
-            // A long listing is truncated, so the loop repeats it; without progress it ends.
-            let mut before = Vec::new();
-            loop {
-                let missing = self.missing_objects(heads.clone()).await?;
-                if missing.is_empty() || missing == before {
-                    break;
-                }
-                for some in missing.chunks(MISSING_AT_ONCE) {
-                    let some: Vec<&str> = some.iter().map(String::as_str).collect();
-                    self.fetch(url, auth, &some, false).await?;
-                }
-                before = missing;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Lists objects that these heads refer to and the mirror lacks; heads that the mirror lacks contribute
-    /// none.
-    async fn missing_objects(&self, heads: Vec<CommitId>) -> Result<Vec<String>, Error> {
-        let place = self.git_dir.clone();
-        let here = run_blocking_task(move || {
-            let mirror = BareRepository::open(&place)?;
-            Ok(heads
-                .into_iter()
-                .filter(|head| mirror.contains(head))
-                .collect::<Vec<_>>())
-        });
-        let here = here.await?;
-        if here.is_empty() {
-            return Ok(Vec::new());
-        }
-        let args = ["rev-list", "--objects", "--missing=print", "--quiet", "--stdin"];
-        let mut input: String = here.iter().map(|head| format!("{head}\n")).collect();
-        input.push_str("--not\n--all\n");
-        let args = args.map(OsString::from);
-        let limit = CallTimeLimit::Total(DISK_DEADLINE);
-        let listed = self.run(&args, input.into(), ("", None), limit).await?;
-        if !listed.success {
-            // A commit within the history is missing, and older releases fail instead of listing it; the next
-            // fetch is complete.
-            return Ok(Vec::new());
-        }
-        let missing = listed.stdout.lines().filter_map(|line| line.strip_prefix('?'));
-        let missing = missing.filter(|id| id.len() == 40).map(str::to_owned);
-        Ok(missing.take(MISSING_LISTED).collect())
     }
 
     async fn fetch_heads(
@@ -490,7 +457,7 @@ impl GitTransport {
         .transpose()
     }
 
-    async fn run(
+    pub(crate) async fn run(
         &self,
         args: &[OsString],
         input: Vec<u8>,
@@ -530,7 +497,7 @@ pub fn find_conflicting_branch<'a>(
 }
 
 /// Runs blocking work outside of the runtime's threads.
-async fn run_blocking_task<T: Send + 'static>(
+pub(crate) async fn run_blocking_task<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)

@@ -13,3 +13,4 @@ mod http_backend;
 mod folder;
 mod git;
 mod remotes;
+mod steps;
