@@ -21,6 +21,8 @@ pub struct GitHubRepository {
     pub archived: bool,
     /// Link to its page.
     pub url: String,
+    /// Size of its git data on the server, in KiB; GitHub updates it with a delay.
+    pub size_kib: u64,
 }
 
 /// Source of a check; ids are unique within one kind.

@@ -15,6 +15,8 @@ pub(crate) struct WireRepository {
     #[serde(default)]
     html_url: String,
     full_name: RepositoryName,
+    #[serde(default)]
+    size: u64,
 }
 
 impl From<WireRepository> for GitHubRepository {
@@ -25,6 +27,7 @@ impl From<WireRepository> for GitHubRepository {
             private: wire.private,
             archived: wire.archived,
             url: wire.html_url,
+            size_kib: wire.size,
         }
     }
 }

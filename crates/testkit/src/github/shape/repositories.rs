@@ -1,5 +1,7 @@
 //! JSON of GitHub repositories and of the rules of their branches.
 
+use std::{fs, path::Path};
+
 use serde_json::{Value, json};
 
 use super::{extend_object, render_user};
@@ -80,7 +82,7 @@ impl RepositoryRecord {
     /// Renders the repository for its REST route. `may_push` is the caller's permission.
     pub(in crate::github) fn full_json(&self, url: &str, may_push: bool) -> Value {
         let more = json!({
-            "network_count": 0, "subscribers_count": 0,
+            "network_count": 0, "subscribers_count": 0, "size": measure_kib(&self.path.join("objects")),
             "permissions": {"admin": false, "push": may_push, "pull": true},
         });
         extend_object(self.json(url), more)
@@ -91,6 +93,17 @@ impl RepositoryRecord {
         let name = self.name.split_once('/').map_or("", |(_, name)| name);
         json!({"id": self.id, "url": self.own_url(url), "name": name})
     }
+}
+
+/// Size of the files in a folder and in the folders directly beneath it, in KiB. GitHub reports that of a repository.
+fn measure_kib(folder: &Path) -> u64 {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let folders = entries(folder).filter(|entry| entry.path().is_dir());
+    let files = folders.flat_map(|folder| entries(&folder.path()));
+    let sizes = files
+        .filter_map(|file| file.metadata().ok())
+        .map(|found| found.len());
+    sizes.sum::<u64>().div_ceil(1024)
 }
 
 fn render_counts(open: usize) -> Value {
