@@ -11,7 +11,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 // Upper limit for a fetch that makes progress.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Settings in `[git]`: limit for fetches without progress. Reporter and executor read the same section.
+/// Settings in `[git]`: limits and steps of fetches. Reporter and executor read the same section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchSettings {
@@ -19,14 +19,17 @@ pub struct FetchSettings {
     pub progress_limit_s: u64,
     /// KiB that a fetch must bring in that time.
     pub least_kib: u64,
+    /// Size in MiB from which the reporter's first fetch of a repository takes steps; 0: always.
+    pub steps_from_mib: u64,
 }
 
 impl Default for FetchSettings {
-    /// 64 KiB in two minutes.
+    /// 64 KiB in two minutes, and steps from 50 MiB.
     fn default() -> Self {
         Self {
             progress_limit_s: 120,
             least_kib: 64,
+            steps_from_mib: 50,
         }
     }
 }
@@ -222,6 +225,7 @@ mod tests {
         FetchWatch::new(FetchSettings {
             progress_limit_s: limit_s,
             least_kib: 1,
+            ..FetchSettings::default()
         })
     }
 

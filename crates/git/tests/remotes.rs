@@ -468,6 +468,7 @@ async fn stalled_fetch_ends_with_its_helpers() {
     let settings = git::FetchSettings {
         progress_limit_s: 1,
         least_kib: 1,
+        ..git::FetchSettings::default()
     };
     let transport = world.transport().with_watch(git::FetchWatch::new(settings));
     let fetched = transport.fetch(&url, None, &[EVERY_BRANCH], true).await;

@@ -4,6 +4,8 @@
 //! A fetch belongs to its mirror, not to a caller: several callers wait for one fetch, and it continues without them.
 
 mod mirror_fetch;
+mod step_fetches;
+mod step_note;
 
 use std::{
     path::{Path, PathBuf},
@@ -19,8 +21,11 @@ use git::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::mirror_fetch::RemoteSettings;
-use self::mirror_fetch::{FetchState, MirrorFetches};
+pub(crate) use self::{mirror_fetch::RemoteSettings, step_note::WantedHead};
+use self::{
+    mirror_fetch::{FetchState, MirrorFetches},
+    step_note::is_in_steps,
+};
 use crate::{
     effect_error::{EffectError, FETCH_WAIT},
     folders::{FolderPlace, FolderTable},
@@ -32,15 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // Interval of the check for mirrors that need maintenance, and time after which a mirror needs it again.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(60 * 60);
 const MAINTAINED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Branch or commit that a caller of the gate requests; both absent if it does not name them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WantedHead {
-    /// Name of the branch.
-    pub(crate) branch: Option<String>,
-    /// Id of the commit.
-    pub(crate) commit: Option<CommitId>,
-}
 
 /// State of a mirror for the gate.
 #[derive(Debug)]
@@ -141,6 +137,10 @@ impl RepositoryMirrors {
                 now.outcome()?;
             }
         }
+        if is_in_steps(&mirror) && !self.bring_wanted(repository, &mirror, wanted, patience).await? {
+            let percent = self.fetches.with_note(repository, |note| note.steps.percent());
+            return Ok(MirrorView::NotReady { percent });
+        }
         // Asked last, because the fetch above decides which branches are refused.
         let refused = wanted
             .branch
@@ -152,20 +152,68 @@ impl RepositoryMirrors {
         })
     }
 
+    /// Fetches the wanted head of a mirror whose first fetch takes steps. False if it is not there within `patience`, or
+    /// if the history up to the base branch is missing.
+    async fn bring_wanted(
+        &self,
+        repository: &RepositoryName,
+        mirror: &Arc<Path>,
+        wanted: &WantedHead,
+        patience: Duration,
+    ) -> Result<bool, EffectError> {
+        let bases = self.fetches.base_branches(repository);
+        let is_base = wanted
+            .branch
+            .as_ref()
+            .is_some_and(|branch| bases.contains(branch));
+        // A branch may have moved since an earlier fetch; a commit that is present stays the same.
+        let is_needed = !is_base && (wanted.branch.is_some() || !has_wanted_head(mirror, wanted).await?);
+        if is_needed && self.fetches.want(repository, std::slice::from_ref(wanted)) {
+            let mut state = self.fetches.join(repository);
+            let now = mirror_fetch::wait_until(&mut state, patience, FetchState::is_done).await?;
+            if !now.is_done() {
+                return Ok(false);
+            }
+            now.outcome()?;
+        }
+        let (mirror, wanted) = (Arc::clone(mirror), wanted.clone());
+        run_blocking(move || {
+            let mirror = BareRepository::open(&mirror)?;
+            let is_ready = wanted.is_in(&mirror)? && wanted.has_history(&mirror, &bases)?;
+            if let Some(commit) = wanted.commit.as_ref().filter(|_| is_ready) {
+                // The branch of a commit that we pushed may not be fetched yet, and clones follow references.
+                mirror.hold_commit(commit)?;
+            }
+            Ok::<_, git::Error>(is_ready)
+        })
+        .await
+    }
+
     /// Returns the mirror with a commit of the remote. The commit may be newer than the last fetch.
     pub(crate) async fn with_commit(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
     ) -> Result<Arc<Path>, EffectError> {
+        self.with_heads(repository, &[WantedHead::commit(commit)]).await
+    }
+
+    /// Returns the mirror with heads of the remote, which may be newer than the last fetch. Heads that the remote lacks
+    /// are missing in the mirror.
+    pub(crate) async fn with_heads(
+        &self,
+        repository: &RepositoryName,
+        heads: &[WantedHead],
+    ) -> Result<Arc<Path>, EffectError> {
         let mirror = self.fresh(repository).await?;
-        let wanted = WantedHead {
-            branch: None,
-            commit: Some(commit.clone()),
-        };
-        // A fetch of up to 5 s ago may not contain the commit yet.
-        if !has_wanted_head(&mirror, &wanted).await? {
-            self.fetched(repository).await?;
+        if has_wanted_heads(&mirror, heads).await? {
+            return Ok(mirror);
+        }
+        self.fetches.want(repository, heads);
+        // A fetch of up to 5 s ago may not contain the commits yet.
+        self.fetched(repository).await?;
+        if is_in_steps(&mirror) && !has_wanted_heads(&mirror, heads).await? {
+            return Err(git::Error::HistoryIncomplete.into());
         }
         Ok(mirror)
     }
@@ -243,8 +291,12 @@ impl RepositoryMirrors {
         push_commit(&self.fetches.github, &transport, &wanted).await
     }
 
-    /// Packs unused mirrors once a day, one at a time, until shutdown.
+    /// Continues the first fetches that the last shutdown interrupted, and packs unused mirrors once a day, one at a
+    /// time, until shutdown.
     pub(crate) async fn maintain(&self, shutdown: CancellationToken) {
+        for repository in self.fetches.folder.names() {
+            self.fetches.continue_steps(&repository);
+        }
         loop {
             let waited = shutdown
                 .run_until_cancelled(tokio::time::sleep(MAINTENANCE_EVERY))
@@ -267,15 +319,19 @@ impl RepositoryMirrors {
 
 /// Returns true if a mirror contains the requested branch and commit, or if neither is named.
 async fn has_wanted_head(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, EffectError> {
-    let (mirror, wanted) = (Arc::clone(mirror), wanted.clone());
+    has_wanted_heads(mirror, std::slice::from_ref(wanted)).await
+}
+
+async fn has_wanted_heads(mirror: &Arc<Path>, wanted: &[WantedHead]) -> Result<bool, EffectError> {
+    let (mirror, wanted) = (Arc::clone(mirror), wanted.to_vec());
     run_blocking(move || {
         let mirror = BareRepository::open(&mirror)?;
-        let has_commit = wanted.commit.is_none_or(|commit| mirror.contains(&commit));
-        let has_branch = match &wanted.branch {
-            Some(branch) => mirror.branch_head(branch)?.is_some(),
-            None => true,
-        };
-        Ok::<_, git::Error>(has_commit && has_branch)
+        for head in &wanted {
+            if !head.is_in(&mirror)? {
+                return Ok(false);
+            }
+        }
+        Ok::<_, git::Error>(true)
     })
     .await
 }

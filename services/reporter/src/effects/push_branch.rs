@@ -13,7 +13,7 @@ use crate::{
     effect_error::EffectError,
     inspect::{DiffDisplay, InspectionTask, InspectionVerdict, RenderedDiff},
     message,
-    mirror::{RemotePush, explain_stale_push},
+    mirror::{RemotePush, WantedHead, explain_stale_push},
     policy,
     receipt::{PushedBranch, PushedDiff, PushedHead},
     signing::SignedPush,
@@ -330,7 +330,10 @@ pub(super) async fn inspect_change(
         };
         return Err(EffectError::Refused(violation.into()));
     }
-    let mirror = outside.mirrors.fresh(&push.repository).await?;
+    let mirror = outside
+        .mirrors
+        .with_heads(&push.repository, &list_heads(push))
+        .await?;
     let task = InspectionTask {
         push: push.clone(),
         ticket: ticket.clone(),
@@ -363,6 +366,15 @@ pub(super) async fn inspect_change(
         }
         InspectionVerdict::Trouble { detail } => Err(EffectError::of_inspection(detail)),
     }
+}
+
+/// Returns the heads of the remote that the push starts from.
+fn list_heads(push: &Push) -> Vec<WantedHead> {
+    let own = push.expected.clone().map(|expected| WantedHead {
+        branch: Some(push.branch.clone()),
+        commit: Some(expected),
+    });
+    [WantedHead::commit(&push.base)].into_iter().chain(own).collect()
 }
 
 /// Record of a push, with the record that it replaced.

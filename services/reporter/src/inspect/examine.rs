@@ -216,7 +216,11 @@ fn find_foreign_base(
         return Ok(Some(base.clone()));
     }
     // The reporter compares the expected commit with the remote branch, which may be newer than the mirror's.
-    let is_own = task.push.expected.as_ref() == Some(&merge.head) && repository.contains(&merge.head);
+    let is_expected = task.push.expected.as_ref() == Some(&merge.head);
+    let is_own = is_expected && repository.contains(&merge.head);
+    if is_expected && !is_own && repository.is_incomplete()? {
+        return Err(git::Error::HistoryIncomplete);
+    }
     Ok((!is_own).then(|| merge.head.clone()))
 }
 
@@ -292,15 +296,21 @@ fn is_in_history(
     base: &CommitId,
     branches: &[String],
 ) -> Result<bool, git::Error> {
-    if !repository.contains(base) {
-        return Ok(false);
-    }
-    for branch in branches {
-        if let Some(head) = repository.branch_head(branch)?
-            && repository.is_descendant(&head, base)?
-        {
-            return Ok(true);
+    let is_here = repository.contains(base);
+    for branch in branches.iter().filter(|_| is_here) {
+        let Some(head) = repository.branch_head(branch)? else {
+            continue;
+        };
+        match repository.is_descendant(&head, base) {
+            Ok(true) => return Ok(true),
+            // Another branch may still prove it.
+            Ok(false) | Err(git::Error::HistoryIncomplete) => {}
+            Err(error) => return Err(error),
         }
+    }
+    // During a first fetch, a missing commit proves nothing.
+    if repository.is_incomplete()? {
+        return Err(git::Error::HistoryIncomplete);
     }
     Ok(false)
 }

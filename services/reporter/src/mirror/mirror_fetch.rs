@@ -11,12 +11,15 @@ use bootstrap::rules::RulesStore;
 use domain::{RepositoryName, cause::format_error_chain};
 use git::{
     BareRepository, DiskFloor, FetchSettings, FetchWatch, GitProxy, GitTransport, MirrorFolder,
-    RefusedBranch, RepositoryMirror,
+    RefusedBranch, RepositoryMirror, StepTarget,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
 
-use super::{resolve_remote, run_blocking};
+use super::{
+    resolve_remote, run_blocking,
+    step_note::{StepNote, WantedHead, is_in_steps},
+};
 use crate::{effect_error::EffectError, folders::FolderTable};
 
 // Age of a fetch up to which a mirror counts as current.
@@ -36,6 +39,19 @@ pub(crate) struct RemoteSettings {
 /// True if the last work on a mirror finished, so that no lock file of git remains.
 #[derive(Debug, Default)]
 pub(super) struct MirrorCleanness(bool);
+
+impl MirrorCleanness {
+    /// Returns the state, and marks the mirror as unclean before the work starts: canceled or failed work leaves
+    /// locks behind.
+    pub(super) fn take(&mut self) -> bool {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Records work that succeeded. Failed work leaves its locks to the next one.
+    pub(super) fn set_clean(&mut self) {
+        self.0 = true;
+    }
+}
 
 /// Progress of a fetch.
 #[derive(Clone, Debug)]
@@ -94,12 +110,14 @@ pub(super) async fn wait_until(
 
 /// State of a mirror in this process.
 #[derive(Debug, Default)]
-struct MirrorNote {
-    fetched_at: Option<Instant>,
+pub(super) struct MirrorNote {
+    pub(super) fetched_at: Option<Instant>,
     /// Branches whose history is refused, by name.
     refused: BTreeMap<String, RefusedBranch>,
     refused_at: Option<Instant>,
     running: Option<watch::Receiver<FetchState>>,
+    /// State of the first fetch, if it takes steps.
+    pub(super) steps: StepNote,
 }
 
 /// Mirrors and their fetches in progress.
@@ -109,7 +127,7 @@ pub(super) struct MirrorFetches {
     pub(super) github: github::GitHubWriter,
     pub(super) folders: FolderTable,
     rules: RulesStore,
-    remotes: RemoteSettings,
+    pub(super) remotes: RemoteSettings,
     notes: Mutex<HashMap<RepositoryName, MirrorNote>>,
 }
 
@@ -139,6 +157,27 @@ impl MirrorFetches {
 
     fn notes(&self) -> MutexGuard<'_, HashMap<RepositoryName, MirrorNote>> {
         self.notes.lock()
+    }
+
+    /// Works with the state of a mirror.
+    pub(super) fn with_note<T>(
+        &self,
+        repository: &RepositoryName,
+        work: impl FnOnce(&mut MirrorNote) -> T,
+    ) -> T {
+        work(self.notes().entry(repository.clone()).or_default())
+    }
+
+    /// Registers heads for the next fetch of a mirror whose first fetch takes steps. Returns true if no fetch brings
+    /// all of them yet.
+    pub(super) fn want(&self, repository: &RepositoryName, heads: &[WantedHead]) -> bool {
+        self.with_note(repository, |note| {
+            let mut is_new = false;
+            for head in heads {
+                is_new |= note.steps.want(head);
+            }
+            is_new
+        })
     }
 
     /// Returns true if the mirror counts as current.
@@ -190,6 +229,9 @@ impl MirrorFetches {
         let (fetches, repository) = (Arc::clone(self), repository.clone());
         tokio::spawn(async move {
             let fetched = Box::pin(fetches.fetch(&repository, &told)).await;
+            if fetched.is_ok() {
+                fetches.continue_steps(&repository);
+            }
             told.send_replace(FetchState::Done(fetched.err().map(Arc::new)));
         });
         state
@@ -204,16 +246,11 @@ impl MirrorFetches {
         let mut is_clean = mirror.state.lock().await;
         let started = Instant::now();
         self.make_room().await?;
-        // The state becomes unclean before the work starts: a canceled or failed fetch leaves locks behind.
-        if !std::mem::take(&mut is_clean.0) {
-            let left = Arc::clone(&mirror.path);
-            run_blocking(move || BareRepository::take_over(&left).map(drop)).await?;
-        }
+        clean_mirror(&mirror.path, &mut is_clean).await?;
         mirror.touch();
         let fetched = Box::pin(self.fetch_into(&mirror, repository, told));
         let refused = failpoint::around("reporter.mirror.fetch", fetched).await?;
-        // Set only after success: a failed fetch leaves its locks to the next one.
-        is_clean.0 = true;
+        is_clean.set_clean();
         for (branch, RefusedBranch { reason, .. }) in &refused {
             tracing::warn!(%repository, branch, reason, "branch not fetched");
         }
@@ -249,7 +286,22 @@ impl MirrorFetches {
         let transport = self.transport(&mirror.path).with_watch(watch.clone());
         // The base branches come first, so that work can start during a long first clone.
         let fetching = async {
-            if is_empty(&mirror.path).await? {
+            let is_first = is_empty(&mirror.path).await?;
+            if is_first && !transport.is_in_steps() && self.is_large(repository).await {
+                transport.begin_steps().await?;
+            }
+            if transport.is_in_steps() {
+                let (url, auth) = resolve_remote(self.github.fetch_remote(repository)).await?;
+                let target = StepTarget {
+                    url: &url,
+                    auth: Some(&auth),
+                    bases: &bases,
+                };
+                if self.fetch_heads_first(&transport, repository, target).await? {
+                    return Ok(BTreeMap::new());
+                }
+            }
+            if is_first {
                 let (url, auth) = resolve_remote(self.github.fetch_remote(repository)).await?;
                 let is_any = transport.fetch_first(&url, Some(&auth), &bases).await?;
                 told.send_modify(|state| {
@@ -286,7 +338,7 @@ impl MirrorFetches {
     }
 
     /// Returns the base branches of the rules.
-    fn base_branches(&self, repository: &RepositoryName) -> Vec<String> {
+    pub(super) fn base_branches(&self, repository: &RepositoryName) -> Vec<String> {
         let book = self.rules.book();
         let mut bases: Vec<String> = book
             .for_repository(repository)
@@ -335,6 +387,10 @@ impl MirrorFetches {
         if Arc::strong_count(&path) > 2 || !is_due(&path, due) {
             return;
         }
+        // A commit beyond the boundary can have no branch that leads to it, and packing would drop it.
+        if is_in_steps(&path) {
+            return;
+        }
         let place = Arc::clone(&path);
         let maintained = run_blocking(move || {
             git::maintain_mirror(&place)?;
@@ -347,6 +403,19 @@ impl MirrorFetches {
             }
         }
     }
+}
+
+/// Removes the lock files that canceled or failed work left behind. The caller marks the mirror as clean after its
+/// own work.
+pub(super) async fn clean_mirror(
+    mirror: &Arc<Path>,
+    is_clean: &mut MirrorCleanness,
+) -> Result<(), EffectError> {
+    if is_clean.take() {
+        return Ok(());
+    }
+    let left = Arc::clone(mirror);
+    run_blocking(move || BareRepository::take_over(&left).map(drop)).await
 }
 
 /// Returns true if the last packing is older than `due`.
