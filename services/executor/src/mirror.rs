@@ -31,8 +31,12 @@ pub(crate) struct WantedBase {
 // margin.
 const GATE_FRESH: Duration = Duration::from_millis(5_200);
 
-/// Branches, and the names of branches that the gate does not mirror.
-const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/taken/*:refs/taken/*"];
+/// Branches, the names of branches that the gate does not mirror, and commits that it fetched before their branch.
+const REFSPECS: [&str; 3] = [
+    "+refs/heads/*:refs/heads/*",
+    "+refs/taken/*:refs/taken/*",
+    "+refs/wanted/*:refs/wanted/*",
+];
 
 /// Mirrors on disk. The state of each is true if its last use by this process ended regularly, so that no
 /// lock file remains.
@@ -99,7 +103,7 @@ impl MirrorStore {
     }
 }
 
-/// Fetches the base.
+/// Fetches the base, with its history as far as the base branch needs it.
 ///
 /// If the wanted commit is missing, a second fetch follows, because the commit may have been pushed after the
 /// gate's last fetch. While the gate's first clone is in progress, the planner repeats the call with a new
@@ -112,24 +116,36 @@ async fn fetch_base(
 ) -> Result<CommitId, git::Error> {
     if let Some(base) = &wanted.base
         && contains_commit(path, base).await?
+        && has_history(path, base, &wanted.base_branch).await?
     {
         return Ok(base.clone());
     }
-    match fetch_once(wanted, path, is_clean, &watch).await {
+    let fetched = match fetch_once(wanted, path, is_clean, &watch).await {
         Err(git::Error::NotFound(_)) if wanted.base.is_some() => {
             tokio::time::sleep(GATE_FRESH).await;
             fetch_once(wanted, path, is_clean, &watch).await
         }
         fetched => fetched,
+    };
+    let base = fetched?;
+    if has_history(path, &base, &wanted.base_branch).await? {
+        return Ok(base);
     }
+    // This mirror is at an earlier state of the gate's history.
+    fetch_from_gate(wanted, path, &watch, true).await?;
+    if has_history(path, &base, &wanted.base_branch).await? {
+        return Ok(base);
+    }
+    Err(git::Error::NotReady { percent: None })
 }
 
-async fn fetch_once(
+/// Fetches all branches of the gate; with `is_deepened` all of its history, too.
+async fn fetch_from_gate(
     wanted: &WantedBase,
     path: &Path,
-    is_clean: &mut bool,
     watch: &FetchWatch,
-) -> Result<CommitId, git::Error> {
+    is_deepened: bool,
+) -> Result<(), git::Error> {
     let url = format!(
         "{}/{}.git",
         wanted.gate_url.trim_end_matches('/'),
@@ -148,8 +164,17 @@ async fn fetch_once(
     if let Some(authority) = &wanted.gate_authority {
         transport = transport.with_authority(authority);
     }
-    let fetched = transport.fetch(&url, Some(&auth), &REFSPECS, true);
-    failpoint::around("executor.mirror.fetch", fetched).await?;
+    let fetched = transport.fetch_mirror(&url, Some(&auth), &REFSPECS, is_deepened);
+    failpoint::around("executor.mirror.fetch", fetched).await
+}
+
+async fn fetch_once(
+    wanted: &WantedBase,
+    path: &Path,
+    is_clean: &mut bool,
+    watch: &FetchWatch,
+) -> Result<CommitId, git::Error> {
+    fetch_from_gate(wanted, path, watch, false).await?;
     *is_clean = true;
     let missing = |what: String| git::Error::NotFound(format!("{what} in {}", wanted.repository));
     match &wanted.base {
@@ -180,6 +205,23 @@ async fn prepare_mirror(path: &Path, is_clean: bool) -> Result<(), git::Error> {
 async fn contains_commit(path: &Path, commit: &CommitId) -> Result<bool, git::Error> {
     let (path, commit) = (path.to_owned(), commit.clone());
     run_git_blocking(move || Ok(BareRepository::open(&path)?.contains(&commit))).await
+}
+
+/// Returns true if the commits between a base and its base branch are complete, so that their common ancestor is known.
+async fn has_history(path: &Path, base: &CommitId, base_branch: &str) -> Result<bool, git::Error> {
+    let (path, base, branch) = (path.to_owned(), base.clone(), base_branch.to_owned());
+    run_git_blocking(move || {
+        let mirror = BareRepository::open(&path)?;
+        let Some(head) = mirror.branch_head(&branch)? else {
+            return Ok(true);
+        };
+        match mirror.merge_base(&head, &base) {
+            Ok(_) => Ok(true),
+            Err(git::Error::HistoryIncomplete) => Ok(false),
+            Err(error) => Err(error),
+        }
+    })
+    .await
 }
 
 async fn run_git_blocking<T: Send + 'static>(

@@ -23,6 +23,9 @@ const MAX_SCRIPT: usize = 100 * 1024;
 /// Step to which the size of the workspace's git directory is rounded, in MiB.
 const GIT_STEP_MIB: u64 = 8;
 
+/// Note for commands that read history which is still being fetched.
+const HISTORY_HINT: &str = "[The repository is large, and its older history is still being fetched: the oldest commits here look as if \
+     they added every file. Do not conclude from them who wrote a line, or when.]";
 /// Note after git failed to write or lacked a remote.
 const GIT_HINT: &str = "[git moves no branches here, and there is no remote: use create_branch for a branch, commit_changes to \
      commit, undo to take changes back, and push_branch to push. git add, restore, checkout FILE and stash work.]";
@@ -63,12 +66,19 @@ pub(super) async fn run_command_tool(
         Ok(asked) => asked,
         Err(text) => return ToolOutcome::failed(text),
     };
+    let lacks_history = call.workspace.git.lacks_history_of(&script);
     let spec = tool_command_spec(call, script, Duration::from_secs(seconds));
     let ran = call
         .sandbox
         .run(spec, &call.cancel, Some(sink), &call.workspace.spare);
     match failpoint::around("executor.command.run", ran).await {
-        Ok(end) => build_command_outcome(call, end, seconds).await,
+        Ok(end) => {
+            let mut outcome = build_command_outcome(call, end, seconds).await;
+            if lacks_history {
+                outcome.add(HISTORY_HINT);
+            }
+            outcome
+        }
         Err(error) => {
             tracing::error!(error = %format_error_chain(&error), "a command could not be started");
             ToolOutcome::failed("The command could not be started; this is not its fault. Try again.")

@@ -184,10 +184,15 @@ impl GitDirectory {
         let Some(head) = mirror.branch_head(name)? else {
             return Ok(false);
         };
-        if let Some(merge) = self.merge() {
-            return Ok(mirror.is_descendant(&head, &merge.head)?);
+        let start = self.merge().map_or(&self.base, |merge| &merge.head);
+        let is_ours = match mirror.is_descendant(&head, start) {
+            // Work that it continues is at the start itself, so such a branch is another one.
+            Err(git::Error::HistoryIncomplete) => false,
+            is_descendant => is_descendant?,
+        };
+        if self.merge().is_some() {
+            return Ok(is_ours);
         }
-        let is_ours = mirror.is_descendant(&head, &self.base)?;
         let Some(main) = mirror.branch_head(&self.base_branch)? else {
             return Ok(is_ours);
         };
@@ -298,6 +303,30 @@ mod tests {
             let is_explained = text.contains(&format!("The remote has a branch with the name {wanted}"));
             assert_eq!(is_explained, wanted != free, "{case}: {text}");
         }
+    }
+
+    #[test]
+    fn boundary_of_mirror_applies_to_workspace() {
+        let world = World::new();
+        let git = &world.call.workspace.git;
+        assert!(!git.lacks_history_of("git log") && git.boundary_file().is_none());
+        let boundary = format!("{}\n", git.base);
+        std::fs::write(git.mirror.join("shallow"), &boundary).unwrap();
+        git.copy_boundary().unwrap();
+        assert_eq!(git.boundary_file(), Some(boundary.into_bytes()));
+        for (command, is_history) in [
+            ("git log -3", true),
+            ("cd src && git -C . blame a.txt | head", true),
+            ("git bisect start", true),
+            ("git status", false),
+            ("cat log", false),
+            ("log | git diff", false),
+        ] {
+            assert_eq!(git.lacks_history_of(command), is_history, "{command}");
+        }
+        std::fs::remove_file(git.mirror.join("shallow")).unwrap();
+        git.copy_boundary().unwrap();
+        assert!(git.boundary_file().is_none());
     }
 
     #[test]

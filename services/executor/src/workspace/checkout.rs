@@ -42,6 +42,8 @@ pub(super) fn fill_workspace(
     if there.is_none() {
         directory.create()?;
     }
+    // A prepared directory may be older than the mirror's last fetch.
+    directory.copy_boundary()?;
     let repository = directory.open()?;
     let git = repository.objects();
     directory.require_base(&repository, &workspace.repository)?;

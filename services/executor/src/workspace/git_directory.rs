@@ -31,6 +31,13 @@ const NO_REMOTE: [&str; 4] = [
     "does not appear to be a git repository",
 ];
 
+/// File of git with the boundary of the history.
+pub(super) const BOUNDARY: &str = "shallow";
+/// Commands of git that read history.
+const HISTORY_COMMANDS: [&str; 7] = [
+    "log", "blame", "annotate", "shortlog", "bisect", "describe", "rev-list",
+];
+
 /// Git directory of a workspace, with the commit that the work starts from.
 pub(crate) struct GitDirectory {
     path: PathBuf,
@@ -123,6 +130,22 @@ impl GitDirectory {
             info.join("alternates"),
             format!("{}\n", objects.display()),
         )?)
+    }
+
+    /// Takes over the mirror's boundary of the history, without which git would miss the parents of its commits.
+    pub(super) fn copy_boundary(&self) -> Result<(), WorkspaceError> {
+        Ok(BareRepository::copy_boundary(&self.mirror, &self.path)?)
+    }
+
+    /// Returns the content of git's file about the boundary of the history; `None` for complete history.
+    pub(super) fn boundary_file(&self) -> Option<Vec<u8>> {
+        fs::read(self.path.join(BOUNDARY)).ok()
+    }
+
+    /// Returns true when a command reads history of which older commits are missing.
+    pub(crate) fn lacks_history_of(&self, command: &str) -> bool {
+        let mut words = command.split_whitespace().skip_while(|word| *word != "git");
+        words.any(|word| HISTORY_COMMANDS.contains(&word)) && self.path.join(BOUNDARY).exists()
     }
 
     pub(super) fn open(&self) -> Result<BareRepository, WorkspaceError> {

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use super::{
     FileStat, WorkspaceError, WorkspaceRoot,
     disk::{VIEW, WorkspaceDisk},
-    git_directory::GitDirectory,
+    git_directory::{BOUNDARY, GitDirectory},
     work_history::WorkHistory,
 };
 
@@ -81,7 +81,7 @@ impl GitView {
     pub(super) fn show(&self, source: ViewSource<'_>, index: Option<Vec<u8>>) -> Result<(), WorkspaceError> {
         fs::write(source.git.path().join(SYSTEM), CONFIG)?;
         let view = ViewFolder(source.disk.scratch());
-        source.log_failure(view.lay_out(&source.git.object_folders()));
+        source.log_failure(view.lay_out(source.git));
         if let Some(index) = index {
             source.log_failure(view.write("index", &index));
         }
@@ -171,7 +171,7 @@ impl ViewSource<'_> {
         scratch: &WorkspaceRoot,
     ) -> Result<(), WorkspaceError> {
         let view = ViewFolder(scratch);
-        view.lay_out(&self.git.object_folders())?;
+        view.lay_out(self.git)?;
         view.write("HEAD", format!("{}\n", self.git.base).as_bytes())?;
         view.write("index", &self.git.index_of(repository, &self.git.base)?)?;
         Ok(self.point_to_view(tree)?)
@@ -203,13 +203,19 @@ struct ViewFolder<'a>(&'a WorkspaceRoot);
 impl ViewFolder<'_> {
     /// Writes the files of a git directory, except index and references. Existing configuration and hooks
     /// stay, because commands may have changed them on purpose.
-    fn lay_out(&self, object_folders: &[PathBuf]) -> io::Result<()> {
+    fn lay_out(&self, git: &GitDirectory) -> io::Result<()> {
         let mut alternates = Vec::new();
-        for folder in object_folders {
+        for folder in git.object_folders() {
             alternates.extend(folder.as_os_str().as_encoded_bytes());
             alternates.push(b'\n');
         }
         self.write("objects/info/alternates", &alternates)?;
+        if let Some(boundary) = git.boundary_file() {
+            self.write(BOUNDARY, &boundary)?;
+        } else {
+            // The error is ignored, because usually no such file exists.
+            let _ = self.0.remove(&view_path(BOUNDARY));
+        }
         self.0.make_folder(&view_path("refs"))?;
         self.create("config", VIEW_CONFIG, false)?;
         self.create("hooks/reference-transaction", HOOK, true)
