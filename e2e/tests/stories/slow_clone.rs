@@ -104,3 +104,54 @@ async fn interrupted_slow_clone_resumes_to_end() {
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
+
+#[expect(clippy::print_stdout, reason = "the figures are shown with `--nocapture`")]
+#[tokio::test(flavor = "multi_thread")]
+async fn large_repository_is_worked_on_before_its_history() {
+    const COMMITS: u32 = 60;
+    let settings = vec![("GIT__STEPS_FROM_MIB", "0".to_owned())];
+    let world = TestWorld::start(Options {
+        settings,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    for number in 0..COMMITS {
+        let content = generate_noise(u64::from(number) + 1);
+        let files = [("assets/map.txt", content.as_str())];
+        let committed = world
+            .github
+            .commit(fixture::REPOSITORY, "main", "Draw the map", &files);
+        committed.unwrap();
+    }
+    // Lower bounds of the bytes of the files and of the whole history.
+    let (files, whole) = (u64::from(FILE / 2), u64::from(COMMITS * FILE / 2));
+    world.github.set_link(SlowLink {
+        bytes_per_second: 200_000,
+        // The first one interrupts the files, the others interrupt steps of the history.
+        interruptions: vec![files / 2, files * 4, files * 8],
+    });
+    let key = world.ask().unwrap();
+    let before_work = poll_until("the first model call", Duration::from_secs(120), async || {
+        let (passed, _) = world.github.line();
+        (world.model.call_count() > 0).then_some(passed)
+    });
+    let before_work = before_work.await.unwrap();
+    println!("{before_work} bytes before the first model call, {whole} bytes of history");
+    assert!(before_work < whole, "{before_work} of {whole}");
+    // The push and the pull request do not wait for the history.
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), 1);
+    let complete = poll_until("the whole history", Duration::from_secs(120), async || {
+        let (passed, interruptions) = world.github.line();
+        (passed >= whole && interruptions == 0).then_some(passed)
+    });
+    let passed = complete.await.unwrap();
+    // Each interruption loses at most what the link carried of that step.
+    assert!(
+        passed < whole * 5 / 4 + files * 16 + 400_000,
+        "finished steps were sent again: {passed} of {whole}"
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
