@@ -20,6 +20,8 @@ CAPABILITIES = {
     "egress": ("egress-secrets", {"egress", "proxy"}),
     "console": (None, set()),
 }
+# Keys of those Secrets that a component adds: outbound-proxy.
+COMPONENT_KEYS = {"proxy-password"}
 # Only where its component is.
 OPTIONAL = {"console"}
 # What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
@@ -110,7 +112,7 @@ def check_capabilities(where: str, service: str, pod: dict, example_secrets: dic
             require(parts[1] in sections, f"{where}: {name} belongs to another service")
             require(value.startswith(SECRETS_DIR), f"{where}: {name} does not name a file below {SECRETS_DIR}")
             used.add(value.removeprefix(SECRETS_DIR))
-    given = set(example_secrets.get(secret, ()))
+    given = set(example_secrets.get(secret, ())) | (used & COMPONENT_KEYS)
     require(used == given, f"{where}: uses {sorted(used)}, secrets.example.yaml gives {sorted(given)}")
 
 
