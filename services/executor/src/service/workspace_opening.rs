@@ -60,9 +60,6 @@ pub(crate) async fn open_workspace(
     let _one_at_a_time = lock.lock().await;
     let wanted = Arc::new(validate_spec(grant, &spec, &registry.trust)?);
     let merged = optional_commit(&spec.merged_commit)?;
-    if merged.is_some() && wanted.base.is_none() {
-        return Err(Status::invalid_argument("base_commit is missing"));
-    }
     if let Some(used) = registry.of_run(&grant.run) {
         let open = &used.open.workspace.git;
         let is_same_merge = open.merge().map(|merge| &merge.head) == merged.as_ref();
@@ -87,6 +84,9 @@ pub(crate) async fn open_workspace(
     })
     .await?;
     let (base, mirror) = fetch_commits(registry, grant, &spec, &wanted).await?;
+    if let Some(head) = merged.clone().filter(|_| wanted.base.is_none()) {
+        require_news_of_base(&mirror, head, base.clone()).await?;
+    }
     let lfs = fetch_lfs(registry, &wanted, &mirror, &spec, (&base, merged.as_ref())).await?;
     // The index is built in the background during checkout and setup.
     let index = registry.store.indexes.want(&mirror, &base);
@@ -182,6 +182,17 @@ async fn fetch_commits(
         prepared.map_err(|error| git_error_status(&error))?;
     }
     Ok(fetched)
+}
+
+/// Refuses a merge for which the mirror has nothing new: the tip of the base branch that conflicts with the pull
+/// request is not fetched yet.
+async fn require_news_of_base(mirror: &MirrorPath, head: CommitId, base: CommitId) -> Result<(), Status> {
+    let mirror = Arc::clone(mirror);
+    let is_old = run_blocking(move || Ok(git::BareRepository::open(&mirror)?.is_descendant(&head, &base)?));
+    if is_old.await? {
+        return Err(git_error_status(&git::Error::NotReady { percent: None }));
+    }
+    Ok(())
 }
 
 /// Fetches the contents of Git LFS at the base, and at the head of the pull request that is merged into it.

@@ -208,8 +208,9 @@ impl JobSubject {
             // The head of a fork may be missing in our mirror, so only a head that the repository has can be
             // checked out.
             Self::Change(change) => change.is_here.then_some(&change.head),
-            // The head of the pull request is merged into it.
-            Self::Conflict(conflict) => Some(&conflict.base),
+            // The head of the pull request is merged into the tip of the base branch, which the account that found the
+            // conflict may be unable to read.
+            Self::Conflict(_) => None,
             Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
                 Some(self.pull_request()?.1)
             }

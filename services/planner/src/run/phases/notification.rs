@@ -48,7 +48,7 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
         JobSubject::Conflict(conflict) => OutboundAction::ConflictResolved(ConflictResolved {
             pull_request: conflict.pull_request.clone(),
             base_branch: conflict.base_branch.clone(),
-            base: conflict.base.clone(),
+            base: merged_base(state).unwrap_or_else(|| conflict.base.clone()),
             commit: commit_of_push(state),
             summary: handover.summary.clone(),
             dropped: handover.dropped.clone(),
@@ -70,6 +70,12 @@ fn commit_of_push(state: &PlannerRunState) -> Option<CommitId> {
     let (ours, before) = state.request()?.about.pull_request()?;
     let (branch, head) = state.source().work().pushed.as_ref()?;
     (*branch == ours.branch && head != before).then(|| head.clone())
+}
+
+/// Returns the commit of the base branch that the work was merged with: the tip when the workspace was opened.
+fn merged_base(state: &PlannerRunState) -> Option<CommitId> {
+    let kept = state.source().work().snapshot.as_ref()?;
+    Some(kept.base.clone())
 }
 
 /// Marks a request from a comment as done with a reaction.
