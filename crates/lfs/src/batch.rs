@@ -147,7 +147,7 @@ pub(crate) fn parse_answer(body: &[u8], wanted: &[LfsPointer]) -> Result<LfsAddr
         .collect();
     for object in answer.objects {
         let pointer = wanted.iter().find(|pointer| pointer.oid.as_str() == object.oid);
-        // A content that nobody asked for is ignored.
+        // A content that was not requested is ignored.
         if let Some(pointer) = pointer {
             found.insert(pointer.oid.clone(), convert_object(object, pointer));
         }

@@ -70,7 +70,7 @@ impl McpCaller {
             duration_ms: elapsed,
             ..result
         };
-        // Servers name their tools as they like, so the name is no label of a metric.
+        // Servers choose the names of their tools, so a name is not used as a label of a metric.
         telemetry::count_tool_call("mcp", start, &result);
         result
     }

@@ -1,6 +1,7 @@
 //! Contents of Git LFS from the git gate, with the grant of the run.
 //!
-//! The executor has no credential for a Git LFS server and no way to it. What it does not get stays a pointer.
+//! The executor has no credential for a Git LFS server and cannot reach it. A content that the gate does not give
+//! stays a pointer.
 
 mod connection;
 mod download;

@@ -52,7 +52,7 @@ const PUNCTUATION: &[char] = &[
 // Longest word that is compared with the names of the orders.
 const LONGEST: usize = 12;
 
-/// What a comment says to Journeyman.
+/// Meaning of a comment for Journeyman.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OrderReading {
     /// An order.

@@ -315,7 +315,7 @@ async fn pull_requests_use_one_conditional_listing() {
     assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (5, 4));
     // The pause between two reads of a head starts with the poll interval, one second, and doubles.
     let (checks, seconds) = (asked("/check-runs"), started.elapsed().as_secs() + 1);
-    // The assessment reads the checks of each once more.
+    // The assessment reads the checks of each again.
     let most = 2 * (3 + usize::try_from(seconds.ilog2()).expect("small"));
     assert!(
         checks <= most,
