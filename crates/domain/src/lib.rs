@@ -99,8 +99,8 @@ pub use outbound::{
 pub use rules::{
     RepositoryRules, RulesProblem,
     agent::{
-        AgentRules, ApprovalRule, AssigneeRule, AttachmentRule, BudgetRules, ClassTurns, FinishRule,
-        PlanningRule, TicketBudgetRules,
+        AgentRules, ApprovalRule, AssigneeRule, AttachmentRule, BaseCheckRule, BudgetRules, ClassTurns,
+        FinishRule, PlanningRule, TicketBudgetRules,
     },
     ci::{CiRequired, CiRules},
     commits::{CommitRules, CommitStyle},

@@ -60,6 +60,9 @@ pub struct AgentRules {
     /// Patterns of files that other files depend on; empty: API descriptions by their common names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contract: Vec<String>,
+    /// Checks that run on the base before the work, so that the model knows which of them fail already.
+    #[serde(skip_serializing_if = "BaseCheckRule::is_default")]
+    pub base_checks: BaseCheckRule,
     /// Additional commands that check a change to such a file, of which two run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub e2e_checks: Vec<String>,
@@ -125,6 +128,7 @@ impl Default for AgentRules {
             models: BTreeMap::new(),
             approval: ApprovalRule::None,
             checks: None,
+            base_checks: BaseCheckRule::WhenKnown,
             contract: Vec::new(),
             e2e_checks: Vec::new(),
             attachments: AttachmentRule::All,
@@ -187,6 +191,25 @@ pub enum FinishRule {
 }
 
 impl FinishRule {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Checks that run on the base before the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaseCheckRule {
+    /// None.
+    Never,
+    /// Those whose results the executor keeps from an earlier run, which take no time.
+    #[default]
+    WhenKnown,
+    /// All. The work waits for them.
+    Always,
+}
+
+impl BaseCheckRule {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -357,6 +380,23 @@ mod tests {
         assert!(wrong.contains("id of an account or a login"), "{wrong}");
         let plain = serde_json::to_string(&AgentRules::default()).expect("json");
         assert!(!plain.contains("assign"), "older releases read it: {plain}");
+    }
+
+    #[test]
+    fn base_checks_are_read_by_name() {
+        let read = |json: &str| serde_json::from_str::<AgentRules>(json);
+        for (json, rule) in [
+            ("{}", BaseCheckRule::WhenKnown),
+            (r#"{"base_checks": "when_known"}"#, BaseCheckRule::WhenKnown),
+            (r#"{"base_checks": "always"}"#, BaseCheckRule::Always),
+            (r#"{"base_checks": "never"}"#, BaseCheckRule::Never),
+        ] {
+            let rules = read(json).expect("rules");
+            assert_eq!(rules.base_checks, rule, "{json}");
+            let again = serde_json::to_string(&rules).expect("json");
+            assert_eq!(read(&again).expect("rules"), rules, "{json}");
+        }
+        assert!(read(r#"{"base_checks": true}"#).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod answers;
 mod attachments;
+mod base_checks;
 mod comment_choice;
 mod mcp;
 mod refusals;
@@ -254,6 +255,7 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         plan => conversation.plan.map(|plan| tags.plan(plan)).unwrap_or_default(),
         diff => conversation.change.map(|(diff, _)| tags.around("diff", &tags.text(diff, DIFF_CHARS))).unwrap_or_default(),
         proof => conversation.change.map(|(_, proof)| answers::render_proof(proof)).unwrap_or_default(),
+        base_failures => tags.base_failures(conversation.base_results),
         code => conversation.code.map(|(seeds, _)| tags.code(seeds)).unwrap_or_default(),
         code_note => conversation.code.map(|(_, note)| note).unwrap_or_default(),
     }

@@ -17,6 +17,7 @@ const IMPLEMENT: JobSpec = JobSpec {
         phases::intake::PHASE,
         phases::preparation::FORECAST,
         phases::preparation::REFINE_CODE,
+        phases::prove::BASE_CHECKS,
         phases::plan::PHASE,
         phases::plan::APPROVAL,
         phases::work::PHASE,

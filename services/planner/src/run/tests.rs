@@ -1,6 +1,7 @@
 //! Scenarios of runs: facts in, action out.
 
 mod attachments;
+mod base_checks;
 mod best;
 mod budget;
 mod context;

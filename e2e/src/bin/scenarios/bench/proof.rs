@@ -155,10 +155,15 @@ impl ProofTimes {
     fn of(journal: &[JournalEntry]) -> Option<Self> {
         let is_begin = |entry: &&JournalEntry| matches!(entry.fact, Fact::CheckRequested { .. });
         let is_end = |entry: &&JournalEntry| matches!(entry.fact, Fact::CheckRan { .. });
+        // Checks before the work, whose results on the base were known, are not part of the proof.
+        let start = journal
+            .iter()
+            .position(|entry| matches!(entry.fact, Fact::ChangeInspected { .. }))?;
+        let proof = journal.get(start..)?;
         Some(Self {
-            begin: journal.iter().find(is_begin)?.at,
-            end: journal.iter().rfind(is_end)?.at,
-            checks: journal.iter().filter(is_begin).count(),
+            begin: proof.iter().find(is_begin)?.at,
+            end: proof.iter().rfind(is_end)?.at,
+            checks: proof.iter().filter(is_begin).count(),
         })
     }
 

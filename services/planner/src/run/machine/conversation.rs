@@ -3,9 +3,10 @@
 //! A summary replaces the first turns with their digest. The digest is derived from those turns alone, so it
 //! stays the same while the run continues.
 
+use domain::check::CompletedCheck;
 use domain::{
-    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, JobRequest, McpServerTools, ModelHint, ModelReply,
-    ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews, ToolResult,
+    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, Job, JobRequest, McpServerTools, ModelHint,
+    ModelReply, ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews, ToolResult,
 };
 
 use super::state::{PendingSummary, TurnSummary};
@@ -33,6 +34,8 @@ pub(crate) struct ConversationView<'a> {
     /// Triage of the ticket.
     pub(crate) intake: Option<&'a TicketIntake>,
     pub(crate) plan: Option<&'a ChangePlan>,
+    /// Results of checks on the base from before the work on a ticket.
+    pub(crate) base_results: &'a [CompletedCheck],
     /// Change and results of its checks, for its review.
     pub(crate) change: Option<(&'a str, &'a ChangeProof)>,
     /// Acceptance criteria of the change.
@@ -133,6 +136,11 @@ fn view_with_items<'a>(
         code: state.source().code(),
         intake: state.outputs().intake().present(),
         plan: state.outputs().plan().present(),
+        // For every other job, the base is the head of a pull request.
+        base_results: match request.job == Job::Implement {
+            true => state.verification().early_base_results(),
+            false => &[],
+        },
         change: state.own_calls().diff().zip(state.outputs().proof()),
         criteria: state.outputs().criteria(state.request()),
         has_text_attachment: has_text_attachment(state),

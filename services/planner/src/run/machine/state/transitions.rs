@@ -274,7 +274,10 @@ impl PlannerRunState {
             }
             Fact::ChecksFound { candidates } => self.verification.checks_mut().found(candidates)?,
             Fact::CheckRequested { id, check } => self.verification.checks_mut().requested(id, check)?,
-            Fact::CheckRan { id, run } => self.verification.checks_mut().completed(id, run)?,
+            Fact::CheckRan { id, run } => {
+                let is_early = !self.conversation.is_at_work();
+                self.verification.check_completed(id, run, is_early)?;
+            }
             Fact::ChangeInspected { report } => {
                 let checks = self.verification.checks_mut();
                 checks.change_inspected(report.as_deref())?;

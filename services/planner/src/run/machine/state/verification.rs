@@ -16,6 +16,9 @@ pub(crate) struct VerificationState {
     best: Option<BestState>,
     /// True if the run delivers the best state because the work ended worse.
     went_back: bool,
+    /// Results on the base from before the work. The first message to the model contains them, so later ones
+    /// do not count.
+    early_base_results: Vec<CompletedCheck>,
 }
 
 /// Verified state of a change.
@@ -62,6 +65,25 @@ impl VerificationState {
     /// Returns true if the run delivers the best state because the work ended worse.
     pub(crate) const fn went_back(&self) -> bool {
         self.went_back
+    }
+
+    /// Returns the results on the base from before the work.
+    pub(crate) fn early_base_results(&self) -> &[CompletedCheck] {
+        &self.early_base_results
+    }
+
+    /// Records the result of a check. `is_early`: the work has not begun.
+    pub(super) fn check_completed(
+        &mut self,
+        id: &CallId,
+        run: &CompletedCheck,
+        is_early: bool,
+    ) -> ApplyResult {
+        self.checks.completed(id, run)?;
+        if is_early && run.tree_kind == TreeKind::Base {
+            self.early_base_results.push(run.clone());
+        }
+        Ok(())
     }
 
     pub(super) const fn checks_mut(&mut self) -> &mut RunChecks {

@@ -1,6 +1,7 @@
 //! Verifies the change without the model: its checks run in trees that the model cannot access, and at the
 //! base for comparison.
 
+mod base;
 mod command;
 mod coverage;
 mod demonstrations;
@@ -15,6 +16,7 @@ use domain::{
     RedCheck, ReturnReason, ShownBy, WorkHandover,
 };
 
+pub(in crate::run) use self::base::BASE_CHECKS;
 use self::command::CheckCommand;
 use self::coverage::{HunkCoverage, measure_coverage, product_numbers};
 use super::intake::instructing_text;
