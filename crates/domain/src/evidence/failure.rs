@@ -98,13 +98,19 @@ const INFRA: [&str; 41] = [
     "input required and not supplied",
     "resource not accessible by integration",
 ];
-// Shells report a missing program by exit code 127.
-const INERT: [&str; 5] = [
+// Shells report a missing program by exit code 127, and one that they must not execute by 126.
+const INERT: [&str; 11] = [
     "exit code 127",
+    "exit code 126",
     "command not found",
     "no such task",
     "missing script:",
     "unknown task",
+    "err_pnpm_no_script",
+    "don't know how to build task",
+    "justfile does not contain recipe",
+    "file or directory not found:",
+    "no tests found, exiting with code 1",
 ];
 // The program `timeout` of GNU reports an exceeded limit by exit code 124.
 const TIMEOUT: [&str; 6] = [
@@ -115,7 +121,8 @@ const TIMEOUT: [&str; 6] = [
     "the job was canceled because it exceeded",
     "timed out after",
 ];
-const POLICY: [&str; 7] = [
+// Names of checks about a pull request itself.
+const POLICY: [&str; 9] = [
     "dco",
     "cla",
     "commitlint",
@@ -123,6 +130,32 @@ const POLICY: [&str; 7] = [
     "semantic pull request",
     "pr title",
     "pull request title",
+    "codecov/patch",
+    "codecov/project",
+];
+// Messages of checks that a person decides about: the measured share of tested lines, leftover snapshots, and
+// rules about titles, commits, sizes and changelogs.
+const POLICY_MESSAGES: [&str; 20] = [
+    "required test coverage of",
+    "coverage failure: total of",
+    "is below the expected minimum coverage",
+    "covered ratio is",
+    "snapshot obsolete",
+    "snapshots obsolete",
+    "obsolete snapshot",
+    "snapshot unused",
+    "snapshots unused",
+    "release type found in pull request title",
+    "unknown release type",
+    "[subject-empty]",
+    "[type-empty]",
+    "[type-enum]",
+    "pull request exceeds",
+    "pull request is too large",
+    "no update to changelog",
+    "changelog entry is missing",
+    "no changelog entry",
+    "no new newsfragments found",
 ];
 
 /// Returns the kind of failure that a check's name and log show.
@@ -157,10 +190,73 @@ pub fn classify_failure(name: &str, has_timed_out: bool, log: &str) -> FailureCl
     if says(&INFRA) {
         return FailureClass::Infra;
     }
-    if says(&INERT) {
+    let has_line = |is_it: fn(&str) -> bool| lower.lines().any(is_it);
+    if has_line(requires_variable) {
+        return FailureClass::Infra;
+    }
+    if says(&INERT) || has_line(lacks_target) || has_line(denies_execution) || has_line(deselects_all) {
         return FailureClass::Inert;
     }
+    if says(&POLICY_MESSAGES) || has_line(misses_coverage) {
+        return FailureClass::Policy;
+    }
     FailureClass::Real
+}
+
+/// Returns true for a line about a variable of the environment, such as a secret, that the job lacks.
+fn requires_variable(line: &str) -> bool {
+    ["env var", "environment variable"]
+        .iter()
+        .any(|name| line.contains(name))
+        && (line.contains("required") || line.contains("not supplied"))
+}
+
+/// Returns true for a line about a missing target or task. A missing file of a known target may be due to the
+/// change.
+fn lacks_target(line: &str) -> bool {
+    let is_make = line.contains("no rule to make target") && !line.contains("needed by");
+    // Gradle: `Task 'x' not found in root project`; go-task: `Task "x" does not exist`; Yarn: `Command "x" not
+    // found`; Composer: `Command "x" is not defined`.
+    let is_named = ["task '", "task \"", "command \""].iter().any(|start| {
+        let rest = line.split_once(start).map_or("", |(_, rest)| rest);
+        let after = rest.split_once(['\'', '"']).map_or("", |(_, after)| after);
+        ["not found", "does not exist", "is not defined"]
+            .iter()
+            .any(|end| after.trim_start().starts_with(end))
+    });
+    is_make || is_named
+}
+
+/// Returns true when a shell must not execute a file, as in `bash: ./test.sh: Permission denied`.
+fn denies_execution(line: &str) -> bool {
+    let Some(rest) = line.trim_end().strip_suffix(": permission denied") else {
+        return false;
+    };
+    let mut parts = rest.rsplit(": ");
+    let (file, before) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let shell = before.rsplit(['/', ' ']).next().unwrap_or_default();
+    let is_shell = matches!(shell, "sh" | "bash" | "dash" | "zsh" | "ksh")
+        || is_number(before)
+        || before.strip_prefix("line ").is_some_and(is_number);
+    is_shell && !file.contains(' ') && !file.is_empty()
+}
+
+/// Returns true for pytest's summary of a run without a test, such as `12 deselected in 0.02s`.
+fn deselects_all(line: &str) -> bool {
+    let is_summary = line.contains(" deselected") && line.contains(" in ");
+    let has_result = ["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+        .iter()
+        .any(|word| line.contains(word));
+    let is_empty = line.contains("no tests ran in ") || line.trim_end().ends_with("collected 0 items");
+    (is_summary && !has_result) || is_empty
+}
+
+/// Returns true for Jest's `coverage threshold for lines (90%) not met: 87.2%`, and for `Coverage for lines (87.2%)
+/// does not meet global threshold (90%)` of nyc, c8 and Vitest.
+fn misses_coverage(line: &str) -> bool {
+    (line.contains("coverage threshold for ") && line.contains("not met"))
+        || (line.contains("coverage for ") && line.contains("does not meet"))
 }
 
 /// Returns a fingerprint of a recurring failure: the check's name and its error lines with normalized
@@ -265,11 +361,87 @@ mod tests {
             ("Error: Input required and not supplied: token", Infra),
             ("Error: Failed to initialize container node:20", Infra),
             ("##[error]Process completed with exit code 124.", Timeout),
-            ("make: *** No rule to make target 'test'.  Stop.", Real),
             ("##[error]Process completed with exit code 1.", Real),
         ] {
             assert_eq!(classify_failure("test", false, log), class, "{log}");
         }
+    }
+
+    #[test]
+    fn variable_that_job_lacks_is_infrastructure() {
+        for log in [
+            "Error: Env var required: SONAR_TOKEN",
+            "Environment variable DEPLOY_KEY is required",
+            "Error: Resource not accessible by integration",
+        ] {
+            assert_eq!(classify_failure("test", false, log), FailureClass::Infra, "{log}");
+        }
+        let own = "KeyError: the environment variable SHOP_MODE";
+        assert_eq!(classify_failure("test", false, own), FailureClass::Real);
+    }
+
+    #[test]
+    fn missing_target_or_test_is_inert() {
+        for log in [
+            "make: *** No rule to make target 'test'.  Stop.",
+            "Task 'testt' not found in root project 'shop'.",
+            "task: Task \"unit\" does not exist",
+            "error Command \"test:ci\" not found.",
+            "  Command \"test\" is not defined.",
+            " ERR_PNPM_NO_SCRIPT  Missing script: unit",
+            "Don't know how to build task 'spec' (See the list of available tasks with `rake --tasks`)",
+            "error: Justfile does not contain recipe `ci`",
+            "/home/runner/work/_temp/1.sh: line 1: ./run_tests.sh: Permission denied",
+            "bash: ./scripts/test.sh: Permission denied",
+            "/bin/sh: 1: ./test.sh: Permission denied",
+            "##[error]Process completed with exit code 126.",
+            "ERROR: file or directory not found: tests/unit",
+            "collected 0 items\n\n===== no tests ran in 0.01s =====\n##[error]Process completed with exit code 5.",
+            "===== 12 deselected in 0.02s =====\n##[error]Process completed with exit code 5.",
+        ] {
+            assert_eq!(classify_failure("test", false, log), FailureClass::Inert, "{log}");
+        }
+        for log in [
+            "make: *** No rule to make target 'src/cart.c', needed by 'cart.o'.  Stop.",
+            "cp: cannot create regular file '/srv/x': Permission denied",
+            "PermissionError: [Errno 13] Permission denied: '/srv/x'",
+            "open ./cart.db: permission denied",
+            "===== 1 failed, 12 deselected in 0.02s =====",
+            "ValueError: task 'pack' was canceled",
+        ] {
+            assert_eq!(classify_failure("test", false, log), FailureClass::Real, "{log}");
+        }
+    }
+
+    #[test]
+    fn rule_about_pull_request_is_policy() {
+        for log in [
+            "FAIL Required test coverage of 90% not reached. Total coverage: 87.31%",
+            "Jest: \"global\" coverage threshold for lines (90%) not met: 87.2%",
+            "ERROR: Coverage for lines (87.2%) does not meet global threshold (90%)",
+            "Coverage failure: total of 87 is less than fail-under=90",
+            "Line coverage (87.00%) is below the expected minimum coverage (90.00%).",
+            "Rule violated for bundle shop: lines covered ratio is 0.87, but expected minimum is 0.90",
+            " › 1 snapshot obsolete.",
+            "2 snapshots unused. Re-run pytest with --snapshot-update to delete unused snapshots.",
+            "No release type found in pull request title \"Fix it\". Add a prefix to indicate what kind of release",
+            "✖   subject may not be empty [subject-empty]",
+            "This pull request exceeds the maximum size of 500 lines",
+            "No update to CHANGELOG.md found!",
+            "No new newsfragments found on this branch.",
+        ] {
+            assert_eq!(
+                classify_failure("lint", false, log),
+                FailureClass::Policy,
+                "{log}"
+            );
+        }
+        assert_eq!(
+            classify_failure("codecov/patch", false, "87.31% of diff hit (target 90.00%)"),
+            FailureClass::Policy
+        );
+        let failing = "FAILED tests/test_cart.py::test_total - assert 1 == 2\nFAIL Required test coverage of 90% not reached.";
+        assert_eq!(classify_failure("test", false, failing), FailureClass::Real);
     }
 
     #[test]

@@ -126,7 +126,10 @@ pub(crate) fn has_failed_test(log: &str) -> bool {
 /// Returns true for a line that may come from another program than a test runner, or from a suite that could
 /// not begin.
 fn is_ambiguous(line: &str) -> bool {
-    if line.ends_with("Test suite failed to run") {
+    // pytest-cov and nyc report a missed threshold with the sign of a failed test.
+    let misses_coverage = line.starts_with("FAIL Required test coverage of ")
+        || (line.starts_with("ERROR: Coverage for ") && line.contains(" does not meet "));
+    if misses_coverage || line.ends_with("Test suite failed to run") {
         return true;
     }
     let Some(name) = COMMON_SIGNS.iter().find_map(|sign| line.strip_prefix(sign)) else {
