@@ -10,6 +10,7 @@ mod adversaries;
 mod agents;
 mod attachments;
 mod attributes;
+mod automation;
 mod background;
 mod bad_input;
 mod budgets;
