@@ -3,6 +3,7 @@
 use journeyman::local::{LocalServices, PreparedServices, StartPlan};
 
 use crate::{
+    checkout::run_git,
     program::{Ran, run_program},
     stage::{Stage, remove_setting, replace_setting},
 };
@@ -343,6 +344,39 @@ async fn doctor_warns_of_branch_named_as_folder() {
     let warned = "acme/shop: the branch fix stands in the way of branches in the folder fix/";
     let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
     assert!(lines.len() == 1 && lines[0].contains(warned), "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_names_declared_setup_of_checkout() {
+    let stage = Stage::start("").await;
+    let folder = stage.path();
+    std::fs::write(
+        folder.join(".devcontainer.json"),
+        r#"{"postCreateCommand": "npm ci"}"#,
+    )
+    .unwrap();
+    run_git(folder, &["init", "-q", "-b", "main"]);
+    run_git(folder, &["add", ".devcontainer.json"]);
+    run_git(folder, &["commit", "-q", "-m", "Add a container"]);
+    let list_hints = async || {
+        let ran = run_program("journeyman", &["doctor"], &stage.environment(), folder).await;
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let hints = ran.out.lines().filter(|line| line.starts_with("warn  setup"));
+        hints.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // The checkout of another repository says nothing about this one.
+    let other = "https://github.example/acme/other.git";
+    run_git(folder, &["remote", "add", "origin", other]);
+    assert_eq!(list_hints().await, [""; 0]);
+    let own = "https://github.example/acme/shop.git";
+    run_git(folder, &["remote", "set-url", "origin", own]);
+    let hints = list_hints().await;
+    let hint = "acme/shop: its rules name no setup, and .devcontainer.json declares one: add `npm ci` to executor.setup";
+    assert!(hints.len() == 1 && hints[0].contains(hint), "{hints:#?}");
+    let rules = folder.join("configs/shop.yaml");
+    let text = std::fs::read_to_string(&rules).unwrap();
+    std::fs::write(&rules, format!("{text}executor:\n  setup: [npm ci]\n")).unwrap();
+    assert_eq!(list_hints().await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

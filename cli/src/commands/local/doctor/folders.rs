@@ -12,7 +12,7 @@ use super::{DoctorFinding, DoctorReport, Remedy};
 #[derive(Deserialize)]
 pub(super) struct FolderSection {
     /// The reporter refuses a section without it.
-    path: Option<PathBuf>,
+    pub(super) path: Option<PathBuf>,
 }
 
 /// Checks that the folders on this machine are repositories that Journeyman can use. Blocks.

@@ -3,6 +3,7 @@
 mod accounts;
 mod certificates;
 mod clock;
+mod declared_setups;
 mod folders;
 mod instances;
 mod mcp_servers;
@@ -136,6 +137,14 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let instances = instances::load_instances(&mut findings, file);
     let projects = check_rules(&mut findings, &sections, &instances.connections());
     folders::check_folders(&mut findings, &sections.folder);
+    let current = std::env::current_dir().ok();
+    Box::pin(declared_setups::check_declared_setups(
+        &mut findings,
+        &sections,
+        &instances.connections(),
+        current,
+    ))
+    .await;
     let is_online = !asked.offline;
     let (default_jira, authority) = (sections.jira_reader.as_ref(), &sections.ingest);
     Box::pin(requesters::check_requesters(

@@ -66,26 +66,10 @@ impl CheckoutFindings {
             return Err(problem).with_context(|| folder.display().to_string());
         }
         // The commit is read instead of the working tree, so that ignored and uncommitted files have no influence.
-        let listed = run_git(
-            folder,
-            // Without -z git quotes paths with unusual characters.
-            &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"],
-        )
-        .await;
-        let listed = listed.with_context(|| format!("{}: no checkout with a commit", folder.display()))?;
-        let paths: Vec<String> = listed
-            .split('\0')
-            .filter(|path| !path.is_empty())
-            .map(str::to_owned)
-            .collect();
+        let listed = list_paths(folder).await;
+        let paths = listed.with_context(|| format!("{}: no checkout with a commit", folder.display()))?;
         let mut files = Vec::with_capacity(paths.len());
         let mut read = 0;
-        let mut declarations = Vec::new();
-        for path in paths.iter().filter(|path| is_declaration(path)).take(MAX_READ) {
-            if let Ok(text) = run_git(folder, &["show", &format!("HEAD:{path}")]).await {
-                declarations.push((path.clone(), text));
-            }
-        }
         for path in &paths {
             let mut text = None;
             if read < MAX_READ && executor::tells_of_checks(path) {
@@ -112,7 +96,7 @@ impl CheckoutFindings {
             template: TEMPLATES.into_iter().find(|path| has(path)),
             has_pre_commit: has(".pre-commit-config.yaml"),
             checks: executor::checks_in(&files),
-            setup: read_declared_setup(&paths, &declarations),
+            setup: read_setup(folder, &paths).await,
             obstacles: list_blocking_branches(folder).await?,
         })
     }
@@ -199,6 +183,37 @@ impl CheckoutFindings {
         text += &self.setup.render_rules()?;
         Ok(text)
     }
+}
+
+/// Reads the setup that the checked out commit declares; `None` when it declares no commands.
+///
+/// # Errors
+/// The folder is not a checkout with a commit.
+pub(in crate::commands::local) async fn list_declared_setup(
+    folder: &Path,
+) -> anyhow::Result<Option<DeclaredSetup>> {
+    let paths = list_paths(folder).await?;
+    let setup = read_setup(folder, &paths).await;
+    Ok(Some(setup).filter(|setup| !setup.commands.is_empty()))
+}
+
+/// Paths of the checked out commit.
+async fn list_paths(folder: &Path) -> anyhow::Result<Vec<String>> {
+    // Without -z git quotes paths with unusual characters.
+    let asked = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"];
+    let listed = run_git(folder, &asked).await?;
+    let paths = listed.split('\0').filter(|path| !path.is_empty());
+    Ok(paths.map(str::to_owned).collect())
+}
+
+async fn read_setup(folder: &Path, paths: &[String]) -> DeclaredSetup {
+    let mut declarations = Vec::new();
+    for path in paths.iter().filter(|path| is_declaration(path)).take(MAX_READ) {
+        if let Ok(text) = run_git(folder, &["show", &format!("HEAD:{path}")]).await {
+            declarations.push((path.clone(), text));
+        }
+    }
+    read_declared_setup(paths, &declarations)
 }
 
 /// Branches of the checkout and its remote with the name of a folder of ours.

@@ -108,11 +108,11 @@ const NEUTRAL_ACTIONS: &[&str] = &["actions/cache", "actions/checkout", "gradle/
 
 /// Proposal for `executor` of the rules.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct DeclaredSetup {
+pub(in crate::commands::local) struct DeclaredSetup {
     /// Commands, in their order.
-    pub(super) commands: Vec<String>,
+    pub(in crate::commands::local) commands: Vec<String>,
     /// File that declares the commands.
-    pub(super) source: String,
+    pub(in crate::commands::local) source: String,
     /// Programs of the declared tools.
     pub(super) programs: BTreeSet<String>,
     /// Hosts of the registries that the commands need.

@@ -25,6 +25,7 @@ use ingest::IngestMode;
 use reqwest::StatusCode;
 use serde::Deserialize;
 
+pub(super) use self::checkout::list_declared_setup;
 use self::{checkout::CheckoutFindings, template::TicketMark};
 use super::{
     EXIT_ARGUMENTS, EXIT_INTERRUPTED,
