@@ -86,6 +86,6 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
 fi
 case $code in
     0) ;;
-    124) echo "::warning title=Journeyman::the time limit of $TIME_LIMIT minutes ended this job; the next one goes on" ;;
+    124) echo "::warning title=Journeyman::the time limit of $TIME_LIMIT minutes ended this job; the next one continues" ;;
     *) fail "journeyman ended with $code; the log above says why" ;;
 esac

@@ -316,7 +316,7 @@ async fn follow_dispatched_run(
         .await;
     let Some(followed) = ended.transpose()? else {
         print_error(&format!(
-            "the run goes on without being watched: journeyman journal {run} --follow"
+            "the run continues without being watched: journeyman journal {run} --follow"
         ));
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };

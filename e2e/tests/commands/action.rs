@@ -362,7 +362,7 @@ async fn time_limit_leaves_work_to_next_job() {
     let limited = runner.run_job().await;
     assert!(limited.is_good, "{}", limited.log);
     let warning =
-        "::warning title=Journeyman::the time limit of 0.2 minutes ended this job; the next one goes on";
+        "::warning title=Journeyman::the time limit of 0.2 minutes ended this job; the next one continues";
     assert!(limited.log.contains(warning), "{}", limited.log);
     assert!(stage.github.pull_requests(REPOSITORY).is_empty());
 

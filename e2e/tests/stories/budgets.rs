@@ -48,7 +48,7 @@ async fn repository_budget_stops_second_and_third_ticket() {
     );
 
     let third = world.ask().unwrap();
-    let told = comment_with(&world, &third, "It goes on at").await;
+    let told = comment_with(&world, &third, "It continues at").await;
     assert!(
         told.contains("acme/shop may use 66,000 tokens a month (UTC)"),
         "{told}"

@@ -40,7 +40,7 @@ pub const STEERING_WAYS: [SteeringWay; 8] = [
     },
     SteeringWay {
         wish: "to change it yourself",
-        act: "push to its branch: Journeyman goes on from your commit and never overwrites it",
+        act: "push to its branch: Journeyman continues from your commit and never overwrites it",
         orders: &[],
     },
     SteeringWay {

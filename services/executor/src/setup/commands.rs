@@ -134,7 +134,7 @@ impl SetupRound {
         log.push_str(&again.log);
         let is_prepared = foundation.is_some() && !self.failed;
         if again.failed && is_prepared {
-            log.push_str("\nThe work goes on with what the first run left.\n");
+            log.push_str("\nThe work continues with what the first run left.\n");
         }
         Self {
             log,

@@ -173,7 +173,7 @@ pub(crate) fn render_questions(questions: &[TicketQuestion]) -> Vec<String> {
         ""
     };
     paragraphs.push(format!(
-        "Answer in a comment on this ticket{how}; the work goes on from there. Comment `/stop` to end it instead."
+        "Answer in a comment on this ticket{how}; the work continues from there. Comment `/stop` to end it instead."
     ));
     paragraphs
 }

@@ -45,7 +45,7 @@ pub(crate) fn render_unreadable(what: &str, is_poison: bool) -> Vec<String> {
     };
     vec![
         first,
-        "Everything else goes on. If something that you asked for does not happen, ask for it again; an operator \
+        "Everything else continues. If something that you asked for does not happen, ask for it again; an operator \
          finds what was set aside among the dead letters (`journeyman dead list`)."
             .to_owned(),
     ]

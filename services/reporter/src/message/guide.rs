@@ -60,7 +60,7 @@ mod tests {
         | another try after a failure | comment `/retry` |
         | the cost so far | comment `/cost` |
         | to decide about a change that waits for approval | comment `/approve COMMIT` or `/reject` or `/feedback TEXT` |
-        | to change it yourself | push to its branch: Journeyman goes on from your commit and never overwrites it |
+        | to change it yourself | push to its branch: Journeyman continues from your commit and never overwrites it |
         | to end it | close the pull request |
         | this list | comment `/help` |
 

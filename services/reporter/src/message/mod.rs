@@ -108,7 +108,7 @@ pub(crate) fn render_start(job: Job, repository: &RepositoryName, begun: &WorkOr
     match &begun.by {
         Some(by) if begun.is_again => {
             format!(
-                "{} asked for it again: Journeyman goes on to {work} in `{repository}`.",
+                "{} asked for it again: Journeyman continues to {work} in `{repository}`.",
                 name_person(by)
             )
         }

@@ -66,7 +66,7 @@ pub(crate) fn render_addressed_review(report: &ReviewAddressed) -> Vec<String> {
     let left = report.left.as_ref().map_or_else(String::new, left_to_people);
     if report.is_left() {
         return vec![
-            format!("The review of {what} by {who} goes on with what was discussed before."),
+            format!("The review of {what} by {who} continues with what was discussed before."),
             left,
         ];
     }

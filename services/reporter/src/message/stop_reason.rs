@@ -44,7 +44,7 @@ pub(crate) fn retry_scheduled(
         StopReason::SharedBudgetSpent(budget) => {
             return vec![
                 format!("The {job} run pauses: {}.", shared_budget(budget)),
-                format!("It goes on at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
+                format!("It continues at {due}. Comment `/retry` once there is more, or `/stop` to end it."),
                 describe_budget_raise(budget),
             ];
         }
@@ -81,7 +81,7 @@ pub(crate) fn retry_scheduled(
     vec![
         format!("The {job} run pauses: {what} ({}).", format_code(detail)),
         format!(
-            "It goes on at {due} (retry {attempt} of {most}). Comment `/retry` to go on now, or `/stop` to end it."
+            "It continues at {due} (retry {attempt} of {most}). Comment `/retry` to continue now, or `/stop` to end it."
         ),
     ]
 }

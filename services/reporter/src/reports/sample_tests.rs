@@ -414,7 +414,7 @@ fn sample_of_question_with_options() {
     1. gross
     2. net
 
-    Answer in a comment on this ticket, with the number of an option or in your own words; the work goes on from there. Comment `/stop` to end it instead.
+    Answer in a comment on this ticket, with the number of an option or in your own words; the work continues from there. Comment `/stop` to end it instead.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -442,7 +442,7 @@ fn sample_of_wait_for_shared_budget() {
     assert_snapshot!(render_comment(&waits, &EffectReceipts::default(), Job::Implement), @r"
     The implement run pauses: the repository `acme/shop` may use 2,000,000 tokens a day (UTC); used or set aside so far: 1,912,345 tokens; the next call of the model may take up to 101,000 tokens.
 
-    It goes on at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
+    It continues at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
 
     An operator can raise it (`planner.budget.repository.day.tokens`).
 

@@ -764,7 +764,7 @@ fn waiting_run_names_time_it_continues() {
     assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the repository `acme/shop` may use 1,000 tokens a day (UTC); used or set aside so far: 990 tokens; the next call of the model may take up to 40 tokens.
 
-    It goes on at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
+    It continues at 2026-11-24 00:02 UTC. Comment `/retry` once there is more, or `/stop` to end it.
 
     An operator can raise it (`planner.budget.repository.day.tokens`).
 
@@ -1026,7 +1026,7 @@ fn retry_text_names_time_and_shortcut() {
     assert_snapshot!(render_run_comment(&say), @"
     The implement run pauses: the model provider failed (`the model provider is overloaded or in trouble (529)`).
 
-    It goes on at 2023-11-14 22:13 UTC (retry 2 of 5). Comment `/retry` to go on now, or `/stop` to end it.
+    It continues at 2023-11-14 22:13 UTC (retry 2 of 5). Comment `/retry` to continue now, or `/stop` to end it.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -1048,7 +1048,7 @@ fn unreadable_record_text_names_next_step() {
     assert_snapshot!(render_notice(&OutboundAction::Unreadable(report::UnreadableRecordNotice { what, is_poison: false }), &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
 
-    Everything else goes on. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    Everything else continues. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
     ");
 }
 
@@ -1062,7 +1062,7 @@ fn poison_is_set_aside_with_its_attempts() {
     assert_snapshot!(render_notice(&request, &EffectReceipts::default(), &build_jira_key(), None), @"
     Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
-    Everything else goes on. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    Everything else continues. If something that you asked for does not happen, ask for it again; an operator finds what was set aside among the dead letters (`journeyman dead list`).
     ");
 }
 

@@ -141,7 +141,7 @@ pub(super) async fn process_in_services(
         Some(followed) => Ok(choose_exit_code(&followed?)),
         None => {
             print_error(&format!(
-                "the run goes on without being watched: journeyman journal {run} --follow"
+                "the run continues without being watched: journeyman journal {run} --follow"
             ));
             Ok(EXIT_INTERRUPTED.into())
         }
