@@ -256,6 +256,27 @@ fn rule_modules_need_unique_name_and_paths() {
         let problem = check(broken).unwrap_err();
         assert_eq!(problem, "modules: must each have a name and paths");
     }
+    let with = |key: &str, value: serde_json::Value| {
+        let mut module = core.clone();
+        module[key] = value;
+        check(serde_json::json!([module]))
+    };
+    assert_eq!(with("checks", serde_json::json!(["make a", "make b"])), Ok(()));
+    for broken in [serde_json::json!([" "]), serde_json::json!(vec!["a"; 6])] {
+        let problem = with("checks", broken).unwrap_err();
+        assert_eq!(
+            problem,
+            "modules: must each have at most 5 checks, none of them empty"
+        );
+    }
+    assert_eq!(with("owners", serde_json::json!(["ann", "bob"])), Ok(()));
+    for broken in ["@ann", "acme/team", "", "a b"] {
+        let problem = with("owners", serde_json::json!([broken])).unwrap_err();
+        assert_eq!(
+            problem,
+            "modules: must have logins of people as owners, without @"
+        );
+    }
 }
 
 #[test]

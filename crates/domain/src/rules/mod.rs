@@ -106,6 +106,8 @@ fn is_inside(pattern: &str) -> bool {
 const MAX_HOSTS: usize = 50;
 // Maximum number of modules. The prompt contains all of them.
 const MAX_MODULES: usize = 50;
+// Maximum number of checks of one module.
+const MAX_MODULE_CHECKS: usize = 5;
 
 /// Returns true for a valid program name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading
 /// `-`.
@@ -408,12 +410,27 @@ impl RepositoryRules {
             let is_path = |path: &String| !path.trim_matches('/').is_empty();
             !module.name.trim().is_empty() && !module.paths.is_empty() && module.paths.iter().all(is_path)
         };
+        let has_checks = |module: &ModuleRules| {
+            module.checks.len() <= MAX_MODULE_CHECKS
+                && module.checks.iter().all(|command| !command.trim().is_empty())
+        };
+        let is_login = |login: &String| {
+            !login.is_empty() && !login.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '@'))
+        };
         let problem = if self.modules.len() > MAX_MODULES {
             "must be at most 50 modules"
         } else if names.len() < self.modules.len() {
             "must have names of their own"
         } else if !self.modules.iter().all(is_whole) {
             "must each have a name and paths"
+        } else if !self.modules.iter().all(has_checks) {
+            "must each have at most 5 checks, none of them empty"
+        } else if !self
+            .modules
+            .iter()
+            .all(|module| module.owners.iter().all(is_login))
+        {
+            "must have logins of people as owners, without @"
         } else {
             return Ok(());
         };

@@ -56,6 +56,15 @@ impl<'a> ChangeScope<'a> {
         self.modules.iter().find(has)
     }
 
+    /// Returns the modules with these files, in the order of the rules.
+    pub fn touched_modules<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Vec<&'a ModuleRules> {
+        let touched: BTreeSet<&str> = paths
+            .filter_map(|path| Some(self.module_of(path)?.name.as_str()))
+            .collect();
+        let is_touched = |module: &&ModuleRules| touched.contains(module.name.as_str());
+        self.modules.iter().filter(is_touched).collect()
+    }
+
     /// Returns the file with its module if the file is outside of the scope.
     pub fn outside(&self, path: &str) -> Option<OutOfScopeFile> {
         let module = self.module_of(path).filter(|module| !self.is_open(module))?;
@@ -86,7 +95,32 @@ mod tests {
             paths: owned(paths),
             description: String::new(),
             kinds: owned(kinds),
+            ..ModuleRules::default()
         }
+    }
+
+    #[test]
+    fn touched_modules_are_listed_once_in_order() {
+        let mut modules = [
+            build_module("core", &["core"], &[]),
+            build_module("api", &["api"], &[]),
+            build_module("rest", &["**/*.md"], &[]),
+        ];
+        modules[1].owners = vec!["eve".to_owned()];
+        let scope = ChangeScope::new(&modules, "", &[]);
+        let list = |paths: &[&str]| {
+            let touched = scope.touched_modules(paths.iter().copied());
+            touched
+                .into_iter()
+                .map(|module| module.name.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            list(&["api/a.rs", "core/b.rs", "api/c.md", "x.txt"]),
+            ["core", "api"]
+        );
+        assert_eq!(list(&["README.md"]), ["rest"]);
+        assert!(list(&["x.txt"]).is_empty());
     }
 
     #[test]

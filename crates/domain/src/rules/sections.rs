@@ -341,6 +341,12 @@ pub struct ModuleRules {
     pub description: String,
     /// Kinds of tickets that may change it, by their names in the tracker; empty: all.
     pub kinds: Vec<String>,
+    /// Commands that check a change of the module; at most 5.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+    /// Logins of people who review a change of the module where the repository has no CODEOWNERS file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
 }
 
 #[cfg(test)]

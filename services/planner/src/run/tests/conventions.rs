@@ -101,6 +101,83 @@ fn contract_change_runs_end_to_end_checks() {
 }
 
 #[test]
+fn module_checks_run_for_touched_modules() {
+    let module = |name: &str, checks: &[&str]| domain::ModuleRules {
+        name: name.to_owned(),
+        paths: vec![name.to_owned()],
+        checks: checks.iter().map(|command| (*command).to_owned()).collect(),
+        ..domain::ModuleRules::default()
+    };
+    let commands = |paths: &[&str], given: Option<&str>| {
+        let asked = build_changed_request(|asked| {
+            asked.rules.modules = vec![
+                module("core", &["cargo test -p core"]),
+                module("api", &["make api", "make schema"]),
+                module("docs", &[]),
+                module("web", &["make a", "make b", "make c", "make d", "make e"]),
+            ];
+            asked.rules.agent.checks = given.map(|command| vec![command.to_owned()]);
+        });
+        let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
+        play.checks.is_there = true;
+        let file = |path: &&str| ChangedFileSize {
+            path: (*path).to_owned(),
+            added: 1,
+            removed: 0,
+            role: FileRole::Product,
+        };
+        play.checks.change.changed = paths.iter().map(file).collect();
+        assert_eq!(play.drive(), RunAction::Wait);
+        let rows = play.state.outputs().proof().unwrap().rows.iter();
+        rows.map(|row| row.command.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(commands(&["core/a.rs"], None), ["cargo test -p core"]);
+    assert_eq!(
+        commands(&["api/b.rs", "core/a.rs"], None),
+        ["cargo test -p core", "make api", "make schema"]
+    );
+    // A file without checks of a module needs those of the repository.
+    for other in ["README.md", "docs/start.md"] {
+        assert_eq!(
+            commands(&["core/a.rs", other], None),
+            ["pytest", "cargo test -p core"],
+            "{other}"
+        );
+    }
+    // Checks that the rules name always run.
+    assert_eq!(
+        commands(&["core/a.rs"], Some("pytest")),
+        ["pytest", "cargo test -p core"]
+    );
+    assert_eq!(commands(&["docs/start.md"], None), ["pytest"]);
+    assert_eq!(
+        commands(&["web/a.ts"], None),
+        ["make a", "make b", "make c", "make d"]
+    );
+}
+
+#[test]
+fn prompt_names_checks_of_modules() {
+    let asked = build_changed_request(|asked| {
+        let module = |name: &str, checks: &[&str]| domain::ModuleRules {
+            name: name.to_owned(),
+            paths: vec![name.to_owned()],
+            checks: checks.iter().map(|command| (*command).to_owned()).collect(),
+            ..domain::ModuleRules::default()
+        };
+        asked.rules.modules = vec![module("core", &["make core", "make lint"]), module("docs", &[])];
+    });
+    let mut play = Play::implement(asked, build_work_replies());
+    play.until_model_call();
+    let TranscriptMessage::User(task) = &play.transcript().messages[0] else {
+        panic!("no task")
+    };
+    for line in ["- core (core) (checked by make core; make lint)", "- docs (docs)"] {
+        assert!(task.lines().any(|known| known == line), "{line}: {task}");
+    }
+}
+
+#[test]
 fn contract_change_without_test_is_named() {
     let named = |changed: &[(&str, FileRole)]| {
         let asked = build_changed_request(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);

@@ -222,7 +222,7 @@ fn intake_modules_follow_rules_with_reasons() {
         name: name.to_owned(),
         paths: vec![format!("{name}/**")],
         description: "All of it.".to_owned(),
-        kinds: Vec::new(),
+        ..domain::ModuleRules::default()
     };
     asked.rules.modules = vec![module("cart"), module("mail")];
     let names =

@@ -19,6 +19,7 @@ fn build_bug_play(calls: &[&[(&str, Value)]]) -> Play {
         paths: vec![name.to_owned()],
         description: format!("What is in {name}."),
         kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        ..ModuleRules::default()
     };
     asked.rules.modules = vec![module("core", &[]), module("api", &["Story"])];
     Play::implement(asked, calls.iter().map(|calls| build_tool_reply(calls)))

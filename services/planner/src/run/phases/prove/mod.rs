@@ -12,8 +12,8 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckSpec, EvidenceLevel, FindingSeverity,
 };
 use domain::{
-    ChangeDoubt, ChangeProof, CheckRow, DemonstrationResult, Fact, JobSubject, OutOfScopeFile, PhaseOutput,
-    RedCheck, ReturnReason, ShownBy, WorkHandover,
+    ChangeDoubt, ChangeProof, ChangeScope, CheckRow, DemonstrationResult, Fact, JobRequest, JobSubject,
+    OutOfScopeFile, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkHandover,
 };
 
 pub(in crate::run) use self::base::BASE_CHECKS;
@@ -28,6 +28,8 @@ use crate::run::tools::widen_scope;
 
 // Commands. More of them cost more time than they show.
 const MOST_COMMANDS: usize = 2;
+// Commands of the modules that a change touches.
+const MOST_MODULE_COMMANDS: usize = 4;
 // Seconds for one check.
 const CHECK_S: u32 = 900;
 // Maximum of returns to the model because of failed checks.
@@ -167,30 +169,61 @@ fn changes_words_alone(state: &PlannerRunState) -> bool {
     matches!(about, Some(JobSubject::Review(_))) && kept.is_none_or(|kept| kept.files_changed == 0)
 }
 
-/// Returns the first commands. If the change touches contract files, the end-to-end checks of the rules are
-/// added.
+/// Returns the first commands, and the checks of the modules that the change touches. If the change touches contract
+/// files, the end-to-end checks of the rules are added.
 fn select_commands(
     state: &PlannerRunState,
     found: &[CheckCandidate],
     change: Option<&ChangeReport>,
 ) -> Vec<CheckCandidate> {
-    let mut wanted: Vec<CheckCandidate> = found.iter().take(MOST_COMMANDS).cloned().collect();
+    let general = || found.iter().take(MOST_COMMANDS).cloned();
     let (Some(request), Some(change)) = (state.request(), change) else {
-        return wanted;
+        return general().collect();
     };
     let rules = &request.rules.agent;
+    let (of_modules, is_covered) = list_module_checks(request, change);
+    // Commands that were only found are left out where the modules have checks for every changed file: they would run
+    // the tests of all other modules, too.
+    let is_left_out = is_covered && rules.checks.is_none();
+    let mut wanted: Vec<CheckCandidate> = general().filter(|_| !is_left_out).collect();
+    add_checks(&mut wanted, of_modules, MOST_MODULE_COMMANDS);
     if change.changed.iter().any(|file| rules.is_contract(&file.path)) {
-        let whole = rules.e2e_checks.iter().map(|command| CheckCandidate {
-            command: command.clone(),
-            directory: String::new(),
-            why: String::new(),
-            known_at_base: false,
-        });
-        let known = wanted.clone();
-        let is_new = |check: &CheckCandidate| known.iter().all(|known| known.command != check.command);
-        wanted.extend(whole.filter(is_new).take(MOST_COMMANDS));
+        add_checks(&mut wanted, rules.e2e_checks.iter(), MOST_COMMANDS);
     }
     wanted
+}
+
+/// Returns the checks of the modules that a change touches, and true if every changed file is in a module with checks.
+fn list_module_checks<'a>(
+    request: &'a JobRequest,
+    change: &ChangeReport,
+) -> (impl Iterator<Item = &'a String>, bool) {
+    let scope = ChangeScope::new(&request.rules.modules, "", &[]);
+    let paths = || change.changed.iter().map(|file| file.path.as_str());
+    let has_checks = |path: &str| {
+        scope
+            .module_of(path)
+            .is_some_and(|module| !module.checks.is_empty())
+    };
+    let is_covered = !change.truncated && !change.changed.is_empty() && paths().all(has_checks);
+    let touched = scope.touched_modules(paths());
+    (touched.into_iter().flat_map(|module| &module.checks), is_covered)
+}
+
+/// Adds the first `most` commands that are not known yet.
+fn add_checks<'a>(wanted: &mut Vec<CheckCandidate>, commands: impl Iterator<Item = &'a String>, most: usize) {
+    let most = wanted.len() + most;
+    for command in commands {
+        let is_known = wanted.iter().any(|known| known.command == *command);
+        if !is_known && wanted.len() < most {
+            wanted.push(CheckCandidate {
+                command: command.clone(),
+                directory: String::new(),
+                why: String::new(),
+                known_at_base: false,
+            });
+        }
+    }
 }
 
 /// Returns the changed files outside of the scope. Commands may write anywhere, so the real difference
