@@ -1,6 +1,8 @@
 //! People who know the code of a pull request: the owners of its files, and the authors of the lines that it changes.
 
-use domain::{CommitId, PullRequestFile, PullRequestRef, cause::format_error_chain};
+use domain::{
+    ChangeScope, CommitId, ModuleRules, PullRequestFile, PullRequestRef, cause::format_error_chain,
+};
 use git::BareRepository;
 use github::{BlameLines, PullRequest, RepositoryPermission};
 
@@ -17,13 +19,44 @@ const RANGES: usize = 20;
 // People whose permission is read. GitHub accepts at most 15 requested reviewers.
 const CANDIDATES: usize = 15;
 
-/// Returns the owners of the changed files by the CODEOWNERS file of the target branch, as far as a review can be
-/// requested of them.
-pub(super) async fn code_owners(
+/// Sources of the owners of files.
+#[derive(Clone, Copy)]
+pub(super) struct OwnerRules<'a> {
+    /// True when the owners in the CODEOWNERS file are asked.
+    pub(super) by_file: bool,
+    pub(super) modules: &'a [ModuleRules],
+}
+
+impl OwnerRules<'_> {
+    fn has_module_owners(&self) -> bool {
+        self.modules.iter().any(|module| !module.owners.is_empty())
+    }
+}
+
+/// Returns the owners of the modules with these files, in the order of the rules, without duplicates.
+fn list_module_owners(modules: &[ModuleRules], paths: &[String]) -> Vec<String> {
+    let scope = ChangeScope::new(modules, "", &[]);
+    let touched = scope.touched_modules(paths.iter().map(String::as_str));
+    let mut owners: Vec<String> = Vec::new();
+    for login in touched.into_iter().flat_map(|module| &module.owners) {
+        if !owners.iter().any(|known| known.eq_ignore_ascii_case(login)) {
+            owners.push(login.clone());
+        }
+    }
+    owners
+}
+
+/// Returns the owners of the changed files, as far as a review can be requested of them: by the CODEOWNERS file of the
+/// target branch, or by the modules of the rules where the branch has no such file.
+pub(super) async fn find_file_owners(
     outside: &OutboundClients,
     ours: &PullRequestRef,
     now: &PullRequest,
+    rules: OwnerRules<'_>,
 ) -> Result<Vec<String>, EffectError> {
+    if !rules.by_file && !rules.has_module_owners() {
+        return Ok(Vec::new());
+    }
     let mirror = outside.mirrors.fresh(&ours.repository).await?;
     let branch = now.base_branch.clone();
     let file = run_blocking(move || {
@@ -39,16 +72,25 @@ pub(super) async fn code_owners(
         }
         Ok::<_, git::Error>(None)
     });
-    let Some(file) = file.await? else {
-        return Ok(Vec::new());
+    let file = file.await?;
+    // GitHub asks the owners of the file itself where the rules do not.
+    let is_silent = match file {
+        Some(_) => !rules.by_file,
+        None => !rules.has_module_owners(),
     };
+    if is_silent {
+        return Ok(Vec::new());
+    }
     let files = outside
         .github
         .reviews()
         .changed_files(&ours.repository, ours.number)
         .await?;
     let paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
-    let named = find_owners(&String::from_utf8_lossy(&file), &paths);
+    let named = match file {
+        Some(file) => find_owners(&String::from_utf8_lossy(&file), &paths),
+        None => list_module_owners(rules.modules, &paths),
+    };
     filter_reviewers(outside, ours, now, named, usize::MAX).await
 }
 

@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use domain::{PullRequestRef, PullRequestRules};
 use github::{PullRequestReview, ReviewVerdict};
 
-use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, code_experts};
+use super::{
+    EffectContext, EffectTarget, OutboundClients, OutboundEffect,
+    code_experts::{self, OwnerRules},
+};
 use crate::effect_error::EffectError;
 
 /// Requests a review from the people whose last review was not an approval, except the author and bots.
@@ -58,10 +61,11 @@ impl OutboundEffect for RequestReview {
         if self.of.is_some() || !reviews.is_empty() {
             return Ok(());
         }
-        let mut others = Vec::new();
-        if rules.code_owners {
-            others = code_experts::code_owners(outside, &self.pull_request, &now).await?;
-        }
+        let owners = OwnerRules {
+            by_file: rules.code_owners,
+            modules: asked.rules.map_or(&[], |rules| &rules.modules),
+        };
+        let mut others = code_experts::find_file_owners(outside, &self.pull_request, &now, owners).await?;
         let is_nobody = waiting.is_empty() && others.is_empty() && now.requested_reviewers.is_empty();
         if is_nobody && rules.touched_authors > 0 {
             others =

@@ -107,6 +107,27 @@ async fn code_owners_are_asked_when_rules_say() {
     rig.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn module_owners_are_asked_without_code_owners() {
+    let mut rig = with_rules(
+        "pull_request:\n  reviewers: [grace]\nmodules:\n  - {name: sums, paths: [total.py], owners: [Fay, grace]}\n  \
+         - {name: new, paths: [new.py], owners: [fay, ben]}\n  - {name: docs, paths: [docs], owners: [dora]}\n",
+    )
+    .await;
+    written_by_two(&rig);
+    rig.github.set_permission("acme/shop", "ben", "read").unwrap();
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["grace", "Fay"]);
+    rig.stop().await;
+
+    // GitHub asks the owners of the file, or the rules say so.
+    let mut rig = with_rules("modules:\n  - {name: sums, paths: [total.py], owners: [Fay]}\n").await;
+    written_by_two(&rig);
+    let files = [("CODEOWNERS", "*.md @eve\n")];
+    rig.github.commit("acme/shop", "main", "Owners", &files).unwrap();
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["olga"]);
+    rig.stop().await;
+}
+
 fn build_checks_failure(
     pull_request: &PullRequestRef,
     head: &domain::CommitId,
