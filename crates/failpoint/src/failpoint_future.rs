@@ -55,7 +55,7 @@ pin_project_lite::pin_project! {
 #[cfg(not(debug_assertions))]
 pin_project_lite::pin_project! {
     /// Future of [`around`].
-    pub struct Around<F> {
+    pub struct FailpointFuture<F> {
         #[pin]
         future: F,
     }
