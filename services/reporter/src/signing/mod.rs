@@ -138,7 +138,7 @@ impl CommitSigner {
     }
 }
 
-/// Lists the commits of a push that the remote does not have by another author, parents before children.
+/// Lists the commits of a push that the remote does not have, parents before children.
 async fn list_own_commits(
     mirror: &Arc<Path>,
     push: &BranchPush,
@@ -149,6 +149,8 @@ async fn list_own_commits(
     run_blocking(move || {
         let repository = BareRepository::open(&mirror)?;
         let mut known = vec![push.base.clone()];
+        // A merge of the base continues the remote branch, whose commits may be by GitHub or by people.
+        known.extend(push.expected.clone());
         for branch in &targets {
             known.extend(repository.branch_head(branch)?);
         }

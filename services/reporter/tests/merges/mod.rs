@@ -8,7 +8,7 @@ use testkit::github::{BranchRuleset, RulesetCondition};
 
 use crate::{
     draft_of, read_refusal,
-    rig::{Rig, run_git, try_git},
+    rig::{Rig, RigOptions, run_git, try_git},
 };
 
 const BRANCH: &str = "fix/ENG-1-totals";
@@ -24,7 +24,11 @@ struct ConflictScene {
 
 impl ConflictScene {
     async fn start() -> Self {
-        let rig = Rig::start().await;
+        Self::start_with(RigOptions::default()).await
+    }
+
+    async fn start_with(options: RigOptions) -> Self {
+        let rig = Rig::start_with(options).await;
         let files = [("cart.py", "total = 3\n"), ("CODEOWNERS", "* @ada\n")];
         rig.github.commit("acme/shop", "main", "Triple", &files).unwrap();
         let here = rig.branch_off(BRANCH).await;
@@ -103,6 +107,35 @@ async fn merge_is_pushed_when_hunks_are_named() {
     let outcome = scene.rig.settled(&report).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     assert_eq!(scene.rig.github.branches("acme/shop")[BRANCH], head.as_str());
+    scene.rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signed_merge_continues_remote_branch() {
+    let options = RigOptions {
+        as_app: true,
+        ..RigOptions::default()
+    };
+    let mut scene = ConflictScene::start_with(options).await;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        conditions: vec![RulesetCondition::SignedCommits],
+        ..BranchRuleset::default()
+    };
+    scene.rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let push = scene
+        .merge(&[("cart.py", "total = 5\n")], name_both_sides())
+        .await;
+    let base = push.base.to_string();
+    let report = scene.rig.report(4, OutboundAction::PushBranch(push));
+    let outcome = scene.rig.settled(&report).await;
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+    let github = &scene.rig.github;
+    let head = github.branches("acme/shop")[BRANCH].clone();
+    assert_eq!(github.signature_of("acme/shop", &head).unwrap(), "valid");
+    let (_, parents) = github.tree_and_parents("acme/shop", &head).unwrap();
+    // The commits of the pull request stay as they are: only the merge is created.
+    assert_eq!(parents, [scene.head.to_string(), base]);
     scene.rig.stop().await;
 }
 
