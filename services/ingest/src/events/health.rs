@@ -3,8 +3,8 @@
 
 use domain::{
     BaseCondition, BaseTip, CommitId, ConflictedBase, HealthCause, HealthStep, OutdatedBase,
-    PullRequestEvent, PullRequestRecord, PullRequestRef, PullRequestSnapshot, RepositoryRules, SkipReason,
-    TicketKey, Timestamp, TriggerKey, TriggerReason, UpdateWay,
+    PullRequestEvent, PullRequestRecord, PullRequestRef, PullRequestSnapshot, RepositoryRules, RunId,
+    RunStatus, SkipReason, TicketKey, Timestamp, TriggerKey, TriggerReason, UpdateWay,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, checks::summarize_failure, closed::is_closed};
@@ -81,6 +81,43 @@ impl HealthStepEvent {
                 format!("health:{subject}:{}{removal}", cause.as_str())
             }
         })
+    }
+
+    /// True while a run works on the same step of this head. It takes the tip of the base itself, so a base that moves on
+    /// meanwhile needs no other run.
+    fn is_under_way(&self, facts: &DecisionFacts) -> Result<bool, Need> {
+        let mut history = facts.history(&self.ticket)?.iter().rev();
+        let Some(earlier) = history.find(|trigger| self.is_requested_by(&trigger.reason)) else {
+            return Ok(false);
+        };
+        let Some(sequence) = *facts.known(&self.ticket, &earlier.key)? else {
+            return Ok(false);
+        };
+        let row = facts.row(&self.ticket)?;
+        let run = row.run(&RunId::new(self.ticket.clone(), sequence));
+        let is_active = run.is_some_and(|run| !matches!(run.status, RunStatus::Finished { .. }));
+        // The planner has not handled the request yet.
+        Ok(is_active || row.cursor < sequence)
+    }
+
+    /// True if the reason requests the same step of this head, for any base.
+    fn is_requested_by(&self, reason: &TriggerReason) -> bool {
+        match &self.step {
+            OwnStep::UpdateBase(_) => {
+                let TriggerReason::PullRequest(PullRequestEvent::Outdated(earlier)) = reason else {
+                    return false;
+                };
+                earlier.pull_request.is_same(&self.ours) && earlier.head == self.head
+            }
+            OwnStep::ResolveConflict => {
+                let request = reason.job_request();
+                let conflict = request.and_then(|request| request.about.conflict());
+                conflict.is_some_and(|earlier| {
+                    earlier.pull_request.is_same(&self.ours) && earlier.head == self.head
+                })
+            }
+            OwnStep::RepairQueue(_) | OwnStep::Notify(_) => false,
+        }
     }
 
     /// Reason of the trigger; `None` when people know of the conflict already.
@@ -161,6 +198,9 @@ impl EventKind for HealthStepEvent {
         if skip::find_own_skip(now, rules).is_some() {
             return Ok(EventVerdict::nothing(skip::FORBIDDEN));
         }
+        if self.is_under_way(facts)? {
+            return Ok(EventVerdict::nothing("a run works on this head already"));
+        }
         let Some(reason) = self.reason(facts)? else {
             return Ok(EventVerdict::nothing("the conflict is reported already"));
         };
@@ -178,7 +218,7 @@ impl EventKind for HealthStepEvent {
 mod tests {
     use domain::{
         BaseRequirements, HeadChecks, IssueIdentity, Job, MergeState, PullRequestStatus, QueueRemoval,
-        QueueState, RemovalReason, ReviewState, Trigger, TriggerChannel,
+        QueueState, RemovalReason, ReviewState, RunSummary, StopReason, TicketRow, Trigger, TriggerChannel,
     };
     use github::{CheckConclusion, PullRequest};
 
@@ -279,6 +319,54 @@ mod tests {
             expect_nothing(&event, &reported),
             "the conflict is reported already"
         );
+    }
+
+    #[test]
+    fn moving_base_waits_for_running_step() {
+        for step in [HealthStep::UpdateBase, HealthStep::ResolveConflict] {
+            let first = build_event(&step, &[]);
+            let mut facts = build_facts(pull_request());
+            facts.put_history(build_ticket_key(), vec![asked_before()]);
+            let requested = expect_trigger(&first, &facts).into_trigger(TriggerChannel::Webhook);
+            let next = HealthStepEvent {
+                base: BaseTip {
+                    commit: "d".repeat(40).parse().unwrap(),
+                    ..first.base.clone()
+                },
+                ..first
+            };
+            facts.put_known(build_ticket_key(), requested.key.clone(), Some(3));
+            facts.put_history(build_ticket_key(), vec![asked_before(), requested.clone()]);
+            let row = |cursor, status| TicketRow {
+                cursor,
+                runs: vec![RunSummary {
+                    id: RunId::new(build_ticket_key(), 3),
+                    job: requested.reason.job().unwrap(),
+                    status,
+                    started_at: Timestamp::default(),
+                    finished_at: None,
+                    turns: 0,
+                }],
+                ..TicketRow::default()
+            };
+            for waiting in [
+                TicketRow::default(),
+                row(3, RunStatus::Queued),
+                row(3, RunStatus::Active),
+            ] {
+                facts.put_row(build_ticket_key(), waiting);
+                assert_eq!(
+                    expect_nothing(&next, &facts),
+                    "a run works on this head already",
+                    "{step:?}"
+                );
+            }
+            let reason = StopReason::Completed;
+            facts.put_row(build_ticket_key(), row(3, RunStatus::Finished { reason }));
+            let again = expect_trigger(&next, &facts);
+            assert_eq!(again.reason.job(), requested.reason.job(), "{step:?}");
+            assert_ne!(again.key, requested.key);
+        }
     }
 
     #[test]
