@@ -102,6 +102,29 @@ async fn snapshot_shows_queue_with_removal() {
 }
 
 #[tokio::test]
+async fn queued_branch_stays_until_merge() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    let name = build_shop_name();
+    hub.writer
+        .pull_requests()
+        .mark_ready(&name, &made)
+        .await
+        .unwrap();
+    hub.hub.enqueue("acme/shop", made.number, "rita").unwrap();
+    let commits = hub.writer.commits();
+    let refused = commits.forward_branch(&name, "feat/x", &made.head).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.is_about_merge_queue(), "{refused}");
+    hub.hub.merge("acme/shop", made.number, "rita").unwrap();
+    let branches = hub.hub.branches("acme/shop");
+    let queued = branches.keys().filter(|branch| branch.starts_with("gh-readonly"));
+    assert_eq!(queued.count(), 0, "{branches:?}");
+    commits.forward_branch(&name, "feat/x", &made.head).await.unwrap();
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn branch_update_refuses_moved_head() {
     let hub = start_hub().await;
     for (branch, way, commits) in [
@@ -128,6 +151,8 @@ async fn branch_update_refuses_moved_head() {
         let origin = origin.unwrap().unwrap();
         let is_merge = way == BranchUpdate::Merge;
         assert_eq!(origin.is_made_by_server, is_merge);
+        let signature = hub.hub.signature_of("acme/shop", head.as_str()).unwrap();
+        assert_eq!(signature == "valid", is_merge, "{signature}");
         assert_eq!(origin.parents.first() == Some(&made.head), is_merge);
         let authors = hub
             .writer
@@ -135,7 +160,7 @@ async fn branch_update_refuses_moved_head() {
             .commit_authors(&build_shop_name(), made.number)
             .await
             .unwrap();
-        assert!(authors.len() >= commits, "{authors:?}");
+        assert_eq!(authors.len(), commits, "the commits of the base are not listed: {authors:?}");
         let now = hub
             .reader
             .pull_requests()

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use data_encoding::HEXLOWER;
 use git2::{Oid, Repository};
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use ssh_key::{PublicKey, SshSig};
 
 use super::FakeGitHub;
 use super::history::CommitDetails;
+use super::repository::sign_as_github;
 use super::rulesets::RulesetCondition;
 use super::state::RepositoryRecord;
 
@@ -24,12 +23,6 @@ impl SignatureVerdict {
     pub(super) fn is_verified(&self) -> bool {
         self.reason == "valid"
     }
-}
-
-/// Signs a commit's content as the stand-in. Only the stand-in's own check accepts the signature.
-pub(super) fn sign_as_github(content: &[u8]) -> String {
-    let hash = HEXLOWER.encode(digest(&SHA256, content).as_ref());
-    format!("-----BEGIN PGP SIGNATURE-----\n\n{hash}\n-----END PGP SIGNATURE-----")
 }
 
 impl RepositoryRecord {
@@ -67,6 +60,9 @@ impl RepositoryRecord {
 
     /// Returns the rule that forbids to move or create a branch; `None` if the move is allowed.
     pub(super) fn find_broken_rule(&self, branch: &str, is_new: bool, sha: &str) -> Option<String> {
+        if self.is_queued(branch) {
+            return Some("Branches that are queued for merging cannot be updated.".to_owned());
+        }
         let about = self.rulesets.iter().filter(|ruleset| ruleset.is_about(branch));
         for ruleset in about {
             if is_new && ruleset.restricts_creation {

@@ -16,7 +16,7 @@ use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RepoPath, RestAnswer, render_validation_failure, with_repo};
 use super::state::RepositoryRecord;
-use super::{commit_signatures, history, repository};
+use super::{history, repository};
 use crate::http::render_json_answer;
 
 // GitHub's limit of a blob in bytes.
@@ -225,7 +225,7 @@ fn write_commit(git: &Repository, new: &NewCommit, login: &str, is_signed: bool)
         .map_err(broken)?;
     let id = if is_signed {
         let text = std::str::from_utf8(&content).map_err(|_| refuse_object("message is not UTF-8"))?;
-        let signature = commit_signatures::sign_as_github(&content);
+        let signature = repository::sign_as_github(&content);
         git.commit_signed(text, &signature, None)
     } else {
         git.odb()

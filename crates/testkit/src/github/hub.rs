@@ -369,6 +369,9 @@ impl GitHubState {
         pull.closed = Some(iso_now());
         pull.updated = iso_now();
         let pull = pull.clone();
+        if repo.leave_queue(number, "MERGE")? {
+            self.tell_pull_with(repo, &pull, "dequeued", json!({"reason": "MERGE"}), by);
+        }
         self.tell_pull(repo, &pull, "closed", by);
         let old = before.get(&pull.base);
         // The merge is also a push to the base branch. GitHub reports it after the pull request.

@@ -107,6 +107,28 @@ impl RepositoryRecord {
         checks.any(|check| check.sha == sha && !check.conclusion.passes())
     }
 
+    /// True for the head branch of a pull request in the queue.
+    pub(super) fn is_queued(&self, branch: &str) -> bool {
+        let mut numbers = self.merge_queue.entries.keys();
+        numbers.any(|number| self.pulls.get(number).is_some_and(|pull| pull.head == branch))
+    }
+
+    /// Removes a pull request from the queue, with its branch there. False if it is not queued.
+    pub(super) fn leave_queue(&mut self, number: u64, reason: &str) -> anyhow::Result<bool> {
+        let Some(entry) = self.merge_queue.entries.remove(&number) else {
+            return Ok(false);
+        };
+        repository::remove_branch(&self.path, &entry.branch)?;
+        let removal = RemovedPull {
+            reason: reason.to_owned(),
+            at: iso_now(),
+            commit: entry.commit,
+        };
+        self.merge_queue.removals.insert(number, removal);
+        self.write_update_hook()?;
+        Ok(true)
+    }
+
     /// Renders the queue of a pull request for GraphQL.
     fn queue_graphql(&self, pull: &PullRecord) -> Value {
         let queue = &self.merge_queue;
@@ -262,16 +284,8 @@ impl FakeGitHub {
     pub fn dequeue(&self, repository: &str, number: u64, reason: &str, by: &str) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
-        let entry = repo.merge_queue.entries.remove(&number);
-        let entry = entry.with_context(|| format!("{repository}#{number} is not queued"))?;
-        repository::remove_branch(&repo.path, &entry.branch)?;
-        let removal = RemovedPull {
-            reason: reason.to_owned(),
-            at: iso_now(),
-            commit: entry.commit,
-        };
-        repo.merge_queue.removals.insert(number, removal);
-        repo.write_update_hook()?;
+        let is_queued = repo.leave_queue(number, reason)?;
+        ensure!(is_queued, "{repository}#{number} is not queued");
         let pull = repo.pull(number)?.clone();
         self.hub
             .tell_pull_with(repo, &pull, "dequeued", json!({"reason": reason}), by);

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
+use data_encoding::HEXLOWER;
 use git2::{
     Commit, Index, IndexEntry, IndexTime, ObjectType, Oid, Repository, RepositoryInitOptions, Signature, Tree,
 };
+use ring::digest::{SHA256, digest};
 
 /// Creates a bare repository with one commit on `main` and returns the commit's id.
 pub(super) fn create_bare_repository(path: &Path, files: &[(&str, &str)]) -> anyhow::Result<String> {
@@ -90,16 +92,26 @@ fn write_commit(
     parents: &[&Commit<'_>],
 ) -> anyhow::Result<String> {
     let signature = Signature::now(author, &address_of(author))?;
-    // GitHub makes the merges itself.
-    let committer = match parents {
-        [_, _, ..] => Signature::now("GitHub", "noreply@github.com")?,
-        [] | [_] => signature.clone(),
+    let id = match parents {
+        // GitHub makes the merges itself, and signs them.
+        [_, _, ..] => {
+            let committer = Signature::now("GitHub", "noreply@github.com")?;
+            let content = repository.commit_create_buffer(&signature, &committer, message, tree, parents)?;
+            let text = std::str::from_utf8(&content)?;
+            repository.commit_signed(text, &sign_as_github(&content), None)?
+        }
+        // The reference argument of `commit` would require the first parent to be the branch's current head,
+        // which a new branch does not have.
+        [] | [_] => repository.commit(None, &signature, &signature, message, tree, parents)?,
     };
-    // The reference argument of `commit` would require the first parent to be the branch's current head,
-    // which a new branch does not have.
-    let id = repository.commit(None, &signature, &committer, message, tree, parents)?;
     repository.reference(&format!("refs/heads/{branch}"), id, true, message)?;
     Ok(id.to_string())
+}
+
+/// Signs a commit's content as the stand-in. Only the stand-in's own check accepts the signature.
+pub(super) fn sign_as_github(content: &[u8]) -> String {
+    let hash = HEXLOWER.encode(digest(&SHA256, content).as_ref());
+    format!("-----BEGIN PGP SIGNATURE-----\n\n{hash}\n-----END PGP SIGNATURE-----")
 }
 
 /// Merges a commit into a branch with a merge commit and returns its id.

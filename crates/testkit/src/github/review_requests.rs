@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::FakeGitHub;
 use super::auth::{GitHubCaller, not_found, refuse_request};
-use super::history;
+use super::{history, repository};
 use super::hub::GitHubState;
 use super::hunks::{self, PatchFile, list_changed_files};
 use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
@@ -89,7 +89,10 @@ pub(super) async fn list_pull_commits(
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
-        let commits = history::list_pushed_commits(&repo.path, Some(&pull.base_sha), &pull.head_sha);
+        // The commits of the base are not listed, those that an update brought into the head included.
+        let tip = repository::list_branches(&repo.path).remove(&pull.base);
+        let base = tip.filter(|_| pull.open).unwrap_or_else(|| pull.base_sha.clone());
+        let commits = history::list_pushed_commits(&repo.path, Some(&base), &pull.head_sha);
         let commits = commits.unwrap_or_default();
         let items = commits.iter().map(|commit| repo.commit_json(commit, &hub.url));
         Ok(page.answer(&hub, &uri.0, items.collect()))

@@ -114,7 +114,7 @@ impl FakeGitHub {
     /// Replaces the rulesets of a repository.
     ///
     /// # Errors
-    /// When the repository, or its hook cannot be written does not exist.
+    /// When the repository does not exist, or its hook cannot be written.
     pub fn set_rulesets(&self, repository: &str, rulesets: &[BranchRuleset]) -> anyhow::Result<()> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
@@ -177,10 +177,12 @@ impl RepositoryRecord {
 fn write_hook(repository: &Path, script: &str) -> anyhow::Result<()> {
     let hooks = repository.join("hooks");
     std::fs::create_dir_all(&hooks)?;
-    let hook = hooks.join("update");
-    std::fs::write(&hook, script)?;
+    // A push may run the hook at the same time, so the new one replaces it as a whole.
+    let new = hooks.join("update.new");
+    std::fs::write(&new, script)?;
     // Git ignores hooks that are not executable.
-    Ok(std::fs::set_permissions(&hook, Permissions::from_mode(0o755))?)
+    std::fs::set_permissions(&new, Permissions::from_mode(0o755))?;
+    Ok(std::fs::rename(&new, hooks.join("update"))?)
 }
 
 #[cfg(test)]
