@@ -27,7 +27,7 @@ use self::{
     step_note::is_in_steps,
 };
 use crate::{
-    effect_error::{EffectError, FETCH_WAIT},
+    effect_error::{EffectError, FETCH_WAIT, QUEUE_WAIT},
     folders::{FolderPlace, FolderTable},
     message,
 };
@@ -408,6 +408,12 @@ async fn move_to_signed(github: &github::GitHubWriter, moved: &RemotePush<'_>) -
 
 fn explain_refused_move(branch: &str, error: github::Error) -> EffectError {
     let detail = format_error_chain(&error);
+    if error.is_about_merge_queue() {
+        return EffectError::HeldBack {
+            detail,
+            wait: QUEUE_WAIT,
+        };
+    }
     if detail.to_ascii_lowercase().contains("fast forward") {
         return EffectError::Refused(OutboundRefusal::Outside {
             detail: message::signed_history_rewritten(branch),
@@ -452,5 +458,27 @@ where
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => Ok(result?),
         Err(_) => Err(EffectError::Failed(message::work_was_cut())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signed_move_waits_for_end_of_queue() {
+        let refuse = |detail: &str| {
+            let detail = detail.to_owned();
+            explain_refused_move("fix/ENG-1", github::Error::Rejected { detail })
+        };
+        let queued = refuse("Branches that are queued for merging cannot be updated.");
+        assert!(
+            matches!(&queued, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
+            "{queued}"
+        );
+        for other in ["Update is not a fast forward", "Cannot update this protected ref."] {
+            let refused = refuse(other);
+            assert!(matches!(&refused, EffectError::Refused(_)), "{other}: {refused}");
+        }
     }
 }
