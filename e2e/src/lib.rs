@@ -1,6 +1,7 @@
 //! Whole system on one machine with stand-ins for external services, for the stories and the scenarios.
 
 mod balancer;
+pub mod cart_conflict;
 pub mod findings;
 mod internal_tls;
 pub mod longest_path;
