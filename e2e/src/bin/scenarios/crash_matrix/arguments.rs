@@ -19,6 +19,10 @@ pub(crate) struct Arguments {
     /// Only every Nth point, in the order in which the stories pass them.
     #[arg(long, value_name = "N")]
     pub(crate) every: Option<NonZeroUsize>,
+    /// Only points whose name contains this text, of the stories that have such points; the other options select from
+    /// the other stories.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) pick: Vec<String>,
     /// Leave out the first N points.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: usize,

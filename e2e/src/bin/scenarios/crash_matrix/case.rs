@@ -15,7 +15,7 @@ use crate::crash_matrix::{
 };
 
 /// Time limit of a story on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(25);
 const LOG_LINES: usize = 120;
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use domain::{OutboundAction, OutboundRequest, RunStatus, TicketKey, TicketRow};
+use e2e::cart_conflict::BOTH;
 use queue::{KeyValueBucket, Queue};
 use testkit::{fixture, github, jira};
 
 use crate::crash_matrix::{
-    people::{discussion, issue, triaged_tickets},
+    people::{discussion, issue, mergeable, triaged_tickets},
     stage::{MatrixStage, MatrixStory, REFUSED},
 };
 
@@ -23,7 +24,7 @@ pub(crate) struct StoryEnding {
     comments: Vec<String>,
     links: Vec<String>,
     labels: Vec<String>,
-    /// Further state of an issue, a discussion or a review.
+    /// Further state of an issue, a discussion, a review or a branch.
     seen: Vec<String>,
     runs: Vec<String>,
     dead_letters: Vec<String>,
@@ -46,6 +47,7 @@ impl StoryEnding {
             MatrixStory::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
             MatrixStory::Asked => (Vec::new(), stage.seen_of_asked()?),
             MatrixStory::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
+            MatrixStory::Mergeable => (Vec::new(), stage.seen_of_mergeable()?),
         };
         comments.extend(words.iter().map(|words| normalize_text(words)));
         let mut pull_requests = Vec::new();
@@ -103,6 +105,7 @@ impl StoryEnding {
             MatrixStory::Issue => self.faults_of_issue(),
             MatrixStory::Asked => self.faults_of_asked(),
             MatrixStory::Talk => self.faults_of_talk(),
+            MatrixStory::Mergeable => self.faults_of_mergeable(),
         };
         faults.extend(
             self.violations
@@ -168,6 +171,34 @@ impl StoryEnding {
                 "there is one research with two threads, one summary, one list of issues and one last word",
             ),
             (self.runs.len() == 5, "each job runs once"),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_of_mergeable(&self) -> Vec<String> {
+        let merged = |pull: &BTreeMap<&str, String>| pull["merged"] == "true";
+        let has = |path: &str, text: &str| self.files.get(path).is_some_and(|file| file.contains(text));
+        list_broken_expectations([
+            (
+                self.seen == mergeable::SEEN,
+                "there is each commit once: of the work, the update, the resolution and the repair, all signed",
+            ),
+            (self.branches.len() == 2, "no branch of the merge queue is left"),
+            (
+                self.pull_requests.len() == 1 && self.pull_requests.iter().all(merged),
+                "there is one pull request, which is merged",
+            ),
+            (
+                has("shop/cart.py", BOTH) && has("notes/moved.md", "On.") && has("notes/cart.md", "Pieces."),
+                "both sides of the conflict, the base and the repair are merged",
+            ),
+            (self.comments.len() == 1, "there is one status comment"),
+            (self.links.len() == 1, "there is one link"),
+            (self.runs.len() == 11, "each job runs once"),
+            (
+                self.statuses == ["To Do", "Ready for Agent", "In Progress", "Done"],
+                "each transition is made once",
+            ),
             (self.dead_letters.is_empty(), "there is no dead letter"),
         ])
     }
@@ -239,7 +270,11 @@ impl StoryEnding {
             MatrixStory::Detours => 2,
             // After a takeover the new planner calls the unavailable model again.
             MatrixStory::Issue => 8,
-            MatrixStory::Straight | MatrixStory::Rounds | MatrixStory::Asked | MatrixStory::Talk => 1,
+            MatrixStory::Straight
+            | MatrixStory::Rounds
+            | MatrixStory::Asked
+            | MatrixStory::Talk
+            | MatrixStory::Mergeable => 1,
         };
         let most = usual.model_calls + again;
         if !(usual.model_calls..=most).contains(&self.model_calls) {
@@ -344,8 +379,9 @@ fn normalize_text(text: &str) -> String {
         }
     }
     plain
-        // A poll that precedes its webhook does not know who pushed.
+        // A poll that precedes its webhook does not know who pushed, or who closed a pull request.
         .replace("`somebody` pushed", "`rita` pushed")
+        .replace("somebody", "grace")
         .replace(", # min # s after the start", "")
         .replace(", # s after the start", "")
 }

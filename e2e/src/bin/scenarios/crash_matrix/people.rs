@@ -2,6 +2,7 @@
 
 pub(crate) mod discussion;
 pub(crate) mod issue;
+pub(crate) mod mergeable;
 pub(crate) mod triaged_tickets;
 
 use std::time::Duration;
@@ -14,7 +15,10 @@ use testkit::{
 };
 use tokio::time::Instant;
 
-use self::{discussion::PeopleOfTalk, issue::PeopleOfIssue, triaged_tickets::PeopleOfAsked};
+use self::{
+    discussion::PeopleOfTalk, issue::PeopleOfIssue, mergeable::PeopleOfMergeable,
+    triaged_tickets::PeopleOfAsked,
+};
 use crate::crash_matrix::stage::{MatrixStage, MatrixStory};
 
 /// Time after which a user repeats a command that had no effect.
@@ -72,6 +76,8 @@ pub(crate) struct StoryPeople {
     pub(crate) of_asked: PeopleOfAsked,
     /// Actions in a discussion.
     pub(crate) of_talk: PeopleOfTalk,
+    /// Actions on a pull request that has to stay mergeable.
+    pub(crate) of_mergeable: PeopleOfMergeable,
 }
 
 impl MatrixStage {
@@ -85,6 +91,7 @@ impl MatrixStage {
             MatrixStory::Issue => self.act_on_issue(),
             MatrixStory::Asked => self.act_on_asked(),
             MatrixStory::Talk => self.act_in_talk(),
+            MatrixStory::Mergeable => self.act_on_mergeable(),
         }
     }
 

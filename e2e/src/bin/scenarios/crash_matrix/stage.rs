@@ -53,18 +53,24 @@ pub(crate) enum MatrixStory {
     /// A discussion that is researched, summarized, planned in issues and closed with its answer, and a
     /// review of a user's pull request
     Talk,
+    /// As `straight` with signed commits. The pull request is closed and opened again, updated with its base, in
+    /// conflict with it, and thrown out of the merge queue for a failed check, before the merge
+    Mergeable,
 }
 
 impl MatrixStory {
     /// True if the ticket is a Jira ticket with requested work.
     pub(crate) fn is_at_jira(self) -> bool {
-        matches!(self, Self::Straight | Self::Detours | Self::Rounds)
+        matches!(
+            self,
+            Self::Straight | Self::Detours | Self::Rounds | Self::Mergeable
+        )
     }
 
     /// Returns the rules of the story, in addition to the default ones.
     fn rules(self) -> &'static str {
         match self {
-            Self::Straight | Self::Detours | Self::Rounds => "",
+            Self::Straight | Self::Detours | Self::Rounds | Self::Mergeable => "",
             Self::Issue => issue::RULES,
             Self::Asked => triaged_tickets::RULES,
             Self::Talk => discussion::RULES,
@@ -75,13 +81,15 @@ impl MatrixStory {
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::Issue => "next",
-            Self::Straight | Self::Detours | Self::Rounds | Self::Asked | Self::Talk => "main",
+            Self::Straight | Self::Detours | Self::Rounds | Self::Asked | Self::Talk | Self::Mergeable => {
+                "main"
+            }
         }
     }
 
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Straight | Self::Rounds | Self::Asked | Self::Talk => &[],
+            Self::Straight | Self::Rounds | Self::Asked | Self::Talk | Self::Mergeable => &[],
             Self::Issue => &[
                 ("INGEST__CHECKS_ABSENT_S", "3"),
                 ("GITHUB_WRITER__PROJECT_TOKEN", PROJECT_TOKEN),
@@ -234,6 +242,7 @@ impl MatrixStage {
             MatrixStory::Issue => self.set_up_issue()?,
             MatrixStory::Asked => self.set_up_asked(),
             MatrixStory::Talk => self.set_up_talk(),
+            MatrixStory::Mergeable => self.set_up_mergeable()?,
         }
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
@@ -241,7 +250,8 @@ impl MatrixStage {
             | MatrixStory::Rounds
             | MatrixStory::Issue
             | MatrixStory::Asked
-            | MatrixStory::Talk => {
+            | MatrixStory::Talk
+            | MatrixStory::Mergeable => {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);
