@@ -1,6 +1,6 @@
 //! Problems of finished tickets: every result must exist exactly once.
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
 use testkit::{
     fixture,
@@ -8,15 +8,20 @@ use testkit::{
     jira::WRITER_NAME,
 };
 
-use crate::{NoteTicket, StandInVendors};
+use crate::{NOISE, NoteCourse, NoteTicket, StandInVendors, notes::describe_base_file};
 
 /// Statuses of a ticket, each of which occurs once.
 const STATUSES: [&str; 5] = ["To Do", "Ready for Agent", "In Progress", "In Review", "Done"];
-/// Texts of the status comment, each of which occurs once.
-const WORDS: [&str; 4] = ["has started", "Draft", "All checks passed", "merged"];
+/// Texts of the status comment, each with the number of its occurrences.
+const WORDS: [CountedText; 4] = [
+    CountedText("has started", NoteCourse::starts),
+    CountedText("Draft", |_| 1..=1),
+    CountedText("All checks passed", |course| course.heads()..=course.heads()),
+    CountedText("merged", |_| 1..=1),
+];
 
-/// Prefix of the files with which a ticket's command enlarges the change.
-pub const NOISE: &str = "notes/noise-";
+/// Text with the number of its occurrences by the course of a pull request.
+struct CountedText(&'static str, fn(NoteCourse) -> RangeInclusive<usize>);
 
 /// Kind of a broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +73,25 @@ pub fn find_outside_problems(vendors: &StandInVendors, notes: &[&NoteTicket]) ->
     let mut problems = Vec::new();
     for note in notes {
         let mut findings = TicketFindings::of(&note.key);
-        on_jira(vendors, &note.key, &mut findings);
+        on_jira(vendors, note, &mut findings);
         on_github(vendors, note, (&pulls, &branches), &mut findings);
         let (path, content) = fixture::describe_note_file(&note.key);
-        if main.get(&path) != Some(&content) {
+        let merged = content + &describe_kept_base(note);
+        if main.get(&path) != Some(&merged) {
             findings.add(BrokenPromise::Lost, format!("{path} on main"));
         }
         problems.append(&mut findings.problems);
     }
     problems.extend(vendors.violations().into_iter().map(TicketProblem::general));
     problems
+}
+
+/// Content that the base branch had in the note's file, which the merge keeps.
+fn describe_kept_base(note: &NoteTicket) -> String {
+    match note.course {
+        NoteCourse::Conflict => describe_base_file(&note.key).1,
+        NoteCourse::Plain | NoteCourse::Signed | NoteCourse::Dequeued => String::new(),
+    }
 }
 
 /// Removes the [`NOISE`] files from a diff.
@@ -119,15 +133,23 @@ impl<'a> TicketFindings<'a> {
 
     /// Checks a count: zero is a loss, more than one a duplicate.
     fn one(&mut self, what: &str, count: usize) {
-        match count {
-            0 => self.add(BrokenPromise::Lost, format!("no {what}")),
-            1 => {}
-            more => self.add(BrokenPromise::Doubled, format!("{what}, {more} times")),
+        self.within(what, count, &(1..=1));
+    }
+
+    /// Checks a count: less than expected is a loss, more a duplicate.
+    fn within(&mut self, what: &str, count: usize, expected: &RangeInclusive<usize>) {
+        if count == 0 {
+            self.add(BrokenPromise::Lost, format!("no {what}"));
+        } else if count < *expected.start() {
+            self.add(BrokenPromise::Lost, format!("{what}, only {count} times"));
+        } else if count > *expected.end() {
+            self.add(BrokenPromise::Doubled, format!("{what}, {count} times"));
         }
     }
 }
 
-fn on_jira(vendors: &StandInVendors, key: &str, findings: &mut TicketFindings<'_>) {
+fn on_jira(vendors: &StandInVendors, note: &NoteTicket, findings: &mut TicketFindings<'_>) {
+    let key = &note.key;
     let history = vendors.jira.status_history(key);
     for status in STATUSES {
         let count = history.iter().filter(|had| *had == status).count();
@@ -143,8 +165,9 @@ fn on_jira(vendors: &StandInVendors, key: &str, findings: &mut TicketFindings<'_
         .collect();
     findings.one("comment on Jira", ours.len());
     if let Some(text) = ours.first() {
-        for words in WORDS {
-            findings.one(&format!("{words:?} in the comment"), text.matches(words).count());
+        for CountedText(words, expected) in WORDS {
+            let count = text.matches(words).count();
+            findings.within(&format!("{words:?} in the comment"), count, &expected(note.course));
         }
     }
 }
@@ -166,6 +189,10 @@ fn on_github(
                 format!("pull request {} is not merged", pull.number),
             );
         }
+        let signature = vendors.github.signature_of(fixture::REPOSITORY, &pull.head_sha);
+        if note.course == NoteCourse::Signed && !signature.is_ok_and(|verdict| verdict == "valid") {
+            findings.add(BrokenPromise::Lost, "the signature of the head".to_owned());
+        }
         let comments = vendors.github.comments(fixture::REPOSITORY, pull.number);
         let ours = comments.iter().filter(|comment| comment.author == WRITER_LOGIN);
         if ours.count() > 0 {
@@ -177,9 +204,11 @@ fn on_github(
     }
     let (path, content) = fixture::describe_note_file(&note.key);
     let diff = without_noise(note.diff.as_deref().unwrap_or_default());
+    let base = describe_kept_base(note);
+    let context = if base.is_empty() { String::new() } else { format!(" {base}") };
     let is_right = diff.matches("diff --git").count() == 1
         && diff.contains(&format!("+++ b/{path}"))
-        && diff.ends_with(&format!("@@\n+{content}"));
+        && diff.ends_with(&format!("@@\n+{content}{context}"));
     if !is_right {
         findings.add(BrokenPromise::Lost, format!("the right diff; it is {diff:?}"));
     }

@@ -19,7 +19,7 @@ pub use journeyman::demo::{
     ProviderDialect, SignedWebhookSender, StandInVendors, VendorAddresses, WEBHOOK_SECRET, note_marker,
     run_ci_tests, sign_webhook,
 };
-pub use notes::NoteTicket;
+pub use notes::{NOISE, NoteCourse, NoteTicket};
 pub use ports::free_port;
 pub use previous_release::PreviousRelease;
 pub use processes::{ConsoleProcess, ReplicaProcesses, find_binary, first_line};

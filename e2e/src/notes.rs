@@ -1,11 +1,75 @@
 //! Ticket that requests a note, and the users and CI around it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 
-use testkit::{JiraOptions, fixture, github::StandInPullRequest};
+use serde_json::json;
+use testkit::{
+    JiraOptions, ScriptStep, fixture,
+    github::{BranchRuleset, RulesetCondition, RunConclusion, StandInPullRequest},
+};
 use tokio::time::Instant;
 
-use crate::{StandInVendors, note_marker};
+use crate::{StandInVendors, cart_conflict::RESOLUTION, note_marker};
+
+/// Prefix of the files of a change that are not the note: those of a ticket's command, and of a repair.
+pub const NOISE: &str = "notes/noise-";
+
+const PASSED: &str = "All checks passed";
+
+/// Course of a note's pull request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoteCourse {
+    /// Its checks pass, and it is merged.
+    #[default]
+    Plain,
+    /// Its branch requires signed commits.
+    Signed,
+    /// The base branch gets a file with the same name before the merge.
+    Conflict,
+    /// A check fails in the merge queue before the merge.
+    Dequeued,
+}
+
+impl NoteCourse {
+    /// Number of starts of work that the ticket states. Two ingests that assess a conflict at the same time may start a
+    /// second resolution, which ends without a result.
+    pub(crate) const fn starts(self) -> RangeInclusive<usize> {
+        match self {
+            Self::Plain | Self::Signed => 1..=1,
+            Self::Dequeued => 2..=2,
+            Self::Conflict => 2..=3,
+        }
+    }
+
+    /// Number of heads whose checks passed.
+    pub(crate) const fn heads(self) -> usize {
+        match self {
+            Self::Plain | Self::Signed => 1,
+            Self::Conflict | Self::Dequeued => 2,
+        }
+    }
+
+    /// Maximum number of runs: `implement`, `finish`, one for the checks of each head, and those between the heads.
+    #[must_use]
+    pub const fn most_runs(self) -> u32 {
+        match self {
+            Self::Plain | Self::Signed => 3,
+            Self::Dequeued => 5,
+            Self::Conflict => 6,
+        }
+    }
+}
+
+impl fmt::Display for NoteCourse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain",
+            Self::Signed => "signed",
+            Self::Conflict => "conflict",
+            Self::Dequeued => "dequeued",
+        })
+    }
+}
 
 /// Ticket of a note, in progress or done.
 pub struct NoteTicket {
@@ -17,8 +81,12 @@ pub struct NoteTicket {
     pub asked: Instant,
     /// Time at which it was Done with a status comment about the merge.
     pub done: Option<Instant>,
+    /// Course of the pull request.
+    pub course: NoteCourse,
     /// Diff at the merge.
     pub(crate) diff: Option<String>,
+    /// Head at the conflict or in the merge queue, from then on.
+    turned: Option<String>,
 }
 
 impl NoteTicket {
@@ -44,13 +112,53 @@ impl NoteTicket {
     /// # Errors
     /// When the workflow forbids the transition.
     pub fn ask(vendors: &StandInVendors, number: usize) -> anyhow::Result<Self> {
+        Self::ask_on(vendors, number, NoteCourse::Plain)
+    }
+
+    /// Creates a ticket as [`NoteTicket::ask`], with a course of its pull request. [`NoteTicket::require_signatures`]
+    /// prepares [`NoteCourse::Signed`].
+    ///
+    /// # Errors
+    /// When the workflow forbids the transition.
+    pub fn ask_on(vendors: &StandInVendors, number: usize, course: NoteCourse) -> anyhow::Result<Self> {
+        let (key, marker) = (vendors.ask_for_note(number)?, note_marker(number));
+        match course {
+            NoteCourse::Plain | NoteCourse::Signed => {}
+            NoteCourse::Conflict => {
+                let script = build_resolution_script(&key);
+                vendors.model.set_script_of(RESOLUTION, &marker, script);
+            }
+            NoteCourse::Dequeued => {
+                let start = "Checks failed on the pull request";
+                vendors
+                    .model
+                    .set_script_of(start, &marker, build_repair_script(&key));
+            }
+        }
         Ok(Self {
-            key: vendors.ask_for_note(number)?,
-            marker: note_marker(number),
+            key,
+            marker,
             asked: Instant::now(),
             done: None,
+            course,
             diff: None,
+            turned: None,
         })
+    }
+
+    /// Requires signed commits on the branches of these tickets. The numbers are those of tickets that are created in
+    /// order as the first ones of the project.
+    ///
+    /// # Errors
+    /// When the repository does not exist.
+    pub fn require_signatures(vendors: &StandInVendors, numbers: &[usize]) -> anyhow::Result<()> {
+        let branch = |number: &usize| fixture::note_branch(&format!("{}-{number}", fixture::PROJECT));
+        let ruleset = BranchRuleset {
+            branches: numbers.iter().map(branch).collect(),
+            conditions: vec![RulesetCondition::SignedCommits],
+            ..BranchRuleset::default()
+        };
+        vendors.github.set_rulesets(fixture::REPOSITORY, &[ruleset])
     }
 
     /// Finds the ticket's pull request by its branch.
@@ -93,7 +201,7 @@ impl NoteTicket {
             let (github, repository, head) = (&vendors.github, fixture::REPOSITORY, &pull.head_sha);
             if !github.is_checked(repository, head) {
                 vendors.report_tests(head, true, "ok")?;
-            } else if !pull.draft {
+            } else if !pull.draft && self.turn(vendors, pull)? {
                 self.diff = Some(github.diff(repository, "main", head)?);
                 github.merge(repository, pull.number, "grace")?;
             }
@@ -104,4 +212,65 @@ impl NoteTicket {
         }
         Ok(())
     }
+
+    /// Makes the conflict or the failure in the merge queue. Returns true if the pull request may be merged.
+    fn turn(&mut self, vendors: &StandInVendors, pull: &StandInPullRequest) -> anyhow::Result<bool> {
+        let (github, repository) = (&vendors.github, fixture::REPOSITORY);
+        if let Some(turned) = &self.turned {
+            // A merge before the ticket states the checks of the new head would leave the statement out.
+            let stated = self.said(vendors).matches(PASSED).count();
+            return Ok(*turned != pull.head_sha && stated >= self.course.heads());
+        }
+        match self.course {
+            NoteCourse::Plain | NoteCourse::Signed => return Ok(true),
+            NoteCourse::Conflict => {
+                let (path, content) = describe_base_file(&self.key);
+                github.commit(repository, "main", "Note by a person", &[(&path, &content)])?;
+            }
+            NoteCourse::Dequeued => {
+                let commit = github.enqueue(repository, pull.number, "grace")?;
+                let failed = [("notes", RunConclusion::Failure, "AssertionError: no second note")];
+                github.run_checks(repository, &commit, &failed)?;
+                github.dequeue(repository, pull.number, "CI_FAILURE", "github-merge-queue[bot]")?;
+            }
+        }
+        self.turned = Some(pull.head_sha.clone());
+        Ok(false)
+    }
+}
+
+/// Path and content of the file that the base branch gets in [`NoteCourse::Conflict`].
+pub(crate) fn describe_base_file(key: &str) -> (String, String) {
+    let (path, _) = fixture::describe_note_file(key);
+    (path, format!("A person wrote about {key}, too.\n"))
+}
+
+/// Model replies that keep both notes.
+fn build_resolution_script(key: &str) -> Vec<ScriptStep> {
+    let ((path, ours), (_, theirs)) = (fixture::describe_note_file(key), describe_base_file(key));
+    vec![
+        ScriptStep::call("read_file", json!({"path": path})),
+        ScriptStep::call(
+            "write_file",
+            json!({"path": path, "content": format!("{ours}{theirs}")}),
+        ),
+        ScriptStep::call(
+            "finish",
+            json!({"type": "feat", "title": format!("Merge main into the note of {key}"),
+                "summary": "Keeps both notes."}),
+        ),
+    ]
+}
+
+/// Model replies that add the file for which the check in the merge queue asks.
+fn build_repair_script(key: &str) -> Vec<ScriptStep> {
+    let path = format!("{NOISE}{}.md", key.to_lowercase());
+    vec![
+        ScriptStep::call("write_file", json!({"path": path, "content": "A second note.\n"})),
+        ScriptStep::call(
+            "finish",
+            json!({"type": "fix", "title": "Add the second note",
+                "summary": "The check asks for a second note."}),
+        ),
+    ]
 }

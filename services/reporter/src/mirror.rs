@@ -476,7 +476,10 @@ mod tests {
             matches!(&queued, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
             "{queued}"
         );
-        for other in ["Update is not a fast forward", "Cannot update this protected ref."] {
+        for other in [
+            "Update is not a fast forward",
+            "Cannot update this protected ref.",
+        ] {
             let refused = refuse(other);
             assert!(matches!(&refused, EffectError::Refused(_)), "{other}: {refused}");
         }

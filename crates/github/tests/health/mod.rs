@@ -106,11 +106,7 @@ async fn queued_branch_stays_until_merge() {
     let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
     let name = build_shop_name();
-    hub.writer
-        .pull_requests()
-        .mark_ready(&name, &made)
-        .await
-        .unwrap();
+    hub.writer.pull_requests().mark_ready(&name, &made).await.unwrap();
     hub.hub.enqueue("acme/shop", made.number, "rita").unwrap();
     let commits = hub.writer.commits();
     let refused = commits.forward_branch(&name, "feat/x", &made.head).await;
@@ -160,7 +156,11 @@ async fn branch_update_refuses_moved_head() {
             .commit_authors(&build_shop_name(), made.number)
             .await
             .unwrap();
-        assert_eq!(authors.len(), commits, "the commits of the base are not listed: {authors:?}");
+        assert_eq!(
+            authors.len(),
+            commits,
+            "the commits of the base are not listed: {authors:?}"
+        );
         let now = hub
             .reader
             .pull_requests()

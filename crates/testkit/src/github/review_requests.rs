@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::FakeGitHub;
 use super::auth::{GitHubCaller, not_found, refuse_request};
-use super::{history, repository};
 use super::hub::GitHubState;
 use super::hunks::{self, PatchFile, list_changed_files};
 use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
 use super::review_comments::OnLines;
 use super::shape::{label_json, render_user};
+use super::{history, repository};
 use crate::http::{iso_now, render_json_answer};
 
 impl GitHubState {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use e2e::findings::NOISE;
+use e2e::NOISE;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 

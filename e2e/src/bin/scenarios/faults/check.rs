@@ -1,16 +1,13 @@
 //! Invariants, checked on the stand-ins' final state and the stored records.
 
-use domain::{RunStatus, StopReason, TicketRow};
+use domain::{Job, RunStatus, RunSummary, StopReason, TicketRow};
 use e2e::{
-    TestWorld,
+    NoteCourse, TestWorld,
     findings::{self, BrokenPromise, TicketFindings, TicketProblem},
 };
 use queue::KeyValueBucket;
 
 use crate::faults::people::FaultTicket;
-
-/// Number of runs per ticket: `implement`, `mark_ready` and `finish`.
-const RUNS: u32 = 3;
 
 /// Returns all current problems.
 pub(crate) async fn check_invariants(world: &TestWorld, tickets: &[FaultTicket]) -> Vec<TicketProblem> {
@@ -44,25 +41,32 @@ async fn check_stored(world: &TestWorld, tickets: &[FaultTicket]) -> anyhow::Res
             .find(|(known, _)| *known == queue::RecordKey::from(&key))
         {
             None => findings.add(BrokenPromise::Lost, "no row".to_owned()),
-            Some((_, row)) => of_row(row, &mut findings),
+            Some((_, row)) => of_row(row, ticket.note.course, &mut findings),
         }
         problems.extend(findings.into_problems());
     }
     Ok(problems)
 }
 
-fn of_row(row: &TicketRow, findings: &mut TicketFindings<'_>) {
+fn of_row(row: &TicketRow, course: NoteCourse, findings: &mut TicketFindings<'_>) {
     if let Some(reason) = &row.quarantined {
         findings.add(BrokenPromise::Lost, format!("set aside: {reason}"));
     }
-    if row.opened > RUNS {
+    if row.opened > course.most_runs() {
         findings.add(BrokenPromise::Doubled, format!("{} runs", row.opened));
     }
     for run in &row.runs {
-        let is_good =
-            matches!(&run.status, RunStatus::Finished { reason } if *reason == StopReason::Completed);
-        if !is_good {
+        if !has_ended_well(run) {
             findings.add(BrokenPromise::Lost, format!("{} is {:?}", run.id, run.status));
         }
     }
+}
+
+/// True for a completed run, and for a resolution of a head that another one has replaced.
+fn has_ended_well(run: &RunSummary) -> bool {
+    let RunStatus::Finished { reason } = &run.status else {
+        return false;
+    };
+    *reason == StopReason::Completed
+        || (run.job == Job::ResolveConflict && *reason == StopReason::Superseded)
 }

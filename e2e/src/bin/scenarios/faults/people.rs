@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use e2e::{NoteTicket, StandInVendors};
+use e2e::{NoteCourse, NoteTicket, StandInVendors};
 use testkit::github::StandInPullRequest;
 use tokio::time::Instant;
 
@@ -24,15 +24,15 @@ struct ProgressMark {
     model_calls: usize,
     status: String,
     said: usize,
-    /// True for a draft, false for a pull request that is ready.
-    pull_request: Option<bool>,
+    /// True for a draft, false for a pull request that is ready; with its head.
+    pull_request: Option<(bool, String)>,
 }
 
 impl FaultTicket {
     /// Creates a ticket and requests work on it, as a user.
-    pub(crate) fn ask(vendors: &StandInVendors, number: usize) -> anyhow::Result<Self> {
+    pub(crate) fn ask(vendors: &StandInVendors, number: usize, course: NoteCourse) -> anyhow::Result<Self> {
         Ok(Self {
-            note: NoteTicket::ask(vendors, number)?,
+            note: NoteTicket::ask_on(vendors, number, course)?,
             mark: ProgressMark::default(),
             struck: Vec::new(),
         })
@@ -63,7 +63,10 @@ impl FaultTicket {
             model_calls: calls.get(&self.note.marker).copied().unwrap_or_default(),
             status: vendors.jira.status(&self.note.key).unwrap_or_default(),
             said: self.note.said(vendors).len(),
-            pull_request: self.note.pull_request(pulls).map(|pull| pull.draft),
+            pull_request: self
+                .note
+                .pull_request(pulls)
+                .map(|pull| (pull.draft, pull.head_sha.clone())),
         };
         let has_gone_on = self.mark != mark;
         self.mark = mark;

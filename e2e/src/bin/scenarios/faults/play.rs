@@ -94,8 +94,8 @@ async fn run_play(
         if let Some(strike) = strikes.next_if(|strike| play.may_strike(strike)) {
             play.strike(strike).await?;
         }
-        if arrivals.next_if(|at| play.may_arrive(**at)).is_some() {
-            let ticket = FaultTicket::ask(&play.stage.world, play.tickets.len() + 1)?;
+        if let Some(arrival) = arrivals.next_if(|arrival| play.may_arrive(arrival.at)) {
+            let ticket = FaultTicket::ask(&play.stage.world, play.tickets.len() + 1, arrival.course)?;
             play.tickets.push(ticket);
         }
         play.look()?;

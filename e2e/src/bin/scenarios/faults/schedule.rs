@@ -1,7 +1,8 @@
 //! Schedule of arrivals and faults. It depends on the seed and the number of tickets alone.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
+use e2e::NoteCourse;
 use fastrand::Rng;
 
 /// Number of processes of each service.
@@ -20,6 +21,19 @@ const GAP_MS: std::ops::Range<u64> = 3_500..4_500;
 const MS_PER_TICKET: u64 = 1_500;
 /// Maximum number of tickets in progress.
 pub(crate) const IN_FLIGHT: usize = 12;
+// Courses of ten tickets, in random order.
+const COURSES: [NoteCourse; 10] = [
+    NoteCourse::Signed,
+    NoteCourse::Conflict,
+    NoteCourse::Dequeued,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+    NoteCourse::Plain,
+];
 // Number of tickets from which the external services are as slow as the real ones. Below it, their lags and
 // our windows are shorter.
 const FULL: u32 = 100;
@@ -69,12 +83,19 @@ pub(crate) struct ScheduledStrike {
     pub(crate) fault: ProcessFault,
 }
 
+/// Ticket with the earliest time of its request after the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScheduledArrival {
+    pub(crate) at: Duration,
+    pub(crate) course: NoteCourse,
+}
+
 /// Arrivals and strikes of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FaultSchedule {
     pub(crate) seed: u64,
-    /// Earliest times of the tickets' requests, in order.
-    pub(crate) arrivals: Vec<Duration>,
+    /// Tickets in order of time.
+    pub(crate) arrivals: Vec<ScheduledArrival>,
     /// Strikes in order of time.
     pub(crate) strikes: Vec<ScheduledStrike>,
     /// Lag of GitHub's and Jira's lists.
@@ -102,9 +123,15 @@ impl FaultSchedule {
         // The last ticket arrives at 80 % of the schedule, so that it still meets faults.
         let apart = Duration::from_millis(at) * 8 / 10 / tickets;
         let is_full = tickets >= FULL;
+        let arrivals = (0..tickets).zip(draw_courses(&mut draw));
         Self {
             seed,
-            arrivals: (0..tickets).map(|number| apart * number).collect(),
+            arrivals: arrivals
+                .map(|(number, course)| ScheduledArrival {
+                    at: apart * number,
+                    course,
+                })
+                .collect(),
             strikes,
             list_lag: Duration::from_secs(if is_full { 5 } else { 1 }),
             // 21 s exceed the total timeout of our clients of GitHub and Jira, which is 20 s.
@@ -112,11 +139,28 @@ impl FaultSchedule {
         }
     }
 
+    /// Returns the numbers of the tickets whose branches require signed commits. The first ticket has number 1.
+    pub(crate) fn signed_tickets(&self) -> Vec<usize> {
+        let numbered = (1..).zip(&self.arrivals);
+        let signed = numbered.filter(|(_, arrival)| arrival.course == NoteCourse::Signed);
+        signed.map(|(number, _)| number).collect()
+    }
+
     /// Returns the end of the last strike.
     pub(crate) fn end(&self) -> Duration {
         let ends = self.strikes.iter().map(|strike| strike.at + strike.fault.lasts());
         ends.max().unwrap_or_default()
     }
+}
+
+/// Returns the courses of all tickets: of ten tickets in a row, each has one of [`COURSES`].
+fn draw_courses(draw: &mut Rng) -> impl Iterator<Item = NoteCourse> {
+    std::iter::repeat_with(move || {
+        let mut courses = COURSES;
+        draw.shuffle(&mut courses);
+        courses
+    })
+    .flatten()
 }
 
 /// Returns each kind of fault once, in random order.
@@ -151,7 +195,10 @@ fn draw_round(draw: &mut Rng) -> Vec<ProcessFault> {
 
 impl fmt::Display for FaultSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.arrivals.last().copied().unwrap_or_default();
+        let last = self
+            .arrivals
+            .last()
+            .map_or(Duration::ZERO, |arrival| arrival.at);
         writeln!(
             f,
             "seed {}: {} tickets within {:.1} s, lists lag {} s",
@@ -160,6 +207,13 @@ impl fmt::Display for FaultSchedule {
             last.as_secs_f64(),
             self.list_lag.as_secs()
         )?;
+        let mut courses: BTreeMap<NoteCourse, usize> = BTreeMap::new();
+        for arrival in &self.arrivals {
+            *courses.entry(arrival.course).or_default() += 1;
+        }
+        for (course, count) in courses {
+            writeln!(f, "{count:>7} {course}")?;
+        }
         for ScheduledStrike { at, fault } in &self.strikes {
             let whom = match fault {
                 ProcessFault::Kill { process, .. } | ProcessFault::Freeze { process, .. } => process.as_str(),
@@ -205,11 +259,28 @@ mod tests {
     }
 
     #[test]
+    fn ten_tickets_have_every_course() {
+        let schedule = FaultSchedule::new(7, 20);
+        for ten in schedule.arrivals.chunks(10) {
+            for course in [NoteCourse::Signed, NoteCourse::Conflict, NoteCourse::Dequeued] {
+                let count = ten.iter().filter(|arrival| arrival.course == course).count();
+                assert_eq!(count, 1, "{course}");
+            }
+        }
+        assert_eq!(schedule.signed_tickets().len(), 2);
+    }
+
+    #[test]
     fn tickets_arrive_while_things_fail() {
         for tickets in [1, 20, 200] {
             let schedule = FaultSchedule::new(3, tickets);
             assert_eq!(schedule.arrivals.len(), tickets as usize);
-            assert!(schedule.arrivals.iter().all(|at| *at < schedule.end()));
+            assert!(
+                schedule
+                    .arrivals
+                    .iter()
+                    .all(|arrival| arrival.at < schedule.end())
+            );
             assert!(schedule.strikes.is_sorted_by_key(|strike| strike.at));
         }
     }
