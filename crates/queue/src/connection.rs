@@ -21,6 +21,7 @@ use crate::{
     permissions, server_choice,
     settings::Settings,
     store::{SMALL_OBJECT_BYTES, SMALL_OBJECTS_PERCENT, StoreRoom, StoreUse, StreamUse, read_store_use},
+    stream_access::{KnownStreams, StreamAccess},
 };
 
 /// Limit of one request to the server, and of one acknowledgement.
@@ -65,6 +66,7 @@ pub(crate) struct NatsConnection {
     pub(crate) settings: Settings,
     pub(crate) newer_written: MinuteThrottle<RecordKind>,
     pub(crate) room: StoreRoom,
+    known_streams: KnownStreams,
     /// Number of times that the connection was lost.
     losses: watch::Receiver<u64>,
 }
@@ -92,6 +94,7 @@ impl NatsConnection {
             settings: settings.clone(),
             newer_written: MinuteThrottle::default(),
             room: StoreRoom::default(),
+            known_streams: KnownStreams::default(),
             losses: lost,
         })
     }
@@ -144,6 +147,11 @@ impl NatsConnection {
         } else {
             Err(failed("the stream has no leader".into()))
         }
+    }
+
+    /// Kind of access that the configuration of a stream permits.
+    pub(crate) fn stream_access(&self, stream: &str) -> StreamAccess {
+        self.known_streams.access(&self.context, stream)
     }
 
     /// Refuses a message for which the store has no room.

@@ -35,6 +35,7 @@ mod settings;
 mod singleton;
 mod spend_reader;
 mod store;
+mod stream_access;
 mod table;
 mod token;
 mod topology;

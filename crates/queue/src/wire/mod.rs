@@ -65,7 +65,7 @@ pub(crate) struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// Time at which the server stored it. Only messages that were read in a batch have it.
+    /// Time at which the server stored it. Only messages that were read directly have it.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         Timestamp::parse(self.headers.get(header::NATS_TIME_STAMP)?.as_str())
     }
@@ -221,6 +221,9 @@ impl NatsConnection {
 
     /// Last message of a subject or filter, from the stream's leader.
     pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<StoredMessage>, Error> {
+        if self.stream_access(stream).can_read_leader {
+            return self.direct_last(stream, subject).await;
+        }
         let handle = self.stream(stream, "read").await?;
         parse_stored_message(stream, handle.get_last_raw_message_by_subject(subject).await)
     }

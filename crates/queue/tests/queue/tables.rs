@@ -3,11 +3,11 @@
 use domain::{
     AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, StoredRecord,
 };
-use queue::{Error, KeyValueBucket, RecordKey, TableRevision, TypedTable};
+use queue::{Error, KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable};
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Text, World, build_run_id, build_text, build_ticket_key};
+use crate::world::{Text, World, build_run_id, build_server_settings, build_text, build_ticket_key};
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Number {
@@ -63,6 +63,24 @@ async fn newer_record_differs_from_broken_one() {
         (met.kind, met.format, met.ticket.as_ref()),
         (RecordKind::Control, 2, Some(&ticket))
     );
+}
+
+#[tokio::test]
+async fn acknowledged_write_is_read_at_once() {
+    let world = World::new().await;
+    let other = Queue::connect(&build_server_settings(&world.server), "other")
+        .await
+        .unwrap();
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Tickets);
+    let elsewhere: TypedTable<Number> = other.table(KeyValueBucket::Tickets);
+    let mut last = None;
+    for number in 0..200 {
+        let revision = table.put("one", &build_number(number), last).await.unwrap();
+        let read = elsewhere.get("one").await.unwrap();
+        assert_eq!(read, Some((build_number(number), revision)));
+        last = Some(revision);
+    }
+    assert_eq!(elsewhere.get("two").await.unwrap(), None);
 }
 
 #[tokio::test]
