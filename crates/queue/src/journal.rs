@@ -7,7 +7,11 @@ use async_nats::{
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
 use domain::{ErrorCause, Fact, JournalEntry, RunId, TicketKey, Timestamp};
-use futures::{Stream, StreamExt as _, TryStreamExt as _, future, stream, stream::BoxStream};
+use futures::{
+    FutureExt as _, Stream, StreamExt as _, TryStreamExt as _,
+    future::{self, BoxFuture},
+    stream::{self, BoxStream},
+};
 
 use crate::{
     body,
@@ -15,7 +19,7 @@ use crate::{
     error::Error,
     names::{self, JOURNAL, KeyValueBucket, RecordKey},
     objects::ContentStore,
-    wire::{CompareOutcome, PublishTarget},
+    wire::{ChainedMessage, CompareOutcome},
 };
 
 /// Position in the stream of all journals.
@@ -77,16 +81,38 @@ impl RunJournals {
     /// [`Error::Conflict`] when another writer's entry is the last. After [`Error::Unavailable`] the same
     /// entry may be appended again.
     pub async fn append(&self, run: &RunId, last: u64, entry: &JournalEntry) -> Result<u64, Error> {
+        self.append_all(run, last, std::slice::from_ref(entry)).await
+    }
+
+    /// Appends the entries of one step after the entry at stream sequence `last`, each directly after the one
+    /// before, and returns the sequence of the last one.
+    ///
+    /// Every entry is a message like one of [`Self::append`]. After an error or a crash the first ones may be
+    /// stored without the others.
+    ///
+    /// # Errors
+    /// Those of [`Self::append`]. After [`Error::Unavailable`] the same entries may be appended again.
+    pub async fn append_all(&self, run: &RunId, last: u64, entries: &[JournalEntry]) -> Result<u64, Error> {
         let subject = names::build_journal_subject(run);
-        let mut headers = HeaderMap::new();
-        let payload = body::encode_record(&subject, entry)?.into();
-        let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
-        let target = PublishTarget::own(JOURNAL, &subject);
-        let written = self
-            .connection
-            .compare_and_publish(&target, last, &entry.nonce, headers, payload);
-        let outcome = failpoint::around_kind("queue.journal.append", entry.fact.name(), written).await?;
-        match outcome {
+        let mut chain = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let mut headers = HeaderMap::new();
+            let payload = body::encode_record(&subject, entry)?.into();
+            let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
+            let nonce = entry.nonce.clone();
+            chain.push(ChainedMessage {
+                nonce,
+                headers,
+                payload,
+            });
+        }
+        let place = (JOURNAL, subject.as_str());
+        let written = self.connection.compare_and_publish_chain(place, last, &chain);
+        let mut written: BoxFuture<'_, Result<CompareOutcome, Error>> = written.boxed();
+        for entry in entries.iter().rev() {
+            written = failpoint::around_kind("queue.journal.append", entry.fact.name(), written).boxed();
+        }
+        match written.await? {
             CompareOutcome::Written(sequence) => Ok(sequence),
             CompareOutcome::Lost(_) => Err(Error::Conflict),
         }

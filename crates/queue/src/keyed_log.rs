@@ -8,7 +8,6 @@ use domain::TicketKey;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
 use crate::{
     body,
@@ -20,7 +19,7 @@ use crate::{
     trace,
     unreadable_record::UnreadableRecord,
     watch::LogWatch,
-    wire::{CompareOutcome, PublishRefusal, PublishTarget, StoredMessage},
+    wire::{self, CompareOutcome, PublishRefusal, PublishTarget, StoredMessage},
 };
 
 // Header of a token: the sequence of the newest record that its publisher knew.
@@ -101,7 +100,7 @@ impl<T: KeyedRecord> KeyedLog<T> {
         let mut headers = HeaderMap::new();
         let payload = body::encode_record(&subject, record)?.into();
         let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
-        let nonce = Uuid::new_v4().to_string();
+        let nonce = wire::create_nonce();
         let stream = self.names.stream;
         let target = PublishTarget::own(stream, &subject);
         // Expected sequence 0: the subject contains the key's hash, so the server refuses a second record of

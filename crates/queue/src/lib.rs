@@ -75,3 +75,4 @@ pub use unreadable_record::{FoundValue, TableRevision, UnreadableRecord};
 pub use upload::{ObjectUpload, StoredObject};
 pub use waker::TicketTimers;
 pub use watch::{LiveChannel, LogWatch};
+pub use wire::create_nonce;

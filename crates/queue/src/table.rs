@@ -5,7 +5,6 @@ use std::{marker::PhantomData, sync::Arc};
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use domain::StoredRecord;
-use uuid::Uuid;
 
 use crate::{
     body,
@@ -130,7 +129,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
         let mut headers = HeaderMap::new();
         let payload = body::encode_record(subject, value)?.into();
         let payload = body::pack_body(&self.objects(), &mut headers, payload).await?;
-        let nonce = Uuid::new_v4().to_string();
+        let nonce = wire::create_nonce();
         let target = PublishTarget {
             stream: &self.stream,
             subject,
@@ -188,7 +187,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
     ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(OPERATION, DELETED);
-        let nonce = Uuid::new_v4().to_string();
+        let nonce = wire::create_nonce();
         let target = PublishTarget {
             stream: &self.stream,
             subject,

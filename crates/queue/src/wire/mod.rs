@@ -1,5 +1,6 @@
 //! `JetStream` requests on which the rest of the crate is built: publish, compare-and-publish, read, delete.
 
+mod chain;
 mod range;
 
 use std::time::Duration;
@@ -16,9 +17,11 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
 use domain::{ErrorCause, Timestamp};
 use futures::TryStreamExt as _;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use crate::{
     connection::{NatsConnection, REQUEST_TIMEOUT},
@@ -26,6 +29,7 @@ use crate::{
     trace,
 };
 
+pub(crate) use chain::ChainedMessage;
 pub(crate) use range::MessageRange;
 
 const TRIES: u32 = 3;
@@ -34,6 +38,11 @@ const NONCE: &str = "Journeyman-Nonce";
 // Header for subjects other than the message's own in the comparison of the last sequence. The client library
 // has no constant for it.
 const EXPECTED_FILTER: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+
+/// Text that no other message has. A message may contain it several times, so it is short.
+pub fn create_nonce() -> String {
+    BASE64URL_NOPAD.encode(Uuid::new_v4().as_bytes())
+}
 
 /// Destination of a compare-and-publish, and the filter of its comparison.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +80,17 @@ impl StoredMessage {
     }
 
     fn has_nonce(&self, nonce: &str) -> bool {
-        self.headers.get(NONCE).is_some_and(|own| own.as_str() == nonce)
+        // Of a chain, only the last message has the header; the others have their nonce as message id.
+        let own = self.headers.get(NONCE);
+        own.or_else(|| self.headers.get(header::NATS_MESSAGE_ID))
+            .is_some_and(|own| own.as_str() == nonce)
     }
 }
 
 /// Reason why a publish did not take place.
 #[derive(Debug)]
 pub(crate) enum PublishRefusal {
-    /// The last sequence of the subject is not the expected one.
+    /// The last sequence of the subject, or the last message id of the stream, is not the expected one.
     WrongLast,
     /// The subject already has its one message.
     SubjectFull,
@@ -159,9 +171,9 @@ impl NatsConnection {
         match serde_json::from_slice(&reply.payload).map_err(|error| failed(error.into()))? {
             Response::Ok(ack) => Ok(ack),
             Response::Err { error } => Err(match error.error_code() {
-                ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => {
-                    PublishRefusal::WrongLast
-                }
+                ErrorCode::STREAM_WRONG_LAST_SEQUENCE
+                | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT
+                | ErrorCode::STREAM_WRONG_LAST_MESSAGE_ID => PublishRefusal::WrongLast,
                 // The server uses this code also for a failed store, so its text decides.
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
                     PublishRefusal::SubjectFull

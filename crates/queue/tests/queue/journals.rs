@@ -1,9 +1,11 @@
 //! Journals of runs: append, read, follow and expire.
 
-use futures::{StreamExt as _, TryStreamExt as _};
-use queue::Error;
+use domain::{JournalEntry, RunId};
+use futures::{StreamExt as _, TryStreamExt as _, future};
+use queue::{Error, Queue, Settings};
+use servers::{NatsCluster, NatsOptions};
 
-use crate::world::{World, await_soon, build_entry, build_run_id};
+use crate::world::{World, await_soon, build_entry, build_run_id, build_server_settings, settings_for};
 
 #[tokio::test]
 async fn entries_come_back_in_order() {
@@ -82,6 +84,164 @@ async fn own_entry_is_recognized_after_lost_acknowledgement() {
         second
     );
     assert_eq!(journal.read(&build_run_id(1)).await.unwrap().len(), 2);
+}
+
+/// Three entries of one step, from a position on. Like the nonces of a planner, theirs are unique with `name`.
+fn build_step(first: u64, name: &str) -> Vec<JournalEntry> {
+    let positions = first..first + 3;
+    positions
+        .map(|position| build_entry(position, &format!("{name}.{position}")))
+        .collect()
+}
+
+#[tokio::test]
+async fn step_entries_are_single_messages_in_order() {
+    let world = World::new().await;
+    let (journal, run) = (world.queue.journal(), build_run_id(1));
+    let first = build_step(0, "own");
+    let last = journal.append_all(&run, 0, &first).await.unwrap();
+    let second = build_step(3, "own");
+    let newest = journal.append_all(&run, last, &second).await.unwrap();
+    let read = journal.read(&run).await.unwrap();
+    assert_eq!(read.last().map(|(sequence, _)| *sequence), Some(newest));
+    let entries: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
+    assert_eq!(entries, [first, second].concat());
+    let mut stream = world.raw().await.get_stream("JOURNAL").await.unwrap();
+    assert_eq!(stream.info().await.unwrap().state.messages, 6);
+}
+
+#[tokio::test]
+async fn single_server_gets_entries_of_step_together() {
+    let world = World::new().await;
+    let (journal, run) = (world.queue.journal(), build_run_id(1));
+    let stream = world.raw().await.get_stream("JOURNAL").await.unwrap();
+    let mut last = 0;
+    // The queue reads the stream's configuration in the background after the first step.
+    await_soon(async {
+        for step in 0.. {
+            let entries = build_step(step * 3, "own");
+            last = journal.append_all(&run, last, &entries).await.unwrap();
+            let newest = stream.get_raw_message(last).await.unwrap();
+            let before = newest.headers.get("Nats-Expected-Last-Msg-Id");
+            if before.is_some_and(|before| before.as_str() == entries[1].nonce) {
+                return;
+            }
+        }
+    })
+    .await;
+    let entries = journal.read(&run).await.unwrap();
+    let positions = entries.iter().map(|(_, entry)| entry.position);
+    assert!(positions.eq(0..entries.len() as u64));
+}
+
+#[tokio::test]
+async fn cluster_stores_step_entries_one_by_one() {
+    let cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    let settings = Settings {
+        replicas: 3,
+        ..settings_for(cluster.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    let client = async_nats::connect(cluster.servers()[0].url()).await.unwrap();
+    let stream = async_nats::jetstream::new(client)
+        .get_stream("JOURNAL")
+        .await
+        .unwrap();
+    let (journal, run, mut last) = (queue.journal(), build_run_id(1), 0);
+    for step in 0..20 {
+        let entries = build_step(step * 3, "own");
+        last = journal.append_all(&run, last, &entries).await.unwrap();
+        let newest = stream.get_raw_message(last).await.unwrap();
+        // A replica that catches up would refuse an entry that is compared by the id of another.
+        assert!(newest.headers.get("Nats-Expected-Last-Msg-Id").is_none());
+    }
+    assert_eq!(journal.read(&run).await.unwrap().len(), 60);
+}
+
+#[tokio::test]
+async fn lost_race_stores_no_entry_of_step() {
+    let world = World::new().await;
+    let (journal, run) = (world.queue.journal(), build_run_id(1));
+    let first = journal.append(&run, 0, &build_entry(0, "a")).await.unwrap();
+    journal
+        .append(&run, first, &build_entry(1, "theirs"))
+        .await
+        .unwrap();
+    let ours = build_step(1, "ours");
+    let lost = journal.append_all(&run, first, &ours).await;
+    assert!(matches!(lost, Err(Error::Conflict)), "{lost:?}");
+    assert_eq!(journal.read(&run).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn interrupted_step_is_completed_by_repetition() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    for (number, stored) in [(1, 1), (2, 2), (3, 3)] {
+        // The connection was lost after these entries, so their acknowledgements are unknown.
+        let (run, step) = (build_run_id(number), build_step(0, &format!("own{number}")));
+        journal.append_all(&run, 0, &step[..stored]).await.unwrap();
+        journal
+            .append(&build_run_id(9), 0, &build_entry(0, "other"))
+            .await
+            .ok();
+        let last = journal.append_all(&run, 0, &step).await.unwrap();
+        let read = journal.read(&run).await.unwrap();
+        assert_eq!(read.last().map(|(sequence, _)| *sequence), Some(last), "{stored}");
+        let entries: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(entries, step, "{stored}");
+    }
+}
+
+#[tokio::test]
+async fn fence_within_interrupted_step_stops_the_rest() {
+    let world = World::new().await;
+    let (journal, run) = (world.queue.journal(), build_run_id(1));
+    for (stored, total) in [(1, 2), (2, 3)] {
+        let step = build_step(0, &format!("own{stored}"));
+        let run = RunId::new(run.ticket().clone(), total);
+        let last = journal.append_all(&run, 0, &step[..stored]).await.unwrap();
+        journal
+            .append(&run, last, &build_entry(total - 1, "theirs"))
+            .await
+            .unwrap();
+        let lost = journal.append_all(&run, 0, &step).await;
+        assert!(matches!(lost, Err(Error::Conflict)), "{stored}: {lost:?}");
+        let read = journal.read(&run).await.unwrap();
+        assert_eq!(read.len() as u64, total, "{stored}");
+    }
+}
+
+#[tokio::test]
+async fn simultaneous_steps_keep_every_journal_complete() {
+    const RUNS: u64 = 8;
+    const STEPS: u64 = 40;
+    let world = World::new().await;
+    // Two connections, so that the server gets entries of other runs between those of a step.
+    let other = Queue::connect(&build_server_settings(&world.server), "other")
+        .await
+        .unwrap();
+    let play = async |number: u64| {
+        let queue = if number.is_multiple_of(2) {
+            &world.queue
+        } else {
+            &other
+        };
+        let (journal, run) = (queue.journal(), build_run_id(number));
+        let (mut last, mut written) = (0, Vec::new());
+        for step in 0..STEPS {
+            let entries = build_step(step * 3, &format!("run{number}"));
+            last = journal.append_all(&run, last, &entries).await.unwrap();
+            written.extend(entries);
+        }
+        let read = journal.read(&run).await.unwrap();
+        let read: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(read, written, "{number}");
+    };
+    future::join_all((0..RUNS).map(play)).await;
+    let mut stream = world.raw().await.get_stream("JOURNAL").await.unwrap();
+    assert_eq!(stream.info().await.unwrap().state.messages, RUNS * STEPS * 3);
 }
 
 #[tokio::test]
