@@ -32,6 +32,6 @@ mod workspace;
 
 pub(crate) use play::{
     Play, build_commit_id, build_entry, build_job_request, build_ticket_key, build_tool_reply, build_trigger,
-    build_workspace,
+    build_work_replies, build_workspace, run_id,
 };
 pub(crate) use rounds::build_review_subject;

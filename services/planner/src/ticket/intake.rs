@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use domain::{
-    Fact, Job, JournalEntry, OutboundAction, OutboundId, OutboundRequest, RecordKind, RunId, TicketRow,
-    Trigger, report,
+    Fact, Job, JournalEntry, OutboundAction, OutboundId, OutboundRequest, RecordKind, RunFence, RunId,
+    TicketRow, Trigger, report,
 };
 use queue::{DeadLetter, UnreadableRecord};
 
 use super::fold::{FoldStep, fold_triggers};
 use super::lanes::RunningSteps;
 use super::session::{LoadedRun, TicketSession};
+use super::step_entries::{MOST_TOGETHER, StepEntries};
 use crate::driver::TicketError;
 use crate::run::PlannerRunState;
 
@@ -170,8 +171,8 @@ impl TicketSession<'_> {
         self.check()?;
         let job = trigger.reason.job().map_or("none", Job::as_str);
         // Sequence 0 expects an empty journal, so two planners cannot both start the run.
-        let entry = self.entry(0, Fact::RunStarted { trigger });
-        let last = self.write(&run, 0, &entry).await?;
+        let entry = build_entry(self.fence, 0, Fact::RunStarted { trigger });
+        let last = self.write(&run, 0, std::slice::from_ref(&entry)).await?;
         tracing::info!(%run, job, "run started");
         if let Some(state) = PlannerRunState::fold(&run, [&entry])? {
             let state = Arc::new(state);
@@ -180,33 +181,43 @@ impl TicketSession<'_> {
         Ok(())
     }
 
-    fn entry(&self, position: u64, fact: Fact) -> JournalEntry {
-        JournalEntry {
-            position,
-            nonce: uuid::Uuid::new_v4().to_string(),
-            fence: self.fence,
-            at: bootstrap::read_wall_clock(),
-            fact,
-        }
+    /// Appends a fact to the journal.
+    pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), TicketError> {
+        // The step that follows from the fact is decided when the run has its turn.
+        self.append_facts(run, vec![fact], 1).await
     }
 
-    /// Appends a fact to the journal, then applies it to the state.
-    pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), TicketError> {
+    /// Appends the facts of a step to the journal, together with the facts that follow from them at once.
+    pub(super) async fn record(&mut self, run: &RunId, facts: Vec<Fact>) -> Result<(), TicketError> {
+        self.append_facts(run, facts, MOST_TOGETHER).await
+    }
+
+    /// Applies facts to the state and appends them to the journal, see [`StepEntries::join`].
+    async fn append_facts(&mut self, run: &RunId, facts: Vec<Fact>, most: usize) -> Result<(), TicketError> {
         self.check()?;
         // Only a loaded run has a last sequence to append after.
-        let Some(live) = self.runs.get(run) else {
+        let Some(live) = self.runs.get_mut(run) else {
             return Err(TicketError::Lost);
         };
-        let entry = self.entry(live.state.journal.position, fact);
-        let sequence = self.write(run, live.last, &entry).await?;
+        let fence = self.fence;
+        let build = |position, fact| build_entry(fence, position, fact);
+        // The state is ahead of the journal until the append. An error ends the session, and the state with it.
+        let StepEntries { entries, illegal } =
+            StepEntries::join(Arc::make_mut(&mut live.state), facts, most, build);
+        let last = live.last;
+        let sequence = self.write(run, last, &entries).await?;
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;
-            Arc::make_mut(&mut live.state).apply(&entry)?;
             // After the append: the previous fact's pack is needed until the journal names another.
             self.driver.snapshots.release(&live.state);
         }
-        tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
-        if entry.fact.shows_progress() {
+        for entry in &entries {
+            tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
+        }
+        if let Some(illegal) = illegal {
+            return Err(illegal.into());
+        }
+        if entries.iter().any(|entry| entry.fact.shows_progress()) {
             // A count above one is reset at once: the next takeover must not read the old one.
             let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
             if is_kept {
@@ -216,11 +227,22 @@ impl TicketSession<'_> {
         Ok(())
     }
 
-    /// Appends an entry. It keeps its nonce during an outage of NATS, so an entry whose acknowledgement was
+    /// Appends entries. They keep their nonces during an outage of NATS, so an entry whose acknowledgement was
     /// lost is not written twice.
-    async fn write(&self, run: &RunId, last: u64, entry: &JournalEntry) -> Result<u64, TicketError> {
+    async fn write(&self, run: &RunId, last: u64, entries: &[JournalEntry]) -> Result<u64, TicketError> {
         let journal = self.driver.queue.journal();
-        self.outlast(entry.fact.name(), || journal.append(run, last, entry))
+        let what = entries.first().map_or("nothing", |entry| entry.fact.name());
+        self.outlast(what, || journal.append_all(run, last, entries))
             .await
+    }
+}
+
+fn build_entry(fence: RunFence, position: u64, fact: Fact) -> JournalEntry {
+    JournalEntry {
+        position,
+        nonce: queue::create_nonce(),
+        fence,
+        at: bootstrap::read_wall_clock(),
+        fact,
     }
 }

@@ -5,6 +5,7 @@ mod intake;
 mod lanes;
 mod row;
 mod session;
+mod step_entries;
 mod timers;
 
 #[cfg(test)]

@@ -241,13 +241,8 @@ impl<'a> TicketSession<'a> {
     /// Applies the outcome of a step.
     async fn apply_outcome(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
         match outcome {
-            StepOutcome::Fact(fact) => self.append(run, *fact).await,
-            StepOutcome::Facts(facts) => {
-                for fact in facts {
-                    self.append(run, fact).await?;
-                }
-                Ok(())
-            }
+            StepOutcome::Fact(fact) => self.record(run, vec![*fact]).await,
+            StepOutcome::Facts(facts) => self.record(run, facts).await,
             // Not a fact, because sending a report twice is harmless.
             StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
