@@ -42,7 +42,8 @@ impl TicketSession<'_> {
             cursor: last,
             ..row
         };
-        self.save().await?;
+        // Saved with the start of the runs that the fold made ready. A crash before repeats the fold.
+        self.is_unsaved = true;
         Ok(true)
     }
 

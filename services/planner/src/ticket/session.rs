@@ -72,6 +72,8 @@ pub(super) struct TicketSession<'a> {
     pub(super) slots_again: Option<Timestamp>,
     /// True if a quarantine ended with this takeover.
     pub(super) lifted: bool,
+    /// True if the row has changes that are saved after the next steps have begun, at the latest.
+    pub(super) is_unsaved: bool,
 }
 
 impl<'a> TicketSession<'a> {
@@ -104,6 +106,7 @@ impl<'a> TicketSession<'a> {
             seen: 0,
             slots_again: None,
             lifted: false,
+            is_unsaved: false,
         };
         session.row.fence = fence;
         let lifted = session.lift_quarantine().await?;
@@ -147,6 +150,9 @@ impl<'a> TicketSession<'a> {
                 self.fold(&mut steps).await?;
             }
             self.advance(&mut steps).await?;
+            if self.is_unsaved {
+                self.save().await?;
+            }
             if shutdown.is_cancelled() {
                 return self.give_back(steps).await;
             }
@@ -352,6 +358,7 @@ impl<'a> TicketSession<'a> {
             match table.put(&key, &self.row, self.revision).await {
                 Ok(revision) => {
                     self.revision = Some(revision);
+                    self.is_unsaved = false;
                     return Ok(());
                 }
                 // An attempt without a response may have reached NATS later.
