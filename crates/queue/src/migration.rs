@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// Version of the topology. Raise it with every change of `topology.rs`; a release leaves the limits of a
 /// newer version alone.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 const LABEL: &str = "journeyman.topology";
 
 /// Label with the version of this release's topology.
@@ -158,7 +158,7 @@ fn judge_change(FieldChange { field, found, wanted }: &FieldChange) -> FieldVerd
         "max_age" => grows(0),
         "max_msgs_per_subject" | "max_bytes" => grows(-1),
         "num_replicas" | "duplicate_window" | "allow_direct" | "allow_rollup_hdrs" | "ack_wait"
-        | "max_ack_pending" | "max_deliver" | "headers_only" => FieldVerdict::InPlace,
+        | "max_ack_pending" | "max_deliver" | "headers_only" | "compression" => FieldVerdict::InPlace,
         // The server can turn message schedules on in an existing stream and refuses to turn them off.
         "allow_msg_schedules" if *wanted == Value::Bool(true) => FieldVerdict::InPlace,
         _ => FieldVerdict::Fixed,

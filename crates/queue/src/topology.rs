@@ -44,7 +44,7 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 const MAX_ACK_PENDING: i64 = 10_000;
 
 // The compared fields, by their names on the wire.
-const STREAM_FIELDS: [&str; 12] = [
+const STREAM_FIELDS: [&str; 13] = [
     "subjects",
     "retention",
     "discard",
@@ -57,11 +57,12 @@ const STREAM_FIELDS: [&str; 12] = [
     "allow_direct",
     "allow_rollup_hdrs",
     "allow_msg_schedules",
+    "compression",
 ];
 // `max_bytes` of objects and dead letters follows from settings. On other streams an operator's own limit is
 // kept.
-const LIMITED_FIELDS: [&str; 13] = {
-    let mut fields = ["max_bytes"; 13];
+const LIMITED_FIELDS: [&str; 14] = {
+    let mut fields = ["max_bytes"; 14];
     let mut at = 0;
     while at < STREAM_FIELDS.len() {
         fields[at] = STREAM_FIELDS[at];
@@ -88,6 +89,8 @@ fn build_log_stream(name: &str, subjects: String) -> stream::Config {
         max_messages_per_subject: -1,
         duplicate_window: DUPLICATE_WINDOW,
         allow_direct: true,
+        // The server compresses a file of messages when it begins the next one, after 4 or 8 MiB.
+        compression: Some(stream::Compression::S2),
         ..stream::Config::default()
     }
 }

@@ -1,13 +1,15 @@
 //! Creation, migration and refusal of streams and consumers.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use async_nats::jetstream::stream;
 use domain::cause::format_error_chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{World, await_soon, build_server_settings, build_ticket_key, build_trigger};
+use crate::world::{
+    World, await_soon, build_entry, build_run_id, build_server_settings, build_ticket_key, build_trigger,
+};
 
 #[tokio::test]
 async fn ensuring_twice_or_at_once_changes_nothing() {
@@ -46,6 +48,15 @@ async fn change_stream_config(
     world.raw().await.update_stream(config).await.unwrap();
 }
 
+/// Bytes of the files of a folder.
+fn size_of_files(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).unwrap();
+    // The server may replace a file at this moment.
+    files
+        .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+        .sum()
+}
+
 const LABEL: &str = "journeyman.topology";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,8 +80,77 @@ async fn older_stream_migrates_and_keeps_messages() {
     assert_eq!((after.max_age, after.allow_direct), (30 * DAY, true));
     assert_eq!(after.duplicate_window, Duration::from_secs(120));
     assert_eq!(after.max_bytes, 1 << 30, "an operator's own limit stays");
-    assert_eq!(after.metadata[LABEL], "5");
+    assert_eq!(after.metadata[LABEL], "6");
     assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn stream_without_compression_migrates_in_place() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    for name in ["JOURNAL", "KV_runs"] {
+        change_stream_config(&world, name, Some(5), |config| {
+            config.compression = Some(stream::Compression::None);
+        })
+        .await;
+    }
+    let first = journal
+        .append(&build_run_id(1), 0, &build_entry(0, "a"))
+        .await
+        .unwrap();
+    world.queue.ensure_topology().await.unwrap();
+    for name in ["JOURNAL", "KV_runs", "OBJ_objects", "DELIVERIES"] {
+        let config = stream_config(&world, name).await;
+        assert_eq!(config.compression, Some(stream::Compression::S2), "{name}");
+    }
+    journal
+        .append(&build_run_id(1), first, &build_entry(1, "b"))
+        .await
+        .unwrap();
+    let entries = journal.read(&build_run_id(1)).await.unwrap();
+    assert_eq!(entries.len(), 2, "entries from before the change stay readable");
+}
+
+#[tokio::test]
+async fn compressed_files_survive_server_restart() {
+    const ENTRIES: u64 = 40;
+    let mut world = World::new().await;
+    let journal = world.queue.journal();
+    // 40 entries of 250 kB are more than one file of the server, so it begins a second one.
+    let long = |position: u64| domain::JournalEntry {
+        fact: domain::Fact::StopRequested {
+            by: format!("{position} ").repeat(100_000),
+        },
+        ..build_entry(position, &format!("n{position}"))
+    };
+    let mut last = 0;
+    for position in 0..ENTRIES {
+        last = journal
+            .append(&build_run_id(1), last, &long(position))
+            .await
+            .unwrap();
+    }
+    let plain = world.raw().await.get_stream("JOURNAL").await.unwrap();
+    let plain = plain.cached_info().state.bytes;
+    assert!(plain > 8 << 20, "{plain}");
+    let files = world
+        .server
+        .data_dir()
+        .join("nats/jetstream/$G/streams/JOURNAL/msgs");
+    // The server compresses the full file in the background.
+    await_soon(async {
+        while size_of_files(&files) > plain / 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    world.server.restart().await.unwrap();
+    let queue = Queue::connect(&build_server_settings(&world.server), "test")
+        .await
+        .unwrap();
+    let entries = queue.journal().read(&build_run_id(1)).await.unwrap();
+    let positions: Vec<u64> = entries.iter().map(|(_, entry)| entry.position).collect();
+    assert_eq!(positions, (0..ENTRIES).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -102,14 +182,14 @@ async fn lossy_or_fixed_change_is_refused() {
 #[tokio::test]
 async fn late_older_release_keeps_newer_limits() {
     let world = World::new().await;
-    change_stream_config(&world, "JOURNAL", Some(6), |config| config.max_age = 7 * DAY).await;
-    change_stream_config(&world, "TRIGGERS", Some(6), |config| config.max_age = 60 * DAY).await;
+    change_stream_config(&world, "JOURNAL", Some(7), |config| config.max_age = 7 * DAY).await;
+    change_stream_config(&world, "TRIGGERS", Some(7), |config| config.max_age = 60 * DAY).await;
     world.queue.ensure_topology().await.unwrap();
     for (stream, days) in [("JOURNAL", 7), ("TRIGGERS", 60)] {
         let config = stream_config(&world, stream).await;
         assert_eq!(
             (config.max_age, config.metadata[LABEL].as_str()),
-            (days * DAY, "6")
+            (days * DAY, "7")
         );
     }
 }
