@@ -12,6 +12,7 @@ use async_nats::{HeaderMap, header, jetstream};
 use bootstrap::read_wall_clock;
 use bytes::Bytes;
 use domain::{OutboundCursor, TicketKey, TicketRow, Timestamp, cause::format_error_chain};
+use futures::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -25,6 +26,8 @@ use crate::{
     trace,
 };
 
+// Number of messages for which one waker publishes tokens at the same time.
+const WAKES_AT_ONCE: usize = 16;
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 // Pauses before a message whose token was refused is tried again, by the number of its deliveries. The last
 // pause repeats.
@@ -107,16 +110,21 @@ impl<T: KeyedRecord> KeyedLog<T> {
         shutdown: &CancellationToken,
     ) -> Result<(), Error> {
         let consumer = self.connection.consumer(stream, WAKER).await?;
-        while !shutdown.is_cancelled() {
-            match pull::pull_message(&self.connection, &consumer, shutdown).await {
-                Ok(Some(message)) => {
-                    self.wake_for(ticket_of(&message.subject), &need_of, message)
-                        .await
+        let messages = stream::unfold(consumer, move |consumer| async move {
+            while !shutdown.is_cancelled() {
+                match pull::pull_message(&self.connection, &consumer, shutdown).await {
+                    Ok(Some(message)) => return Some((message, consumer)),
+                    Ok(None) => {}
+                    Err(error) => pause_after(&error, stream, shutdown).await,
                 }
-                Ok(None) => {}
-                Err(error) => pause_after(&error, stream, shutdown).await,
             }
-        }
+            None
+        });
+        // The order of wake-ups is free: a token covers all records up to its own.
+        let waking = messages.for_each_concurrent(WAKES_AT_ONCE, |message| {
+            self.wake_for(ticket_of(&message.subject), &need_of, message)
+        });
+        waking.await;
         Ok(())
     }
 
