@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 const GATHER: Duration = Duration::from_secs(1);
 // The same for entries that may change the status of a run, which people wait for.
 const STATUS_GATHER: Duration = Duration::from_millis(150);
+// Interval between two writes of the position. After a crash the entries since then are projected again, which
+// changes nothing.
+const POSITION_INTERVAL: Duration = Duration::from_secs(10);
 // Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -50,12 +53,16 @@ impl RunProjector {
         // The subscription starts before the read, so that an entry in between is signaled.
         let mut news = self.queue.journal().follow_all().await?;
         let mut from = self.runs.place().await?;
+        let mut kept_at: Option<Instant> = None;
         loop {
             while let Some(next) = self.runs.take_in(from).await? {
                 from = next;
                 // The position is stored after the records. After a crash in between, the entries are
                 // projected again instead of being skipped.
-                self.runs.keep_place(from).await?;
+                if kept_at.is_none_or(|kept| kept.elapsed() >= POSITION_INTERVAL) {
+                    self.runs.keep_place(from).await?;
+                    kept_at = Some(Instant::now());
+                }
             }
             if !gather_signals(&mut news).await {
                 return Ok(());
