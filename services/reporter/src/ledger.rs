@@ -66,6 +66,24 @@ pub(crate) enum EffectClaim<I = EffectIntent, R = EffectReceipts> {
     Open(I),
 }
 
+/// Outcome of a report as the ledger has it.
+#[derive(Debug)]
+pub(crate) enum KnownOutcome {
+    /// The report is settled.
+    Settled(OutboundOutcome),
+    /// The report has no outcome.
+    Open(OutcomePlace),
+}
+
+/// Place of a report's outcome, as it was read. An outcome is written once, so a second write fails the
+/// compare-and-set.
+#[derive(Debug)]
+pub(crate) struct OutcomePlace {
+    key: RecordKey,
+    /// Revision of the unreadable row that the outcome replaces.
+    last: Option<TableRevision>,
+}
+
 /// The right to perform one effect. Every write with it is compared with the row's last revision.
 #[derive(Debug)]
 pub(crate) struct EffectIntent {
@@ -375,32 +393,33 @@ impl EffectLedger {
         Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
 
-    /// Returns the outcome of a report that was settled before.
+    /// Returns the outcome of a report that was settled before, or the place of the one to come.
     pub(crate) async fn outcome(
         &self,
         ticket: &TicketKey,
         report: &OutboundId,
-    ) -> Result<Option<OutboundOutcome>, Error> {
-        let known = self
-            .read(&self.outcomes, &RecordKey::outcome(ticket, report))
-            .await?;
-        Ok(known.row())
+    ) -> Result<KnownOutcome, Error> {
+        let key = RecordKey::outcome(ticket, report);
+        Ok(match self.read(&self.outcomes, &key).await? {
+            LedgerRow::Row(outcome, _) => KnownOutcome::Settled(outcome),
+            LedgerRow::Lost(revision) => KnownOutcome::Open(OutcomePlace {
+                key,
+                last: Some(revision),
+            }),
+            LedgerRow::Nothing => KnownOutcome::Open(OutcomePlace { key, last: None }),
+        })
     }
 
     /// Stores the outcome of a report, so that a repeated delivery has the same outcome.
+    ///
+    /// # Errors
+    /// [`Error::Superseded`] if another reporter stored one since the place was read.
     pub(crate) async fn keep_outcome(
         &self,
-        ticket: &TicketKey,
-        report: &OutboundId,
+        place: OutcomePlace,
         outcome: &OutboundOutcome,
     ) -> Result<(), Error> {
-        let key = RecordKey::outcome(ticket, report);
-        let last = match self.read(&self.outcomes, &key).await? {
-            // An outcome is written once. A second write fails the compare-and-set.
-            LedgerRow::Lost(revision) => Some(revision),
-            LedgerRow::Row(..) | LedgerRow::Nothing => None,
-        };
-        let put = self.outcomes.put(&key, outcome, last);
+        let put = self.outcomes.put(&place.key, outcome, place.last);
         failpoint::around("reporter.ledger.outcome", put).await?;
         Ok(())
     }

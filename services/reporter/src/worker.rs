@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use crate::{
     effect_error::{DISK_WAIT, EffectError},
-    ledger::{self, EffectLedger},
+    ledger::{self, EffectLedger, KnownOutcome, OutcomePlace},
     message,
     performer::{AttemptKind, PerformedReport, ReportPerformer, describe_failure},
     retry::{self, FailedTry, RetryAction},
@@ -268,19 +268,17 @@ impl ReportWorker {
     ) -> Result<(), EffectError> {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
-            Some(outcome) => outcome,
+            KnownOutcome::Settled(outcome) => outcome,
             // Crashes are counted in the cursor before the report starts, since a crashed process records nothing.
-            None if is_poison(cursor) => self.give_up(report).await?,
-            None => {
+            KnownOutcome::Open(place) if is_poison(cursor) => self.give_up(report, place).await?,
+            KnownOutcome::Open(place) => {
                 let PerformedReport { outcome, untold } = self.until_performed(report, fence, cursor).await?;
                 // The dead letter comes before the outcome: with a stored outcome, a repeated delivery
                 // writes no dead letter.
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
                     self.bury(report, reason).await?;
                 }
-                self.ledger
-                    .keep_outcome(&report.ticket, &report.id, &outcome)
-                    .await?;
+                self.ledger.keep_outcome(place, &outcome).await?;
                 outcome
             }
         };
@@ -296,7 +294,11 @@ impl ReportWorker {
 
     /// Gives up a report at which reporters crash. Further tries would end reporters, and with them the reports of
     /// other tickets.
-    async fn give_up(&self, report: &OutboundRequest) -> Result<OutboundOutcome, EffectError> {
+    async fn give_up(
+        &self,
+        report: &OutboundRequest,
+        place: OutcomePlace,
+    ) -> Result<OutboundOutcome, EffectError> {
         let detail = message::poison_request();
         tracing::error!(
             crashes = MOST_CRASHES,
@@ -324,9 +326,7 @@ impl ReportWorker {
         }
         // The planner would request a failed report again, and it would crash again.
         let outcome = OutboundOutcome::Refused(OutboundRefusal::Outside { detail });
-        self.ledger
-            .keep_outcome(&report.ticket, &report.id, &outcome)
-            .await?;
+        self.ledger.keep_outcome(place, &outcome).await?;
         Ok(outcome)
     }
 
