@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use bootstrap::read_wall_clock;
-use domain::{Fact, JournalEntry};
+use domain::{Fact, JournalEntry, RunId, TicketKey};
 use e2e::{Options, ServiceMode, TestWorld, run_ci_tests};
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
+use queue::Queue;
 use serde_json::Value;
+use servers::NatsServer;
 use testkit::{ScriptStep, fixture};
 use tokio::{process::Command, time::Instant};
 
@@ -26,6 +28,10 @@ const AT_ONCE: usize = 20;
 const TURNS: usize = 50;
 /// Number of tickets that end after one turn.
 const ONE_TURN: usize = 1_000;
+/// Number of runs in the store whose journals are measured.
+const STORED_RUNS: u64 = 1_000;
+/// Folder of the journals in the store of a server.
+const JOURNAL_FILES: &str = "jetstream/$G/streams/JOURNAL";
 /// Journals that are read at once; the API permits 16 streams for one token.
 const READERS: usize = 8;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -36,7 +42,8 @@ pub(crate) const WITHOUT_CHECKS: &str = "agent:\n  checks: []\n";
 pub(crate) async fn measure_throughput() -> anyhow::Result<()> {
     let proven = Box::pin(play_at_once("tickets_20x50", "")).await?;
     print_figure("durable_steps", proven.steps as f64 / proven.wall, "per_second");
-    print_figure("storage_1000_runs", proven.stored * 1000.0 / MIB, "MiB");
+    let stored = proven.stored + Box::pin(measure_full_journals(&proven.journals)).await?;
+    print_figure("storage_1000_runs", stored * STORED_RUNS as f64 / MIB, "MiB");
     let each = proven.checks / AT_ONCE;
     print_line(&format!(
         "# {} checks in {AT_ONCE} tickets; floor_20x50 runs the tests {each} times for each",
@@ -57,8 +64,9 @@ struct PlayedTickets {
     steps: u64,
     /// Checks that ran.
     checks: usize,
-    /// Bytes that one ticket leaves in NATS.
+    /// Bytes that one ticket leaves in NATS, without its journal.
     stored: f64,
+    journals: Vec<Vec<JournalEntry>>,
 }
 
 /// Plays many tickets with 50 turns and a pull request each, and prints wall, CPU and memory.
@@ -69,7 +77,7 @@ async fn play_at_once(name: &str, rules: &str) -> anyhow::Result<PlayedTickets> 
         .map(|number| create_scripted_ticket(world, &format!("many-{number}"), |_| long_script()))
         .collect();
     let store = world.logs().join("data/nats");
-    let stored = size_of(&store)?;
+    let stored = size_of(&store)? - size_of(&store.join(JOURNAL_FILES))?;
     let peak = measured.services.watch_memory();
     let (cpu, start) = (measured.start_cpu()?, read_wall_clock().unix_ms());
     for key in &keys {
@@ -81,8 +89,8 @@ async fn play_at_once(name: &str, rules: &str) -> anyhow::Result<PlayedTickets> 
     .await?;
     let journals = read_journals(world, &keys, is_completed).await?;
     let peak = peak.stop().await?;
-    let stored = (size_of(&store)? - stored) / AT_ONCE as f64;
-    let played = sum_journals(&journals, start, stored);
+    let stored = size_of(&store)? - size_of(&store.join(JOURNAL_FILES))? - stored;
+    let played = sum_journals(journals, start, stored / AT_ONCE as f64);
     let cpu = Box::pin(measured.stop(cpu)).await?;
     print_figure(&format!("{name}_wall"), played.wall, "s");
     print_cpu(name, &cpu);
@@ -111,7 +119,7 @@ async fn play_one_turn() -> anyhow::Result<()> {
     })
     .await?;
     let journals = read_journals(world, &keys, no_change).await?;
-    let played = sum_journals(&journals, start, 0.0);
+    let played = sum_journals(journals, start, 0.0);
     let cpu = Box::pin(measured.stop(cpu)).await?;
     print_figure(&format!("{name}_wall"), played.wall, "s");
     print_cpu(name, &cpu);
@@ -151,7 +159,7 @@ async fn read_journals(
         .await
 }
 
-fn sum_journals(journals: &[Vec<JournalEntry>], start_ms: i64, stored: f64) -> PlayedTickets {
+fn sum_journals(journals: Vec<Vec<JournalEntry>>, start_ms: i64, stored: f64) -> PlayedTickets {
     let entries = || journals.iter().flatten();
     let end = entries()
         .map(|entry| entry.at.unix_ms())
@@ -163,7 +171,46 @@ fn sum_journals(journals: &[Vec<JournalEntry>], start_ms: i64, stored: f64) -> P
         steps: entries().count() as u64,
         checks: entries().filter(is_check).count(),
         stored,
+        journals,
     }
+}
+
+/// Measures the bytes of a journal in a store of [`STORED_RUNS`], with these journals repeated.
+///
+/// The server compresses a file of journals when it begins the next one. The few runs of the tickets fill none.
+async fn measure_full_journals(journals: &[Vec<JournalEntry>]) -> anyhow::Result<f64> {
+    let server = NatsServer::start().await?;
+    let settings = queue::Settings {
+        url: server.url(),
+        ..queue::Settings::default()
+    };
+    let queue = Queue::connect(&settings, "bench").await?;
+    queue.ensure_topology().await?;
+    stream::iter(journals.iter().cycle().zip(0..STORED_RUNS))
+        .map(|(journal, number)| append_copy(&queue, journal, number))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await?;
+    let files = server.data_dir().join("nats").join(JOURNAL_FILES);
+    Ok(size_of(&files)? / STORED_RUNS as f64)
+}
+
+/// Appends a journal as that of another run.
+async fn append_copy(queue: &Queue, journal: &[JournalEntry], number: u64) -> anyhow::Result<()> {
+    let run = RunId::new(TicketKey::jira(&format!("COPY-{number}"))?, 1);
+    let (log, mut last) = (queue.journal(), 0);
+    // As a planner appends them: request and outcome of two steps follow each other.
+    for entries in journal.chunks(2) {
+        let copies: Vec<JournalEntry> = entries
+            .iter()
+            .map(|entry| JournalEntry {
+                nonce: queue::create_nonce(),
+                ..entry.clone()
+            })
+            .collect();
+        last = log.append_all(&run, last, &copies).await?;
+    }
+    Ok(())
 }
 
 /// Sums the bytes of a folder.
