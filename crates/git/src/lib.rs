@@ -26,6 +26,7 @@ mod missing_objects;
 mod progress;
 mod push_answer;
 mod recovery;
+mod reference_digest;
 mod remote_proxy;
 mod repository;
 mod shallow;
@@ -54,6 +55,7 @@ pub use mirrors::{DiskFloor, DiskRoom, MirrorFolder, RepositoryMirror, is_about_
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
 pub use recovery::maintain_mirror;
+pub use reference_digest::MIRRORED_NAMESPACES;
 pub use remote_proxy::GitProxy;
 pub use repository::{BareRepository, UnifiedDiff};
 pub use single_commit::SingleCommitRepository;

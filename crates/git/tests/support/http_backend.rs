@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     process::Stdio,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use axum::{
@@ -27,7 +30,11 @@ struct Backend {
     root: PathBuf,
     authorization: String,
     /// Other answers, by path.
-    answers: Mutex<BTreeMap<String, Vec<u8>>>,
+    answers: Mutex<BTreeMap<String, (StatusCode, Vec<u8>)>>,
+    /// True if it answers digests of references, as the git gate does.
+    has_digests: AtomicBool,
+    /// Method and path of every request with the right header.
+    requests: Mutex<Vec<String>>,
 }
 
 impl HttpBackend {
@@ -39,6 +46,8 @@ impl HttpBackend {
             root,
             authorization: authorization.to_owned(),
             answers: Mutex::default(),
+            has_digests: AtomicBool::new(false),
+            requests: Mutex::default(),
         });
         let router = Router::new()
             .fallback(serve_git_request)
@@ -50,8 +59,47 @@ impl HttpBackend {
     /// Sets the answer to requests for a path, in place of git's.
     #[allow(dead_code, reason = "not every test that includes this file has such answers")]
     pub(crate) fn set_answer(&self, path: String, body: Vec<u8>) {
-        self.state.answers.lock().unwrap().insert(path, body);
+        self.set_refusal(path, StatusCode::OK, body);
     }
+
+    /// Sets the status and answer to requests for a path, in place of git's.
+    #[allow(dead_code, reason = "not every test that includes this file has such answers")]
+    pub(crate) fn set_refusal(&self, path: String, status: StatusCode, body: Vec<u8>) {
+        self.state.answers.lock().unwrap().insert(path, (status, body));
+    }
+
+    /// Answers `<repository>.git/digest` as the git gate does, or not.
+    #[allow(
+        dead_code,
+        reason = "not every test that includes this file is about the gate"
+    )]
+    pub(crate) fn serve_digests(&self, is_served: bool) {
+        self.state.has_digests.store(is_served, Ordering::Relaxed);
+    }
+
+    /// Takes the method and path of every request since the last call. Requests with another header are not among
+    /// them.
+    #[allow(dead_code, reason = "not every test that includes this file counts requests")]
+    pub(crate) fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.requests.lock().unwrap())
+    }
+}
+
+/// Answers the digest of a repository's references. Like the gate, it needs the name of the wanted branch or commit.
+fn answer_digest(backend: &Backend, path: &str, headers: &HeaderMap) -> Option<Response> {
+    let repository = path.strip_suffix("/digest")?;
+    if !backend.has_digests.load(Ordering::Relaxed) {
+        return None;
+    }
+    if !headers.contains_key(git::WANTED_BRANCH) && !headers.contains_key(git::WANTED_COMMIT) {
+        return Some((StatusCode::BAD_REQUEST, "no wanted head").into_response());
+    }
+    let place = backend.root.join(repository.trim_start_matches('/'));
+    let digest = git::BareRepository::open(&place).and_then(|opened| opened.reference_digest());
+    Some(match digest {
+        Ok(digest) => digest.into_response(),
+        Err(_) => (StatusCode::NOT_FOUND, "no such repository here").into_response(),
+    })
 }
 
 async fn serve_git_request(State(backend): State<Arc<Backend>>, request: Request) -> Response {
@@ -67,9 +115,14 @@ async fn serve_git_request(State(backend): State<Arc<Backend>>, request: Request
     if text(header::AUTHORIZATION) != backend.authorization {
         return (StatusCode::FORBIDDEN, "no").into_response();
     }
+    let request = format!("{} {}", parts.method, parts.uri.path());
+    backend.requests.lock().unwrap().push(request);
     let answer = backend.answers.lock().unwrap().get(parts.uri.path()).cloned();
     if let Some(answer) = answer {
         return answer.into_response();
+    }
+    if let Some(answer) = answer_digest(&backend, parts.uri.path(), &parts.headers) {
+        return answer;
     }
     let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap();
     let mut child = Command::new("git")
