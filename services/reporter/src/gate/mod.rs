@@ -22,7 +22,7 @@ use bootstrap::{
     trace,
 };
 use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
-use git::LfsOid;
+use git::{BareRepository, LfsOid};
 use grant::{GrantAudience, GrantVerifier};
 use serde::Deserialize;
 use tracing::{Instrument as _, Span};
@@ -31,7 +31,7 @@ use self::{contents::serve_content, slots::CloneSlots, upload_pack::UploadPackPr
 use crate::{
     effect_error::EffectError,
     large_files::{LfsLibrary, LfsView},
-    mirror::{MirrorView, RepositoryMirrors, WantedHead},
+    mirror::{MirrorView, RepositoryMirrors, WantedHead, run_blocking},
 };
 
 // Limit for the wants and haves of a large repository. git sends at most a few hundred kilobytes.
@@ -73,6 +73,7 @@ impl GitGate {
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/git/{owner}/{name}/info/refs", get(advertise_refs))
+            .route("/git/{owner}/{name}/digest", get(digest_refs))
             .route("/git/{owner}/{name}/git-upload-pack", post(upload_pack))
             .route("/git/{owner}/{name}/git-receive-pack", post(refuse_push))
             .route("/git/{owner}/{name}/lfs/{commit}", get(list_contents))
@@ -101,6 +102,20 @@ impl GitGate {
             })
         } else {
             Err(GateRefusal::OtherRepository)
+        }
+    }
+
+    /// Returns the mirror, at most 5 s behind the remote and with the head that the headers request.
+    async fn prepare_mirror(
+        &self,
+        admitted: &AdmittedRequest,
+        headers: &HeaderMap,
+    ) -> Result<Arc<std::path::Path>, GateRefusal> {
+        let wanted = wanted_head(headers);
+        match self.mirrors.view(&admitted.repository, &wanted, PATIENCE).await? {
+            MirrorView::Ready(dir) => Ok(dir),
+            MirrorView::NotReady { percent } => Err(GateRefusal::NotReady(percent)),
+            MirrorView::RefusedBranch { reason } => Err(GateRefusal::RefusedBranch { reason }),
         }
     }
 
@@ -247,12 +262,7 @@ async fn list_refs(
     gate: GitGate,
     headers: HeaderMap,
 ) -> Result<Response, GateRefusal> {
-    let wanted = wanted_head(&headers);
-    let dir = match gate.mirrors.view(&admitted.repository, &wanted, PATIENCE).await? {
-        MirrorView::Ready(dir) => dir,
-        MirrorView::NotReady { percent } => return Err(GateRefusal::NotReady(percent)),
-        MirrorView::RefusedBranch { reason } => return Err(GateRefusal::RefusedBranch { reason }),
-    };
+    let dir = gate.prepare_mirror(&admitted, &headers).await?;
     let protocol = read_git_protocol(&headers);
     // Protocol version 2 starts without the service line of the older versions (gitprotocol-http).
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
@@ -268,6 +278,23 @@ async fn list_refs(
         "application/x-git-upload-pack-advertisement",
         process.output(opening),
     ))
+}
+
+/// Answers the digest of the references that a fetch would receive now.
+///
+/// An executor with the same references fetches nothing.
+async fn digest_refs(
+    admitted: AdmittedRequest,
+    State(gate): State<GitGate>,
+    headers: HeaderMap,
+) -> Result<Response, GateRefusal> {
+    let span = clone_span(&admitted, &headers);
+    let digesting = async {
+        let dir = gate.prepare_mirror(&admitted, &headers).await?;
+        let digest = run_blocking(move || BareRepository::open(&dir)?.reference_digest()).await?;
+        Ok(build_git_response("text/plain", digest.into()))
+    };
+    digesting.instrument(span).await
 }
 
 async fn upload_pack(

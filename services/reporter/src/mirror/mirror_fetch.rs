@@ -120,6 +120,12 @@ pub(super) struct MirrorNote {
     pub(super) steps: StepNote,
 }
 
+impl MirrorNote {
+    fn is_fresh(&self) -> bool {
+        self.fetched_at.is_some_and(|at| at.elapsed() <= FRESH)
+    }
+}
+
 /// Mirrors and their fetches in progress.
 pub(super) struct MirrorFetches {
     pub(super) folder: Arc<MirrorFolder<MirrorCleanness>>,
@@ -182,9 +188,7 @@ impl MirrorFetches {
 
     /// Returns true if the mirror counts as current.
     pub(super) fn is_fresh(&self, repository: &RepositoryName) -> bool {
-        let notes = self.notes();
-        let fetched_at = notes.get(repository).and_then(|note| note.fetched_at);
-        fetched_at.is_some_and(|at| at.elapsed() <= FRESH)
+        self.notes().get(repository).is_some_and(MirrorNote::is_fresh)
     }
 
     /// Returns true if this process has fetched the mirror, at least its base branches.
@@ -432,4 +436,22 @@ fn is_due(mirror: &Path, due: Duration) -> bool {
 async fn is_empty(mirror: &Arc<Path>) -> Result<bool, EffectError> {
     let mirror = Arc::clone(mirror);
     run_blocking(move || Ok::<_, git::Error>(BareRepository::open(&mirror)?.branches()?.is_empty())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn mirror_is_fresh_for_five_seconds() {
+        assert!(!MirrorNote::default().is_fresh(), "never fetched");
+        let note = MirrorNote {
+            fetched_at: Some(Instant::now()),
+            ..MirrorNote::default()
+        };
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(note.is_fresh());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!note.is_fresh());
+    }
 }

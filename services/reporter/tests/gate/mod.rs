@@ -11,7 +11,10 @@ use tokio::{
     time::timeout,
 };
 
-use testkit::tls::{TestAuthority, TlsFront};
+use testkit::{
+    poll_until,
+    tls::{TestAuthority, TlsFront},
+};
 
 use crate::rig::{Rig, RigOptions, run_git};
 
@@ -122,6 +125,70 @@ async fn unread_clones_lose_slots_at_deadline() {
     timeout(NEVER, run_git(&later))
         .await
         .expect("the places are free again");
+    rig.stop().await;
+}
+
+/// Requests the digest of the references of `acme/shop` with a grant. Returns the status and the answer.
+async fn read_digest(rig: &Rig, grant: Option<&str>) -> (u16, String) {
+    let request = reqwest::Client::new()
+        .get(format!("{}/digest", rig.gate_url()))
+        .header(git::WANTED_BRANCH, "main");
+    let request = match grant {
+        Some(grant) => request.bearer_auth(grant),
+        None => request,
+    };
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digest_needs_grant_for_its_repository() {
+    let mut rig = Rig::start().await;
+    for (grant, status) in [
+        (None, 401),
+        (Some("garbage".to_owned()), 401),
+        (Some(rig.grant_for("acme/other")), 403),
+        (Some(rig.grant_for("acme/shop")), 200),
+    ] {
+        assert_eq!(read_digest(&rig, grant.as_deref()).await.0, status, "{grant:?}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digest_is_that_of_fetched_mirror() {
+    let mut rig = Rig::start().await;
+    let grant = rig.grant_for("acme/shop");
+    let folder = tempfile::tempdir().unwrap();
+    let header = format!("http.extraHeader=Authorization: Bearer {grant}");
+    let mut seen = Vec::new();
+    for round in ["first", "second"] {
+        let place = folder.path().join(round);
+        // A change of the remote is in the digest within the age that the gate allows.
+        let look = async || {
+            let (status, digest) = read_digest(&rig, Some(&grant)).await;
+            assert_eq!(status, 200, "{digest}");
+            (!seen.contains(&digest)).then_some(digest)
+        };
+        let digest = poll_until("the digest is new", NEVER, look).await.unwrap();
+        let url = rig.gate_url();
+        run_git(&[
+            "-c",
+            &header,
+            "clone",
+            "--quiet",
+            "--mirror",
+            &url,
+            place.to_str().unwrap(),
+        ])
+        .await;
+        let fetched = git::BareRepository::open(&place).unwrap();
+        assert_eq!(fetched.reference_digest().unwrap(), digest, "{round}");
+        seen.push(digest);
+        rig.github
+            .commit("acme/shop", "topic", "A further branch", &[("new.py", round)])
+            .unwrap();
+    }
     rig.stop().await;
 }
 
