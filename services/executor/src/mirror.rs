@@ -7,11 +7,13 @@ use std::{
     time::Duration,
 };
 
-use bootstrap::trace;
+use bootstrap::{tls::TlsClient, trace};
 use domain::{CommitId, RepositoryName};
 use git::{BareRepository, DiskFloor, FetchSettings, FetchWatch, GitCredentials, GitTransport, MirrorFolder};
 use secrecy::SecretString;
 use tracing::Instrument as _;
+
+use crate::content_gate::{GateAddress, digest_references};
 
 /// Base of a workspace, with the location of its repository.
 pub(crate) struct WantedBase {
@@ -20,6 +22,8 @@ pub(crate) struct WantedBase {
     pub(crate) gate_url: String,
     /// File of the authority that issued the gate's certificate; `None` for those of the system.
     pub(crate) gate_authority: Option<PathBuf>,
+    /// Client for requests to a gate with a certificate.
+    pub(crate) gate_tls: Option<TlsClient>,
     /// Grant for the git gate.
     pub(crate) gate_grant: SecretString,
     /// Base commit; `None` for the current head of `base_branch`.
@@ -30,13 +34,6 @@ pub(crate) struct WantedBase {
 // For 5 seconds after a fetch, the git gate serves its mirror without asking the remote. The rest is a
 // margin.
 const GATE_FRESH: Duration = Duration::from_millis(5_200);
-
-/// Branches, the names of branches that the gate does not mirror, and commits that it fetched before their branch.
-const REFSPECS: [&str; 3] = [
-    "+refs/heads/*:refs/heads/*",
-    "+refs/taken/*:refs/taken/*",
-    "+refs/wanted/*:refs/wanted/*",
-];
 
 /// Mirrors on disk. The state of each is true if its last use by this process ended regularly, so that no
 /// lock file remains.
@@ -105,6 +102,7 @@ impl MirrorStore {
 
 /// Fetches the base, with its history as far as the base branch needs it.
 ///
+/// A mirror with the references of the gate starts no fetch.
 /// If the wanted commit is missing, a second fetch follows, because the commit may have been pushed after the
 /// gate's last fetch. While the gate's first clone is in progress, the planner repeats the call with a new
 /// grant and displays the progress.
@@ -118,7 +116,12 @@ async fn fetch_base(
         && contains_commit(path, base).await?
         && has_history(path, base, &wanted.base_branch).await?
     {
+        *is_clean = true;
         return Ok(base.clone());
+    }
+    if let Some(head) = find_current_head(wanted, path).await? {
+        *is_clean = true;
+        return Ok(head);
     }
     let fetched = match fetch_once(wanted, path, is_clean, &watch).await {
         Err(git::Error::NotFound(_)) if wanted.base.is_some() => {
@@ -137,6 +140,35 @@ async fn fetch_base(
         return Ok(base);
     }
     Err(git::Error::NotReady { percent: None })
+}
+
+/// Returns the head of the base branch if this mirror has the references of the gate, so that a fetch would change
+/// nothing. The gate decides about its age, as for a fetch.
+async fn find_current_head(wanted: &WantedBase, path: &Path) -> Result<Option<CommitId>, git::Error> {
+    // A missing commit needs a fetch in any case.
+    if wanted.base.is_some() {
+        return Ok(None);
+    }
+    let (mirror, branch) = (path.to_owned(), wanted.base_branch.clone());
+    let known = run_git_blocking(move || {
+        let mirror = BareRepository::open(&mirror)?;
+        let head = mirror.branch_head(&branch)?;
+        let head = head.filter(|head| mirror.contains(head));
+        head.map(|head| Ok((head, mirror.reference_digest()?)))
+            .transpose()
+    });
+    let Some((head, own)) = known.await? else {
+        return Ok(None);
+    };
+    let grant = wanted.gate_grant.clone();
+    let address = GateAddress::new(
+        &wanted.gate_url,
+        &wanted.repository,
+        grant,
+        wanted.gate_tls.as_ref(),
+    );
+    let digested = Box::pin(digest_references(address, &wanted.base_branch)).await?;
+    Ok(digested.filter(|digest| *digest == own).map(|_| head))
 }
 
 /// Fetches all branches of the gate; with `is_deepened` all of its history, too.
@@ -164,7 +196,9 @@ async fn fetch_from_gate(
     if let Some(authority) = &wanted.gate_authority {
         transport = transport.with_authority(authority);
     }
-    let fetched = transport.fetch_mirror(&url, Some(&auth), &REFSPECS, is_deepened);
+    let refspecs = git::MIRRORED_NAMESPACES.map(|namespace| format!("+{namespace}*:{namespace}*"));
+    let refspecs: Vec<&str> = refspecs.iter().map(String::as_str).collect();
+    let fetched = transport.fetch_mirror(&url, Some(&auth), &refspecs, is_deepened);
     failpoint::around("executor.mirror.fetch", fetched).await
 }
 

@@ -28,6 +28,8 @@ mod http_backend;
 mod isolation;
 #[path = "executor/large.rs"]
 mod large;
+#[path = "executor/mirrors.rs"]
+mod mirrors;
 #[path = "executor/parsing.rs"]
 mod parsing;
 #[path = "executor/planted_config.rs"]
@@ -152,6 +154,7 @@ impl World {
         let pair = grant::generate_key_pair();
         let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
+        gate.serve_digests(true);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = build_config(folder.path(), address, pair);

@@ -31,13 +31,13 @@ const MAX_LISTING: usize = 16 * 1024 * 1024;
 // Limit of the gate's messages, in bytes.
 const MAX_WORDS: usize = 16 * 1024;
 
-/// Address of the contents of one repository at the git gate, with the grant for it.
+/// Address of one repository at the git gate, with the grant for it.
 pub(crate) struct GateAddress {
     host: String,
     port: u16,
     /// TLS client if the gate has a certificate.
     tls: Option<TlsClient>,
-    /// Path of the repository's contents.
+    /// Path of the repository.
     path: String,
     grant: SecretString,
 }
@@ -51,6 +51,9 @@ pub(super) enum GateFailure {
     /// The gate refuses the request.
     #[error("the git gate refuses: {0}")]
     Refused(String),
+    /// The gate cannot serve the request at the moment.
+    #[error("the git gate cannot serve: {0}")]
+    Unavailable(String),
     /// The gate cannot be reached, or its answer broke off.
     #[error("the git gate cannot be reached: {0}")]
     Unreachable(String),
@@ -72,7 +75,7 @@ impl From<io::Error> for GateFailure {
 }
 
 impl GateAddress {
-    /// Describes the contents of a repository at a gate such as `http://reporter:7404/git`.
+    /// Describes a repository at a gate such as `http://reporter:7404/git`.
     ///
     /// # Errors
     /// Returns a text for the operator when the URL has another form, or needs certificates that are not set.
@@ -96,7 +99,7 @@ impl GateAddress {
             host: authority.host().to_owned(),
             port: authority.port_u16().unwrap_or(usual_port),
             tls,
-            path: format!("{}/{repository}.git/lfs", uri.path().trim_end_matches('/')),
+            path: format!("{}/{repository}.git", uri.path().trim_end_matches('/')),
             grant,
         })
     }
@@ -118,16 +121,20 @@ impl GateConnection {
 
     /// Requests the contents of a commit.
     pub(super) async fn list(&mut self, commit: &CommitId) -> Result<LfsListing, GateFailure> {
-        let answer = self.get(&format!("{}/{commit}", self.address.path)).await?;
-        let body = Limited::new(answer.into_body(), MAX_LISTING).collect();
-        let body = timeout(ANSWER_TIME, body)
-            .await
-            .map_err(|_| build_silence_failure())?;
-        let body = body
-            .map_err(|error| GateFailure::Unreachable(error.to_string()))?
-            .to_bytes();
+        let answer = self
+            .get(&format!("{}/lfs/{commit}", self.address.path), None)
+            .await?;
+        let body = read_body(answer, MAX_LISTING).await?;
         serde_json::from_slice(&body)
             .map_err(|_| GateFailure::Refused("its list of contents cannot be read".to_owned()))
+    }
+
+    /// Requests the digest of the references that a fetch of this branch would receive.
+    pub(super) async fn digest_references(&mut self, branch: &str) -> Result<String, GateFailure> {
+        let wanted = Some((git::WANTED_BRANCH, branch));
+        let answer = self.get(&format!("{}/digest", self.address.path), wanted).await?;
+        let body = read_body(answer, MAX_WORDS).await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// Receives a content.
@@ -138,7 +145,9 @@ impl GateConnection {
         mut receipt: LfsReceipt,
     ) -> Result<LfsReceipt, GateFailure> {
         let received = async {
-            let answer = self.get(&format!("{}/{commit}/{oid}", self.address.path)).await?;
+            let answer = self
+                .get(&format!("{}/lfs/{commit}/{oid}", self.address.path), None)
+                .await?;
             let mut body = answer.into_body();
             while let Some(frame) = timeout(SILENCE, body.frame())
                 .await
@@ -160,7 +169,11 @@ impl GateConnection {
         }
     }
 
-    async fn get(&mut self, path: &str) -> Result<Response<Incoming>, GateFailure> {
+    async fn get(
+        &mut self,
+        path: &str,
+        extra_header: Option<(&str, &str)>,
+    ) -> Result<Response<Incoming>, GateFailure> {
         let open = match self.sender.take() {
             Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
             None => None,
@@ -180,6 +193,10 @@ impl GateConnection {
             .header(header::AUTHORIZATION, bearer);
         if let Some(caller) = trace::format_traceparent() {
             request = request.header("traceparent", caller);
+        }
+        if let Some((name, value)) = extra_header {
+            // As bytes, because a branch name need not be ASCII.
+            request = request.header(name, value.as_bytes());
         }
         let request = request
             .body(Empty::<Bytes>::new())
@@ -214,6 +231,14 @@ async fn shake_hands(
     Ok(sender)
 }
 
+async fn read_body(answer: Response<Incoming>, most: usize) -> Result<Bytes, GateFailure> {
+    let body = timeout(ANSWER_TIME, Limited::new(answer.into_body(), most).collect())
+        .await
+        .map_err(|_| build_silence_failure())?;
+    let body = body.map_err(|error| GateFailure::Unreachable(error.to_string()))?;
+    Ok(body.to_bytes())
+}
+
 async fn read_refusal(answer: Response<Incoming>) -> GateFailure {
     let status = answer.status();
     let body = Limited::new(answer.into_body(), MAX_WORDS).collect();
@@ -229,6 +254,7 @@ async fn read_refusal(answer: Response<Incoming>) -> GateFailure {
                 .parse()
                 .ok(),
         },
+        None if status == StatusCode::SERVICE_UNAVAILABLE => GateFailure::Unavailable(words),
         None => GateFailure::Refused(format!("{status}: {words}")),
     }
 }
@@ -242,15 +268,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gate_url_gives_path_of_contents() {
+    fn gate_url_gives_path_of_repository() {
         let name = "acme/shop".parse().unwrap();
         let address = |url: &str| GateAddress::new(url, &name, String::new().into(), None);
         let found = address("http://reporter:7404/git/").unwrap();
         assert_eq!(
             (found.host.as_str(), found.port, found.path.as_str()),
-            ("reporter", 7404, "/git/acme/shop.git/lfs")
+            ("reporter", 7404, "/git/acme/shop.git")
         );
-        assert_eq!(address("http://[::1]/").unwrap().path, "/acme/shop.git/lfs");
+        assert_eq!(address("http://[::1]/").unwrap().path, "/acme/shop.git");
         for wrong in ["reporter", "https://reporter/git", "ftp://reporter"] {
             assert!(address(wrong).is_err(), "{wrong}");
         }

@@ -307,6 +307,7 @@ fn validate_spec(grant: &Grant, spec: &WorkspaceSpec, trust: &PeerTls) -> Result
         repository: grant.repository.clone(),
         gate_url: spec.gate_url.clone(),
         gate_authority: trust.authority.clone(),
+        gate_tls: trust.client.clone(),
         gate_grant: SecretString::from(spec.gate_grant.clone()),
         base: optional_commit(&spec.base_commit)?,
         base_branch: spec.base_branch.clone(),
