@@ -73,7 +73,10 @@ pub(super) struct PreparedFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeMap, os::unix::fs::MetadataExt as _};
+
     use domain::{RunId, TicketKey};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -169,6 +172,131 @@ mod tests {
                     .collect::<Vec<_>>()
             };
             assert_eq!(index(&warm), index(&cold));
+        }
+    }
+
+    /// Entry of a generated tree.
+    #[derive(Clone, Debug)]
+    enum AnyEntry {
+        /// Text, and true for a program.
+        File(&'static str, bool),
+        Link(&'static str),
+        Folder(AnyTree),
+    }
+
+    type AnyTree = BTreeMap<&'static str, AnyEntry>;
+
+    fn any_name() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec!["a", "b", "c"])
+    }
+
+    fn any_leaf() -> impl Strategy<Value = AnyEntry> {
+        let text = prop::sample::select(vec!["x\ny\n", "x\r\n", ""]);
+        prop_oneof![
+            (text, any::<bool>()).prop_map(|(text, is_program)| AnyEntry::File(text, is_program)),
+            prop::sample::select(vec!["b", "missing"]).prop_map(AnyEntry::Link),
+        ]
+    }
+
+    /// Generates trees with few names, so that files, links and folders take the places of each other.
+    fn any_tree() -> impl Strategy<Value = AnyTree> {
+        let entry = any_leaf().prop_recursive(2, 8, 3, |inner| {
+            prop::collection::btree_map(any_name(), inner, 1..3).prop_map(AnyEntry::Folder)
+        });
+        let attributes = prop::sample::select(vec!["* text eol=crlf\n", "* -text\n"]);
+        let entries = prop::collection::btree_map(any_name(), entry, 0..4);
+        (entries, prop::option::of(attributes)).prop_map(|(mut entries, attributes)| {
+            let attributes = attributes.map(|text| (".gitattributes", AnyEntry::File(text, false)));
+            entries.extend(attributes);
+            entries
+        })
+    }
+
+    fn write_any_tree(git: &git2::Repository, entries: &AnyTree) -> Oid {
+        let mut builder = git.treebuilder(None).unwrap();
+        for (name, entry) in entries {
+            let (id, mode) = match entry {
+                AnyEntry::File(text, false) => (git.blob(text.as_bytes()).unwrap(), 0o100_644),
+                AnyEntry::File(text, true) => (git.blob(text.as_bytes()).unwrap(), 0o100_755),
+                AnyEntry::Link(target) => (git.blob(target.as_bytes()).unwrap(), 0o120_000),
+                AnyEntry::Folder(inner) => (write_any_tree(git, inner), 0o040_000),
+            };
+            builder.insert(name, id, mode).unwrap();
+        }
+        builder.write().unwrap()
+    }
+
+    fn build_any_world(trees: &[AnyTree; 2]) -> World {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
+        let git = mirror.objects();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+        let commits = trees.iter().map(|entries| {
+            let tree = git.find_tree(write_any_tree(git, entries)).unwrap();
+            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
+            id.to_string().parse().unwrap()
+        });
+        World {
+            commits: commits.collect(),
+            folder,
+        }
+    }
+
+    /// Everything about a path of a worktree that a program can see, times aside.
+    #[derive(Debug, PartialEq, Eq)]
+    struct PathFacts {
+        mode: u32,
+        links: u64,
+        attribute_bytes: usize,
+        content: Vec<u8>,
+    }
+
+    /// Describes everything below a folder except the file `.git`, which names the workspace.
+    fn list_entries(folder: &Path) -> BTreeMap<PathBuf, PathFacts> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![PathBuf::new()];
+        while let Some(below) = open.pop() {
+            for entry in fs::read_dir(folder.join(&below)).unwrap() {
+                let name = below.join(entry.unwrap().file_name());
+                let path = folder.join(&name);
+                if name == Path::new(".git") {
+                    continue;
+                }
+                let about = fs::symlink_metadata(&path).unwrap();
+                let (links, content) = if about.is_dir() {
+                    open.push(name.clone());
+                    // The number of links of a folder is an affair of the file system.
+                    (0, Vec::new())
+                } else if about.is_symlink() {
+                    let target = fs::read_link(&path).unwrap();
+                    (about.nlink(), target.into_os_string().into_encoded_bytes())
+                } else {
+                    (about.nlink(), fs::read(&path).unwrap())
+                };
+                let mut names = [0_u8; 4096];
+                // A file system without extended attributes has none.
+                let attribute_bytes = rustix::fs::llistxattr(&path, &mut names[..]).unwrap_or(0);
+                let facts = PathFacts {
+                    mode: about.mode(),
+                    links,
+                    attribute_bytes,
+                    content,
+                };
+                found.insert(name, facts);
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn prepared_files_equal_those_of_fresh_checkout(trees in [any_tree(), any_tree()]) {
+            let world = build_any_world(&trees);
+            let warm = world.open(Some(0), 1);
+            let cold = world.open(None, 1);
+            let entries = |workspace: &Workspace| list_entries(workspace.root().path());
+            prop_assert_eq!(entries(&warm), entries(&cold));
         }
     }
 
