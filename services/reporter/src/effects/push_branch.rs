@@ -1,5 +1,7 @@
 //! Inspects a change and pushes its branch.
 
+use std::pin::pin;
+
 use async_trait::async_trait;
 use domain::{
     ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
@@ -113,29 +115,31 @@ async fn check_then_push(
             head: push.head.clone(),
         }));
     }
-    // These checks are cheap, so they come before the inspection, which fetches and starts a process.
-    is_ours_or_new(outside, asked, push).await?;
-    is_where_expected(outside, push).await?;
     // The hold keeps the mirror on disk: the imported objects must exist until the push.
     let mirror = outside.mirrors.hold(&push.repository);
-    let (rendered, strayed) = inspect_change(outside, asked, push, DiffDisplay::ForRecord).await?;
+    let targets = [rules.target_branch(), rules.repo.default_branch.as_str()];
+    let checking = async {
+        is_ours_or_new(outside, asked, push).await?;
+        is_where_expected(outside, push).await
+    };
+    let inspecting = Box::pin(inspect_change(outside, asked, push, DiffDisplay::ForRecord));
+    let signed_branches = [rules.target_branch(), push.branch.as_str()];
+    let choosing = outside
+        .signer
+        .choose_way(&outside.github, &push.repository, &signed_branches);
+    // None of the three needs another one, and each waits for GitHub or a process.
+    let preparing = async { tokio::join!(inspecting, choosing) };
+    let (inspected, way) = Box::pin(run_beside_check(checking, preparing)).await?;
+    let (rendered, strayed) = inspected?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::OutOfScope {
             files: strayed,
         }));
     }
     let diff = keep_diff(outside, push, rendered).await;
-    let targets = [rules.target_branch(), rules.repo.default_branch.as_str()];
     let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
     let known = own.await?.map(|(record, _)| record);
-    let way = outside
-        .signer
-        .choose_way(
-            &outside.github,
-            &push.repository,
-            &[rules.target_branch(), push.branch.as_str()],
-        )
-        .await?;
+    let way = way?;
     let signing = outside
         .signer
         .sign_push((&outside.github, &way), &mirror, push, &targets, known.as_ref());
@@ -162,6 +166,26 @@ async fn check_then_push(
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %signed.head, "branch pushed");
     finish_push(outside, push, signed, diff).await
+}
+
+/// Runs work at the same time as a check. The failure of the check precedes every result of the work, and ends the
+/// work early.
+async fn run_beside_check<T>(
+    check: impl Future<Output = Result<(), EffectError>>,
+    work: impl Future<Output = T>,
+) -> Result<T, EffectError> {
+    let (mut checking, mut working) = (pin!(check), pin!(work));
+    tokio::select! {
+        biased;
+        checked = &mut checking => {
+            checked?;
+            Ok(working.await)
+        }
+        worked = &mut working => {
+            checking.await?;
+            Ok(worked)
+        }
+    }
 }
 
 /// Moves the remote branch to the commits of the push.
@@ -443,4 +467,41 @@ async fn take_back(outside: &OutboundClients, push: &Push, recorded: PushRecord)
         None => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn refuse() -> EffectError {
+        EffectError::Failed("refused".to_owned())
+    }
+
+    #[tokio::test]
+    async fn failed_check_ends_endless_work() {
+        let work = std::future::pending::<()>();
+        let ended = run_beside_check(async { Err(refuse()) }, work).await;
+        assert!(matches!(ended, Err(EffectError::Failed(_))));
+    }
+
+    #[tokio::test]
+    async fn late_check_precedes_finished_work() {
+        for is_refused in [true, false] {
+            let is_worked = Cell::new(false);
+            let check = async {
+                while !is_worked.get() {
+                    tokio::task::yield_now().await;
+                }
+                if is_refused { Err(refuse()) } else { Ok(()) }
+            };
+            let work = async {
+                is_worked.set(true);
+                7
+            };
+            let ended = run_beside_check(check, work).await;
+            assert_eq!(ended.ok(), (!is_refused).then_some(7));
+        }
+    }
 }
