@@ -255,9 +255,38 @@ impl RepositoryMirrors {
         let mirror = self.hold(&push.repository);
         let pushing = Box::pin(self.push_from(&mirror, push));
         let pushed = failpoint::around("reporter.push", pushing).await?;
-        // The remote has changed, so the next reader needs a fetch.
-        self.fetches.forget_time(&push.repository);
+        if !self.record_pushed(&mirror, push).await {
+            // The remote has changed, so the next reader needs a fetch.
+            self.fetches.forget_time(&push.repository);
+        }
         Ok(pushed)
+    }
+
+    /// Moves the mirror's branch to a pushed commit, as a fetch after the push would do. False if a fetch is needed for
+    /// that.
+    async fn record_pushed(&self, mirror: &Arc<Path>, push: &BranchPush) -> bool {
+        // The branches of a local folder are not all mirrored, and those of a first fetch in steps not yet.
+        if push.repository.local_folder().is_some() || is_in_steps(mirror) {
+            return false;
+        }
+        // A fetch in progress may have read the remote before the push, and would remove the branch again.
+        let Ok(working) = self.fetches.folder.get(&push.repository).state.try_lock_owned() else {
+            return false;
+        };
+        let (mirror, branch, head) = (Arc::clone(mirror), push.branch.clone(), push.head.clone());
+        let recorded = run_blocking(move || {
+            // Until the branch is written, even if the caller is gone.
+            let _working = working;
+            BareRepository::open(&mirror)?.set_branch(&branch, &head)
+        });
+        match recorded.await {
+            Ok(()) => true,
+            Err(error) => {
+                let error = format_error_chain(&error);
+                tracing::debug!(repository = %push.repository, branch = push.branch, error, "pushed branch not mirrored");
+                false
+            }
+        }
     }
 
     /// Moves a branch of GitHub to a commit that GitHub has. Commits that the caller does not expect stay.

@@ -175,6 +175,26 @@ async fn refused_push_leaves_no_branch_record() {
     rig.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn pushed_branch_is_mirrored_without_fetch() {
+    let mut rig = Rig::start().await;
+    let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
+    let second = BranchPush {
+        expected: Some(first.head.clone()),
+        ..second
+    };
+    for (position, push) in [(2, first), (4, second)] {
+        let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
+        let outcome = rig.settled(&report).await;
+        assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+        // No reader has come since, so no fetch wrote the branch.
+        let mirror = git::BareRepository::open(&rig.mirror_path()).unwrap();
+        assert_eq!(mirror.branch_head(BRANCH).unwrap(), Some(push.head));
+    }
+    rig.stop().await;
+}
+
 /// An earlier try whose response was lost may still run at the remote.
 #[tokio::test(flavor = "multi_thread")]
 async fn push_during_other_push_is_retried() {

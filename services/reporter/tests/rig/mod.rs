@@ -381,6 +381,11 @@ impl Rig {
         self.packed(&here, branch).await
     }
 
+    /// Returns the path of the reporter's mirror of `acme/shop`.
+    pub(crate) fn mirror_path(&self) -> PathBuf {
+        self.folder.path().join("data/mirrors/acme/shop.git")
+    }
+
     /// Returns the path of the clone.
     pub(crate) fn clone_path(&self) -> String {
         self.folder.path().join("clone").to_str().unwrap().to_owned()
