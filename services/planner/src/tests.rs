@@ -2,6 +2,7 @@
 
 mod budgets;
 mod executor;
+mod inspections;
 mod lanes;
 mod pool;
 mod records;

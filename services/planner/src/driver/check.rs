@@ -72,6 +72,8 @@ impl RunDriver {
         Fact::CodeFound { seeds, note }
     }
 
+    /// Searches for checks, and inspects the change at the same time unless it is inspected. The facts have the order
+    /// that they have one after the other, so a crash between them leaves the inspection to the next planner.
     pub(super) async fn find_checks(
         &self,
         caller: &RunCaller,
@@ -79,28 +81,48 @@ impl RunDriver {
         info: &ExecutorWorkspace,
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
+        let is_inspected = !state.verification().checks().change.is_pending();
+        let searching = self.request_checks(caller, info, request);
+        let inspecting = async {
+            match is_inspected {
+                true => None,
+                false => Some(self.request_inspection(caller, state, info, request).await),
+            }
+        };
+        let (found, seen) = tokio::join!(searching, inspecting);
+        let nothing = Fact::ChecksFound {
+            candidates: Vec::new(),
+        };
+        let outcome = self.or_nothing(caller, state, found, nothing).await?;
+        Ok(match (outcome, seen) {
+            (StepOutcome::Fact(found), Some(Ok(seen))) if matches!(*found, Fact::ChecksFound { .. }) => {
+                StepOutcome::Facts(vec![*found, seen])
+            }
+            // A failed inspection is repeated as the next step, and its failure shows again. After the loss of the
+            // workspace both are repeated.
+            (outcome, _) => outcome,
+        })
+    }
+
+    async fn request_checks(
+        &self,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
+        request: &JobRequest,
+    ) -> Result<Fact, CallError> {
         let given = match &request.rules.agent.checks {
             // The rules turn checks off, so the executor has nothing to search for.
             Some(commands) if commands.is_empty() => {
                 return Ok(Fact::ChecksFound {
                     candidates: Vec::new(),
-                }
-                .into());
+                });
             }
             Some(commands) => commands.as_slice(),
             None => &[],
         };
         let asked = (given, request.rules.agent.reports.as_slice());
         let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, asked)).await;
-        self.or_nothing(
-            caller,
-            state,
-            found.map(|candidates| Fact::ChecksFound { candidates }),
-            Fact::ChecksFound {
-                candidates: Vec::new(),
-            },
-        )
-        .await
+        found.map(|candidates| Fact::ChecksFound { candidates })
     }
 
     pub(super) async fn inspect_change(
@@ -110,6 +132,18 @@ impl RunDriver {
         info: &ExecutorWorkspace,
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
+        let seen = self.request_inspection(caller, state, info, request).await;
+        self.or_nothing(caller, state, seen, Fact::ChangeInspected { report: None })
+            .await
+    }
+
+    async fn request_inspection(
+        &self,
+        caller: &RunCaller,
+        state: &PlannerRunState,
+        info: &ExecutorWorkspace,
+        request: &JobRequest,
+    ) -> Result<Fact, CallError> {
         let asked = collect_ticket_text(state, request);
         let seen = retry_call(|| {
             self.executors
@@ -117,11 +151,9 @@ impl RunDriver {
                 .inspect_change(caller, info, asked.clone())
         })
         .await;
-        let seen = seen.map(|report| Fact::ChangeInspected {
+        seen.map(|report| Fact::ChangeInspected {
             report: Some(Box::new(report)),
-        });
-        self.or_nothing(caller, state, seen, Fact::ChangeInspected { report: None })
-            .await
+        })
     }
 
     /// Runs checks at the same time. The results are recorded together, in the order of the requests.

@@ -41,6 +41,8 @@ struct Books {
     packs: u8,
     /// Responses to span requests, in order; absent: it keeps no spans.
     spans: Option<VecDeque<wire::TakeSpansResponse>>,
+    /// True if a search for checks lasts until a change is inspected.
+    searches_until_inspected: bool,
     /// Span requests that it received.
     asked_for_spans: Vec<wire::TakeSpansRequest>,
 }
@@ -58,6 +60,8 @@ pub(super) struct FakeExecutor {
     pub(super) url: String,
     books: Arc<Mutex<Books>>,
     changed: watch::Sender<()>,
+    /// Number of inspected changes.
+    inspected: watch::Sender<u32>,
 }
 
 impl FakeExecutor {
@@ -68,6 +72,7 @@ impl FakeExecutor {
             url,
             books: Arc::default(),
             changed: watch::Sender::new(()),
+            inspected: watch::Sender::new(0),
         };
         let server =
             tonic::transport::Server::builder().add_service(ExecutorServiceServer::new(executor.clone()));
@@ -126,6 +131,16 @@ impl FakeExecutor {
     /// Returns snapshots of this size, with distinct content.
     pub(super) fn make_packs_of(&self, bytes: usize) {
         self.books().pack_bytes = Some(bytes);
+    }
+
+    /// Answers no search for checks before a change is inspected.
+    pub(super) fn search_until_inspected(&self) {
+        self.books().searches_until_inspected = true;
+    }
+
+    /// Returns the number of inspected changes.
+    pub(super) fn inspections(&self) -> u32 {
+        *self.inspected.borrow()
     }
 
     fn next_pack(&self) -> Vec<u8> {
@@ -326,6 +341,11 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::FindChecksRequest>,
     ) -> Result<Response<wire::FindChecksResponse>, Status> {
         check_grant(&request)?;
+        if self.books().searches_until_inspected {
+            let mut inspected = self.inspected.subscribe();
+            let waited = inspected.wait_for(|count| *count > 0).await;
+            waited.map_err(|_| Status::cancelled("the executor is gone"))?;
+        }
         let given = request.into_inner().commands.into_iter();
         let candidates = given.map(|command| wire::CheckCandidate {
             command,
@@ -343,6 +363,7 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::InspectChangeRequest>,
     ) -> Result<Response<wire::InspectChangeResponse>, Status> {
         check_grant(&request)?;
+        self.inspected.send_modify(|count| *count += 1);
         Ok(Response::new(wire::InspectChangeResponse {
             tree: "d".repeat(40),
             files: 1,

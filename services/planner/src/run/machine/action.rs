@@ -42,7 +42,7 @@ pub(crate) enum RunAction {
     FindCode,
     /// Reads the effort of similar work.
     Forecast,
-    /// Searches for commands that may serve as checks.
+    /// Searches for commands that may serve as checks. The driver inspects the change meanwhile if that is pending.
     FindChecks,
     /// Runs checks at the same time, each in a separate tree.
     RunChecks { checks: Vec<(CallId, CheckSpec)> },
