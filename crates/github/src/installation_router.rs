@@ -317,6 +317,20 @@ impl InstallationRouter {
         Err(redirect_loop_error(repository))
     }
 
+    /// Reads the permissions of the App on a repository again. Tokens with former permissions are dropped.
+    pub(crate) async fn read_permissions(
+        &self,
+        repository: &RepositoryName,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let known = self.installations.lock().await.remove(repository);
+        let found = self.installation(repository).await?;
+        if known.is_some_and(|known| known.permissions != found.permissions) {
+            let mut tokens = self.tokens.lock().await;
+            tokens.retain(|(name, _), _| name != repository);
+        }
+        Ok(found.permissions)
+    }
+
     /// Remembers the target of a redirect: another address of the same API, for the same rest of the path.
     pub(crate) async fn follow(
         &self,

@@ -264,6 +264,17 @@ pub fn find_missing_permissions(
     needed.iter().filter(|needed| !is_held(needed)).copied().collect()
 }
 
+/// Lists those of [`WRITER`] without which a change cannot be delivered: the branch and its pull request, and the
+/// comments of a ticket that is an issue.
+pub fn list_delivery_permissions(is_issue: bool) -> Vec<RequiredAppPermission> {
+    let is_needed = |needed: &&RequiredAppPermission| match needed.name {
+        "contents" | "pull_requests" => true,
+        "issues" => is_issue,
+        _ => false,
+    };
+    WRITER.iter().filter(is_needed).copied().collect()
+}
+
 /// Kind of call. Each kind has separate installation tokens with the least permissions that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum AccessKind {
@@ -418,6 +429,16 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(missing, ["pull_requests:read", "discussions:read"]);
+    }
+
+    #[test]
+    fn delivery_needs_issues_for_issue_alone() {
+        let names = |is_issue| {
+            let needed = list_delivery_permissions(is_issue);
+            needed.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["contents:write", "pull_requests:write"]);
+        assert_eq!(names(true), ["contents:write", "pull_requests:write", "issues:write"]);
     }
 
     #[test]

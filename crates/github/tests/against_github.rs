@@ -592,6 +592,31 @@ async fn a_missing_permission_is_named() {
 }
 
 #[tokio::test]
+async fn missing_rights_are_known_before_writes() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let needed = github::permissions::list_delivery_permissions(true);
+    assert_eq!(hub.writer.missing_permissions(&name, &needed).await.unwrap(), []);
+    let less = [("metadata", "read"), ("contents", "write"), ("pull_requests", "read")];
+    hub.hub.set_app_permissions(stand_in::WRITER_APP_ID, &less);
+    let missing = hub.writer.missing_permissions(&name, &needed).await.unwrap();
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    assert_eq!(missing, ["pull_requests:write", "issues:write"]);
+    // A granted permission counts at once, and so does a token with it.
+    hub.hub.reset_app_permissions();
+    assert_eq!(hub.writer.missing_permissions(&name, &needed).await.unwrap(), []);
+    hub.draft("feat/granted").await;
+
+    let by_token = |token| GitHubWriter::new(&with_token(&hub.hub, token)).unwrap();
+    let may_write = by_token(stand_in::WRITER_TOKEN);
+    assert_eq!(may_write.missing_permissions(&name, &needed).await.unwrap(), []);
+    let may_read = by_token(stand_in::READER_TOKEN);
+    let missing = may_read.missing_permissions(&name, &needed).await.unwrap();
+    assert_eq!(missing, needed);
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn renamed_repository_is_followed_by_all_calls() {
     for by_token in [false, true] {
         let mut hub = start_hub().await;

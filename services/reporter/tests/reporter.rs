@@ -16,6 +16,7 @@ mod limits;
 mod merges;
 mod people;
 mod pushes;
+mod requirements;
 mod rig;
 mod rounds;
 mod signatures;

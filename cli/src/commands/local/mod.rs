@@ -19,6 +19,7 @@ mod rules_files;
 mod setup;
 mod up;
 mod watch;
+mod writer_rights;
 
 use std::process::ExitCode;
 

@@ -42,10 +42,11 @@ impl AccountIdentity {
 impl GitHubClient {
     pub(crate) async fn whoami(&self) -> Result<AccountIdentity, Error> {
         // A failure is not stored, so the next call repeats the request.
-        self.0.whoami.get_or_try_init(|| self.ask_whoami()).await.cloned()
+        self.0.whoami.get_or_try_init(|| self.fetch_identity()).await.cloned()
     }
 
-    async fn ask_whoami(&self) -> Result<AccountIdentity, Error> {
+    /// Reads the identity without the one that the first call remembered.
+    pub(crate) async fn fetch_identity(&self) -> Result<AccountIdentity, Error> {
         match self.0.places.credentials() {
             AccountCredentials::App(_) => {
                 let app: WireAppSelf = transport::send_read(self.0.places.own(), GitHubCall::Get("/app"))

@@ -26,6 +26,7 @@ pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireGitHubComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::{
     WireBranch, WireBranchRule, WireGitCommit, WireGitObject, WireNamedRef, WireRef, WireRepository,
+    WireRepositoryAccess,
 };
 pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 

@@ -32,6 +32,32 @@ impl From<WireRepository> for GitHubRepository {
     }
 }
 
+/// Repository with the role of the token's user.
+#[derive(Deserialize)]
+pub(crate) struct WireRepositoryAccess {
+    /// Required, so that JSON of a gateway is no repository.
+    #[serde(rename = "full_name")]
+    _full_name: IgnoredAny,
+    #[serde(default)]
+    private: bool,
+    permissions: Option<WireRepositoryRole>,
+}
+
+#[derive(Deserialize)]
+struct WireRepositoryRole {
+    #[serde(default)]
+    push: bool,
+}
+
+impl WireRepositoryAccess {
+    /// Returns true if the user and the scopes of the token permit writing. A token without scopes is fine-grained.
+    pub(crate) fn may_write(&self, scopes: &[String]) -> bool {
+        let has_scope = |name: &str| scopes.iter().any(|scope| scope == name);
+        let is_scoped = scopes.is_empty() || has_scope("repo") || (!self.private && has_scope("public_repo"));
+        is_scoped && self.permissions.as_ref().is_none_or(|role| role.push)
+    }
+}
+
 #[derive(Deserialize)]
 pub(crate) struct WireRef {
     pub(crate) object: WireRefObject,
@@ -220,6 +246,29 @@ mod tests {
         let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
         let required: Vec<String> = rules.iter().flat_map(WireBranchRule::required).collect();
         assert_eq!(required, ["test"]);
+    }
+
+    #[test]
+    fn token_writes_by_role_with_scope() {
+        let of = |more: &str| -> WireRepositoryAccess {
+            serde_json::from_str(&format!(r#"{{"full_name": "acme/shop"{more}}}"#)).unwrap()
+        };
+        let (pushes, reads) = (
+            r#", "private": true, "permissions": {"push": true, "pull": true}"#,
+            r#", "permissions": {"push": false, "pull": true}"#,
+        );
+        for (more, scopes, may_write) in [
+            (pushes, &[][..], true),
+            (pushes, &["repo"], true),
+            (pushes, &["gist", "public_repo"], false),
+            (reads, &["repo"], false),
+            (reads, &[], false),
+            ("", &["public_repo"], true),
+            ("", &["gist"], false),
+        ] {
+            let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+            assert_eq!(of(more).may_write(&scopes), may_write, "{more} {scopes:?}");
+        }
     }
 
     #[test]

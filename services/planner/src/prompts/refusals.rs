@@ -113,6 +113,7 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
         | OutboundRefusal::PartedAlready
         | OutboundRefusal::NoSigningKey { .. }
         | OutboundRefusal::UnverifiedSignature { .. }
+        | OutboundRefusal::MissingRights { .. }
         | OutboundRefusal::Workspace { .. }
         | OutboundRefusal::Outside { .. }
         | OutboundRefusal::NoRules { .. }
@@ -394,6 +395,7 @@ mod tests {
         - `a.py` has markers of a conflict; resolve each conflict and remove its markers
         the branch `main` of acme/shop accepts signed commits alone, and there is no way to sign them; an operator must set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)
         the repository requires signed commits, and GitHub does not accept the signature of commit cccccccccccc (`unknown_key`); an operator must correct the signing key or its account
+        the account that writes to acme/shop lacks the permissions `contents:write`, `pull_requests:write`; an operator must grant them to the account of `[github_writer]`
         ");
     }
 

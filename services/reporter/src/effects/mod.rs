@@ -3,7 +3,7 @@
 mod assignment;
 mod base_update;
 mod begin_work;
-mod check_signing;
+mod check_requirements;
 mod checks;
 mod ci;
 mod clearance;
@@ -48,7 +48,7 @@ use crate::{
 pub(crate) use assignment::{AssignTicket, UnassignTicket};
 pub(crate) use base_update::UpdateBase;
 pub(crate) use begin_work::BeginWork;
-pub(crate) use check_signing::CheckSigning;
+pub(crate) use check_requirements::CheckRequirements;
 pub(crate) use checks::{CheckRun, RerunChecks};
 pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
 pub(crate) use comment::{AddReaction, CallFor, CallPeople, WriteComment};

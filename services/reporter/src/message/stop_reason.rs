@@ -154,7 +154,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             fence_text("", &take_tail(log_tail, 4_000)),
         ],
         StopReason::ReportRefused(refusal) => {
-            let is_early = matches!(refusal, OutboundRefusal::NoSigningKey { .. });
+            let is_early = matches!(
+                refusal,
+                OutboundRefusal::NoSigningKey { .. } | OutboundRefusal::MissingRights { .. }
+            );
             let lead = match is_early {
                 true => "Journeyman stopped before the work: a change could not be delivered.",
                 false => "Journeyman stopped: the change was refused.",

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     board::{FinishedWork, WorkEnd},
-    effects::{CallFor, CallPeople, CheckSigning, CommentThread, ShowChange},
+    effects::{CallFor, CallPeople, CheckRequirements, CommentThread, ShowChange},
     message,
     receipt::{EffectReceipts, ShownChange},
     rounds::RoundEvent,
@@ -29,7 +29,7 @@ impl ReportKind for WorkStarted {
         // First, because work that cannot be delivered is not announced.
         if self.job.is_change() {
             let repository = self.repository.clone();
-            effects.push(Box::new(CheckSigning { repository }));
+            effects.push(Box::new(CheckRequirements { repository }));
         }
         // Work on an existing pull request leaves the status of its ticket unchanged.
         if self.job == Job::Implement {

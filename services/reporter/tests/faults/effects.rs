@@ -79,7 +79,10 @@ const WITHOUT_A_WRITE: [(&str, &str); 6] = [
         "begin_work",
         "writes into the ticket's own log, which is behind no fault of the outside",
     ),
-    ("check_signing", "reads the rules of the branch"),
+    (
+        "check_signing",
+        "reads the permissions of the account and the rules of the branch",
+    ),
     (
         "record_end",
         "writes into our own index, which is behind no fault of the outside",

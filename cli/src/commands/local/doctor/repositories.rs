@@ -9,6 +9,7 @@ use github::{Error, GitHubProject, GitHubReader, GitHubWriter};
 use super::{
     super::branch_folders::{describe_obstacle, list_branch_folders},
     super::commit_signing::{SigningSupport, find_signing_support},
+    super::writer_rights::{WriterRights, find_writer_rights},
     CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy,
     accounts::AccountFailure,
     find_within_limit,
@@ -55,10 +56,23 @@ pub(super) async fn check_repositories(
                 let problem = format!("{repository}: {}", describe_obstacle(&branch));
                 findings.add("branches", DoctorFinding::Warn(problem));
             }
+            let has_issues = !rules.issues.is_empty();
+            let rights = find_writer_rights(writer, &name, has_issues).await;
+            findings.add("rights", judge_rights(&repository, &rights));
             let has_key = sections.reporter.has_key();
             let support = find_signing_support(writer, &name, Some(rules.target_branch()), has_key).await;
             findings.add("signatures", judge_signatures(&repository, &support));
         }
+    }
+}
+
+/// Finding about the rights of the writing account.
+fn judge_rights(repository: &RepositoryName, rights: &WriterRights) -> DoctorFinding {
+    let words = format!("{repository}: {}", rights.describe());
+    match rights {
+        WriterRights::Complete => DoctorFinding::Ok(words),
+        WriterRights::Missing(_) => DoctorFinding::Failed(words, Remedy::WriterApp),
+        WriterRights::Unknown { .. } => DoctorFinding::Skipped(words),
     }
 }
 

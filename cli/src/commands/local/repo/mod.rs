@@ -35,6 +35,7 @@ use super::{
     list_tickets::print_list_problems,
     one_shot::{OneShotServices, read_connections},
     print_error, print_result,
+    writer_rights::find_writer_rights,
 };
 use crate::args::SettingsArguments;
 
@@ -177,6 +178,8 @@ async fn add_repository(
     // `doctor` checks the accounts of other instances.
     let is_default = repository.instance().is_none();
     if let Some(writer) = github_writer.filter(|writer| is_default && !writer.is_without_account()) {
+        let rights = find_writer_rights(&writer, repository, asked.issue_label.is_some()).await;
+        print_result(&format!("rights   {}", rights.describe()));
         let support = find_signing_support(&writer, repository, None, reporter.has_key()).await;
         print_result(&format!("signed   {}", support.describe()));
     }

@@ -137,6 +137,15 @@ pub enum OutboundRefusal {
         /// GitHub's code for the problem, such as `unknown_key`.
         reason: String,
     },
+    /// The writing account lacks permissions that the delivery of a change needs.
+    MissingRights {
+        /// The repository that receives the change.
+        repository: RepositoryName,
+        /// The missing permissions, such as `pull_requests:write`.
+        rights: Vec<String>,
+        /// Section of the settings with the account.
+        section: String,
+    },
     /// A tool of the workspace failed to do what the planner requested.
     Workspace {
         /// The message of the tool.
@@ -147,6 +156,36 @@ pub enum OutboundRefusal {
         /// Description without secrets.
         detail: String,
     },
+}
+
+impl OutboundRefusal {
+    /// Returns true if only an operator or an administrator can remove the cause, so that no further work helps.
+    pub const fn needs_operator(&self) -> bool {
+        match self {
+            Self::NoSigningKey { .. } | Self::UnverifiedSignature { .. } | Self::MissingRights { .. } => true,
+            Self::Policy { .. }
+            | Self::NotInspected
+            | Self::BadPack { .. }
+            | Self::NotApproved { .. }
+            | Self::OutOfScope { .. }
+            | Self::NoRules { .. }
+            | Self::ForeignProject { .. }
+            | Self::ForeignBranch { .. }
+            | Self::BranchOfAnotherTicket { .. }
+            | Self::BranchMoved { .. }
+            | Self::BranchInTheWay { .. }
+            | Self::NotPushed { .. }
+            | Self::ForeignPullRequest { .. }
+            | Self::UnknownPullRequest { .. }
+            | Self::PullRequestOver { .. }
+            | Self::UncheckedHead { .. }
+            | Self::TooManyIssues { .. }
+            | Self::TooManyParts { .. }
+            | Self::PartedAlready
+            | Self::Workspace { .. }
+            | Self::Outside { .. } => false,
+        }
+    }
 }
 
 impl From<PolicyViolation> for OutboundRefusal {

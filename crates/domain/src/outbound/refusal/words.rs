@@ -56,6 +56,19 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
             commit.short(),
             format_code(reason)
         ),
+        OutboundRefusal::MissingRights {
+            repository,
+            rights,
+            section,
+        } => {
+            let named: Vec<String> = rights.iter().map(|right| format_code(right)).collect();
+            format!(
+                "the account that writes to {repository} lacks the permissions {}; an operator must grant them to the account \
+                 of {}",
+                named.join(", "),
+                format_code(&format!("[{section}]"))
+            )
+        }
         OutboundRefusal::Workspace { detail } | OutboundRefusal::Outside { detail } => detail.clone(),
         OutboundRefusal::NoRules { repository } => {
             format!("there are no usable rules for {repository}; an operator must look into it")
@@ -321,6 +334,7 @@ mod tests {
         - `a.py` has markers of a conflict
         the branch `main` of acme/shop accepts signed commits alone, and there is no way to sign them; an operator must set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)
         the repository requires signed commits, and GitHub does not accept the signature of commit cccccccccccc (`unknown_key`); an operator must correct the signing key or its account
+        the account that writes to acme/shop lacks the permissions `contents:write`, `pull_requests:write`; an operator must grant them to the account of `[github_writer]`
         ");
     }
 }

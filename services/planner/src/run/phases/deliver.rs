@@ -7,7 +7,7 @@ use domain::{
 };
 
 use super::rework::go_back_to_work;
-use super::{description::describe_change, preparation::is_about_signing};
+use super::description::describe_change;
 use crate::run::machine::{
     PhaseSpec, PlannerRunState, ReportState, RunAction, RunStep, await_report, request_report,
 };
@@ -120,8 +120,8 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
             |fact| RunAction::Record(fact).into(),
         );
     }
-    // The model cannot change the key, so another try would fail in the same way.
-    if is_about_signing(refusal) {
+    // The model cannot change keys or permissions, so another try would fail in the same way.
+    if refusal.needs_operator() {
         return RunStep::Close(StopReason::ReportRefused(refusal.clone()));
     }
     go_back_to_work(state, ReturnReason::Refused(refusal.clone()))

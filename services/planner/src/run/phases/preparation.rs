@@ -1,7 +1,7 @@
 //! Phases before the work: first notices to the requester, the workspace, and the code to start from.
 
 use domain::{
-    Dollars, Fact, OutboundAction, OutboundOutcome, OutboundRefusal, ReactionKind, RunEffort, StopReason,
+    Dollars, Fact, OutboundAction, OutboundOutcome, ReactionKind, RunEffort, StopReason,
     WaitCondition, report, report::ReactionRequest, text::take_tail,
 };
 
@@ -61,7 +61,7 @@ fn announce_work(state: &PlannerRunState) -> RunStep {
     }
 }
 
-/// Waits before the first model call until the reporter knows that it can push to the repository.
+/// Waits before the first model call until the reporter knows that it can deliver a change to the repository.
 ///
 /// The reporter checks that as the first effect of the announcement, while the workspace opens.
 pub(in crate::run) const CONFIRM_PUSH: PhaseSpec = PhaseSpec {
@@ -75,7 +75,7 @@ fn confirm_push(state: &PlannerRunState) -> RunStep {
         return RunStep::Over;
     };
     match &started.outcome {
-        Some(OutboundOutcome::Refused(refusal)) if is_about_signing(refusal) => {
+        Some(OutboundOutcome::Refused(refusal)) if refusal.needs_operator() => {
             RunStep::Close(StopReason::ReportRefused(refusal.clone()))
         }
         // Without a conversation, nothing is paid yet. A run of an earlier release may be beyond that.
@@ -85,14 +85,6 @@ fn confirm_push(state: &PlannerRunState) -> RunStep {
         // Every other failure is about the announcement alone.
         Some(_) | None => RunStep::Over,
     }
-}
-
-/// Returns true for a refusal of the signatures of commits, which only an operator can resolve.
-pub(super) const fn is_about_signing(refusal: &OutboundRefusal) -> bool {
-    matches!(
-        refusal,
-        OutboundRefusal::NoSigningKey { .. } | OutboundRefusal::UnverifiedSignature { .. }
-    )
 }
 
 /// Opens the workspace of the run.

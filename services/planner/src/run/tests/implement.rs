@@ -748,6 +748,23 @@ fn missing_signing_key_ends_run_before_model() {
 }
 
 #[test]
+fn missing_permission_ends_run_before_model() {
+    let refusal = OutboundRefusal::MissingRights {
+        repository: "acme/shop".parse().unwrap(),
+        rights: vec!["pull_requests:write".to_owned()],
+        section: "github_writer".to_owned(),
+    };
+    let mut play = Play::with(build_work_replies());
+    play.start = Some(OutboundOutcome::Refused(refusal.clone()));
+    play.drive();
+    let OutboundAction::RunStopped(stopped) = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(stopped.reason, StopReason::ReportRefused(refusal));
+    assert!(play.state.conversation().dialogs().is_empty(), "no model was paid");
+}
+
+#[test]
 fn failed_announcement_does_not_keep_work_back() {
     for outcome in [
         OutboundOutcome::Failed {
