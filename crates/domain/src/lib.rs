@@ -86,6 +86,7 @@ pub use journal::{
 };
 pub use outbound::{
     limits,
+    metadata_pattern::{MetadataPattern, PatternOperator, PatternSubject, find_unmet_pattern},
     order::{
         MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, PullRequestAnswer,
         PullRequestCall,

@@ -12,12 +12,10 @@ use serde_json::json;
 use crate::{
     CheckReader, CommitCheck, CommitRun, Error, PullRequest, PullRequestReview, PullRequestState,
     ReviewVerdict,
+    branch_rules::{fetch_branch_rules, none_if_hidden},
     client::{GitHubClient, GitHubClients, percent_encode},
     permissions::AccessKind,
-    wire::{
-        WireBranch, WireBranchRule, WireDistance, WirePullRequest, WireQueueData, WireReview,
-        WireVerifiedCommit,
-    },
+    wire::{WireDistance, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
 };
 
 // GitHub's maximum number of entries per page.
@@ -51,8 +49,8 @@ pub struct HealthReader {
 type LastVerdicts = BTreeMap<String, ReviewVerdict>;
 
 impl HealthReader {
-    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 3 more where the base branch requires
-    /// current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
+    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 4 more where the base branch is protected
+    /// and requires current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
     /// account cannot read counts as not required.
     ///
     /// # Errors
@@ -90,7 +88,9 @@ impl HealthReader {
                 .map(ObservedWorkflowRun::from)
                 .collect(),
         };
-        (parts.tip, parts.requirements) = fetch_requirements(client, repository, &pull.base_branch).await?;
+        let (tip, rules) =
+            fetch_branch_rules(client, repository, AccessKind::Look, &pull.base_branch).await?;
+        (parts.tip, parts.requirements) = (tip, rules.requirements);
         parts.reviews = fetch_reviews(client, repository, &pull).await?;
         let needs = |condition| parts.requirements.includes(condition);
         if scope.distance || needs(BaseCondition::CurrentBase) {
@@ -175,39 +175,6 @@ impl From<CommitRun> for ObservedWorkflowRun {
     }
 }
 
-/// Reads the tip of a branch and what it requires for a merge. A source that our account cannot read requires nothing.
-async fn fetch_requirements(
-    client: &GitHubClient,
-    repository: &RepositoryName,
-    branch: &str,
-) -> Result<(Option<CommitId>, BaseRequirements), Error> {
-    let name = percent_encode(branch);
-    let path = format!("/branches/{name}");
-    let protected = client
-        .get_again::<WireBranch>(repository, AccessKind::Look, &path)
-        .await;
-    let protected = none_if_hidden(protected)?;
-    let path = format!("/rules/branches/{name}?per_page={PAGE}");
-    let rules = client
-        .get_again::<Vec<WireBranchRule>>(repository, AccessKind::Look, &path)
-        .await;
-    let rules = none_if_hidden(rules)?.unwrap_or_default();
-    let tip = protected.as_ref().and_then(WireBranch::tip);
-    let mut requirements = BaseRequirements {
-        checks: protected.map_or_else(Vec::new, WireBranch::required),
-        approvals: rules
-            .iter()
-            .map(WireBranchRule::approvals)
-            .max()
-            .unwrap_or_default(),
-        conditions: rules.iter().filter_map(WireBranchRule::condition).collect(),
-    };
-    requirements
-        .checks
-        .extend(rules.iter().flat_map(WireBranchRule::required));
-    Ok((tip, requirements))
-}
-
 async fn fetch_reviews(
     client: &GitHubClient,
     repository: &RepositoryName,
@@ -279,15 +246,6 @@ async fn fetch_queue(
         detail: format!("the merge queue: {:?} error", error.classify()),
     })?;
     Ok(data.into_parts())
-}
-
-/// Turns a refusal into `Ok(None)`: the part does not exist, or our account cannot read it.
-fn none_if_hidden<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
-    match result {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ mod writer;
 
 pub use attachments::{AttachmentReader, AttachmentThread, find_rendered_address};
 pub use blame::BlameLines;
-pub use branch_rules::BranchRules;
+pub use branch_rules::{BranchPattern, BranchRules, FileRestrictions};
 pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter};

@@ -438,7 +438,10 @@ mod tests {
             needed.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(names(false), ["contents:write", "pull_requests:write"]);
-        assert_eq!(names(true), ["contents:write", "pull_requests:write", "issues:write"]);
+        assert_eq!(
+            names(true),
+            ["contents:write", "pull_requests:write", "issues:write"]
+        );
     }
 
     #[test]

@@ -597,7 +597,11 @@ async fn missing_rights_are_known_before_writes() {
     let name = build_shop_name();
     let needed = github::permissions::list_delivery_permissions(true);
     assert_eq!(hub.writer.missing_permissions(&name, &needed).await.unwrap(), []);
-    let less = [("metadata", "read"), ("contents", "write"), ("pull_requests", "read")];
+    let less = [
+        ("metadata", "read"),
+        ("contents", "write"),
+        ("pull_requests", "read"),
+    ];
     hub.hub.set_app_permissions(stand_in::WRITER_APP_ID, &less);
     let missing = hub.writer.missing_permissions(&name, &needed).await.unwrap();
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();

@@ -94,7 +94,7 @@ async fn read_support(
         None => writer.repository(repository).await?.default_branch,
     };
     let rules = writer.branch_rules(repository, &branch).await?;
-    Ok(match (rules.requires_signatures, has_key) {
+    Ok(match (rules.requires_signatures(), has_key) {
         (false, _) => SigningSupport::NotRequired,
         (true, true) => SigningSupport::ByKey,
         (true, false) => match writer.commits().are_signed_by_github(repository).await? {

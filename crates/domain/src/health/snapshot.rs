@@ -202,6 +202,12 @@ pub enum BaseCondition {
     LinearHistory,
     /// Merges go through the merge queue.
     MergeQueue,
+    /// An owner of each changed file approves.
+    CodeOwnerReview,
+    /// A person other than the last one who pushed approves the last push.
+    LastPushApproval,
+    /// A push dismisses the approvals before it.
+    StaleDismissal,
 }
 
 impl BaseRequirements {

@@ -2,6 +2,7 @@
 //! limits of external services.
 
 pub mod limits;
+pub(crate) mod metadata_pattern;
 pub(crate) mod order;
 pub(crate) mod refusal;
 pub mod report;

@@ -16,6 +16,8 @@ pub struct AccountIdentity {
     pub login: String,
     /// True for an App, false for a token.
     pub is_app: bool,
+    /// True for the token of a user, whose role in a repository GitHub reports.
+    pub is_user: bool,
     /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens and those of
     /// workflows, whose permissions GitHub does not report).
     pub permissions: Vec<String>,
@@ -42,7 +44,11 @@ impl AccountIdentity {
 impl GitHubClient {
     pub(crate) async fn whoami(&self) -> Result<AccountIdentity, Error> {
         // A failure is not stored, so the next call repeats the request.
-        self.0.whoami.get_or_try_init(|| self.fetch_identity()).await.cloned()
+        self.0
+            .whoami
+            .get_or_try_init(|| self.fetch_identity())
+            .await
+            .cloned()
     }
 
     /// Reads the identity without the one that the first call remembered.
@@ -61,13 +67,16 @@ impl GitHubClient {
                 Ok(AccountIdentity {
                     login: format!("{}[bot]", app.slug),
                     is_app: true,
+                    is_user: false,
                     permissions,
                     events: app.events,
                 })
             }
             AccountCredentials::Token(_) => {
                 let own = self.0.places.own();
-                let (login, permissions) = match transport::send_read(own, GitHubCall::Get("/user")).await {
+                let user = transport::send_read(own, GitHubCall::Get("/user")).await;
+                let is_user = user.is_ok();
+                let (login, permissions) = match user {
                     Ok(answer) => (answer.parse::<WireUser>()?.login, answer.scopes()),
                     // The token of a workflow's job belongs to an installation of an App, which has no user.
                     Err(Error::Forbidden { .. }) => (self.fetch_viewer_login().await?, Vec::new()),
@@ -76,6 +85,7 @@ impl GitHubClient {
                 Ok(AccountIdentity {
                     login,
                     is_app: false,
+                    is_user,
                     permissions,
                     events: Vec::new(),
                 })

@@ -25,8 +25,8 @@ pub(crate) use people::{WireCollaboratorPermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireGitHubComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::{
-    WireBranch, WireBranchRule, WireGitCommit, WireGitObject, WireNamedRef, WireRef, WireRepository,
-    WireRepositoryAccess,
+    WireBranch, WireBranchRule, WireGitCommit, WireGitObject, WireNamedRef, WireProtectionRule, WireRef,
+    WireRepository, WireRepositoryAccess, WireRuleset,
 };
 pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 

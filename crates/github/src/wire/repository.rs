@@ -1,9 +1,11 @@
 //! JSON of repositories, their branches and protection.
 
-use domain::{BaseCondition, CommitId, RepositoryName};
+use domain::{BaseCondition, CommitId, MetadataPattern, PatternOperator, PatternSubject, RepositoryName};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{CommitOrigin, CommitVerification, CreatedCommit, GitHubRepository};
+use crate::{
+    BranchPattern, CommitOrigin, CommitVerification, CreatedCommit, FileRestrictions, GitHubRepository,
+};
 
 #[derive(Deserialize)]
 pub(crate) struct WireRepository {
@@ -187,14 +189,10 @@ pub(crate) struct WireBranchRule {
     kind: String,
     #[serde(default)]
     parameters: serde_json::Value,
+    ruleset_id: Option<u64>,
 }
 
 impl WireBranchRule {
-    /// True for the rule that commits need verified signatures.
-    pub(crate) fn is_about_signatures(&self) -> bool {
-        self.condition() == Some(BaseCondition::SignedCommits)
-    }
-
     pub(crate) fn required(&self) -> Vec<String> {
         let checks = self.parameters["required_status_checks"].as_array();
         let named = checks
@@ -212,21 +210,141 @@ impl WireBranchRule {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Condition without a value that the rule sets.
-    pub(crate) fn condition(&self) -> Option<BaseCondition> {
+    /// Conditions without a value that the rule sets.
+    pub(crate) fn conditions(&self) -> Vec<BaseCondition> {
+        use BaseCondition::{
+            CodeOwnerReview, CurrentBase, LastPushApproval, LinearHistory, MergeQueue, ResolvedThreads,
+            SignedCommits, StaleDismissal,
+        };
         let is_set = |name: &str| self.parameters[name].as_bool() == Some(true);
-        match self.kind.as_str() {
-            "required_status_checks" if is_set("strict_required_status_checks_policy") => {
-                Some(BaseCondition::CurrentBase)
-            }
-            "pull_request" if is_set("required_review_thread_resolution") => {
-                Some(BaseCondition::ResolvedThreads)
-            }
-            "required_signatures" => Some(BaseCondition::SignedCommits),
-            "required_linear_history" => Some(BaseCondition::LinearHistory),
-            "merge_queue" => Some(BaseCondition::MergeQueue),
-            _ => None,
+        let set: &[(bool, BaseCondition)] = match self.kind.as_str() {
+            "required_status_checks" => &[(is_set("strict_required_status_checks_policy"), CurrentBase)],
+            "pull_request" => &[
+                (is_set("required_review_thread_resolution"), ResolvedThreads),
+                (is_set("require_code_owner_review"), CodeOwnerReview),
+                (is_set("require_last_push_approval"), LastPushApproval),
+                (is_set("dismiss_stale_reviews_on_push"), StaleDismissal),
+            ],
+            "required_signatures" => &[(true, SignedCommits)],
+            "required_linear_history" => &[(true, LinearHistory)],
+            "merge_queue" => &[(true, MergeQueue)],
+            _ => &[],
+        };
+        let set = set.iter().filter(|(is_set, _)| *is_set);
+        set.map(|(_, condition)| *condition).collect()
+    }
+
+    /// Pattern for commits or the name of the branch; `None` for rules about other subjects, and for an operator of a
+    /// newer server.
+    pub(crate) fn pattern(&self) -> Option<BranchPattern> {
+        let subject = match self.kind.as_str() {
+            "commit_message_pattern" => PatternSubject::CommitMessage,
+            "commit_author_email_pattern" => PatternSubject::AuthorEmail,
+            "committer_email_pattern" => PatternSubject::CommitterEmail,
+            "branch_name_pattern" => PatternSubject::BranchName,
+            _ => return None,
+        };
+        let operator = match self.parameters["operator"].as_str()? {
+            "starts_with" => PatternOperator::StartsWith,
+            "ends_with" => PatternOperator::EndsWith,
+            "contains" => PatternOperator::Contains,
+            "regex" => PatternOperator::Regex,
+            _ => return None,
+        };
+        Some(BranchPattern {
+            pattern: MetadataPattern {
+                subject,
+                operator,
+                pattern: self.parameters["pattern"].as_str()?.to_owned(),
+                negate: self.parameters["negate"].as_bool().unwrap_or_default(),
+            },
+            ruleset: self.ruleset_id,
+        })
+    }
+
+    /// Permitted ways of a merge; `None` where the rule does not restrict them.
+    pub(crate) fn merge_methods(&self) -> Option<Vec<String>> {
+        let methods = self.parameters["allowed_merge_methods"].as_array()?;
+        let named = methods.iter().filter_map(|method| method.as_str());
+        (self.kind == "pull_request").then(|| named.map(str::to_owned).collect())
+    }
+
+    /// Restrictions of pushed files.
+    pub(crate) fn files(&self) -> FileRestrictions {
+        let list = |kind: &str, name: &str| -> Vec<String> {
+            let listed = self.parameters[name].as_array().into_iter().flatten();
+            let listed = listed
+                .filter(|_| self.kind == kind)
+                .filter_map(|value| value.as_str());
+            listed.map(str::to_owned).collect()
+        };
+        let limit = |kind: &str, name: &str| self.parameters[name].as_u64().filter(|_| self.kind == kind);
+        FileRestrictions {
+            paths: list("file_path_restriction", "restricted_file_paths"),
+            extensions: list("file_extension_restriction", "restricted_file_extensions"),
+            max_path_chars: limit("max_file_path_length", "max_file_path_length"),
+            max_megabytes: limit("max_file_size", "max_file_size"),
         }
+    }
+}
+
+/// Ruleset, as far as it concerns our account.
+#[derive(Deserialize)]
+pub(crate) struct WireRuleset {
+    /// Required, so that JSON of a gateway is no ruleset.
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    #[serde(default)]
+    current_user_can_bypass: String,
+}
+
+impl WireRuleset {
+    /// True if the rules do not bind pushes of our account.
+    pub(crate) fn is_bypassed(&self) -> bool {
+        matches!(self.current_user_can_bypass.as_str(), "always" | "exempt")
+    }
+}
+
+/// Part of classic branch protection that accounts without administration see.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct WireProtectionRule {
+    requires_signatures: Option<bool>,
+    requires_linear_history: Option<bool>,
+    requires_conversation_resolution: Option<bool>,
+    requires_code_owner_reviews: Option<bool>,
+    required_approving_review_count: Option<u32>,
+    #[serde(rename = "requiredStatusCheckContexts")]
+    contexts: Option<Vec<Option<String>>>,
+    #[serde(skip)]
+    pub(crate) checks: Vec<String>,
+}
+
+impl WireProtectionRule {
+    /// Parses the answer to the query; `None` for a branch without such a rule.
+    pub(crate) fn parse(data: &serde_json::Value) -> Option<Self> {
+        let rule = &data["repository"]["ref"]["refUpdateRule"];
+        let mut rule: Self = serde_json::from_value(rule.clone()).ok()?;
+        rule.checks = rule.contexts.take().into_iter().flatten().flatten().collect();
+        Some(rule)
+    }
+
+    pub(crate) fn approvals(&self) -> u32 {
+        self.required_approving_review_count.unwrap_or_default()
+    }
+
+    pub(crate) fn conditions(&self) -> Vec<BaseCondition> {
+        let all = [
+            (self.requires_signatures, BaseCondition::SignedCommits),
+            (self.requires_linear_history, BaseCondition::LinearHistory),
+            (
+                self.requires_conversation_resolution,
+                BaseCondition::ResolvedThreads,
+            ),
+            (self.requires_code_owner_reviews, BaseCondition::CodeOwnerReview),
+        ];
+        let set = all.into_iter().filter(|(is_set, _)| *is_set == Some(true));
+        set.map(|(_, condition)| condition).collect()
     }
 }
 
@@ -279,7 +397,7 @@ mod tests {
             "required_review_thread_resolution": true}},
             {"type": "required_status_checks", "parameters": {"strict_required_status_checks_policy": true}}]"#;
         let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
-        let conditions: Vec<BaseCondition> = rules.iter().filter_map(WireBranchRule::condition).collect();
+        let conditions: Vec<BaseCondition> = rules.iter().flat_map(WireBranchRule::conditions).collect();
         assert_eq!(
             conditions,
             [
@@ -293,7 +411,7 @@ mod tests {
         assert_eq!(rules.iter().map(WireBranchRule::approvals).max(), Some(2));
         let optional = r#"{"type": "pull_request", "parameters": {"required_approving_review_count": 0}}"#;
         let optional: WireBranchRule = serde_json::from_str(optional).unwrap();
-        assert_eq!((optional.condition(), optional.approvals()), (None, 0));
+        assert_eq!((optional.conditions(), optional.approvals()), (vec![], 0));
     }
 
     #[test]
@@ -327,11 +445,99 @@ mod tests {
     }
 
     #[test]
-    fn required_signatures_are_one_rule_type() {
-        let rules =
-            r#"[{"type": "deletion"}, {"type": "required_linear_history"}, {"type": "required_signatures"}]"#;
+    fn review_conditions_parse_from_one_rule() {
+        let rule = r#"{"type": "pull_request", "parameters": {"required_approving_review_count": 2,
+            "dismiss_stale_reviews_on_push": true, "require_code_owner_review": true,
+            "require_last_push_approval": true, "required_review_thread_resolution": false,
+            "allowed_merge_methods": ["squash", "rebase"]}}"#;
+        let rule: WireBranchRule = serde_json::from_str(rule).unwrap();
+        assert_eq!(
+            rule.conditions(),
+            [
+                BaseCondition::CodeOwnerReview,
+                BaseCondition::LastPushApproval,
+                BaseCondition::StaleDismissal
+            ]
+        );
+        assert_eq!(
+            rule.merge_methods(),
+            Some(vec!["squash".to_owned(), "rebase".to_owned()])
+        );
+    }
+
+    #[test]
+    fn patterns_parse_with_operator_by_kind() {
+        let rules = r#"[
+            {"type": "commit_message_pattern", "ruleset_id": 7, "parameters": {"name": "keys", "negate": false,
+            "operator": "regex", "pattern": "^ENG-"}},
+            {"type": "commit_author_email_pattern", "parameters": {"operator": "ends_with", "pattern": "@acme.example"}},
+            {"type": "committer_email_pattern", "parameters": {"operator": "contains", "pattern": "bot"}},
+            {"type": "branch_name_pattern", "parameters": {"operator": "starts_with", "pattern": "tmp/", "negate": true}},
+            {"type": "tag_name_pattern", "parameters": {"operator": "starts_with", "pattern": "v"}},
+            {"type": "branch_name_pattern", "parameters": {"operator": "sounds_like", "pattern": "v"}}]"#;
         let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
-        let about: Vec<bool> = rules.iter().map(WireBranchRule::is_about_signatures).collect();
-        assert_eq!(about, [false, false, true]);
+        let found: Vec<BranchPattern> = rules.iter().filter_map(WireBranchRule::pattern).collect();
+        assert_eq!((found[0].ruleset, found[1].ruleset), (Some(7), None));
+        let words: Vec<String> = found.iter().map(|found| found.pattern.words()).collect();
+        assert_eq!(
+            words,
+            [
+                "the commit message must match the regular expression `^ENG-`",
+                "the mail address of the author must end with `@acme.example`",
+                "the mail address of the committer must contain `bot`",
+                "the branch name must not start with `tmp/`",
+            ]
+        );
+    }
+
+    #[test]
+    fn file_restrictions_parse_by_kind() {
+        let rules = r#"[{"type": "file_path_restriction", "parameters": {"restricted_file_paths": ["infra/**"]}},
+            {"type": "file_extension_restriction", "parameters": {"restricted_file_extensions": ["*.exe"]}},
+            {"type": "max_file_path_length", "parameters": {"max_file_path_length": 200}},
+            {"type": "max_file_size", "parameters": {"max_file_size": 10}}]"#;
+        let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
+        assert_eq!(rules[0].files().paths, ["infra/**"]);
+        assert_eq!(rules[1].files().extensions, ["*.exe"]);
+        assert_eq!(rules[2].files().max_path_chars, Some(200));
+        assert_eq!(rules[3].files().max_megabytes, Some(10));
+        assert_eq!(rules[3].files().max_path_chars, None);
+    }
+
+    #[test]
+    fn protection_parses_without_later_fields() {
+        let of = |rule: serde_json::Value| {
+            WireProtectionRule::parse(&serde_json::json!({"repository": {"ref": {"refUpdateRule": rule}}}))
+        };
+        assert!(of(serde_json::Value::Null).is_none());
+        let rule = of(serde_json::json!({"requiresSignatures": true})).unwrap();
+        assert_eq!(rule.conditions(), [BaseCondition::SignedCommits]);
+        let rule = of(serde_json::json!({
+            "requiresSignatures": false, "requiresLinearHistory": true, "requiresConversationResolution": null,
+            "requiresCodeOwnerReviews": true, "requiredApprovingReviewCount": 2,
+            "requiredStatusCheckContexts": ["build", null],
+        }))
+        .unwrap();
+        assert_eq!(
+            rule.conditions(),
+            [BaseCondition::LinearHistory, BaseCondition::CodeOwnerReview]
+        );
+        assert_eq!((rule.approvals(), rule.checks), (2, vec!["build".to_owned()]));
+    }
+
+    #[test]
+    fn bypass_counts_for_pushes_alone() {
+        for (can, is_bypassed) in [
+            ("always", true),
+            ("exempt", true),
+            ("pull_requests_only", false),
+            ("never", false),
+        ] {
+            let ruleset = format!(r#"{{"id": 7, "current_user_can_bypass": "{can}"}}"#);
+            let ruleset: WireRuleset = serde_json::from_str(&ruleset).unwrap();
+            assert_eq!(ruleset.is_bypassed(), is_bypassed, "{can}");
+        }
+        let older: WireRuleset = serde_json::from_str(r#"{"id": 7}"#).unwrap();
+        assert!(!older.is_bypassed());
     }
 }

@@ -1,8 +1,8 @@
 //! Commits and branches over the git data API, and the rules about signatures.
 
-use domain::CommitId;
-use github::{Error, TreeChange, TreeContent};
-use testkit::github::{BranchRuleset, RulesetCondition, WRITER_TOKEN};
+use domain::{BaseCondition, CommitId};
+use github::{Error, SnapshotScope, TreeChange, TreeContent};
+use testkit::github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_TOKEN};
 
 use super::with_token;
 use crate::against_github::{build_shop_name, start_hub};
@@ -21,7 +21,7 @@ async fn required_signatures_come_from_rulesets_and_protection() {
     let name = build_shop_name();
     let requires = async |branch: &str| {
         let rules = hub.writer.branch_rules(&name, branch).await.unwrap();
-        rules.requires_signatures
+        rules.requires_signatures()
     };
     assert!(!requires("main").await && !requires("no-such").await);
     hub.hub.require_checks("acme/shop", "main", &["build"]).unwrap();
@@ -36,7 +36,88 @@ async fn required_signatures_come_from_rulesets_and_protection() {
     hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
     assert!(requires("fix/new").await, "the branch need not exist");
     let read = hub.reader.branch_rules(&name, "fix/new").await.unwrap();
-    assert!(read.requires_signatures, "rulesets are readable without contents");
+    assert!(
+        read.requires_signatures(),
+        "rulesets are readable without contents"
+    );
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn snapshot_distinguishes_signed_from_unsigned_commits() {
+    let hub = start_hub().await;
+    let (name, commits) = (build_shop_name(), hub.writer.commits());
+    let (tree, _) = hub.hub.tree_and_parents("acme/shop", hub.base.as_str()).unwrap();
+    let change = [write_text("a.txt", "100644", "a\n")];
+    let tree = commits.create_tree(&name, &tree, &change).await.unwrap();
+    let parents = [hub.base.clone()];
+    let signed = commits
+        .create_commit(&name, "Add a", &tree, &parents)
+        .await
+        .unwrap();
+    commits
+        .create_branch(&name, "fix/signed", &signed.id)
+        .await
+        .unwrap();
+    let pulls = hub.writer.pull_requests();
+    let opened = pulls
+        .create_pull_request(&name, "fix/signed", "main", "Add a", "Body", true)
+        .await;
+    let number = opened.unwrap().number;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        conditions: vec![RulesetCondition::SignedCommits],
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let is_unsigned = async || {
+        let health = hub.reader.health();
+        let snapshot = health.snapshot(&name, number, SnapshotScope::default()).await;
+        snapshot.unwrap().is_unsigned
+    };
+    assert!(!is_unsigned().await);
+    hub.hub
+        .commit("acme/shop", "fix/signed", "Add b", &[("b.txt", "b\n")])
+        .unwrap();
+    assert!(is_unsigned().await);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn patterns_of_bypassed_ruleset_are_left_out() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let of = |kind, pattern: &str, is_bypassed| BranchRuleset {
+        branches: vec!["fix/*".to_owned()],
+        patterns: vec![RulesetPattern::new(kind, "starts_with", pattern)],
+        is_bypassed,
+        ..BranchRuleset::default()
+    };
+    let rulesets = [
+        of("commit_message_pattern", "ENG-", false),
+        of("branch_name_pattern", "team/", true),
+        BranchRuleset {
+            required_approvals: 2,
+            conditions: vec![RulesetCondition::LinearHistory],
+            ..of("commit_author_email_pattern", "bot@", false)
+        },
+    ];
+    hub.hub.set_rulesets("acme/shop", &rulesets).unwrap();
+    let bound = hub.writer.branch_rules(&name, "fix/new").await.unwrap();
+    let words: Vec<String> = bound.patterns.iter().map(|found| found.pattern.words()).collect();
+    assert_eq!(
+        words,
+        [
+            "the commit message must start with `ENG-`",
+            "the mail address of the author must start with `bot@`"
+        ]
+    );
+    assert!(bound.includes(BaseCondition::LinearHistory) && !bound.requires_signatures());
+    assert_eq!(bound.requirements.approvals, 2);
+    // The reader does not push, so its own right does not matter.
+    let read = hub.reader.branch_rules(&name, "fix/new").await.unwrap();
+    assert_eq!(read.patterns.len(), 3);
+    assert_eq!(hub.writer.branch_rules(&name, "main").await.unwrap().patterns, []);
     hub.assert_clean();
 }
 

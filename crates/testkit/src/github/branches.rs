@@ -45,6 +45,18 @@ pub(super) async fn list_branch_rules(
     })
 }
 
+/// Returns a ruleset of the repository, with the caller's right to bypass it.
+pub(super) async fn get_ruleset(
+    State(hub): State<Arc<GitHubState>>,
+    _caller: GitHubCaller,
+    Path((owner, name, id)): Path<(String, String, usize)>,
+) -> RestAnswer {
+    with_repo(&hub, &owner, &name, |repo| {
+        let found = repo.ruleset_json(id, &hub.url).ok_or_else(not_found)?;
+        Ok(render_json_answer(StatusCode::OK, found))
+    })
+}
+
 /// Compares `BASE...HEAD`: the head's changes since the merge base, with all files and commits.
 pub(super) async fn compare_commits(
     State(hub): State<Arc<GitHubState>>,

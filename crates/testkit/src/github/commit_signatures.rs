@@ -9,7 +9,7 @@ use ssh_key::{PublicKey, SshSig};
 use super::FakeGitHub;
 use super::history::CommitDetails;
 use super::repository::sign_as_github;
-use super::rulesets::RulesetCondition;
+use super::rulesets::{BranchRuleset, RulesetCondition};
 use super::state::RepositoryRecord;
 
 /// Judgment about a signature: GitHub's code, and the signature with the signed content.
@@ -71,12 +71,24 @@ impl RepositoryRecord {
             if !is_new && ruleset.restricts_updates {
                 return Some("Cannot update this protected ref.".to_owned());
             }
+            if let Some(reason) = self.find_broken_pattern(ruleset, branch, sha) {
+                return Some(reason);
+            }
             if ruleset.includes(RulesetCondition::SignedCommits) && self.find_unverified(sha, None).is_some()
             {
                 return Some("Commits must have verified signatures.".to_owned());
             }
         }
         None
+    }
+
+    /// Returns the reason of the first pattern that the branch or its head breaks.
+    fn find_broken_pattern(&self, ruleset: &BranchRuleset, branch: &str, sha: &str) -> Option<String> {
+        let head = super::history::read_commit(&self.path, sha).ok()?;
+        let people = (head.author.email.as_str(), head.committer.email.as_str());
+        let mut patterns = ruleset.patterns.iter().filter(|_| !ruleset.is_bypassed);
+        let broken = patterns.find(|pattern| pattern.is_broken_by(branch, &head.message, people))?;
+        Some(broken.reason())
     }
 
     /// True if a ruleset or classic protection requires signatures on the branch.
@@ -105,8 +117,6 @@ impl RepositoryRecord {
 
     /// Renders a commit for the routes of git objects.
     pub(in crate::github) fn git_commit_json(&self, commit: &CommitDetails, url: &str) -> Value {
-        let judged = self.judge_signature(&commit.id);
-        let (signature, payload) = judged.signed.clone().unzip();
         let own = self.api_url(url);
         let person = |name: &str, email: &str| json!({"name": name, "email": email, "date": commit.at});
         let parents: Vec<Value> = commit
@@ -123,10 +133,17 @@ impl RepositoryRecord {
             "author": person(&commit.author.name, &commit.author.email),
             "committer": person(&commit.committer.name, &commit.committer.email),
             "tree": {"sha": commit.tree, "url": format!("{own}/git/trees/{}", commit.tree)}, "parents": parents,
-            "verification": {
-                "verified": judged.is_verified(), "reason": judged.reason, "signature": signature,
-                "payload": payload, "verified_at": null,
-            },
+            "verification": self.verification_json(&commit.id),
+        })
+    }
+
+    /// Renders the judgment about the signature of a commit.
+    pub(in crate::github) fn verification_json(&self, sha: &str) -> Value {
+        let judged = self.judge_signature(sha);
+        let (signature, payload) = judged.signed.clone().unzip();
+        json!({
+            "verified": judged.is_verified(), "reason": judged.reason, "signature": signature, "payload": payload,
+            "verified_at": null,
         })
     }
 }

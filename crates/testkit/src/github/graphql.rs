@@ -272,7 +272,14 @@ fn answer_branch_rule_query(hub: &Arc<GitHubState>, caller: &GitHubCaller, varia
     let branch = text("branch").trim_start_matches("refs/heads/");
     let is_there = super::repository::list_branches(&repo.path).contains_key(branch);
     let is_protected = repo.signed_branches.contains(branch) || repo.required_checks.contains_key(branch);
-    let rule = is_protected.then(|| json!({"requiresSignatures": repo.signed_branches.contains(branch)}));
+    let required = repo.required_checks.get(branch).cloned().unwrap_or_default();
+    let rule = is_protected.then(|| {
+        json!({
+            "requiresSignatures": repo.signed_branches.contains(branch), "requiresLinearHistory": false,
+            "requiresConversationResolution": false, "requiresCodeOwnerReviews": false,
+            "requiredApprovingReviewCount": 0, "requiredStatusCheckContexts": required,
+        })
+    });
     let found = is_there.then(|| json!({"refUpdateRule": rule}));
     render_json_answer(StatusCode::OK, json!({"data": {"repository": {"ref": found}}}))
 }

@@ -60,7 +60,7 @@ use hub::{GitHubRecords, GitHubState, NewPull};
 pub use lfs::LfsFault;
 pub use reactions::ReactedObject;
 pub use registration::HookConfig;
-pub use rulesets::{BranchRuleset, RulesetCondition};
+pub use rulesets::{BranchRuleset, RulesetCondition, RulesetPattern};
 pub use slow_link::SlowLink;
 pub use state_views::{StandInComment, StandInCommit, StandInIssue, StandInPullRequest, StandInReview};
 

@@ -44,6 +44,7 @@ pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
         .route("/git/refs/{*name}", patch(git_data::update_ref))
         .route("/branches/{branch}", get(branches::get_branch))
         .route("/rules/branches/{branch}", get(branches::list_branch_rules))
+        .route("/rulesets/{id}", get(branches::get_ruleset))
         .route("/merges", any(forbidden_merge));
     Router::new()
         .merge(registration::build_registration_routes())

@@ -23,6 +23,36 @@ check_signatures() {
     exit 1
   done
 }
+# Arguments: words of the rule, operator, pattern, yes or no for a negated pattern, value.
+meets_pattern() {
+  case $2 in
+    starts_with) case $5 in "$3"*) found=yes;; *) found=no;; esac;;
+    ends_with) case $5 in *"$3") found=yes;; *) found=no;; esac;;
+    contains) case $5 in *"$3"*) found=yes;; *) found=no;; esac;;
+    regex) if printf %s "$5" | grep -qzE -e "$3"; then found=yes; else found=no; fi;;
+  esac
+  [ $found != $4 ]
+}
+# Arguments: reference, commit, property, words of the rule, operator, pattern, yes or no for a negated pattern.
+check_pattern() {
+  if [ $3 = branch ]; then
+    meets_pattern "$4" "$5" "$6" $7 "${1#refs/heads/}" && return
+    refuse_pattern "$1" "$4" "$1"
+  fi
+  for commit in $(git rev-list "$2" --not --branches); do
+    meets_pattern "$4" "$5" "$6" $7 "$(git show -s --format=$3 "$commit")" && continue
+    refuse_pattern "$1" "$4" "$commit"
+  done
+}
+refuse_pattern() {
+  echo "error: GH013: Repository rule violations found for $1." >&2
+  echo "" >&2
+  echo "- $2" >&2
+  echo "  Found 1 violation:" >&2
+  echo "" >&2
+  echo "  $3" >&2
+  exit 1
+}
 "#;
 
 /// Rules for the branches that match a pattern.
@@ -40,6 +70,90 @@ pub struct BranchRuleset {
     pub required_approvals: u64,
     /// Conditions without a value.
     pub conditions: Vec<RulesetCondition>,
+    /// Patterns for commits and branch names.
+    pub patterns: Vec<RulesetPattern>,
+    /// True if the writer may push against the patterns.
+    pub is_bypassed: bool,
+}
+
+/// Pattern of a ruleset.
+#[derive(Debug, Clone)]
+pub struct RulesetPattern {
+    /// Type of the rule, such as `commit_message_pattern`.
+    pub kind: &'static str,
+    /// `starts_with`, `ends_with`, `contains` or `regex`.
+    pub operator: &'static str,
+    /// Text or regular expression.
+    pub pattern: String,
+    /// True if the property must not match.
+    pub negate: bool,
+}
+
+impl RulesetPattern {
+    /// Pattern of a kind, not negated.
+    #[must_use]
+    pub fn new(kind: &'static str, operator: &'static str, pattern: &str) -> Self {
+        Self {
+            kind,
+            operator,
+            pattern: pattern.to_owned(),
+            negate: false,
+        }
+    }
+
+    /// Reason of a refusal in GitHub's words.
+    pub(super) fn reason(&self) -> String {
+        let subject = match self.kind {
+            "commit_message_pattern" => "Commit message",
+            "commit_author_email_pattern" => "Commit author email address",
+            "committer_email_pattern" => "Committer email address",
+            _ => "Branch name",
+        };
+        let operator = match self.operator {
+            "starts_with" => "start with a matching pattern",
+            "ends_with" => "end with a matching pattern",
+            "contains" => "contain a matching pattern",
+            _ => "match a given regex pattern",
+        };
+        let verb = if self.negate { "must not" } else { "must" };
+        format!("{subject} {verb} {operator}: {}", self.pattern)
+    }
+
+    /// Renders the check of the pattern in the hook.
+    fn script(&self) -> String {
+        let property = match self.kind {
+            "commit_message_pattern" => "%B",
+            "commit_author_email_pattern" => "%ae",
+            "committer_email_pattern" => "%ce",
+            _ => "branch",
+        };
+        let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        let negate = if self.negate { "yes" } else { "no" };
+        format!(
+            "check_pattern $1 $3 {property} {} {} {} {negate}; ",
+            quote(&self.reason()),
+            self.operator,
+            quote(&self.pattern)
+        )
+    }
+
+    /// True if a commit, or the branch, breaks the rule.
+    pub(super) fn is_broken_by(&self, branch: &str, message: &str, (author, committer): (&str, &str)) -> bool {
+        let value = match self.kind {
+            "commit_message_pattern" => message,
+            "commit_author_email_pattern" => author,
+            "committer_email_pattern" => committer,
+            _ => branch,
+        };
+        let is_match = match self.operator {
+            "starts_with" => value.starts_with(&self.pattern),
+            "ends_with" => value.trim_end().ends_with(&self.pattern),
+            "contains" => value.contains(&self.pattern),
+            // The API route of git objects has no shell; the tests use no expression there.
+            _ => true,
+        };
+        is_match == self.negate
+    }
 }
 
 /// Condition of a ruleset for a merge.
@@ -82,7 +196,11 @@ impl BranchRuleset {
         } else {
             ""
         };
-        let act = format!("{signatures}if [ $2 = $new ]; then {creation}; else {update}; fi");
+        let patterns: String = match self.is_bypassed {
+            true => String::new(),
+            false => self.patterns.iter().map(RulesetPattern::script).collect(),
+        };
+        let act = format!("{signatures}{patterns}if [ $2 = $new ]; then {creation}; else {update}; fi");
         let branches = self.branches.iter();
         branches
             .map(|pattern| format!("case $1 in refs/heads/{pattern}) {act};; esac\n"))

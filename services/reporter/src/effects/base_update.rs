@@ -133,7 +133,7 @@ async fn choose_way(
         .github
         .branch_rules(&ours.repository, &outdated.base_branch)
         .await?;
-    if branch_rules.requires_signatures {
+    if branch_rules.requires_signatures() {
         return Ok(BranchUpdate::Merge);
     }
     let authors = outside

@@ -84,7 +84,7 @@ impl CommitSigner {
             return Ok(SigningWay::Key(Arc::clone(key)));
         }
         for branch in branches {
-            if !github.branch_rules(repository, branch).await?.requires_signatures {
+            if !github.branch_rules(repository, branch).await?.requires_signatures() {
                 continue;
             }
             if let Some(key) = &self.key {

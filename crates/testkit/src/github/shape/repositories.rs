@@ -130,6 +130,30 @@ impl RepositoryRecord {
     }
 }
 
+impl RepositoryRecord {
+    /// Renders a ruleset by its id, as far as an account without administration sees it.
+    pub(in crate::github) fn ruleset_json(&self, id: usize, url: &str) -> Option<Value> {
+        let ruleset = self.rulesets.get(id.checked_sub(1)?)?;
+        let included: Vec<String> = ruleset
+            .branches
+            .iter()
+            .map(|branch| format!("refs/heads/{branch}"))
+            .collect();
+        let bypass = if ruleset.is_bypassed { "always" } else { "never" };
+        Some(json!({
+            "id": id, "name": format!("ruleset {id}"), "target": "branch", "source_type": "Repository",
+            "source": self.name, "enforcement": "active", "current_user_can_bypass": bypass,
+            "node_id": format!("RRS_{id}"), "created_at": self.created, "updated_at": self.created,
+            "conditions": {"ref_name": {"include": included, "exclude": []}},
+            "rules": render_ruleset_rules(ruleset),
+            "_links": {
+                "self": {"href": format!("{}/rulesets/{id}", self.own_url(url))},
+                "html": {"href": format!("{url}/{}/rules/{id}", self.name)},
+            },
+        }))
+    }
+}
+
 fn render_ruleset_rules(ruleset: &BranchRuleset) -> Vec<Value> {
     let is_strict = ruleset.includes(RulesetCondition::CurrentBase);
     let has_threads = ruleset.includes(RulesetCondition::ResolvedThreads);
@@ -178,5 +202,11 @@ fn render_ruleset_rules(ruleset: &BranchRuleset) -> Vec<Value> {
         (!ruleset.required_checks.is_empty() || is_strict, checks),
     ];
     let set = all.into_iter().filter(|(is_set, _)| *is_set);
-    set.map(|(_, rule)| rule).collect()
+    let patterns = ruleset.patterns.iter().map(|pattern| {
+        let parameters = json!({
+            "name": "", "negate": pattern.negate, "operator": pattern.operator, "pattern": pattern.pattern,
+        });
+        json!({"type": pattern.kind, "parameters": parameters})
+    });
+    set.map(|(_, rule)| rule).chain(patterns).collect()
 }
