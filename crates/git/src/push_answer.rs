@@ -7,6 +7,9 @@ pub const NOT_READY: &str = "journeyman: not ready";
 /// Line of the git gate's refusal of a branch with a refused history, followed by the reason.
 pub const REFUSED_BRANCH: &str = "journeyman: branch refused";
 
+// Words of a server's hooks that are kept. A hook may print pages, and its reason comes first.
+const MAX_REJECTION_CHARS: usize = 1000;
+
 /// Result of a successful push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
@@ -40,11 +43,22 @@ pub(crate) fn parse_push(output: &cli::GitOutput, branch: &str) -> Result<PushRe
         }
         "!" => Err(Error::Rejected(format!(
             "{text}; {}",
-            cli::summarize_stderr(&output.stderr)
+            summarize_rejection(&output.stderr)
         ))),
         _ if output.success => Ok(PushResult::Updated),
         _ => Err(classify_stderr(&output.stderr)),
     }
+}
+
+/// Summarizes the words of the server about a refused push: those of its hooks and rules, which git marks by `remote:`.
+/// The last lines of git itself only repeat that the push failed.
+fn summarize_rejection(stderr: &str) -> String {
+    let words = stderr.lines().filter_map(|line| line.strip_prefix("remote:"));
+    let words: Vec<&str> = words.map(str::trim).filter(|line| !line.is_empty()).collect();
+    if words.is_empty() {
+        return cli::summarize_stderr(stderr);
+    }
+    words.join("; ").chars().take(MAX_REJECTION_CHARS).collect()
 }
 
 /// True when another branch's name prevents the branch: in the messages of git, of newer releases of git, and
@@ -136,5 +150,28 @@ pub(crate) fn classify_stderr(stderr: &str) -> Error {
         Error::Unavailable(text)
     } else {
         Error::Failed(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejection_keeps_words_of_hooks() {
+        let stderr = "remote: error: GH013: Repository rule violations found for refs/heads/fix/x.        \n\
+            remote: \n\
+            remote: - Commit message must match a given regex pattern: ^ENG-        \n\
+            remote:   Found 1 violation:        \n\
+            remote:   0123456789abcdef        \n\
+            error: failed to push some refs to 'https://github.example/acme/shop.git'\n";
+        assert_eq!(
+            summarize_rejection(stderr),
+            "error: GH013: Repository rule violations found for refs/heads/fix/x.; - Commit message must match a given \
+             regex pattern: ^ENG-; Found 1 violation:; 0123456789abcdef"
+        );
+        let long = format!("remote: {}\n", "x".repeat(5000));
+        assert_eq!(summarize_rejection(&long).len(), MAX_REJECTION_CHARS);
+        assert_eq!(summarize_rejection("error: no\n"), "error: no");
     }
 }

@@ -131,6 +131,12 @@ impl EffectError {
                 head: None,
             });
         }
+        if let git::Error::Rejected(detail) = error {
+            return Self::Refused(OutboundRefusal::PushRejected {
+                branch: branch.to_owned(),
+                detail,
+            });
+        }
         error.into()
     }
 }
@@ -306,6 +312,17 @@ mod tests {
         let trouble = EffectError::of_push(git::Error::Queued("fix/ENG-1".to_owned()), "fix/ENG-1");
         assert!(
             matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
+            "{trouble}"
+        );
+    }
+
+    #[test]
+    fn rejected_push_keeps_words_of_server() {
+        let words = "pre-receive hook declined; error: no key in message";
+        let trouble = EffectError::of_push(git::Error::Rejected(words.to_owned()), "fix/ENG-1");
+        assert!(
+            matches!(&trouble, EffectError::Refused(OutboundRefusal::PushRejected { branch, detail })
+                if branch == "fix/ENG-1" && detail == words),
             "{trouble}"
         );
     }

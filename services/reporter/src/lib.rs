@@ -29,6 +29,7 @@ mod owners;
 mod performer;
 mod policy;
 mod pull_request_command;
+mod push_rules;
 mod receipt;
 mod reports;
 mod retry;

@@ -307,6 +307,10 @@ impl RepositoryMirrors {
                 if let git::Error::Failed(_) = error {
                     return EffectError::Failed(format_error_chain(&error));
                 }
+                // git refuses to move a branch that is checked out there; no server is part of it.
+                if let git::Error::Rejected(_) = error {
+                    return error.into();
+                }
                 EffectError::of_push(error, &branch)
             });
         }
@@ -414,7 +418,7 @@ async fn move_to_signed(github: &github::GitHubWriter, moved: &RemotePush<'_>) -
         let there = commits.branches_with_prefix(repository, folder).await?;
         let by = find_conflicting_branch(branch, there.keys().map(String::as_str));
         return Err(by.map_or_else(
-            || refused.into(),
+            || reject_move(branch, &refused),
             |by| {
                 EffectError::Refused(OutboundRefusal::BranchInTheWay {
                     branch: branch.to_owned(),
@@ -448,7 +452,15 @@ fn explain_refused_move(branch: &str, error: github::Error) -> EffectError {
             detail: message::signed_history_rewritten(branch),
         });
     }
-    error.into()
+    reject_move(branch, &error)
+}
+
+/// Refusal of a branch move over the API: a rule of the server, as at a push.
+fn reject_move(branch: &str, error: &github::Error) -> EffectError {
+    EffectError::Refused(OutboundRefusal::PushRejected {
+        branch: branch.to_owned(),
+        detail: format_error_chain(error),
+    })
 }
 
 /// Explains the refusal of a push from the expected commit, by the head that the branch has afterwards.

@@ -2,7 +2,7 @@
 
 use std::{fmt, slice};
 
-use domain::{CommitId, Job, ObjectRef, PullRequestFile, PullRequestRef};
+use domain::{CommitId, Job, MetadataPattern, ObjectRef, PullRequestFile, PullRequestRef};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -176,6 +176,8 @@ receipts! {
         ResearchThread(BegunThread) = "threads",
         /// Issues were opened.
         CreateIssue(MadeIssue) = "issues",
+        /// The repository requires patterns of commits or branch names.
+        RequirePatterns(MetadataPattern) = "patterns",
         /// Choices of a triage are left to people.
         LeaveChoice(UnsetChoice) = "left",
     }

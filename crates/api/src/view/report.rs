@@ -1,6 +1,6 @@
 //! Lines about reports: requests, outcomes and returns.
 
-use domain::{OutboundAction, OutboundOutcome, OutboundReceipt, ReturnReason};
+use domain::{MetadataPattern, OutboundAction, OutboundOutcome, OutboundReceipt, ReturnReason};
 
 use super::{
     Tone, Who,
@@ -24,6 +24,10 @@ fn render_receipt(receipt: &OutboundReceipt) -> TimelineLine {
         OutboundReceipt::Pushed { branch, head, .. } => format!("pushed {branch} at {}", head.short()),
         OutboundReceipt::PullRequestOpened(opened) => format!("opened {}", opened.url),
         OutboundReceipt::DecisionAsked { head, .. } => format!("asked a person about {}", head.short()),
+        OutboundReceipt::Started { patterns } => {
+            let required: Vec<String> = patterns.iter().map(MetadataPattern::words).collect();
+            format!("told; the repository requires: {}", required.join("; "))
+        }
         OutboundReceipt::Told => return TimelineLine::new(Who::Reporter, "told").tone(Tone::Soft),
         OutboundReceipt::Rehearsed { would } => {
             let effects: usize = would.iter().map(|one| one.effects.len()).sum();

@@ -2,6 +2,7 @@
 
 use crate::{
     identity::{author::CommitAuthor, ids::RunId, ticket::TicketKey},
+    outbound::metadata_pattern::{MetadataPattern, PatternSubject, find_unmet_pattern},
     rules::{RepositoryRules, commits::CommitStyle},
     text::{
         characters::{remove_hidden, truncate_text},
@@ -22,6 +23,8 @@ const TITLE: usize = 200;
 pub struct ChangeNaming<'a> {
     rules: &'a RepositoryRules,
     ticket: &'a TicketKey,
+    /// Patterns of the server, which outrank the style of the rules.
+    patterns: &'a [MetadataPattern],
 }
 
 /// Properties of a change that its names are made from.
@@ -38,7 +41,27 @@ pub struct ChangeNameParts<'a> {
 impl<'a> ChangeNaming<'a> {
     /// Creates the naming scheme for a ticket's change.
     pub const fn new(rules: &'a RepositoryRules, ticket: &'a TicketKey) -> Self {
-        Self { rules, ticket }
+        Self {
+            rules,
+            ticket,
+            patterns: &[],
+        }
+    }
+
+    /// Returns the naming scheme for a repository whose server requires patterns.
+    #[must_use]
+    pub const fn with_patterns(self, patterns: &'a [MetadataPattern]) -> Self {
+        Self { patterns, ..self }
+    }
+
+    /// Returns the pattern that refuses a commit message.
+    pub fn unmet_by_message(&self, message: &str) -> Option<&'a MetadataPattern> {
+        find_unmet_pattern(self.patterns, PatternSubject::CommitMessage, message)
+    }
+
+    /// Returns the pattern that refuses a branch name.
+    pub fn unmet_by_branch(&self, name: &str) -> Option<&'a MetadataPattern> {
+        find_unmet_pattern(self.patterns, PatternSubject::BranchName, name)
     }
 
     /// Returns the types in the rules, for branches, commits and titles.
@@ -121,8 +144,32 @@ impl<'a> ChangeNaming<'a> {
         filled.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the message of the change's commit.
+    /// Returns the message of the change's commit. Where the server refuses the style of the rules and accepts the title
+    /// as it is, or after the key of the ticket, the message has that form.
     pub fn commit_message(&self, named: ChangeNameParts<'_>, body: &str) -> String {
+        let by_rules = self.style_message(named, body);
+        if self.unmet_by_message(&by_rules).is_none() {
+            return by_rules;
+        }
+        let key = self.key();
+        let title = commit_orders::clean_subject(named.title.trim());
+        let title = truncate_text(&title, SUBJECT);
+        let body = commit_orders::clean_body(body);
+        let others = [
+            format!("{title} ({key})"),
+            format!("{key}: {title}"),
+            title.clone(),
+        ];
+        let others = others.iter().filter(|subject| {
+            let has_key = subject.matches(&key).count();
+            has_key == 1 || (has_key == 0 && !self.rules.commits.ticket_in_message)
+        });
+        let mut others = others.map(|subject| format!("{subject}\n\n{}", body.trim()).trim_end().to_owned());
+        let accepted = others.find(|message| self.unmet_by_message(message).is_none());
+        accepted.unwrap_or(by_rules)
+    }
+
+    fn style_message(&self, named: ChangeNameParts<'_>, body: &str) -> String {
         let key = self.key();
         let title = commit_orders::clean_subject(self.bare(named.title));
         let title = truncate_text(&title, SUBJECT);
@@ -212,12 +259,20 @@ impl<'a> ChangeNaming<'a> {
             CommitStyle::Conventional => is_type(kind) && !(rules.scope_required && scope.is_empty()),
         };
         let has_key = !rules.ticket_in_message || has_word(message, &self.key());
+        // The server decides about the style where it requires a pattern.
+        let is_styled = is_styled || self.has_accepted_style(message);
         if is_styled && has_key {
             return if is_changed { Err(clean) } else { Ok(()) };
         }
         let body = message.split_once('\n').map_or("", |(_, body)| body);
         let title = subject;
         Err(self.commit_message(ChangeNameParts { kind, scope, title }, body))
+    }
+
+    /// Returns true if the server requires a pattern of messages, and this one meets it.
+    fn has_accepted_style(&self, message: &str) -> bool {
+        let is_about_message = |pattern: &MetadataPattern| pattern.subject == PatternSubject::CommitMessage;
+        self.patterns.iter().any(is_about_message) && self.unmet_by_message(message).is_none()
     }
 
     fn known(&self, kind: &str) -> &'a str {
@@ -315,6 +370,61 @@ mod tests {
         );
         assert_eq!(naming.check_message(&message), Ok(()));
         assert_eq!(naming.check_branch(&naming.branch(CHANGE)), Ok(()));
+    }
+
+    fn build_message_pattern(pattern: &str) -> MetadataPattern {
+        MetadataPattern {
+            subject: PatternSubject::CommitMessage,
+            operator: crate::PatternOperator::Regex,
+            pattern: pattern.to_owned(),
+            negate: false,
+        }
+    }
+
+    #[test]
+    fn message_takes_form_that_server_accepts() {
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
+        for (pattern, title, subject) in [
+            (
+                r"^fix\(",
+                CHANGE.title,
+                "fix(cart): Count every piece in the cart's total (ENG-12)",
+            ),
+            (
+                r"^ENG-\d+: ",
+                CHANGE.title,
+                "ENG-12: Count every piece in the cart's total",
+            ),
+            (r"^\[ENG-\d+\] ", "[ENG-12] Count", "[ENG-12] Count"),
+            (r"^Count", "Count pieces", "Count pieces (ENG-12)"),
+            // No form of the title matches, so the model has to write another one.
+            ("^nothing$", "Count", "fix(cart): Count (ENG-12)"),
+        ] {
+            let patterns = [build_message_pattern(pattern)];
+            let naming = ChangeNaming::new(&rules, &ticket).with_patterns(&patterns);
+            let message = naming.commit_message(ChangeNameParts { title, ..CHANGE }, "Why.");
+            assert_eq!(message, format!("{subject}\n\nWhy."), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn server_decides_about_style_of_message() {
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
+        let message = "ENG-12: count";
+        assert!(ChangeNaming::new(&rules, &ticket).check_message(message).is_err());
+        let patterns = [build_message_pattern(r"^ENG-\d+: ")];
+        let naming = ChangeNaming::new(&rules, &ticket).with_patterns(&patterns);
+        assert_eq!(naming.check_message(message), Ok(()));
+        assert!(
+            naming.check_message("count (ENG-12)").is_err(),
+            "the pattern is not met"
+        );
+        assert!(
+            naming.check_message("ENG-12: count\n\n[skip ci]").is_err(),
+            "an order stays refused"
+        );
+        assert_eq!(naming.unmet_by_message("fix: count"), Some(&patterns[0]));
+        assert_eq!(naming.unmet_by_branch("fix: count"), None);
     }
 
     #[test]

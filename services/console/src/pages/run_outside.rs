@@ -87,6 +87,10 @@ fn render_receipt(receipt: &OutboundReceipt) -> Markup {
             OutboundReceipt::PullRequestOpened(opened) => { span.good { "open" } " " (render_external_link(&opened.url, &opened.url)) }
             OutboundReceipt::DecisionAsked { head, .. } => { span.good { "asked" } " about " code { (head.short()) } }
             OutboundReceipt::Told => span.good { "done" },
+            OutboundReceipt::Started { patterns } => {
+                span.good { "done" }
+                @for pattern in patterns { "; " (make_visible(&pattern.words())) }
+            }
             OutboundReceipt::Rehearsed { would } => {
                 "nothing, because it is a rehearsal of "
                 @for (index, one) in would.iter().enumerate() { @if index > 0 { ", " } (make_visible(&one.request)) }

@@ -417,7 +417,7 @@ fn render_outcome(fact: &Fact) -> Markup {
             OutboundOutcome::Done(OutboundReceipt::Pushed { branch, head, .. }) => { "pushed " code { (make_visible(branch)) } " at " code { (head.short()) } }
             OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => { "opened " (render_external_link(&opened.url, &format!("{}#{}", opened.repository, opened.number))) }
             OutboundOutcome::Done(OutboundReceipt::DecisionAsked { .. }) => "asked for a decision",
-            OutboundOutcome::Done(OutboundReceipt::Told) => "notified people",
+            OutboundOutcome::Done(OutboundReceipt::Told | OutboundReceipt::Started { .. }) => "notified people",
             OutboundOutcome::Done(OutboundReceipt::Rehearsed { .. }) => "nothing, in a rehearsal",
             OutboundOutcome::Refused(refusal) => span.bad { "refused: " (make_visible(&refusal.words())) },
             OutboundOutcome::Failed { detail } => span.bad { "failed: " (make_visible(detail)) },

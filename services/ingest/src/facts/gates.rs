@@ -37,6 +37,7 @@ impl DecisionGate {
                     OutboundOutcome::Done(
                         OutboundReceipt::Pushed { .. }
                         | OutboundReceipt::PullRequestOpened(_)
+                        | OutboundReceipt::Started { .. }
                         | OutboundReceipt::Rehearsed { .. },
                     )
                     | OutboundOutcome::Refused(_)

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use domain::check::{ChangeFinding, CheckOutcome};
 use domain::{
-    ChangeDoubt, ChangeProof, LostHunk, MergeSide, OutOfScopeFile, RedCheck, ReturnReason, ReviewObjection,
-    ToolCall, ToolResult,
+    ChangeDoubt, ChangeProof, LostHunk, MergeSide, MetadataPattern, OutOfScopeFile, RedCheck, ReturnReason,
+    ReviewObjection, ToolCall, ToolResult, text::escape_hidden,
 };
 
 use super::mcp;
@@ -47,6 +47,10 @@ pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult 
         CallAnswer::Misnamed { right } => ToolResult::error(format!(
             "Not done: this does not follow the repository's rules. The right form:\n\n{right}"
         )),
+        CallAnswer::Unmet(pattern) => ToolResult::error(format!(
+            "Not done: the server would refuse it. {} Call the tool again with such a text.",
+            render_requirement(pattern)
+        )),
         CallAnswer::OtherBranch { branch } => ToolResult::error(refusals::render_other_branch(branch)),
         CallAnswer::Noted => ToolResult::ok("Noted."),
         CallAnswer::OutOfScope(outside) => ToolResult::error(format!(
@@ -70,6 +74,14 @@ pub(crate) fn render_answer(call: &ToolCall, answer: &CallAnswer) -> ToolResult 
         ),
         CallAnswer::UnknownOutcome { server } => ToolResult::interrupted(mcp::render_unknown_outcome(server)),
     }
+}
+
+/// Renders a pattern of the server as a sentence.
+pub(super) fn render_requirement(pattern: &MetadataPattern) -> String {
+    let words = escape_hidden(&pattern.words());
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
 fn render_argument(wrong: &ArgumentProblem) -> String {

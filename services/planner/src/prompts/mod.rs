@@ -236,6 +236,7 @@ fn template_values(conversation: &ConversationView<'_>) -> Value {
         default_branch => rules.repo.default_branch,
         base => info.map(|info| info.base.short().to_owned()),
         rules => Value::from_serialize(rules),
+        requirements => conversation.patterns.iter().map(answers::render_requirement).collect::<Vec<_>>(),
         modules => module_values(conversation.request),
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &ExecutorWorkspace| missing(&info.lfs_files)).unwrap_or_default(),

@@ -1,22 +1,33 @@
-//! Checks before the work that a change can be delivered: rights of the account, and signatures.
+//! Checks before the work that a change can be delivered: rights of the account, signatures, and patterns for commits and
+//! branch names.
 
 use async_trait::async_trait;
-use domain::{OutboundRefusal, RepositoryName, RepositoryRules, TicketKey, cause::format_error_chain};
+use domain::{
+    ChangeNameParts, ChangeNaming, Job, MetadataPattern, OutboundRefusal, PatternSubject, RepositoryName,
+    RepositoryRules, TicketKey, cause::format_error_chain, find_unmet_pattern,
+};
 use github::permissions::list_delivery_permissions;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::effect_error::{EffectError, WritingAccount};
+use crate::{
+    effect_error::{EffectError, WritingAccount},
+    push_rules::PushRules,
+    signing::SigningWay,
+};
 
-/// Reads what the repository requires of a change. Refuses work whose result could not be delivered.
+/// Reads what the repository requires of a change. Refuses work whose result could not be delivered, and returns the
+/// patterns that the model has to follow.
 #[derive(Debug)]
 pub(crate) struct CheckRequirements {
     /// Repository that receives the change.
     pub(crate) repository: RepositoryName,
+    /// Job that makes the change.
+    pub(crate) job: Job,
 }
 
 #[async_trait]
 impl OutboundEffect for CheckRequirements {
-    type Output = ();
+    type Output = Vec<MetadataPattern>;
 
     // The first requirement was the signature of commits, and the name never changes.
     fn name(&self) -> &'static str {
@@ -33,20 +44,30 @@ impl OutboundEffect for CheckRequirements {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         // Without rules, the push is refused anyway.
-        let Some(rules) = asked.rules else { return Ok(()) };
+        let Some(rules) = asked.rules else {
+            return Ok(Vec::new());
+        };
         if self.repository.local_folder().is_some() {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        pass_unreadable(&self.repository, "permissions", self.check_rights(outside, asked).await)?;
-        pass_unreadable(&self.repository, "rules about signatures", self.check_signing(outside, rules).await)
+        self.pass_unreadable("permissions", self.check_rights(outside, asked).await)?;
+        let patterns = self.check_rules(outside, rules, &asked.report.ticket).await;
+        self.pass_unreadable("rules of the branch", patterns)
     }
 }
 
 impl CheckRequirements {
-    async fn check_rights(&self, outside: &OutboundClients, asked: &EffectContext<'_>) -> Result<(), EffectError> {
+    async fn check_rights(
+        &self,
+        outside: &OutboundClients,
+        asked: &EffectContext<'_>,
+    ) -> Result<(), EffectError> {
         let is_issue = matches!(asked.present, TicketKey::GitHub { .. });
         let needed = list_delivery_permissions(is_issue);
-        let missing = outside.github.missing_permissions(&self.repository, &needed).await?;
+        let missing = outside
+            .github
+            .missing_permissions(&self.repository, &needed)
+            .await?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -60,36 +81,148 @@ impl CheckRequirements {
         }))
     }
 
-    async fn check_signing(&self, outside: &OutboundClients, rules: &RepositoryRules) -> Result<(), EffectError> {
-        let branches = [rules.target_branch()];
+    /// Checks the rules of the target branch and of the branch that the work will push.
+    async fn check_rules(
+        &self,
+        outside: &OutboundClients,
+        rules: &RepositoryRules,
+        ticket: &TicketKey,
+    ) -> Result<Vec<MetadataPattern>, EffectError> {
+        let names = list_sample_names(rules, ticket);
+        let pushed = names.first().map_or("", String::as_str);
+        let found = PushRules::read(&outside.github, &self.repository, rules.target_branch(), pushed).await?;
         let way = outside
             .signer
-            .choose_way(&outside.github, &self.repository, &branches)
+            .choose_way(&outside.github, &self.repository, &found)
             .await?;
         tracing::debug!(repository = %self.repository, ?way, "way to sign commits");
-        Ok(())
+        let patterns = found.patterns();
+        // A pull request keeps the name of its branch.
+        let is_new = self.job == Job::Implement;
+        let unmet_name = is_new.then(|| find_unmet_name(&patterns, &names)).flatten();
+        let unmet = unmet_name.or_else(|| find_unmet_address(outside, rules, &way, &patterns));
+        if let Some((pattern, found)) = unmet {
+            return Err(EffectError::Refused(OutboundRefusal::UnmetPattern {
+                repository: self.repository.clone(),
+                pattern: pattern.clone(),
+                found,
+            }));
+        }
+        Ok(patterns.into_iter().filter(is_for_model).collect())
+    }
+
+    /// Turns a permanent failure to read a requirement into its absence: the push meets the requirement again, so the
+    /// failure must not keep the work back.
+    fn pass_unreadable<T: Default>(
+        &self,
+        what: &str,
+        checked: Result<T, EffectError>,
+    ) -> Result<T, EffectError> {
+        match checked {
+            Err(EffectError::Refused(refusal)) if refusal.needs_operator() => {
+                Err(EffectError::Refused(refusal))
+            }
+            Err(
+                error @ (EffectError::Refused(_)
+                | EffectError::Failed(_)
+                | EffectError::Missing(_)
+                | EffectError::Denied { .. }),
+            ) => {
+                let repository = &self.repository;
+                tracing::warn!(%repository, what, error = %format_error_chain(&error), "requirement cannot be read");
+                Ok(T::default())
+            }
+            Err(error) => Err(error),
+            Ok(found) => Ok(found),
+        }
     }
 }
 
-/// Turns a permanent failure to read a requirement into success: the push meets the requirement again, so the failure
-/// must not keep the work back.
-fn pass_unreadable(
-    repository: &RepositoryName,
-    what: &str,
-    checked: Result<(), EffectError>,
-) -> Result<(), EffectError> {
-    match checked {
-        Err(EffectError::Refused(refusal)) if refusal.needs_operator() => Err(EffectError::Refused(refusal)),
-        Err(
-            error @ (EffectError::Refused(_)
-            | EffectError::Failed(_)
-            | EffectError::Missing(_)
-            | EffectError::Denied { .. }),
-        ) => {
-            tracing::warn!(%repository, what, error = %format_error_chain(&error), "requirement cannot be read");
-            Ok(())
-        }
-        Err(error) => Err(error),
-        Ok(()) => Ok(()),
+/// Returns true for a pattern that depends on the texts of the model.
+fn is_for_model(pattern: &MetadataPattern) -> bool {
+    match pattern.subject {
+        PatternSubject::CommitMessage | PatternSubject::BranchName => true,
+        PatternSubject::AuthorEmail | PatternSubject::CommitterEmail => false,
+    }
+}
+
+/// Lists a branch name for each type of the rules, that of an ordinary ticket first. The description stays open until the
+/// model writes it.
+fn list_sample_names(rules: &RepositoryRules, ticket: &TicketKey) -> Vec<String> {
+    let naming = ChangeNaming::new(rules, ticket);
+    let kinds = std::iter::once("").chain(naming.types());
+    let name = |kind| {
+        naming.branch(ChangeNameParts {
+            kind,
+            scope: "",
+            title: "change",
+        })
+    };
+    kinds.map(name).collect()
+}
+
+/// Returns the pattern that refuses each of the names, with the first name.
+fn find_unmet_name<'a>(
+    patterns: &'a [MetadataPattern],
+    names: &[String],
+) -> Option<(&'a MetadataPattern, String)> {
+    let unmet = |name: &String| find_unmet_pattern(patterns, PatternSubject::BranchName, name);
+    let first = names.first()?;
+    let pattern = unmet(first)?;
+    names
+        .iter()
+        .all(|name| unmet(name).is_some())
+        .then(|| (pattern, first.clone()))
+}
+
+/// Returns the pattern that refuses the author or the committer of our commits, with the address. GitHub itself names
+/// both for commits that it creates.
+fn find_unmet_address<'a>(
+    outside: &OutboundClients,
+    rules: &RepositoryRules,
+    way: &SigningWay,
+    patterns: &'a [MetadataPattern],
+) -> Option<(&'a MetadataPattern, String)> {
+    let author = rules.commits.author();
+    let committer = outside.signer.find_committer(way, &author)?;
+    let people = [
+        (PatternSubject::AuthorEmail, &author),
+        (PatternSubject::CommitterEmail, &committer),
+    ];
+    people.into_iter().find_map(|(subject, who)| {
+        let pattern = find_unmet_pattern(patterns, subject, who.address())?;
+        Some((pattern, who.address().to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::PatternOperator;
+
+    use super::*;
+
+    fn build_name_pattern(operator: PatternOperator, pattern: &str) -> Vec<MetadataPattern> {
+        vec![MetadataPattern {
+            subject: PatternSubject::BranchName,
+            operator,
+            pattern: pattern.to_owned(),
+            negate: false,
+        }]
+    }
+
+    #[test]
+    fn name_is_refused_if_no_type_fits() {
+        let ticket = TicketKey::jira("ENG-12").unwrap();
+        let names = list_sample_names(&RepositoryRules::default(), &ticket);
+        assert_eq!(names[0], "feat/ENG-12-change");
+        let team = build_name_pattern(PatternOperator::StartsWith, "team/");
+        let (pattern, found) = find_unmet_name(&team, &names).unwrap();
+        assert_eq!((pattern, found.as_str()), (&team[0], "feat/ENG-12-change"));
+        // A bug would have this type, so the model decides.
+        let fix = build_name_pattern(PatternOperator::StartsWith, "fix/");
+        assert_eq!(find_unmet_name(&fix, &names), None);
+        let key = build_name_pattern(PatternOperator::Regex, r"^[a-z]+/[A-Z]+-\d+");
+        assert_eq!(find_unmet_name(&key, &names), None);
+        assert_eq!(find_unmet_name(&[], &names), None);
     }
 }

@@ -5,8 +5,8 @@ use std::pin::pin;
 use async_trait::async_trait;
 use domain::{
     ApprovalRule, BranchPush as Push, BranchRecord, CommitAuthor, CommitId, DecisionVerdict as Answer,
-    OutboundAction, OutboundRefusal, PolicyViolation, RepositoryRules, RunId, SignedCommit, TriggerReason,
-    cause::format_error_chain,
+    MetadataPattern, OutboundAction, OutboundRefusal, PatternSubject, PolicyViolation, RepositoryRules,
+    RunId, SignedCommit, TriggerReason, cause::format_error_chain, find_unmet_pattern,
 };
 use queue::TableRevision;
 
@@ -17,6 +17,7 @@ use crate::{
     message,
     mirror::{RemotePush, WantedHead, explain_stale_push},
     policy,
+    push_rules::PushRules,
     receipt::{PushedBranch, PushedDiff, PushedHead},
     signing::SignedPush,
 };
@@ -122,15 +123,19 @@ async fn check_then_push(
         is_ours_or_new(outside, asked, push).await?;
         is_where_expected(outside, push).await
     };
-    let inspecting = Box::pin(inspect_change(outside, asked, push, DiffDisplay::ForRecord));
-    let signed_branches = [rules.target_branch(), push.branch.as_str()];
-    let choosing = outside
-        .signer
-        .choose_way(&outside.github, &push.repository, &signed_branches);
-    // None of the three needs another one, and each waits for GitHub or a process.
-    let preparing = async { tokio::join!(inspecting, choosing) };
-    let (inspected, way) = Box::pin(run_beside_check(checking, preparing)).await?;
-    let (rendered, strayed) = inspected?;
+    // The check and this work do not need each other, and each waits for GitHub or a process.
+    let preparing = async {
+        let (target, branch) = (rules.target_branch(), push.branch.as_str());
+        let branch_rules = PushRules::read(&outside.github, &push.repository, target, branch).await?;
+        let patterns = branch_rules.patterns();
+        let inspecting = Box::pin(inspect_change(outside, asked, push, DiffDisplay::ForRecord, patterns));
+        let choosing = outside
+            .signer
+            .choose_way(&outside.github, &push.repository, &branch_rules);
+        let (inspected, way) = tokio::join!(inspecting, choosing);
+        Ok::<_, EffectError>((inspected?, way))
+    };
+    let ((rendered, strayed), way) = Box::pin(run_during_check(checking, preparing)).await??;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
         return Err(EffectError::Refused(OutboundRefusal::OutOfScope {
             files: strayed,
@@ -170,7 +175,7 @@ async fn check_then_push(
 
 /// Runs work at the same time as a check. The failure of the check precedes every result of the work, and ends the
 /// work early.
-async fn run_beside_check<T>(
+async fn run_during_check<T>(
     check: impl Future<Output = Result<(), EffectError>>,
     work: impl Future<Output = T>,
 ) -> Result<T, EffectError> {
@@ -331,7 +336,8 @@ async fn is_where_expected(outside: &OutboundClients, push: &Push) -> Result<(),
     }))
 }
 
-/// Inspects the change. Returns its text, as far as `show` limits it, and the files out of its scope.
+/// Inspects the change. Returns its text, as far as `show` limits it, and the files out of its scope. `patterns` are those
+/// of the server for commits and the name of the branch.
 ///
 /// # Errors
 /// The reason why the change must not be pushed.
@@ -340,11 +346,23 @@ pub(super) async fn inspect_change(
     asked: &EffectContext<'_>,
     push: &Push,
     show: DiffDisplay,
+    patterns: Vec<MetadataPattern>,
 ) -> Result<(Option<RenderedDiff>, Vec<domain::OutOfScopeFile>), EffectError> {
     let rules = usable_rules(asked, push)?;
     let ticket = &asked.report.ticket;
     policy::check_branch(&push.branch, ticket, rules)
         .map_err(|violation| EffectError::Refused(violation.into()))?;
+    // A branch that exists keeps its name.
+    let unmet = match push.expected {
+        None => find_unmet_pattern(&patterns, PatternSubject::BranchName, &push.branch),
+        Some(_) => None,
+    };
+    if let Some(pattern) = unmet {
+        let (requires, commit) = (pattern.clone(), String::new());
+        return Err(EffectError::Refused(
+            PolicyViolation::Pattern { requires, commit }.into(),
+        ));
+    }
     // The size of the reference is compared before the pack is read.
     if push.pack.size_bytes > outside.limits.max_pack_bytes {
         let (size_bytes, limit_bytes) = (push.pack.size_bytes, outside.limits.max_pack_bytes);
@@ -374,6 +392,7 @@ pub(super) async fn inspect_change(
         ],
         limits: outside.limits.clone(),
         modules: rules.modules.clone(),
+        patterns,
         show,
     };
     // The turn comes before the pack is read, since packs of waiting tickets would fill the memory.
@@ -482,7 +501,7 @@ mod tests {
     #[tokio::test]
     async fn failed_check_ends_endless_work() {
         let work = std::future::pending::<()>();
-        let ended = run_beside_check(async { Err(refuse()) }, work).await;
+        let ended = run_during_check(async { Err(refuse()) }, work).await;
         assert!(matches!(ended, Err(EffectError::Failed(_))));
     }
 
@@ -500,7 +519,7 @@ mod tests {
                 is_worked.set(true);
                 7
             };
-            let ended = run_beside_check(check, work).await;
+            let ended = run_during_check(check, work).await;
             assert_eq!(ended.ok(), (!is_refused).then_some(7));
         }
     }

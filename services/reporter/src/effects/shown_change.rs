@@ -1,12 +1,14 @@
 //! Reads the change of a push or of a pull request for the comments that show it.
 
 use async_trait::async_trait;
+use domain::RepositoryRules;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, push_branch::inspect_change};
 use crate::{
     effect_error::EffectError,
     inspect::DiffDisplay,
     message,
+    push_rules::PushRules,
     receipt::{ChangedFiles, ShownChange},
 };
 
@@ -33,7 +35,10 @@ impl OutboundEffect for ShowChange {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         let push = &self.0;
-        let (rendered, _) = inspect_change(outside, asked, push, DiffDisplay::ForDecision).await?;
+        let target = asked.rules.map_or("", RepositoryRules::target_branch);
+        let rules = PushRules::read(&outside.github, &push.repository, target, &push.branch).await?;
+        let (show, patterns) = (DiffDisplay::ForDecision, rules.patterns());
+        let (rendered, _) = inspect_change(outside, asked, push, show, patterns).await?;
         let rendered = rendered.ok_or_else(|| EffectError::Failed(message::no_difference()))?;
         let excerpt = message::excerpt_diff(&rendered.text);
         let shown = ShownChange {

@@ -147,6 +147,7 @@ fn check_change_policy(
     let merged = task.push.merge.is_some().then_some(parents.as_slice());
     let (authors, ticket) = (&task.authors, &task.ticket);
     let mut violations = policy::check_commits(&commits, authors, ticket, &task.push.repository, merged);
+    violations.extend(policy::check_messages(&commits, &task.patterns));
     let mut budget = InspectionBudget::new(limits.max_file_bytes);
     let total = start.diff(repository, task, head, &mut budget)?;
     match &start.audit {

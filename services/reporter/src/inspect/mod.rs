@@ -9,7 +9,9 @@ mod examine;
 mod process;
 mod program;
 
-use domain::{BranchPush, CommitAuthor, ModuleRules, OutOfScopeFile, PolicyViolation, TicketKey};
+use domain::{
+    BranchPush, CommitAuthor, MetadataPattern, ModuleRules, OutOfScopeFile, PolicyViolation, TicketKey,
+};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::process::ChangeInspector;
@@ -31,6 +33,8 @@ pub(crate) struct InspectionTask {
     pub(crate) limits: LimitSettings,
     /// Modules of the rules. They apply only if the push names a scope.
     pub(crate) modules: Vec<ModuleRules>,
+    /// Patterns that the server requires of the commits.
+    pub(crate) patterns: Vec<MetadataPattern>,
     /// Use of the difference as text.
     pub(crate) show: DiffDisplay,
 }

@@ -156,7 +156,9 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::ReportRefused(refusal) => {
             let is_early = matches!(
                 refusal,
-                OutboundRefusal::NoSigningKey { .. } | OutboundRefusal::MissingRights { .. }
+                OutboundRefusal::NoSigningKey { .. }
+                    | OutboundRefusal::MissingRights { .. }
+                    | OutboundRefusal::UnmetPattern { .. }
             );
             let lead = match is_early {
                 true => "Journeyman stopped before the work: a change could not be delivered.",

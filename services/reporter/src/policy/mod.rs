@@ -5,7 +5,8 @@ mod smart_commits;
 use std::collections::BTreeSet;
 
 use domain::{
-    CommitAuthor, CommitId, PolicyViolation, RepositoryName, RepositoryRules, SecretPlace as Place, TicketKey,
+    CommitAuthor, CommitId, MetadataPattern, PatternSubject, PolicyViolation, RepositoryName,
+    RepositoryRules, SecretPlace as Place, TicketKey, find_unmet_pattern,
 };
 use git::{ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionCutoff, PathChange};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -150,6 +151,21 @@ pub(crate) fn check_commits(
             check_commit(commit, &ours, is_merge, (ticket, repository))
         })
         .collect()
+}
+
+/// Checks that the message of each commit meets the patterns of the server.
+pub(crate) fn check_messages(
+    commits: &[CommitInfo],
+    patterns: &[MetadataPattern],
+) -> BTreeSet<PolicyViolation> {
+    let unmet = commits.iter().filter_map(|commit| {
+        let pattern = find_unmet_pattern(patterns, PatternSubject::CommitMessage, &commit.message)?;
+        Some(PolicyViolation::Pattern {
+            requires: pattern.clone(),
+            commit: commit.id.short().to_owned(),
+        })
+    });
+    unmet.collect()
 }
 
 fn check_commit(
@@ -765,6 +781,27 @@ mod tests {
                 },
             ),
         ]);
+    }
+
+    #[test]
+    fn commit_message_meets_patterns_of_server() {
+        let pattern = MetadataPattern {
+            subject: PatternSubject::CommitMessage,
+            operator: domain::PatternOperator::Regex,
+            pattern: r"^fix: .+ \(ENG-\d+\)".to_owned(),
+            negate: false,
+        };
+        let patterns = std::slice::from_ref(&pattern);
+        let other = build_changed_commit(|commit| commit.message = "totals".to_owned());
+        assert_eq!(check_messages(&[build_commit('a')], patterns), BTreeSet::new());
+        assert_eq!(check_messages(std::slice::from_ref(&other), &[]), BTreeSet::new());
+        assert_eq!(
+            check_messages(&[other], patterns),
+            BTreeSet::from([PolicyViolation::Pattern {
+                requires: pattern.clone(),
+                commit: "a".repeat(12),
+            }])
+        );
     }
 
     #[test]

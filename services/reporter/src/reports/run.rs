@@ -1,7 +1,8 @@
 //! Reports of a run: its start, progress and end, the decisions that it waits for, and its rehearsal.
 
 use domain::{
-    Job, OutboundReceipt, OutboundRequest, PushProposal, RehearsedEffects, StopClass, StopReason,
+    Job, MetadataPattern, OutboundReceipt, OutboundRequest, PushProposal, RehearsedEffects, StopClass,
+    StopReason,
     report::{
         EffortForecast, PlanProposed, ProgressUpdate, QuestionAsked, RehearsalRequest, RetryScheduled,
         RunStopped, TicketQuarantined, UnreadableRecordNotice, WorkStarted,
@@ -29,7 +30,8 @@ impl ReportKind for WorkStarted {
         // First, because work that cannot be delivered is not announced.
         if self.job.is_change() {
             let repository = self.repository.clone();
-            effects.push(Box::new(CheckRequirements { repository }));
+            let job = self.job;
+            effects.push(Box::new(CheckRequirements { repository, job }));
         }
         // Work on an existing pull request leaves the status of its ticket unchanged.
         if self.job == Job::Implement {
@@ -47,6 +49,14 @@ impl ReportKind for WorkStarted {
 
     fn heard(&self) -> NoticePlace {
         NoticePlace::AtStart
+    }
+
+    fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
+        let patterns: Vec<MetadataPattern> = receipts.all().cloned().collect();
+        match patterns.is_empty() {
+            true => OutboundReceipt::Told,
+            false => OutboundReceipt::Started { patterns },
+        }
     }
 
     fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {

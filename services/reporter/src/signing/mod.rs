@@ -17,7 +17,7 @@ use github::GitHubWriter;
 use self::api_commits::{ApiCommits, replace_parents};
 pub use self::key::SigningSettings;
 pub(crate) use self::key::{SigningKey, UnusableKey};
-use crate::{effect_error::EffectError, mirror::run_blocking};
+use crate::{effect_error::EffectError, mirror::run_blocking, push_rules::PushRules};
 
 /// Way in which the commits of a push are signed.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl CommitSigner {
         self.key.as_ref().map(|key| key.fingerprint())
     }
 
-    /// Chooses the way for commits that have to satisfy the rules of these branches.
+    /// Chooses the way for commits that have to satisfy these rules.
     ///
     /// # Errors
     /// [`OutboundRefusal::NoSigningKey`] if a rule requires signatures and no way exists.
@@ -75,30 +75,34 @@ impl CommitSigner {
         &self,
         github: &GitHubWriter,
         repository: &RepositoryName,
-        branches: &[&str],
+        rules: &PushRules,
     ) -> Result<SigningWay, EffectError> {
         if repository.local_folder().is_some() {
             return Ok(SigningWay::Unsigned);
         }
-        if let Some(key) = self.key.as_ref().filter(|_| self.always) {
+        let required = rules.signed_branch();
+        if let Some(key) = self.key.as_ref().filter(|_| self.always || required.is_some()) {
             return Ok(SigningWay::Key(Arc::clone(key)));
         }
-        for branch in branches {
-            if !github.branch_rules(repository, branch).await?.requires_signatures() {
-                continue;
-            }
-            if let Some(key) = &self.key {
-                return Ok(SigningWay::Key(Arc::clone(key)));
-            }
-            if github.commits().are_signed_by_github(repository).await? {
-                return Ok(SigningWay::Api);
-            }
-            return Err(EffectError::Refused(OutboundRefusal::NoSigningKey {
-                repository: repository.clone(),
-                branch: (*branch).to_owned(),
-            }));
+        let Some(branch) = required else {
+            return Ok(SigningWay::Unsigned);
+        };
+        if github.commits().are_signed_by_github(repository).await? {
+            return Ok(SigningWay::Api);
         }
-        Ok(SigningWay::Unsigned)
+        Err(EffectError::Refused(OutboundRefusal::NoSigningKey {
+            repository: repository.clone(),
+            branch: branch.to_owned(),
+        }))
+    }
+
+    /// Returns the committer of commits by `author`; `None` where GitHub creates the commits and names itself.
+    pub(crate) fn find_committer(&self, way: &SigningWay, author: &CommitAuthor) -> Option<CommitAuthor> {
+        match way {
+            SigningWay::Unsigned => Some(author.clone()),
+            SigningWay::Key(_) => Some(self.committer.as_ref().unwrap_or(author).clone()),
+            SigningWay::Api => None,
+        }
     }
 
     /// Creates the commits of a push again with signatures. `targets` are the branches whose commits are not ours, and

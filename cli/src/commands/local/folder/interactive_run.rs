@@ -200,6 +200,7 @@ impl<'a> InteractiveVisit<'a> {
                 OutboundReceipt::PullRequestOpened(opened) => self.outcome.patch = Some(opened.url.into()),
                 OutboundReceipt::DecisionAsked { .. }
                 | OutboundReceipt::Told
+                | OutboundReceipt::Started { .. }
                 | OutboundReceipt::Rehearsed { .. } => {}
             }
         } else if let Fact::ChangeInspected { report: Some(report) } = fact {

@@ -365,6 +365,7 @@ impl RunOverview {
             // These receipts name nothing that lasts.
             OutboundReceipt::DecisionAsked { .. }
             | OutboundReceipt::Told
+            | OutboundReceipt::Started { .. }
             | OutboundReceipt::Rehearsed { .. } => {}
         }
     }

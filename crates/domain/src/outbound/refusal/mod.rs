@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     identity::{commit::CommitId, repository::RepositoryName, ticket::TicketKey},
+    outbound::metadata_pattern::MetadataPattern,
     rules::scope::OutOfScopeFile,
 };
 
@@ -146,6 +147,23 @@ pub enum OutboundRefusal {
         /// Section of the settings with the account.
         section: String,
     },
+    /// A pattern of the repository does not permit what the settings or the rules prescribe, so that no change could be
+    /// pushed.
+    UnmetPattern {
+        /// The repository that receives the change.
+        repository: RepositoryName,
+        /// The pattern.
+        pattern: MetadataPattern,
+        /// The name or the address that does not match.
+        found: String,
+    },
+    /// A hook or a rule of the server refused the push.
+    PushRejected {
+        /// Name of the branch.
+        branch: String,
+        /// The words of the server, bounded and without secrets.
+        detail: String,
+    },
     /// A tool of the workspace failed to do what the planner requested.
     Workspace {
         /// The message of the tool.
@@ -162,7 +180,10 @@ impl OutboundRefusal {
     /// Returns true if only an operator or an administrator can remove the cause, so that no further work helps.
     pub const fn needs_operator(&self) -> bool {
         match self {
-            Self::NoSigningKey { .. } | Self::UnverifiedSignature { .. } | Self::MissingRights { .. } => true,
+            Self::NoSigningKey { .. }
+            | Self::UnverifiedSignature { .. }
+            | Self::MissingRights { .. }
+            | Self::UnmetPattern { .. } => true,
             Self::Policy { .. }
             | Self::NotInspected
             | Self::BadPack { .. }
@@ -182,6 +203,7 @@ impl OutboundRefusal {
             | Self::TooManyIssues { .. }
             | Self::TooManyParts { .. }
             | Self::PartedAlready
+            | Self::PushRejected { .. }
             | Self::Workspace { .. }
             | Self::Outside { .. } => false,
         }
@@ -348,6 +370,14 @@ pub enum PolicyViolation {
         /// The acting text.
         words: String,
         /// Id of the commit.
+        commit: String,
+    },
+    /// A commit or the branch does not match a pattern that the repository requires.
+    Pattern {
+        /// The pattern.
+        requires: MetadataPattern,
+        /// Id of the commit; empty: the commit is not made yet, or the pattern is about the branch.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         commit: String,
     },
     /// The change contains text with the format of a credential.

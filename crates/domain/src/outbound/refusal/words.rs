@@ -3,6 +3,7 @@
 
 use super::{OutboundRefusal, PolicyViolation, SecretPlace};
 use crate::{
+    outbound::metadata_pattern::PatternSubject,
     rules::scope::OutOfScopeFile,
     text::characters::{escape_hidden, format_code},
 };
@@ -69,6 +70,22 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
                 format_code(&format!("[{section}]"))
             )
         }
+        OutboundRefusal::UnmetPattern {
+            repository,
+            pattern,
+            found,
+        } => format!(
+            "a rule of {repository} requires that {}, and {} does not; {}",
+            pattern.words(),
+            format_code(found),
+            name_setting(pattern.subject)
+        ),
+        OutboundRefusal::PushRejected { branch, detail } => {
+            format!(
+                "the server refused the push to the branch {}: {detail}",
+                format_code(branch)
+            )
+        }
         OutboundRefusal::Workspace { detail } | OutboundRefusal::Outside { detail } => detail.clone(),
         OutboundRefusal::NoRules { repository } => {
             format!("there are no usable rules for {repository}; an operator must look into it")
@@ -119,6 +136,25 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
         }
         OutboundRefusal::PullRequestOver { number } => {
             format!("the pull request #{number} was merged or closed meanwhile")
+        }
+    }
+}
+
+/// Names the setting that a pattern contradicts.
+const fn name_setting(subject: PatternSubject) -> &'static str {
+    match subject {
+        PatternSubject::CommitMessage => {
+            "change `commits.style` in the rules of the repository, or its ruleset"
+        }
+        PatternSubject::AuthorEmail => {
+            "set `commits.author` in the rules of the repository to an author with such an address, or change its ruleset"
+        }
+        PatternSubject::CommitterEmail => {
+            "set `commits.author` in the rules of the repository, or `reporter.signing.committer` where a key signs, or change \
+             its ruleset"
+        }
+        PatternSubject::BranchName => {
+            "change `branching.pattern` in the rules of the repository, or its ruleset"
         }
     }
 }
@@ -215,6 +251,15 @@ fn describe_violation(violation: &PolicyViolation) -> String {
         PolicyViolation::Command { words, commit } => {
             format!(
                 "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed"
+            )
+        }
+        PolicyViolation::Pattern { requires, commit } if commit.is_empty() => {
+            format!("a rule of the repository is not met: {}", requires.words())
+        }
+        PolicyViolation::Pattern { requires, commit } => {
+            format!(
+                "commit {commit} does not meet a rule of the repository: {}",
+                requires.words()
             )
         }
         PolicyViolation::Secret { kind, place } => {
@@ -335,6 +380,12 @@ mod tests {
         the branch `main` of acme/shop accepts signed commits alone, and there is no way to sign them; an operator must set an SSH key (`reporter.signing.private_key`) or let a GitHub App write (`github_writer.app_id`)
         the repository requires signed commits, and GitHub does not accept the signature of commit cccccccccccc (`unknown_key`); an operator must correct the signing key or its account
         the account that writes to acme/shop lacks the permissions `contents:write`, `pull_requests:write`; an operator must grant them to the account of `[github_writer]`
+        a rule of acme/shop requires that the branch name must start with `team/`, and `fix/ENG-12-change` does not; change `branching.pattern` in the rules of the repository, or its ruleset
+        a rule of acme/shop requires that the mail address of the author must end with `@acme.example`, and `noreply@journeyman.invalid` does not; set `commits.author` in the rules of the repository to an author with such an address, or change its ruleset
+        the server refused the push to the branch `fix/tax`: error: GH013: Repository rule violations found; - Commit message must start with ENG
+        the change may not leave:
+        - a rule of the repository is not met: the commit message must match the regular expression `^ENG-`
+        - commit cccccccccccc does not meet a rule of the repository: the commit message must not contain `WIP`
         ");
     }
 }

@@ -31,7 +31,7 @@ use crate::{
         kind::RecordKind,
         record_format::StoredRecord,
     },
-    outbound::refusal::OutboundRefusal,
+    outbound::{metadata_pattern::MetadataPattern, refusal::OutboundRefusal},
     rules::scope::ScopeInputs,
     trigger::pull_request::PullRequestRef,
     work::{handover::ChangeDescription, resolution::DroppedHunk},
@@ -224,6 +224,11 @@ pub enum OutboundReceipt {
     },
     /// The text was posted. The run has no result to continue with.
     Told,
+    /// The work was announced, and the repository requires patterns of its commits or its branch.
+    Started {
+        /// The patterns, by rulesets of the target branch and of the new one.
+        patterns: Vec<MetadataPattern>,
+    },
     /// Nothing was written; the receipt lists the effects that would be.
     Rehearsed {
         /// The rehearsed requests, in order.

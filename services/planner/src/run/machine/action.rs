@@ -2,8 +2,8 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    CallId, Fact, McpTool, OutOfScopeFile, OutboundAction, OutboundId, StopReason, Timestamp, ToolCall,
-    WorkspaceSnapshot,
+    CallId, Fact, McpTool, MetadataPattern, OutOfScopeFile, OutboundAction, OutboundId, StopReason,
+    Timestamp, ToolCall, WorkspaceSnapshot,
 };
 
 use super::attachment::AttachmentRead;
@@ -110,6 +110,8 @@ pub(crate) enum CallAnswer {
     Argument(ArgumentProblem),
     /// A name violates the rules; names the right form.
     Misnamed { right: String },
+    /// The server requires a pattern that a name or message does not meet.
+    Unmet(MetadataPattern),
     /// The work belongs on this branch of its pull request.
     OtherBranch { branch: String },
     /// The end of the work is accepted.

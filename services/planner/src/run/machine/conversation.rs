@@ -5,8 +5,9 @@
 
 use domain::check::CompletedCheck;
 use domain::{
-    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, Job, JobRequest, McpServerTools, ModelHint,
-    ModelReply, ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews, ToolResult,
+    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, Job, JobRequest, McpServerTools, MetadataPattern,
+    ModelHint, ModelReply, ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews,
+    ToolResult,
 };
 
 use super::state::{PendingSummary, TurnSummary};
@@ -38,6 +39,8 @@ pub(crate) struct ConversationView<'a> {
     pub(crate) base_results: &'a [CompletedCheck],
     /// Change and results of its checks, for its review.
     pub(crate) change: Option<(&'a str, &'a ChangeProof)>,
+    /// Patterns that the server requires of commits and branch names.
+    pub(crate) patterns: &'a [MetadataPattern],
     /// Acceptance criteria of the change.
     pub(crate) criteria: Vec<String>,
     /// True if the model can read texts with a tool that are attached to the ticket.
@@ -142,6 +145,7 @@ fn view_with_items<'a>(
             false => &[],
         },
         change: state.own_calls().diff().zip(state.outputs().proof()),
+        patterns: state.delivery().required_patterns(),
         criteria: state.outputs().criteria(state.request()),
         has_text_attachment: has_text_attachment(state),
         nonce: state.conversation().nonce(),

@@ -1,7 +1,8 @@
 //! Creates branch and commit for the change, named by the rules. Commits of the model stay.
 
 use domain::{
-    ChangeNameParts, ChangeNaming, JobRequest, JobSubject, OutboundRefusal, ReturnReason, ToolStatus,
+    ChangeNameParts, ChangeNaming, JobRequest, JobSubject, OutboundRefusal, PolicyViolation, ReturnReason,
+    ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +30,8 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         return resume_call(state, call);
     }
     let ticket = state.run.ticket();
-    let naming = ChangeNaming::new(&request.rules, ticket);
+    let naming =
+        ChangeNaming::new(&request.rules, ticket).with_patterns(state.delivery().required_patterns());
     let named = naming.of(handover, &request.text.kind);
     let work = state.source().work();
     if work.branch.is_none() && state.own_calls().find(CREATE_BRANCH).is_none() {
@@ -49,6 +51,13 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
             "{}\n\n{trailers}",
             naming.commit_message(named, &handover.summary)
         );
+        if let Some(pattern) = naming.unmet_by_message(&message) {
+            let violation = PolicyViolation::Pattern {
+                requires: pattern.clone(),
+                commit: String::new(),
+            };
+            return go_back_to_work(state, ReturnReason::Refused(violation.into()));
+        }
         let mut input = json!({ "message": message });
         // The reporter checks every commit, so a refused file must not stay beneath a corrected commit.
         if work.may_replace_head() {

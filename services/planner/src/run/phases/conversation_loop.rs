@@ -1,7 +1,8 @@
 //! Conversation with the model, up to the point where its phase decides.
 
 use domain::{
-    ChangeNaming, ExecutorWorkspace, JobRequest, OutOfScopeFile, ReplyStop, StopReason, WaitCondition,
+    ChangeNaming, ExecutorWorkspace, JobRequest, MetadataPattern, OutOfScopeFile, ReplyStop, StopReason,
+    WaitCondition,
 };
 
 use crate::run::machine::{
@@ -168,6 +169,9 @@ fn call_step(
     if let Some(right) = right_name(state, request, call) {
         return answer_call(state, call, CallAnswer::Misnamed { right }).into();
     }
+    if let Some(pattern) = find_unmet_pattern(state, request, call) {
+        return answer_call(state, call, CallAnswer::Unmet(pattern.clone())).into();
+    }
     if let Some(outside) = file_out_of_scope(state, request, call) {
         return answer_call(state, call, CallAnswer::OutOfScope(outside)).into();
     }
@@ -195,9 +199,32 @@ fn branch_to_keep(request: &JobRequest, call: &TurnCall) -> Option<String> {
     (call.call.name == "create_branch" && wanted != ours.branch).then(|| ours.branch.clone())
 }
 
+/// Returns the naming scheme of the run, with the patterns of the server.
+fn name_change<'a>(state: &'a PlannerRunState, request: &'a JobRequest) -> ChangeNaming<'a> {
+    let patterns = state.delivery().required_patterns();
+    ChangeNaming::new(&request.rules, state.run.ticket()).with_patterns(patterns)
+}
+
+/// Returns the pattern of the server that the branch name or commit message of a call does not meet.
+fn find_unmet_pattern<'a>(
+    state: &'a PlannerRunState,
+    request: &'a JobRequest,
+    call: &TurnCall,
+) -> Option<&'a MetadataPattern> {
+    let naming = name_change(state, request);
+    let text = |field: &str| call.call.input.get(field)?.as_str();
+    match call.call.name.as_str() {
+        "create_branch" if request.about.pull_request().is_none() => {
+            naming.unmet_by_branch(text("branch_name")?)
+        }
+        COMMIT_CHANGES => naming.unmet_by_message(text("message")?),
+        _ => None,
+    }
+}
+
 /// Returns the right form of a branch name or commit message that violates the rules.
 fn right_name(state: &PlannerRunState, request: &JobRequest, call: &TurnCall) -> Option<String> {
-    let naming = ChangeNaming::new(&request.rules, state.run.ticket());
+    let naming = name_change(state, request);
     let text = |field: &str| call.call.input.get(field)?.as_str();
     match call.call.name.as_str() {
         // An existing branch keeps its name.

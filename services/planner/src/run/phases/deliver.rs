@@ -6,8 +6,8 @@ use domain::{
     OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
 };
 
-use super::rework::go_back_to_work;
 use super::description::describe_change;
+use super::rework::go_back_to_work;
 use crate::run::machine::{
     PhaseSpec, PlannerRunState, ReportState, RunAction, RunStep, await_report, request_report,
 };

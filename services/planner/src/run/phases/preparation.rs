@@ -1,8 +1,8 @@
 //! Phases before the work: first notices to the requester, the workspace, and the code to start from.
 
 use domain::{
-    Dollars, Fact, OutboundAction, OutboundOutcome, ReactionKind, RunEffort, StopReason,
-    WaitCondition, report, report::ReactionRequest, text::take_tail,
+    Dollars, Fact, OutboundAction, OutboundOutcome, ReactionKind, RunEffort, StopReason, WaitCondition,
+    report, report::ReactionRequest, text::take_tail,
 };
 
 use crate::run::machine::{

@@ -9,6 +9,8 @@ use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep, has_ex
 const MOST_REVISIONS: usize = 3;
 // Maximum of attempts by the model for each other reason.
 const MOST_TRIES: usize = 3;
+// Maximum of attempts by the model after a push that a hook or a rule of the server refused.
+const MOST_PUSHES: usize = 2;
 // Maximum of restarts after foreign pushes.
 const MOST_RESTARTS: u32 = 3;
 
@@ -30,6 +32,12 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
             })
         }
         ReturnReason::Refused(refusal) if tried >= MOST_TRIES || state.outputs().cut_short().is_some() => {
+            RunStep::Close(StopReason::ReportRefused(refusal.clone()))
+        }
+        // Two sets of words from the server are enough: a third push would repeat one of the first two.
+        ReturnReason::Refused(refusal @ OutboundRefusal::PushRejected { .. })
+            if count_rejected_pushes(state) >= MOST_PUSHES =>
+        {
             RunStep::Close(StopReason::ReportRefused(refusal.clone()))
         }
         ReturnReason::Unkept { reason } if tried >= MOST_TRIES => RunStep::Close(StopReason::Unfinished {
@@ -60,6 +68,19 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
 /// Returns true if the model can still act on a return.
 pub(super) fn can_work(state: &PlannerRunState) -> bool {
     state.outputs().cut_short().is_none() && !has_exits_only(state, RunPhase::Work)
+}
+
+/// Returns the number of returns after a push that the server refused.
+fn count_rejected_pushes(state: &PlannerRunState) -> usize {
+    let returns = state.outputs().returns().iter();
+    returns
+        .filter(|known| {
+            matches!(
+                &known.why,
+                ReturnReason::Refused(OutboundRefusal::PushRejected { .. })
+            )
+        })
+        .count()
 }
 
 /// Returns the number of returns for this kind of reason.

@@ -1,6 +1,10 @@
 //! Requirements of a repository's rules for every change.
 
-use domain::{ChangedFileSize, Fact, FileRole, Job, JobRequest, OutboundAction, ReturnReason, report};
+use domain::{
+    ChangedFileSize, Fact, FileRole, Job, JobRequest, MetadataPattern, OutboundAction, OutboundOutcome,
+    OutboundReceipt, OutboundRefusal, PatternOperator, PatternSubject, PolicyViolation, ReturnReason,
+    StopReason, report,
+};
 
 use super::play::{
     Play, build_edit_calls, build_finish_call, build_job_request, build_tool_reply, build_work_replies,
@@ -296,4 +300,145 @@ fn finish_without_required_scope_is_refused() {
     assert_eq!(play.drive(), RunAction::Wait);
     let mut play = Play::implement(asked(false), build_work_replies());
     assert_eq!(play.drive(), RunAction::Wait);
+}
+
+fn build_message_pattern(operator: PatternOperator, pattern: &str) -> MetadataPattern {
+    MetadataPattern {
+        subject: PatternSubject::CommitMessage,
+        operator,
+        pattern: pattern.to_owned(),
+        negate: false,
+    }
+}
+
+/// Returns a run whose repository requires the pattern.
+fn start_with_pattern(pattern: MetadataPattern, replies: Vec<domain::ModelReply>) -> Play {
+    let mut play = Play::implement(build_changed_request(|_| ()), replies);
+    let patterns = vec![pattern];
+    play.start = Some(OutboundOutcome::Done(OutboundReceipt::Started { patterns }));
+    play
+}
+
+/// Returns the messages of the planner's commits.
+fn list_commit_messages(play: &Play) -> Vec<String> {
+    let calls = play.entries.iter().filter_map(|entry| match &entry.fact {
+        Fact::ToolRequested { call, own: true, .. } if call.name == "commit_changes" => Some(call),
+        _ => None,
+    });
+    calls
+        .filter_map(|call| Some(call.input.get("message")?.as_str()?.to_owned()))
+        .collect()
+}
+
+fn build_titled_finish(title: &str) -> domain::ModelReply {
+    let mut finish = build_finish_call();
+    finish.1["title"] = title.into();
+    build_tool_reply(&[finish])
+}
+
+#[test]
+fn required_pattern_reaches_prompt_with_commit() {
+    let pattern = build_message_pattern(PatternOperator::StartsWith, "ENG-12: ");
+    let mut play = start_with_pattern(pattern, build_work_replies().to_vec());
+    play.until_model_call();
+    let system = play.transcript().system.concat();
+    assert!(
+        system.contains("The commit message must start with `ENG-12: `. The message is made of the title"),
+        "{system}"
+    );
+    assert_eq!(play.drive(), RunAction::Wait);
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
+    let messages = list_commit_messages(&play);
+    assert!(
+        messages[0].starts_with("ENG-12: Correct the totals\n"),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn unmet_message_returns_before_commit() {
+    let pattern = build_message_pattern(PatternOperator::Regex, "^Totals: ");
+    let mut replies = build_work_replies().to_vec();
+    replies.push(build_titled_finish("Totals: correct them"));
+    let mut play = start_with_pattern(pattern.clone(), replies);
+    assert_eq!(play.drive(), RunAction::Wait);
+    let returns: Vec<&ReturnReason> = play
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::Returned { why } => Some(why),
+            _ => None,
+        })
+        .collect();
+    let violation = PolicyViolation::Pattern {
+        requires: pattern,
+        commit: String::new(),
+    };
+    assert_eq!(returns, [&ReturnReason::Refused(violation.into())]);
+    assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
+    let messages = list_commit_messages(&play);
+    assert_eq!(messages.len(), 1, "nothing was committed before: {messages:?}");
+    assert!(
+        messages[0].starts_with("Totals: correct them (ENG-12)\n"),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn pattern_refuses_commit_of_model() {
+    let pattern = build_message_pattern(PatternOperator::StartsWith, "ENG-12: ");
+    let commit =
+        |message: &str| build_tool_reply(&[("commit_changes", serde_json::json!({"message": message}))]);
+    let mut play = start_with_pattern(
+        pattern,
+        vec![
+            build_tool_reply(&build_edit_calls()),
+            commit("fix: totals (ENG-12)"),
+            commit("ENG-12: totals"),
+        ],
+    );
+    let mut results = Vec::new();
+    for _ in 0..3 {
+        play.until_model_call();
+        let action = crate::run::decide_action(&play.state);
+        play.perform(action);
+        play.until_model_call();
+        results.push(play.last_result().clone());
+    }
+    assert!(
+        results[1].content.contains("must start with `ENG-12: `"),
+        "{results:?}"
+    );
+    assert_eq!(results[2].status, domain::ToolStatus::Ok, "{results:?}");
+}
+
+#[test]
+fn words_of_server_return_to_model_twice() {
+    let replies = (0..3).flat_map(|_| build_work_replies());
+    let mut play = Play::implement(build_changed_request(|_| ()), replies);
+    let refusal = OutboundRefusal::PushRejected {
+        branch: "fix/ENG-12-correct-the-totals".to_owned(),
+        detail: "error: no key in the message".to_owned(),
+    };
+    for push in 1..=3 {
+        assert_eq!(play.drive(), RunAction::Wait, "push {push}");
+        assert!(
+            matches!(play.last_request(), OutboundAction::PushBranch(_)),
+            "push {push}"
+        );
+        play.settle(OutboundOutcome::Refused(refusal.clone()));
+        if push == 1 {
+            play.until_model_call();
+            let shown = play.transcript();
+            let Some(TranscriptMessage::User(last)) = shown.messages.last() else {
+                panic!("{:?}", shown.messages)
+            };
+            assert!(last.contains("> error: no key in the message"), "{last}");
+        }
+    }
+    play.drive();
+    let OutboundAction::RunStopped(stopped) = play.last_request() else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(stopped.reason, StopReason::ReportRefused(refusal));
 }

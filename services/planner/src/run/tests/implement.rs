@@ -761,7 +761,10 @@ fn missing_permission_ends_run_before_model() {
         panic!("{:?}", play.last_request())
     };
     assert_eq!(stopped.reason, StopReason::ReportRefused(refusal));
-    assert!(play.state.conversation().dialogs().is_empty(), "no model was paid");
+    assert!(
+        play.state.conversation().dialogs().is_empty(),
+        "no model was paid"
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Reports that a run requests, their outcomes, and the decisions of people that some of them ask for.
 
 use domain::{
-    CommitId, DecisionVerdict, GateDecision, OutboundAction, OutboundId, OutboundOutcome, RepositoryName,
-    StopReason, Timestamp, report,
+    CommitId, DecisionVerdict, GateDecision, MetadataPattern, OutboundAction, OutboundId, OutboundOutcome,
+    OutboundReceipt, RepositoryName, StopReason, Timestamp, report,
 };
 
 use super::{ApplyResult, require_legal};
@@ -55,6 +55,29 @@ impl DeliveryState {
         let mut latest = self.reports.iter().rev();
         // A void report is requested again, so it must not be found.
         latest.find(|report| !report.is_void && is_it(&report.request))
+    }
+
+    /// Returns the patterns that the repository requires, as the reporter read them before the work.
+    pub(crate) fn required_patterns(&self) -> &[MetadataPattern] {
+        let is_start = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
+        let outcome = self
+            .last_report(is_start)
+            .and_then(|started| started.outcome.as_ref());
+        match outcome {
+            Some(OutboundOutcome::Done(OutboundReceipt::Started { patterns })) => patterns,
+            Some(
+                OutboundOutcome::Done(
+                    OutboundReceipt::Told
+                    | OutboundReceipt::Pushed { .. }
+                    | OutboundReceipt::PullRequestOpened(_)
+                    | OutboundReceipt::DecisionAsked { .. }
+                    | OutboundReceipt::Rehearsed { .. },
+                )
+                | OutboundOutcome::Refused(_)
+                | OutboundOutcome::Failed { .. },
+            )
+            | None => &[],
+        }
     }
 
     /// Returns the first report that the reporter's log may lack.

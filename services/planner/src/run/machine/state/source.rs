@@ -160,6 +160,7 @@ impl SourceState {
             }
             OutboundOutcome::Done(
                 OutboundReceipt::Told
+                | OutboundReceipt::Started { .. }
                 | OutboundReceipt::DecisionAsked { .. }
                 | OutboundReceipt::Rehearsed { .. },
             )
