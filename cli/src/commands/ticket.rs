@@ -163,13 +163,15 @@ fn render_health(health: &HealthView) -> String {
         .until
         .as_deref()
         .map(|until| format!("; a notice follows at {until}"));
+    let automatic = health.auto_merge.as_ref().map(|merge| format!("; {}", merge.words()));
     format!(
-        "merge: {}, {}{}{}{}",
+        "merge: {}, {}{}{}{}{}",
         health.state,
         health.text,
         since.unwrap_or_default(),
         who.unwrap_or_default(),
-        until.unwrap_or_default()
+        until.unwrap_or_default(),
+        automatic.unwrap_or_default()
     )
 }
 
@@ -232,7 +234,7 @@ pub(super) fn render_ticket(text: &TicketTextView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::types::CommentView;
+    use api::types::{AutoMergeView, CommentView};
 
     use super::*;
 
@@ -273,6 +275,10 @@ mod tests {
                 until: None,
                 who: Some("journeyman".to_owned()),
                 base_branch: "main".to_owned(),
+                auto_merge: Some(AutoMergeView {
+                    by: "rita".to_owned(),
+                    method: "squash".to_owned(),
+                }),
                 at: "2026-11-25T09:31:00Z".to_owned(),
             }),
         };
@@ -282,7 +288,7 @@ mod tests {
              checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
              is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
              2026-11-25T08:00:00Z\nmerge: blocked, it lacks commits of its base branch since 2026-11-25T09:30:00Z; acts: \
-             journeyman"
+             journeyman; GitHub merges it by squash once nothing blocks it, as rita wants"
         );
         let without = PullRequestView {
             checks: None,

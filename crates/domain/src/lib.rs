@@ -49,7 +49,7 @@ pub use health::{
     record::HealthRecord,
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{
-        BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks, MergeState, ObservedCheck,
+        ApprovalCount, AutoMerge, BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks, MergeState, ObservedCheck,
         ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval, QueueState, RemovalReason,
         ReviewState, WorkflowRunProgress,
     },

@@ -45,8 +45,15 @@ pub struct HealthReader {
     pub(crate) clients: GitHubClients,
 }
 
-/// Reviews of a pull request by person.
-type LastVerdicts = BTreeMap<String, ReviewVerdict>;
+/// Last judgments of a pull request by person.
+type LastVerdicts = BTreeMap<String, LastVerdict>;
+
+/// Last judgment of a person.
+struct LastVerdict {
+    verdict: ReviewVerdict,
+    /// Head at the judgment; absent when the commit is gone.
+    commit: Option<CommitId>,
+}
 
 impl HealthReader {
     /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 4 more where the base branch is protected
@@ -134,7 +141,7 @@ fn build_snapshot(pull: PullRequest, status: PullRequestStatus, parts: SnapshotP
         },
         merge: pull.merge.state,
         queue: QueueState {
-            is_auto_merge: pull.merge.is_automatic,
+            auto_merge: pull.merge.auto_merge,
             ..parts.queue
         },
         checks: parts.checks,
@@ -184,9 +191,13 @@ async fn fetch_reviews(
     let reviews: Vec<WireReview> = client.get_again(repository, AccessKind::Look, &path).await?;
     let reviews = reviews.into_iter().filter_map(|review| review.into_review(&[]));
     let last = find_last_verdicts(reviews, &pull.author);
-    let with = |verdict| last.iter().filter(move |(_, last)| **last == verdict);
+    let with = |verdict| last.iter().filter(move |(_, last)| last.verdict == verdict);
+    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    let approved = || with(ReviewVerdict::Approved);
+    let of_head = approved().filter(|(_, last)| last.commit.as_ref() == Some(&pull.head));
     Ok(ReviewState {
-        approvals: u32::try_from(with(ReviewVerdict::Approved).count()).unwrap_or(u32::MAX),
+        approvals: count(approved().count()),
+        approvals_of_head: count(of_head.count()),
         change_requests: with(ReviewVerdict::ChangesRequested)
             .map(|(login, _)| login.clone())
             .collect(),
@@ -200,7 +211,11 @@ fn find_last_verdicts(reviews: impl Iterator<Item = PullRequestReview>, author: 
     let mut last = LastVerdicts::new();
     for review in reviews {
         if review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(author) {
-            last.insert(review.author, review.state);
+            let judged = LastVerdict {
+                verdict: review.state,
+                commit: review.commit,
+            };
+            last.insert(review.author, judged);
         }
     }
     last
@@ -227,7 +242,7 @@ async fn has_unsigned_commit(
 ) -> Result<bool, Error> {
     let path = format!("/pulls/{number}/commits?per_page={PAGE}");
     let commits: Vec<WireVerifiedCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
-    Ok(!commits.iter().all(WireVerifiedCommit::is_verified))
+    Ok(commits.iter().any(WireVerifiedCommit::is_unverified))
 }
 
 /// Reads the merge queue and the threads. A server without merge queues refuses the query.
@@ -281,7 +296,7 @@ mod tests {
         let last = find_last_verdicts(reviews.into_iter(), "agent");
         let last: Vec<(&str, ReviewVerdict)> = last
             .iter()
-            .map(|(login, verdict)| (login.as_str(), *verdict))
+            .map(|(login, last)| (login.as_str(), last.verdict))
             .collect();
         assert_eq!(last, [("ann", Approved), ("bo", Dismissed), ("rita", Approved)]);
     }

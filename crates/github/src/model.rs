@@ -3,7 +3,7 @@
 use std::fmt;
 
 use domain::{
-    ChecksConclusion, CommitId, MergeState, PullRequestRef, RepositoryName, TicketKey, Timestamp,
+    AutoMerge, ChecksConclusion, CommitId, MergeState, PullRequestRef, RepositoryName, TicketKey, Timestamp,
     WorkflowRunProgress,
 };
 use secrecy::SecretString;
@@ -192,8 +192,8 @@ pub struct PullRequestMerge {
     pub state: MergeState,
     /// Commit of the base when GitHub last compared the two.
     pub base: Option<CommitId>,
-    /// True when GitHub merges it by itself once its conditions are met.
-    pub is_automatic: bool,
+    /// Merge that GitHub makes by itself once its conditions are met; absent: auto-merge is off.
+    pub auto_merge: Option<AutoMerge>,
     /// True when the repository is archived.
     pub is_archived: bool,
 }

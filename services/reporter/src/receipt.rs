@@ -2,7 +2,7 @@
 
 use std::{fmt, slice};
 
-use domain::{CommitId, Job, MetadataPattern, ObjectRef, PullRequestFile, PullRequestRef};
+use domain::{ApprovalCount, CommitId, Job, MetadataPattern, ObjectRef, PullRequestFile, PullRequestRef};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -162,6 +162,8 @@ receipts! {
         ShowFiles(ChangedFiles) = "changed",
         /// The pull request stays a draft.
         AwaitCheck(AwaitedCheck) = "awaited",
+        /// The base branch requires approvals.
+        RequireApprovals(ApprovalCount) = "approvals",
         /// Our check run exists.
         CheckRun(CheckRunId) = "check_run",
         /// The failed jobs were restarted, or could not be.

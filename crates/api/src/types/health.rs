@@ -22,8 +22,27 @@ pub struct HealthView {
     pub who: Option<String>,
     /// Name of the base branch.
     pub base_branch: String,
+    /// Merge that GitHub makes by itself once nothing blocks it; absent: auto-merge is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_merge: Option<AutoMergeView>,
     /// Time of the assessment.
     pub at: String,
+}
+
+/// Auto-merge of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AutoMergeView {
+    /// Login of the person who enabled it.
+    pub by: String,
+    /// Way of the merge: `merge`, `squash` or `rebase`.
+    pub method: String,
+}
+
+impl AutoMergeView {
+    /// Describes the auto-merge in words.
+    pub fn words(&self) -> String {
+        format!("GitHub merges it by {} once nothing blocks it, as {} wants", self.method, self.by)
+    }
 }
 
 impl HealthView {
@@ -37,6 +56,10 @@ impl HealthView {
             until: None,
             who: None,
             base_branch: record.base.branch.clone(),
+            auto_merge: record.auto_merge.as_ref().map(|known| AutoMergeView {
+                by: known.by.clone(),
+                method: known.method.clone(),
+            }),
             at: record.at.to_string(),
         };
         Some(match &record.state {
@@ -52,13 +75,13 @@ impl HealthView {
                 since: Some(since.to_string()),
                 until: Some(until.to_string()),
                 who: Some(find_waited_for(*cause).to_owned()),
-                ..of("waiting", describe_cause(*cause))
+                ..of("waiting", &describe_record_cause(record, *cause))
             },
             HealthState::Blocked { cause, since, who } => Self {
                 cause: Some(cause.as_str().to_owned()),
                 since: Some(since.to_string()),
                 who: Some(who.as_str().to_owned()),
-                ..of("blocked", describe_cause(*cause))
+                ..of("blocked", &describe_record_cause(record, *cause))
             },
         })
     }
@@ -88,6 +111,15 @@ fn find_waited_for(cause: HealthCause) -> &'static str {
     }
 }
 
+/// Describes a cause, with the numbers that the record has.
+fn describe_record_cause(record: &HealthRecord, cause: HealthCause) -> String {
+    let words = describe_cause(cause);
+    match (&record.approvals, cause) {
+        (Some(count), HealthCause::Approvals) => format!("{words}: {}", count.words()),
+        (Some(_) | None, _) => words.to_owned(),
+    }
+}
+
 const fn describe_cause(cause: HealthCause) -> &'static str {
     match cause {
         HealthCause::Archived => "the repository is archived",
@@ -113,7 +145,7 @@ const fn describe_cause(cause: HealthCause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use domain::{BaseTip, HealthMemory, PullRequestRef, Timestamp};
+    use domain::{ApprovalCount, AutoMerge, BaseTip, HealthMemory, PullRequestRef, Timestamp};
 
     use super::*;
 
@@ -131,9 +163,43 @@ mod tests {
                 commit: "b".repeat(40).parse().unwrap(),
                 ahead_by: None,
             },
+            approvals: None,
+            auto_merge: None,
             memory: HealthMemory::default(),
             at: Timestamp::from_unix_ms(2_000),
         }
+    }
+
+    #[test]
+    fn health_view_counts_approvals_with_auto_merge() {
+        let record = HealthRecord {
+            approvals: Some(ApprovalCount {
+                required: 2,
+                given: 1,
+                by_owners: true,
+                lacks_last_push: false,
+                requested: vec!["rita".to_owned()],
+            }),
+            auto_merge: Some(AutoMerge {
+                by: "tom".to_owned(),
+                method: "squash".to_owned(),
+            }),
+            ..build_record(HealthState::Blocked {
+                cause: HealthCause::Approvals,
+                since: Timestamp::from_unix_ms(1_000),
+                who: HealthActor::Reviewer,
+            })
+        };
+        let view = HealthView::new(&record).unwrap();
+        assert_eq!(
+            view.text,
+            "approvals are missing: 2 approvals are required, 1 is given; code owners of the changed files have to approve; \
+             review requested from rita"
+        );
+        assert_eq!(
+            view.auto_merge.unwrap().words(),
+            "GitHub merges it by squash once nothing blocks it, as tom wants"
+        );
     }
 
     #[test]

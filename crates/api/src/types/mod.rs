@@ -21,7 +21,7 @@ pub use self::{
     activity::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView},
     caller::CallerView,
     credentials::CredentialView,
-    health::HealthView,
+    health::{AutoMergeView, HealthView},
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
     pull_requests::{

@@ -170,12 +170,19 @@ impl HealthJudge<'_> {
             return Some(self.block(HealthCause::ChangeRequests, HealthActor::Reviewer));
         }
         let requirements = &self.snapshot.requirements;
-        // Without the permission to read the protection, a pending review explains a block.
+        // Without the permission to read the protection, a pending review explains a block. GitHub requests those of code
+        // owners by itself, and does not report which files lack one.
+        let is_owner_due =
+            requirements.includes(BaseCondition::CodeOwnerReview) || requirements.approvals == 0;
         let is_hidden_review = self.snapshot.merge == MergeState::Blocked
-            && requirements.approvals == 0
-            && reviews.approvals == 0
+            && is_owner_due
+            && (reviews.approvals == 0 || requirements.includes(BaseCondition::CodeOwnerReview))
             && !reviews.requested.is_empty();
-        if reviews.approvals < requirements.approvals || is_hidden_review {
+        let is_short = self
+            .snapshot
+            .approval_count()
+            .is_some_and(|count| count.is_short());
+        if is_short || is_hidden_review {
             return Some(self.block(HealthCause::Approvals, HealthActor::Reviewer));
         }
         let is_open = reviews.open_threads.is_some_and(|open| open > 0)

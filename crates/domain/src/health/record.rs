@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    health::{memory::HealthMemory, snapshot::BaseTip, state::HealthState},
+    health::{
+        memory::HealthMemory,
+        snapshot::{ApprovalCount, AutoMerge, BaseTip},
+        state::HealthState,
+    },
     identity::time::Timestamp,
     journal::{kind::RecordKind, record_format::StoredRecord},
     trigger::pull_request::PullRequestRef,
@@ -18,6 +22,12 @@ pub struct HealthRecord {
     pub state: HealthState,
     /// Base at that time.
     pub base: BaseTip,
+    /// Approvals that the base branch requires; absent: none, or the record is older than the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ApprovalCount>,
+    /// Auto-merge of the pull request; absent: off, or the record is older than the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_merge: Option<AutoMerge>,
     /// Memory for the next assessment.
     #[serde(default)]
     pub memory: HealthMemory,

@@ -74,8 +74,88 @@ pub struct QueueState {
     pub entry: Option<QueueEntry>,
     /// Last removal of the pull request.
     pub removal: Option<QueueRemoval>,
-    /// True when GitHub merges the pull request by itself once its conditions are met.
-    pub is_auto_merge: bool,
+    /// Merge that GitHub makes by itself once the conditions are met; absent: auto-merge is off.
+    pub auto_merge: Option<AutoMerge>,
+}
+
+/// Auto-merge of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AutoMerge {
+    /// Login of the person who enabled it.
+    pub by: String,
+    /// Way of the merge: `merge`, `squash` or `rebase`.
+    pub method: String,
+}
+
+/// Approvals that a base branch requires of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalCount {
+    /// Number of required approvals.
+    pub required: u32,
+    /// Number of given approvals.
+    pub given: u32,
+    /// True when an owner of each changed file has to approve.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub by_owners: bool,
+    /// True when no approval is about the last push, and the branch requires one.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub lacks_last_push: bool,
+    /// Logins whose review is requested and pending; GitHub adds the owners of the changed files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requested: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_unset(flag: &bool) -> bool {
+    !*flag
+}
+
+impl ApprovalCount {
+    /// Returns true while approvals are missing, as far as they can be counted.
+    pub const fn is_short(&self) -> bool {
+        self.given < self.required || self.lacks_last_push
+    }
+
+    /// Describes the missing approvals: "2 approvals are required, 1 is given".
+    pub fn words(&self) -> String {
+        let given = match self.given {
+            0 => "none is given".to_owned(),
+            1 => "1 is given".to_owned(),
+            number => format!("{number} are given"),
+        };
+        let count = match self.required {
+            0 => None,
+            1 => Some(format!("1 approval is required, {given}")),
+            number => Some(format!("{number} approvals are required, {given}")),
+        };
+        let last_push =
+            (self.lacks_last_push && self.given > 0).then(|| "the last push needs an approval".to_owned());
+        let owners = self
+            .by_owners
+            .then(|| "code owners of the changed files have to approve".to_owned());
+        let requested = (!self.requested.is_empty())
+            .then(|| format!("review requested from {}", self.requested.join(", ")));
+        let parts = [count, last_push, owners, requested].into_iter().flatten();
+        parts.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl PullRequestSnapshot {
+    /// Returns the approvals that the base branch requires; `None` where it requires none.
+    pub fn approval_count(&self) -> Option<ApprovalCount> {
+        let (requirements, reviews) = (&self.requirements, &self.reviews);
+        let by_owners = requirements.includes(BaseCondition::CodeOwnerReview);
+        let required = requirements.approvals;
+        (required > 0 || by_owners).then(|| ApprovalCount {
+            required,
+            given: reviews.approvals,
+            by_owners,
+            lacks_last_push: required > 0
+                && requirements.includes(BaseCondition::LastPushApproval)
+                && reviews.approvals_of_head == 0,
+            requested: reviews.requested.clone(),
+        })
+    }
 }
 
 /// Entry of a pull request in the merge queue.
@@ -170,6 +250,8 @@ pub enum WorkflowRunProgress {
 pub struct ReviewState {
     /// Number of people whose last judgment approves the pull request.
     pub approvals: u32,
+    /// Number of those whose approval is about the present head.
+    pub approvals_of_head: u32,
     /// Logins of people whose last judgment requests changes.
     pub change_requests: Vec<String>,
     /// Logins whose review is requested and pending.

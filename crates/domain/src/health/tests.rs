@@ -571,3 +571,45 @@ fn stored_health_is_read_again() {
     let read: (HealthState, HealthMemory, BaseTip) = serde_json::from_str(&stored).unwrap();
     assert_eq!(read, (assessment.state, memory, snapshot.base));
 }
+
+#[test]
+fn approvals_are_counted_by_rules() {
+    let rules = build_rules(BaseUpdateRule::Never, false);
+    let mut snapshot = build_snapshot();
+    snapshot.reviews.approvals = 1;
+    snapshot.reviews.requested = vec!["rita".to_owned()];
+    assert_eq!(snapshot.approval_count(), None);
+    snapshot.requirements.approvals = 1;
+    let is_blocked = |snapshot: &PullRequestSnapshot| {
+        let state = assess(snapshot, &rules, &HealthMemory::default(), START).state;
+        state.cause() == Some(HealthCause::Approvals)
+    };
+    assert!(!is_blocked(&snapshot));
+    // The approval is about an earlier head.
+    snapshot
+        .requirements
+        .conditions
+        .push(BaseCondition::LastPushApproval);
+    assert!(is_blocked(&snapshot));
+    let words = snapshot.approval_count().unwrap().words();
+    assert_eq!(
+        words,
+        "1 approval is required, 1 is given; the last push needs an approval; review requested from rita"
+    );
+    snapshot.reviews.approvals_of_head = 1;
+    assert!(!is_blocked(&snapshot));
+    // Owners are due only while GitHub blocks the merge: no file of the change may have one.
+    snapshot
+        .requirements
+        .conditions
+        .push(BaseCondition::CodeOwnerReview);
+    assert!(!is_blocked(&snapshot));
+    snapshot.merge = MergeState::Blocked;
+    assert!(is_blocked(&snapshot));
+    snapshot.requirements.approvals = 0;
+    let words = snapshot.approval_count().unwrap().words();
+    assert_eq!(
+        words,
+        "code owners of the changed files have to approve; review requested from rita"
+    );
+}

@@ -48,11 +48,13 @@ impl WireAuthoredCommit {
 }
 
 impl WireVerifiedCommit {
-    pub(crate) fn is_verified(&self) -> bool {
+    /// True when GitHub does not verify the signature, or there is none. A server that reports nothing about signatures
+    /// is not a reason.
+    pub(crate) fn is_unverified(&self) -> bool {
         self.commit
             .verification
             .as_ref()
-            .is_some_and(|verification| verification.verified)
+            .is_some_and(|verification| !verification.verified)
     }
 }
 
@@ -150,7 +152,7 @@ impl WireQueueData {
         let queue = QueueState {
             entry,
             removal,
-            is_auto_merge: false,
+            auto_merge: None,
         };
         (queue, open)
     }

@@ -1,7 +1,7 @@
 //! JSON of pull requests.
 
-use domain::{CommitId, MergeState};
-use serde::{Deserialize, de::IgnoredAny};
+use domain::{AutoMerge, CommitId, MergeState};
+use serde::Deserialize;
 
 use super::{
     issues::WireLabel,
@@ -38,7 +38,23 @@ pub(crate) struct WirePullRequest {
     mergeable: Option<bool>,
     #[serde(default)]
     mergeable_state: String,
-    auto_merge: Option<IgnoredAny>,
+    auto_merge: Option<WireAutoMerge>,
+}
+
+#[derive(Deserialize)]
+struct WireAutoMerge {
+    enabled_by: Option<WireUser>,
+    #[serde(default)]
+    merge_method: String,
+}
+
+impl From<WireAutoMerge> for AutoMerge {
+    fn from(wire: WireAutoMerge) -> Self {
+        Self {
+            by: resolve_login(wire.enabled_by),
+            method: wire.merge_method,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -75,7 +91,7 @@ impl From<WirePullRequest> for PullRequest {
         let merge = PullRequestMerge {
             state: parse_merge_state(wire.mergeable, &wire.mergeable_state),
             base: Some(wire.base.sha),
-            is_automatic: wire.auto_merge.is_some(),
+            auto_merge: wire.auto_merge.map(AutoMerge::from),
             is_archived: wire.base.repo.is_some_and(|repository| repository.archived),
         };
         Self {

@@ -57,6 +57,25 @@ async fn snapshot_shows_checks_with_requirements() {
         .unwrap();
     let behind = read(SnapshotScope::default()).await;
     assert_eq!((behind.merge, behind.reviews.approvals), (MergeState::Behind, 1));
+    assert_eq!(behind.reviews.approvals_of_head, 1);
+    hub.hub
+        .commit("acme/shop", "feat/x", "Go on", &[("more.md", "on\n")])
+        .unwrap();
+    let pushed = read(SnapshotScope::default()).await;
+    assert_eq!(
+        pushed.reviews.approvals, 1,
+        "a push dismisses nothing without the rule"
+    );
+    assert_eq!(pushed.reviews.approvals_of_head, 0);
+    assert_eq!(pushed.queue.auto_merge, None);
+    hub.hub
+        .enable_auto_merge("acme/shop", made.number, "rita", "squash")
+        .unwrap();
+    let automatic = read(SnapshotScope::default()).await.queue.auto_merge.unwrap();
+    assert_eq!(
+        (automatic.by.as_str(), automatic.method.as_str()),
+        ("rita", "squash")
+    );
     hub.assert_clean();
 }
 

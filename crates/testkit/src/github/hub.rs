@@ -199,6 +199,7 @@ impl GitHubState {
             labels: Vec::new(),
             reviewers: Vec::new(),
             resolved: std::collections::BTreeSet::new(),
+            auto_merge: None,
             review_requests: Vec::new(),
             reviews: Vec::new(),
             made: Instant::now(),

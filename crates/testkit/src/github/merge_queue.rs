@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
-use super::rulesets::RulesetCondition;
+use super::rulesets::{BranchRuleset, RulesetCondition};
 use super::state::{PullRecord, RepositoryRecord};
 use super::{FakeGitHub, graphql, history, repository};
 use crate::http::{iso_now, render_json_answer};
@@ -209,7 +209,13 @@ impl GitHubState {
                 !repo.merge_queue.entries.contains_key(&number),
                 "Branches that are queued for merging cannot be updated."
             );
-            (repo.path.clone(), repo.pull(number)?.clone())
+            let pull = repo.pull(number)?.clone();
+            let is_linear = |ruleset: &BranchRuleset| ruleset.includes(RulesetCondition::LinearHistory);
+            ensure!(
+                is_rebase || !repo.rulesets_of(&pull.head).any(is_linear),
+                "Repository rule violations found\n\nThis branch must not contain merge commits.\n\n"
+            );
+            (repo.path.clone(), pull)
         };
         ensure!(pull.open, "Pull request is closed");
         ensure!(
@@ -236,6 +242,28 @@ impl GitHubState {
 }
 
 impl FakeGitHub {
+    /// Enables auto-merge, as a user does, with the method `merge`, `squash` or `rebase`. Sends `pull_request`
+    /// `auto_merge_enabled`.
+    ///
+    /// # Errors
+    /// When the pull request does not exist, or is closed.
+    pub fn enable_auto_merge(
+        &self,
+        repository: &str,
+        number: u64,
+        by: &str,
+        method: &str,
+    ) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let mut pull = repo.pull(number)?.clone();
+        ensure!(pull.open, "{repository}#{number} is closed");
+        pull.auto_merge = Some((by.to_owned(), method.to_owned()));
+        repo.pulls.insert(number, pull.clone());
+        self.hub.tell_pull(repo, &pull, "auto_merge_enabled", by);
+        Ok(())
+    }
+
     /// Adds a pull request to the merge queue, as a user does. Returns the commit that the queue tests. Sends
     /// `pull_request` enqueued, then `merge_group` `checks_requested`.
     ///

@@ -86,6 +86,8 @@ pub(super) struct PullRecord {
     /// Review requests: event id, requester, reviewer and time.
     pub(super) review_requests: Vec<(u64, String, String, String)>,
     pub(super) reviews: Vec<PullReview>,
+    /// Login of the person who enabled auto-merge, and the method.
+    pub(super) auto_merge: Option<(String, String)>,
     pub(super) made: Instant,
 }
 

@@ -669,6 +669,10 @@ fn failed_checks() -> PullRequestView {
             until: Some(build_hostile_text()),
             who: Some(build_hostile_text()),
             base_branch: build_hostile_text(),
+            auto_merge: Some(AutoMergeView {
+                by: build_hostile_text(),
+                method: build_hostile_text(),
+            }),
             at: build_hostile_text(),
         }),
     }

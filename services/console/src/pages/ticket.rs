@@ -322,6 +322,7 @@ fn render_health(health: &HealthView, now: Timestamp) -> Markup {
         @if let Some(since) = &health.since { ", since " (render_moment(since, now)) }
         @if let Some(who) = &health.who { ". Acts: " (make_visible(who)) }
         @if let Some(until) = &health.until { ". A notice follows " (render_moment(until, now)) }
+        @if let Some(merge) = &health.auto_merge { ". " (make_visible(&merge.words())) }
         ". Seen " (render_moment(&health.at, now))
     }
 }

@@ -99,6 +99,8 @@ pub(crate) async fn assess_record(
     };
     let assessed = HealthRecord {
         pull_request: ours.clone(),
+        approvals: snapshot.approval_count(),
+        auto_merge: snapshot.queue.auto_merge.clone(),
         memory: memory.after(&snapshot, &assessment, result, now),
         state: assessment.state,
         base: snapshot.base,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use domain::{PullRequestRef, PullRequestRules};
-use github::{PullRequestReview, ReviewVerdict};
+use domain::{ApprovalCount, BaseCondition, PullRequestRef, PullRequestRules};
+use github::{PullRequest, PullRequestReview, ReviewVerdict};
 
 use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
@@ -22,7 +22,7 @@ pub(crate) struct RequestReview {
 
 #[async_trait]
 impl OutboundEffect for RequestReview {
-    type Output = ();
+    type Output = Option<ApprovalCount>;
 
     fn name(&self) -> &'static str {
         "request_review"
@@ -58,8 +58,11 @@ impl OutboundEffect for RequestReview {
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;
         // Earlier reviews already determine the reviewers.
-        if self.of.is_some() || !reviews.is_empty() {
-            return Ok(());
+        if self.of.is_some() {
+            return Ok(None);
+        }
+        if !reviews.is_empty() {
+            return count_approvals(outside, &self.pull_request, &now, &reviews, waiting).await;
         }
         let owners = OwnerRules {
             by_file: rules.code_owners,
@@ -74,8 +77,57 @@ impl OutboundEffect for RequestReview {
         }
         others.retain(|login| !waiting.iter().any(|known| known.eq_ignore_ascii_case(login)));
         self.ask(outside, &others).await?;
-        Ok(())
+        waiting.extend(others);
+        count_approvals(outside, &self.pull_request, &now, &reviews, waiting).await
     }
+}
+
+/// Counts the approvals that the base branch requires; `None` where it requires none. `asked` are the reviewers of this
+/// request.
+async fn count_approvals(
+    outside: &OutboundClients,
+    ours: &PullRequestRef,
+    now: &PullRequest,
+    reviews: &[PullRequestReview],
+    asked: Vec<String>,
+) -> Result<Option<ApprovalCount>, EffectError> {
+    let rules = outside
+        .github
+        .branch_rules(&ours.repository, &now.base_branch)
+        .await?;
+    let by_owners = rules.includes(BaseCondition::CodeOwnerReview);
+    let required = rules.requirements.approvals;
+    if required == 0 && !by_owners {
+        return Ok(None);
+    }
+    let last = find_last_reviews(reviews, &now.author);
+    let approved = || {
+        let all = last.values();
+        all.filter(|review| review.state == ReviewVerdict::Approved)
+    };
+    let has_latest = approved().any(|review| review.commit.as_ref() == Some(&now.head));
+    let mut requested = now.requested_reviewers.clone();
+    requested.extend(asked);
+    requested.sort_unstable();
+    requested.dedup();
+    Ok(Some(ApprovalCount {
+        required,
+        given: u32::try_from(approved().count()).unwrap_or(u32::MAX),
+        by_owners,
+        lacks_last_push: required > 0 && rules.includes(BaseCondition::LastPushApproval) && !has_latest,
+        requested,
+    }))
+}
+
+/// Returns the last judgment of each person; comments do not change an earlier one.
+fn find_last_reviews<'a>(
+    reviews: &'a [PullRequestReview],
+    author: &str,
+) -> BTreeMap<&'a str, &'a PullRequestReview> {
+    let judged = reviews.iter().filter(|review| {
+        review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(author)
+    });
+    judged.map(|review| (review.author.as_str(), review)).collect()
 }
 
 impl RequestReview {

@@ -1,8 +1,8 @@
 //! Texts of and about pull requests.
 
 use domain::{
-    ChangeDescription, ChecksSummary, ConflictEnd, ConflictedBase, FailedCheck, FailureClass, OutdatedBase,
-    PullRequestRef, RepairEnd, RepositoryName, RunId, TicketKey, commit_orders,
+    ApprovalCount, ChangeDescription, ChecksSummary, ConflictEnd, ConflictedBase, FailedCheck, FailureClass,
+    OutdatedBase, PullRequestRef, RepairEnd, RepositoryName, RunId, TicketKey, commit_orders,
     text::{remove_hidden, truncate_text},
 };
 
@@ -194,11 +194,16 @@ pub(crate) fn not_linked(detail: &str) -> String {
     )
 }
 
-pub(crate) fn render_ready(pull_request: &PullRequestRef) -> String {
-    format!(
+/// Renders the handover to reviewers. `approvals` are those that the base branch requires.
+pub(crate) fn render_ready(pull_request: &PullRequestRef, approvals: Option<&ApprovalCount>) -> String {
+    let ready = format!(
         "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
         link_pull_request_name(pull_request)
-    )
+    );
+    match approvals {
+        None => ready,
+        Some(count) => format!("{ready} Before the merge: {}.", count.words()),
+    }
 }
 
 /// Names the rule that requires checks.

@@ -107,7 +107,9 @@ impl ReportKind for PullRequestEvent {
         let pull_request = self.pull_request();
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
-                ChecksOutcome::Passed => vec![message::render_ready(pull_request)],
+                ChecksOutcome::Passed => {
+                    vec![message::render_ready(pull_request, told.receipts.last())]
+                },
                 ChecksOutcome::Missing => {
                     let awaited = told.receipts.last::<AwaitedCheck>();
                     let awaited = awaited.map(|check| check.0.as_str());

@@ -128,6 +128,25 @@ async fn module_owners_are_asked_without_code_owners() {
     rig.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn handover_counts_approvals_with_reviewers() {
+    let mut rig = with_rules("pull_request:\n  reviewers: [grace]\n").await;
+    let ruleset = github::BranchRuleset {
+        branches: vec!["main".to_owned()],
+        required_approvals: 2,
+        ..github::BranchRuleset::default()
+    };
+    rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["grace"]);
+    let comments = rig.jira.comments("ENG-1");
+    let words = "2 approvals are required, none is given; review requested from grace";
+    assert!(
+        comments.iter().any(|comment| comment.text.contains(words)),
+        "{comments:?}"
+    );
+    rig.stop().await;
+}
+
 fn build_checks_failure(
     pull_request: &PullRequestRef,
     head: &domain::CommitId,

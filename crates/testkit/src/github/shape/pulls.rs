@@ -75,11 +75,17 @@ impl RepositoryRecord {
                 "user": render_user(self.owner()), "repo": repository,
             })
         };
+        let auto_merge = pull.auto_merge.as_ref().map(|(by, method)| {
+            json!({
+                "enabled_by": render_user(by), "merge_method": method, "commit_title": pull.title,
+                "commit_message": "",
+            })
+        });
         let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| render_user(login)).collect();
         let body = json!({
             "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "title": pull.title, "body": pull.body,
             "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
-            "milestone": null, "assignee": null, "auto_merge": null, "active_lock_reason": null,
+            "milestone": null, "assignee": null, "auto_merge": auto_merge, "active_lock_reason": null,
             "user": render_user(&pull.author), "head": side(&pull.head, &pull.head_sha),
             "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(&pull.labels, url),
             "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
