@@ -38,7 +38,10 @@ impl SigningSettings {
 /// Key that cannot sign commits. Its text contains nothing of the key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnusableKey {
-    #[error("is a GPG key, which is not supported; use an SSH key of the type Ed25519")]
+    #[error(
+        "is a GPG key, which is not supported; make an SSH key (`ssh-keygen -t ed25519 -N '' -f signing-key`), name the file \
+         signing-key here, and add signing-key.pub to the account at GitHub as a signing key"
+    )]
     Gpg,
     #[error("has a passphrase; write the key without one (`ssh-keygen -p -N ''`)")]
     Encrypted,
@@ -66,7 +69,7 @@ impl SigningKey {
     /// The key cannot be used.
     fn parse(text: &SecretString) -> Result<Self, UnusableKey> {
         let text = text.expose_secret().trim();
-        if text.contains("BEGIN PGP") {
+        if text.contains("-----BEGIN PGP") {
             return Err(UnusableKey::Gpg);
         }
         // Settings trim the content of files, and the format ends with a line feed.
@@ -123,7 +126,12 @@ mod tests {
     #[test]
     fn unusable_keys_are_refused_by_name() {
         let pgp = "-----BEGIN PGP PRIVATE KEY BLOCK-----\nabc\n-----END PGP PRIVATE KEY BLOCK-----";
-        assert!(matches!(parse(pgp), Err(UnusableKey::Gpg)));
+        let message = "-----BEGIN PGP MESSAGE-----\nabc\n-----END PGP MESSAGE-----";
+        for text in [pgp, message] {
+            let refused = parse(text).unwrap_err();
+            assert!(matches!(refused, UnusableKey::Gpg), "{refused}");
+            assert!(refused.to_string().contains("ssh-keygen -t ed25519"), "{refused}");
+        }
         for text in [
             "secret",
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",

@@ -108,6 +108,9 @@ impl Remedy {
 
     /// Remedy for an invalid or missing setting. The message starts with its key.
     pub(super) fn of_setting(problem: &str) -> Self {
+        if problem.starts_with("reporter.signing.") {
+            return Self::Signatures;
+        }
         let sections = [
             ("github_", Self::SetUpGithub),
             ("jira_", Self::SetUpJira),
@@ -190,6 +193,12 @@ mod tests {
             ALL.len(),
             "the last one is the last"
         );
+    }
+
+    #[test]
+    fn signing_key_leads_to_its_page() {
+        let gpg = "reporter.signing.private_key is a GPG key, which is not supported";
+        assert_eq!(Remedy::of_setting(gpg), Remedy::Signatures);
     }
 
     #[test]
