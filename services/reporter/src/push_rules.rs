@@ -1,6 +1,6 @@
 //! Rules of the branches that a push has to satisfy: the target branch, and the branch that is pushed.
 
-use domain::{MetadataPattern, PatternSubject, RepositoryName};
+use domain::{BaseCondition, MetadataPattern, PatternSubject, RepositoryName};
 use github::{BranchRules, GitHubWriter};
 
 use crate::effect_error::EffectError;
@@ -53,6 +53,11 @@ impl PushRules {
             .map(|named| named.branch.as_str())
     }
 
+    /// Returns true if the pushed branch accepts no merge commit.
+    pub(crate) fn is_pushed_linear(&self) -> bool {
+        self.pushed.rules.includes(BaseCondition::LinearHistory)
+    }
+
     /// Returns the patterns for the commits of both branches and for the name of the pushed one, each once.
     pub(crate) fn patterns(&self) -> Vec<MetadataPattern> {
         let of_target = self.target.rules.patterns.iter().map(|found| &found.pattern);
@@ -71,7 +76,7 @@ impl PushRules {
 
 #[cfg(test)]
 mod tests {
-    use domain::{BaseCondition, PatternOperator};
+    use domain::PatternOperator;
     use github::BranchPattern;
 
     use super::*;

@@ -23,6 +23,10 @@ check_signatures() {
     exit 1
   done
 }
+check_linear() {
+  merges=$(git rev-list --merges "$2" --not --branches)
+  [ -z "$merges" ] || refuse_pattern "$1" "This branch must not contain merge commits." "$merges"
+}
 # Arguments: words of the rule, operator, pattern, yes or no for a negated pattern, value.
 meets_pattern() {
   case $2 in
@@ -138,7 +142,12 @@ impl RulesetPattern {
     }
 
     /// True if a commit, or the branch, breaks the rule.
-    pub(super) fn is_broken_by(&self, branch: &str, message: &str, (author, committer): (&str, &str)) -> bool {
+    pub(super) fn is_broken_by(
+        &self,
+        branch: &str,
+        message: &str,
+        (author, committer): (&str, &str),
+    ) -> bool {
         let value = match self.kind {
             "commit_message_pattern" => message,
             "commit_author_email_pattern" => author,
@@ -200,7 +209,13 @@ impl BranchRuleset {
             true => String::new(),
             false => self.patterns.iter().map(RulesetPattern::script).collect(),
         };
-        let act = format!("{signatures}{patterns}if [ $2 = $new ]; then {creation}; else {update}; fi");
+        let linear = if self.includes(RulesetCondition::LinearHistory) {
+            "check_linear $1 $3; "
+        } else {
+            ""
+        };
+        let act =
+            format!("{signatures}{linear}{patterns}if [ $2 = $new ]; then {creation}; else {update}; fi");
         let branches = self.branches.iter();
         branches
             .map(|pattern| format!("case $1 in refs/heads/{pattern}) {act};; esac\n"))

@@ -120,6 +120,7 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
         | OutboundRefusal::UnverifiedSignature { .. }
         | OutboundRefusal::MissingRights { .. }
         | OutboundRefusal::UnmetPattern { .. }
+        | OutboundRefusal::LinearHistory { .. }
         | OutboundRefusal::Workspace { .. }
         | OutboundRefusal::Outside { .. }
         | OutboundRefusal::NoRules { .. }
@@ -448,6 +449,7 @@ mod tests {
         the change may not leave:
         - a rule of the repository requires that the commit message must match the regular expression `^ENG-`; write title and summary of finish so that the message follows it
         - a rule of the repository requires that the commit message must not contain `WIP`; commit cccccccccccc does not follow it: create a new branch with create_branch and commit there again with such a message, or finish with such a title and summary
+        the rules of the branch `fix/tax` of acme/shop accept no merge commits, so its base branch cannot be merged into it; please rebase the branch, or exempt it from the rule
         ");
     }
 

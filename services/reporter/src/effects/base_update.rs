@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, CommitAuthor, CommitId, OutboundRefusal, OutdatedBase, PullRequestRef, RepositoryRules,
-    UpdateWay, cause::format_error_chain,
+    BaseCondition, BranchRecord, CommitAuthor, CommitId, OutboundRefusal, OutdatedBase, PullRequestRef,
+    RepositoryRules, UpdateWay, cause::format_error_chain,
 };
 use github::{BranchUpdate, PullRequest, PullRequestState};
 use queue::TableRevision;
@@ -117,24 +117,48 @@ async fn is_updated_head(
     }))
 }
 
-/// Chooses the way of the update. A rebase replaces commits by unsigned ones of GitHub, so it needs a branch with commits
-/// of ours alone, and a base that requires no signatures. Any other branch gets a merge commit.
+/// Chooses the way of the update. Where the head branch accepts no merge commit, only a rebase is left.
 async fn choose_way(
     outside: &OutboundClients,
     outdated: &OutdatedBase,
     rules: Option<&RepositoryRules>,
 ) -> Result<BranchUpdate, EffectError> {
-    match outdated.way {
-        UpdateWay::Merge => return Ok(BranchUpdate::Merge),
-        UpdateWay::Rebase => {}
-    }
     let ours = &outdated.pull_request;
-    let branch_rules = outside
+    let own_rules = outside
+        .github
+        .branch_rules(&ours.repository, &ours.branch)
+        .await?;
+    let is_linear = own_rules.includes(BaseCondition::LinearHistory);
+    let wants_rebase = match outdated.way {
+        UpdateWay::Merge => is_linear,
+        UpdateWay::Rebase => true,
+    };
+    if wants_rebase && !own_rules.requires_signatures() && can_rebase(outside, outdated, rules).await? {
+        return Ok(BranchUpdate::Rebase);
+    }
+    match is_linear {
+        true => Err(EffectError::Refused(OutboundRefusal::LinearHistory {
+            repository: ours.repository.clone(),
+            branch: ours.branch.clone(),
+        })),
+        false => Ok(BranchUpdate::Merge),
+    }
+}
+
+/// Returns true if a rebase loses nothing. It replaces commits by unsigned ones of GitHub, so it needs a branch with
+/// commits of ours alone, and a base that requires no signatures.
+async fn can_rebase(
+    outside: &OutboundClients,
+    outdated: &OutdatedBase,
+    rules: Option<&RepositoryRules>,
+) -> Result<bool, EffectError> {
+    let ours = &outdated.pull_request;
+    let base_rules = outside
         .github
         .branch_rules(&ours.repository, &outdated.base_branch)
         .await?;
-    if branch_rules.requires_signatures() {
-        return Ok(BranchUpdate::Merge);
+    if base_rules.requires_signatures() {
+        return Ok(false);
     }
     let authors = outside
         .github
@@ -144,10 +168,7 @@ async fn choose_way(
     let mut known = vec![CommitAuthor::journeyman(), CommitAuthor::of_earlier_releases()];
     known.extend(rules.map(|rules| rules.commits.author()));
     let is_ours = |address: &String| known.iter().any(|author| author.address() == address);
-    Ok(match !authors.is_empty() && authors.iter().all(is_ours) {
-        true => BranchUpdate::Rebase,
-        false => BranchUpdate::Merge,
-    })
+    Ok(!authors.is_empty() && authors.iter().all(is_ours))
 }
 
 /// Records the new head as ours, so that ingest does not take it for a push of a person.

@@ -91,6 +91,13 @@ impl CheckRequirements {
         let names = list_sample_names(rules, ticket);
         let pushed = names.first().map_or("", String::as_str);
         let found = PushRules::read(&outside.github, &self.repository, rules.target_branch(), pushed).await?;
+        // The resolution of a conflict is a merge commit.
+        if self.job == Job::ResolveConflict && found.is_pushed_linear() {
+            return Err(EffectError::Refused(OutboundRefusal::LinearHistory {
+                repository: self.repository.clone(),
+                branch: pushed.to_owned(),
+            }));
+        }
         let way = outside
             .signer
             .choose_way(&outside.github, &self.repository, &found)

@@ -159,6 +159,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
                 OutboundRefusal::NoSigningKey { .. }
                     | OutboundRefusal::MissingRights { .. }
                     | OutboundRefusal::UnmetPattern { .. }
+                    | OutboundRefusal::LinearHistory { .. }
             );
             let lead = match is_early {
                 true => "Journeyman stopped before the work: a change could not be delivered.",

@@ -2,7 +2,7 @@
 
 use domain::{
     BranchPush, BranchRecord, CommitId, DroppedHunk, OutboundAction, OutboundOutcome, OutboundReceipt,
-    OutdatedBase, PullRequestEvent, PullRequestRef, UpdateWay, report::BranchMerge,
+    OutboundRefusal, OutdatedBase, PullRequestEvent, PullRequestRef, UpdateWay, report::BranchMerge,
 };
 use testkit::github::{BranchRuleset, RulesetCondition};
 
@@ -263,6 +263,48 @@ async fn required_signatures_replace_rebase_by_merge() {
         assert_eq!(found.len(), parents, "{found:?}");
         rig.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn linear_branch_is_rebased_or_left() {
+    let linear = BranchRuleset {
+        branches: vec!["*".to_owned()],
+        conditions: vec![RulesetCondition::LinearHistory],
+        ..BranchRuleset::default()
+    };
+    let mut rig = Rig::start().await;
+    let (ours, head) = open_outdated(&rig).await;
+    rig.github
+        .set_rulesets("acme/shop", std::slice::from_ref(&linear))
+        .unwrap();
+    let new = update_base(&rig, 8, (&ours, &head), UpdateWay::Merge).await;
+    let (_, parents) = rig.github.tree_and_parents("acme/shop", new.as_str()).unwrap();
+    assert_eq!(parents.len(), 1, "{parents:?}");
+    rig.stop().await;
+
+    // A rebase would replace the commit of a person.
+    let mut rig = Rig::start().await;
+    let (ours, _) = open_outdated(&rig).await;
+    let files = [("by_rita.py", "y = 1\n")];
+    rig.github
+        .commit_by("acme/shop", BRANCH, "rita", "Mine", &files)
+        .unwrap();
+    rig.github.set_rulesets("acme/shop", &[linear]).unwrap();
+    let head: CommitId = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
+    let outdated = PullRequestEvent::Outdated(OutdatedBase {
+        pull_request: ours,
+        head: head.clone(),
+        base_branch: "main".to_owned(),
+        way: UpdateWay::Rebase,
+    });
+    let outcome = rig.settled(&rig.report(8, OutboundAction::from(outdated))).await;
+    assert!(
+        matches!(&outcome, OutboundOutcome::Refused(OutboundRefusal::LinearHistory { branch, .. })
+            if branch == BRANCH),
+        "{outcome:?}"
+    );
+    assert_eq!(rig.github.branches("acme/shop")[BRANCH], head.as_str());
+    rig.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,10 @@
 //! Requirements of a repository that are read before the work.
 
 use domain::{
-    OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, PatternSubject, PolicyViolation, RunId,
-    TicketKey,
+    Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, PatternSubject, PolicyViolation,
+    RunId, TicketKey, report,
 };
-use testkit::github::{BranchRuleset, RulesetPattern, WRITER_APP_ID};
+use testkit::github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_APP_ID};
 
 use crate::{
     build_work_started,
@@ -102,7 +102,11 @@ async fn pattern_for_messages_is_in_receipt() {
         patterns[0].words(),
         "the commit message must match the regular expression `^[A-Z]+-[0-9]+: `"
     );
-    assert_ne!(rig.jira.status_history("ENG-1"), ["To Do"], "the work is announced");
+    assert_ne!(
+        rig.jira.status_history("ENG-1"),
+        ["To Do"],
+        "the work is announced"
+    );
     rig.stop().await;
 }
 
@@ -149,13 +153,46 @@ async fn unmet_name_or_address_ends_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn resolution_on_linear_branches_does_not_begin() {
+    let mut rig = Rig::start().await;
+    let ruleset = BranchRuleset {
+        branches: vec!["*".to_owned()],
+        conditions: vec![RulesetCondition::LinearHistory],
+        ..BranchRuleset::default()
+    };
+    rig.github.set_rulesets(SHOP, &[ruleset]).unwrap();
+    let of = |job| {
+        OutboundAction::WorkStarted(report::WorkStarted {
+            job,
+            repository: SHOP.parse().unwrap(),
+            begun: report::WorkOrigin::default(),
+        })
+    };
+    let outcome = rig.settled(&rig.report(2, of(Job::ResolveConflict))).await;
+    assert!(
+        matches!(
+            outcome,
+            OutboundOutcome::Refused(OutboundRefusal::LinearHistory { .. })
+        ),
+        "{outcome:?}"
+    );
+    let outcome = rig.settled(&rig.report(4, of(Job::FixCi))).await;
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn message_against_pattern_is_not_pushed() {
     let mut rig = Rig::start().await;
     let pattern = RulesetPattern::new("commit_message_pattern", "starts_with", "ENG-1: ");
     require_pattern(&rig, &["fix/*"], pattern);
     let change = [("cart.py", "total = 2\n")];
-    let push = rig.change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)").await;
-    let outcome = rig.settled(&rig.report(2, OutboundAction::PushBranch(push))).await;
+    let push = rig
+        .change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)")
+        .await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let OutboundOutcome::Refused(OutboundRefusal::Policy { violations }) = &outcome else {
         panic!("{outcome:?}")
     };
@@ -164,8 +201,12 @@ async fn message_against_pattern_is_not_pushed() {
         "{violations:?}"
     );
     assert_eq!(rig.count_pushes(), 0);
-    let push = rig.change_as("fix/ENG-1-total", &change, "ENG-1: fix totals").await;
-    let outcome = rig.settled(&rig.report(4, OutboundAction::PushBranch(push))).await;
+    let push = rig
+        .change_as("fix/ENG-1-total", &change, "ENG-1: fix totals")
+        .await;
+    let outcome = rig
+        .settled(&rig.report(4, OutboundAction::PushBranch(push)))
+        .await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;
 }
@@ -177,8 +218,12 @@ async fn expression_of_foreign_dialect_is_left_to_server() {
     let pattern = RulesetPattern::new("commit_message_pattern", "regex", r"^(E)NG-.*\1$");
     require_pattern(&rig, &["fix/*"], pattern);
     let change = [("cart.py", "total = 2\n")];
-    let push = rig.change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)").await;
-    let outcome = rig.settled(&rig.report(2, OutboundAction::PushBranch(push))).await;
+    let push = rig
+        .change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)")
+        .await;
+    let outcome = rig
+        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
+        .await;
     let OutboundOutcome::Refused(OutboundRefusal::PushRejected { branch, detail }) = &outcome else {
         panic!("{outcome:?}")
     };

@@ -157,6 +157,13 @@ pub enum OutboundRefusal {
         /// The name or the address that does not match.
         found: String,
     },
+    /// The branch of a pull request accepts no merge commit, so its base cannot be merged into it.
+    LinearHistory {
+        /// The repository of the pull request.
+        repository: RepositoryName,
+        /// The branch whose rules refuse merge commits.
+        branch: String,
+    },
     /// A hook or a rule of the server refused the push.
     PushRejected {
         /// Name of the branch.
@@ -183,7 +190,8 @@ impl OutboundRefusal {
             Self::NoSigningKey { .. }
             | Self::UnverifiedSignature { .. }
             | Self::MissingRights { .. }
-            | Self::UnmetPattern { .. } => true,
+            | Self::UnmetPattern { .. }
+            | Self::LinearHistory { .. } => true,
             Self::Policy { .. }
             | Self::NotInspected
             | Self::BadPack { .. }

@@ -80,6 +80,11 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
             format_code(found),
             name_setting(pattern.subject)
         ),
+        OutboundRefusal::LinearHistory { repository, branch } => format!(
+            "the rules of the branch {} of {repository} accept no merge commits, so its base branch cannot be merged into it; \
+             please rebase the branch, or exempt it from the rule",
+            format_code(branch)
+        ),
         OutboundRefusal::PushRejected { branch, detail } => {
             format!(
                 "the server refused the push to the branch {}: {detail}",
@@ -386,6 +391,7 @@ mod tests {
         the change may not leave:
         - a rule of the repository is not met: the commit message must match the regular expression `^ENG-`
         - commit cccccccccccc does not meet a rule of the repository: the commit message must not contain `WIP`
+        the rules of the branch `fix/tax` of acme/shop accept no merge commits, so its base branch cannot be merged into it; please rebase the branch, or exempt it from the rule
         ");
     }
 }
