@@ -47,6 +47,7 @@ mod questions;
 mod recovery;
 mod repairs;
 mod requested_reviews;
+mod requirements;
 mod reviews;
 mod rolling;
 mod runners;
