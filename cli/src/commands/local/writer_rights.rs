@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use domain::{RepositoryName, cause::format_error_chain};
-use github::{GitHubWriter, permissions::list_delivery_permissions};
+use github::{
+    GitHubWriter,
+    permissions::{RequiredAppPermission, find_missing_permissions, list_delivery_permissions},
+};
 
 // The answer is one line among others, so it does not wait long.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -15,6 +18,8 @@ pub(super) enum WriterRights {
     Complete,
     /// Work does not begin without these permissions.
     Missing(Vec<String>),
+    /// The App itself lacks one of these permissions, so no installation has it.
+    MissingInApp(Vec<String>),
     /// GitHub did not answer.
     Unknown {
         /// Reason, in words.
@@ -28,7 +33,11 @@ impl WriterRights {
         match self {
             Self::Complete => "the writer may push branches and open pull requests".to_owned(),
             Self::Missing(rights) => format!(
-                "the writer lacks {}: no work begins; grant the permissions and accept them where the App is installed",
+                "the writer lacks {}: no work begins; accept the permissions where the App is installed, or give them to the token",
+                rights.join(", ")
+            ),
+            Self::MissingInApp(rights) => format!(
+                "the writer's App lacks {}: no work begins; give the permissions to the App, and accept them where it is installed",
                 rights.join(", ")
             ),
             Self::Unknown { problem } => problem.clone(),
@@ -49,13 +58,30 @@ pub(super) async fn find_writer_rights(
         Err(error) => return unknown(format_error_chain(&error)),
     };
     let needed = list_delivery_permissions(has_issues);
-    let reading = Box::pin(writer.missing_permissions(repository, &needed));
+    let reading = Box::pin(compare_rights(&writer, repository, &needed));
     match tokio::time::timeout(LIMIT, reading).await {
-        Ok(Ok(missing)) if missing.is_empty() => WriterRights::Complete,
-        Ok(Ok(missing)) => WriterRights::Missing(missing.iter().map(ToString::to_string).collect()),
+        Ok(Ok(rights)) => rights,
         Ok(Err(error)) => unknown(format_error_chain(&error)),
         Err(_) => unknown(format!("no answer within {} s", LIMIT.as_secs())),
     }
+}
+
+async fn compare_rights(
+    writer: &GitHubWriter,
+    repository: &RepositoryName,
+    needed: &[RequiredAppPermission],
+) -> Result<WriterRights, github::Error> {
+    let missing = writer.missing_permissions(repository, needed).await?;
+    if missing.is_empty() {
+        return Ok(WriterRights::Complete);
+    }
+    let names = missing.iter().map(ToString::to_string).collect();
+    let account = writer.whoami().await?;
+    let lacks_itself = !find_missing_permissions(&missing, &account.permissions).is_empty();
+    Ok(match account.is_app && lacks_itself {
+        true => WriterRights::MissingInApp(names),
+        false => WriterRights::Missing(names),
+    })
 }
 
 #[cfg(test)]

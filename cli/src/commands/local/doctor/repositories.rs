@@ -72,7 +72,8 @@ fn judge_rights(repository: &RepositoryName, rights: &WriterRights) -> DoctorFin
     match rights {
         WriterRights::Complete => DoctorFinding::Ok(words),
         WriterRights::Missing(_) => DoctorFinding::Failed(words, Remedy::WriterApp),
-        WriterRights::Unknown { .. } => DoctorFinding::Skipped(words),
+        // The check of the account reports the App.
+        WriterRights::MissingInApp(_) | WriterRights::Unknown { .. } => DoctorFinding::Skipped(words),
     }
 }
 
