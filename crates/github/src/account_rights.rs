@@ -23,8 +23,8 @@ impl GitHubWriter {
     ) -> Result<Vec<RequiredAppPermission>, Error> {
         let client = self.clients.of(repository)?;
         if client.app_id().is_none() {
-            let may_write = may_token_write(client, repository).await?;
-            return Ok(if may_write { Vec::new() } else { needed.to_vec() });
+            let can_write = can_token_write(client, repository).await?;
+            return Ok(if can_write { Vec::new() } else { needed.to_vec() });
         }
         let held = client.routes().read_permissions(repository).await?;
         let held: Vec<String> = held
@@ -36,11 +36,11 @@ impl GitHubWriter {
 }
 
 /// Returns false when GitHub reports that the token's user cannot write to the repository, or that a scope is missing.
-async fn may_token_write(client: &GitHubClient, repository: &RepositoryName) -> Result<bool, Error> {
+async fn can_token_write(client: &GitHubClient, repository: &RepositoryName) -> Result<bool, Error> {
     let identity = client.fetch_identity().await?;
-    if identity.is_program() {
+    if !identity.is_user {
         return Ok(true);
     }
     let access: WireRepositoryAccess = client.get(repository, AccessKind::Write, "").await?;
-    Ok(access.may_write(&identity.permissions))
+    Ok(access.can_write(&identity.permissions))
 }

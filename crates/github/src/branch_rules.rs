@@ -132,7 +132,7 @@ impl GitHubWriter {
         let (_, mut rules) = fetch_branch_rules(client, repository, AccessKind::Write, branch).await?;
         let mut bypassed = Vec::new();
         for ruleset in list_pattern_rulesets(&rules) {
-            if may_bypass(client, repository, ruleset).await? {
+            if can_bypass(client, repository, ruleset).await? {
                 bypassed.push(ruleset);
             }
         }
@@ -204,7 +204,7 @@ fn list_pattern_rulesets(rules: &BranchRules) -> Vec<u64> {
 }
 
 /// Returns true if our account may push against a ruleset. GitHub lists rules even to accounts that they do not bind.
-async fn may_bypass(client: &GitHubClient, repository: &RepositoryName, ruleset: u64) -> Result<bool, Error> {
+async fn can_bypass(client: &GitHubClient, repository: &RepositoryName, ruleset: u64) -> Result<bool, Error> {
     let path = format!("/rulesets/{ruleset}");
     let found = client
         .get_again::<WireRuleset>(repository, AccessKind::Write, &path)

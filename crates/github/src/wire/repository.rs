@@ -53,7 +53,7 @@ struct WireRepositoryRole {
 
 impl WireRepositoryAccess {
     /// Returns true if the user and the scopes of the token permit writing. A token without scopes is fine-grained.
-    pub(crate) fn may_write(&self, scopes: &[String]) -> bool {
+    pub(crate) fn can_write(&self, scopes: &[String]) -> bool {
         let has_scope = |name: &str| scopes.iter().any(|scope| scope == name);
         let is_scoped = scopes.is_empty() || has_scope("repo") || (!self.private && has_scope("public_repo"));
         is_scoped && self.permissions.as_ref().is_none_or(|role| role.push)
@@ -377,15 +377,15 @@ mod tests {
         );
         for (more, scopes, may_write) in [
             (pushes, &[][..], true),
-            (pushes, &["repo"], true),
-            (pushes, &["gist", "public_repo"], false),
-            (reads, &["repo"], false),
-            (reads, &[], false),
-            ("", &["public_repo"], true),
-            ("", &["gist"], false),
+            (pushes, &["repo"][..], true),
+            (pushes, &["gist", "public_repo"][..], false),
+            (reads, &["repo"][..], false),
+            (reads, &[][..], false),
+            ("", &["public_repo"][..], true),
+            ("", &["gist"][..], false),
         ] {
             let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-            assert_eq!(of(more).may_write(&scopes), may_write, "{more} {scopes:?}");
+            assert_eq!(of(more).can_write(&scopes), may_write, "{more} {scopes:?}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Reads the change of a push or of a pull request for the comments that show it.
 
 use async_trait::async_trait;
-use domain::RepositoryRules;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, push_branch::inspect_change};
 use crate::{
@@ -35,10 +34,16 @@ impl OutboundEffect for ShowChange {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         let push = &self.0;
-        let target = asked.rules.map_or("", RepositoryRules::target_branch);
-        let rules = PushRules::read(&outside.github, &push.repository, target, &push.branch).await?;
-        let (show, patterns) = (DiffDisplay::ForDecision, rules.patterns());
-        let (rendered, _) = inspect_change(outside, asked, push, show, patterns).await?;
+        let patterns = match asked.rules {
+            Some(rules) => {
+                let target = rules.target_branch();
+                let read = PushRules::read(&outside.github, &push.repository, target, &push.branch);
+                read.await?.patterns()
+            }
+            // The inspection refuses a repository without rules.
+            None => Vec::new(),
+        };
+        let (rendered, _) = inspect_change(outside, asked, push, DiffDisplay::ForDecision, patterns).await?;
         let rendered = rendered.ok_or_else(|| EffectError::Failed(message::no_difference()))?;
         let excerpt = message::excerpt_diff(&rendered.text);
         let shown = ShownChange {

@@ -52,7 +52,7 @@ impl ReportKind for WorkStarted {
     }
 
     fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
-        let patterns: Vec<MetadataPattern> = receipts.all().cloned().collect();
+        let patterns: Vec<MetadataPattern> = receipts.all::<MetadataPattern>().cloned().collect();
         match patterns.is_empty() {
             true => OutboundReceipt::Told,
             false => OutboundReceipt::Started { patterns },
