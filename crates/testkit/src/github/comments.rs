@@ -105,6 +105,9 @@ pub(super) async fn create_comment(
 ) -> RestAnswer {
     let text = check_text(comment)?;
     let full_name = format!("{owner}/{name}");
+    with_repo(&hub, &owner, &name, |repo| {
+        repo.check_lock(number, &caller, "create comment")
+    })?;
     let comment = hub
         .comment(&full_name, number, caller.login(), &text)
         .map_err(|_| not_found())?;
@@ -138,6 +141,9 @@ pub(super) async fn update_comment(
             "Must be the author of the comment",
         ));
     }
+    with_repo(&hub, &owner, &name, |repo| {
+        repo.check_lock(comment.number, &caller, "update comment")
+    })?;
     hub.edit_comment(&full_name, id, caller.login(), &text)
         .map_err(|_| not_found())?;
     with_repo(&hub, &owner, &name, |repo| {

@@ -115,6 +115,8 @@ impl RepositoryRecord {
         json!({
             "id": discussion.node_id(), "title": discussion.title, "body": discussion.body,
             "url": self.discussion_url(discussion.number, &hub.url), "closed": discussion.closed_as.is_some(),
+            "locked": self.locks.contains_key(&discussion.number),
+            "activeLockReason": self.graphql_lock_reason(discussion.number),
             "createdAt": discussion.created, "author": render_actor(&discussion.author),
             "category": {"name": discussion.category, "isAnswerable": discussion.is_answerable()},
             "labels": {"nodes": []}, "answer": answered, "comments": {"nodes": comments},
@@ -158,6 +160,24 @@ fn find_writable_discussion(
     }
 }
 
+/// Refuses a write in a locked discussion.
+fn check_discussion_lock(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    name: &str,
+    number: u64,
+) -> Result<(), (&'static str, String)> {
+    let world = hub.world();
+    let is_locked = |repo: &RepositoryRecord| repo.is_locked_for(number, caller.login());
+    match world.repos.get(name).is_some_and(is_locked) {
+        true => refuse_mutation(
+            "FORBIDDEN",
+            "Unable to create comment because discussion is locked",
+        ),
+        false => Ok(()),
+    }
+}
+
 fn read_text_variable<'a>(variables: &'a Value, name: &str) -> &'a str {
     variables[name].as_str().unwrap_or_default()
 }
@@ -184,6 +204,7 @@ fn add_discussion_comment(
             .as_str()
             .and_then(|id| id.strip_prefix("DC_kwDO")?.parse().ok()),
     };
+    check_discussion_lock(hub, caller, &name, number)?;
     let said = hub.talk(&name, number, caller.login(), body, reply_to);
     let said = said.map_err(|error| ("UNPROCESSABLE", error.to_string()))?;
     Ok(json!({"comment": {"id": said.node_id()}}))
@@ -232,6 +253,8 @@ fn update_discussion_comment(
     variables: &Value,
 ) -> Result<Value, (&'static str, String)> {
     let (id, body) = (read_text_variable(variables, "id"), body_of(variables)?);
+    let (name, number) = find_writable_discussion(hub, caller, id)?;
+    check_discussion_lock(hub, caller, &name, number)?;
     in_discussion(hub, caller, id, |found| {
         let said = find_own_comment(hub, caller, found, id)?;
         said.body = body.to_owned();
@@ -313,6 +336,7 @@ fn add_discussion_reaction(
         );
     }
     let (name, number) = find_writable_discussion(hub, caller, id)?;
+    check_discussion_lock(hub, caller, &name, number)?;
     let mut world = hub.world();
     let repo = world
         .repo(&name)

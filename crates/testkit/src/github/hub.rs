@@ -56,6 +56,8 @@ pub(super) struct GitHubRecords {
     pub(super) hooks: BTreeMap<u64, super::registration::HookConfig>,
     /// Former names of renamed repositories, with their ids.
     pub(super) moved: BTreeMap<String, u64>,
+    /// Address of the repository and number that an issue or pull request moved to, by its former place.
+    pub(super) transferred: BTreeMap<(String, u64), (String, u64)>,
     /// Logins by the e-mail address of their commits.
     pub(super) addresses: BTreeMap<String, String>,
     /// Files that users uploaded for their texts.
@@ -133,6 +135,7 @@ impl GitHubState {
             has_unsigned_api_commits: false,
             is_archived: false,
             has_drafts: true,
+            locks: BTreeMap::new(),
             held_runs: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);

@@ -275,7 +275,8 @@ pub(super) fn render_issue_graphql(
     Some(json!({
         "title": issue.title, "body": issue.body, "url": repo.issue_url(number, url),
         "state": if issue.is_open() { "OPEN" } else { "CLOSED" }, "createdAt": issue.created,
-        "author": render_actor(&issue.author),
+        "author": render_actor(&issue.author), "locked": repo.locks.contains_key(&number),
+        "activeLockReason": repo.graphql_lock_reason(number),
         "labels": nodes(issue.labels.iter().map(|label| json!({"name": label})).collect()),
         "assignees": nodes(issue.assignees.iter().map(|login| json!({"login": login})).collect()),
         "userContentEdits": nodes(edits.collect()),

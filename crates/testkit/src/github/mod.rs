@@ -22,6 +22,7 @@ mod hunks;
 mod issues;
 mod issues_rest;
 mod lfs;
+mod locks;
 mod merge_queue;
 mod projects;
 mod pull_edits;
@@ -58,6 +59,7 @@ pub use chaos::BranchLock;
 pub use discussion_actions::{StandInDiscussion, StandInDiscussionComment};
 use hub::{GitHubRecords, GitHubState, NewPull};
 pub use lfs::LfsFault;
+pub use locks::LockReach;
 pub use reactions::ReactedObject;
 pub use registration::HookConfig;
 pub use rulesets::{BranchRuleset, RulesetCondition, RulesetPattern};
@@ -183,7 +185,7 @@ impl FakeGitHub {
         self.hub.create_repository(repository, files)
     }
 
-    /// Archives a repository.
+    /// Archives a repository, which then refuses every write.
     ///
     /// # Errors
     /// When the repository does not exist.

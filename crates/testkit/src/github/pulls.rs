@@ -321,6 +321,9 @@ pub(super) async fn reply_to_comment(
         return Err(render_validation_failure(&render_field_error("body", "invalid")));
     }
     let full = format!("{owner}/{name}");
+    with_repo(&hub, &owner, &name, |repo| {
+        repo.check_lock(number, &caller, "create comment")
+    })?;
     let made = hub
         .reply(&full, number, comment, caller.login(), &reply.body)
         .map_err(|_| not_found())?;

@@ -119,6 +119,7 @@ fn add_reaction(
     }
     with_repo(hub, owner, name, |repo| {
         repo.has(what).then_some(()).ok_or_else(not_found)?;
+        repo.check_reaction_lock(what, caller)?;
         let reactions = &mut repo.reactions;
         let reaction = (what, caller.login().to_owned(), wanted.content.clone());
         let known = reactions.iter().position(|known| *known == reaction);

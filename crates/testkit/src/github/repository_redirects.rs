@@ -1,5 +1,5 @@
-//! Redirects of renamed repositories. The old address leads to an address by id, which serves the repository
-//! under its new name.
+//! Redirects of renamed repositories and moved issues, and refusals of archived repositories. The old address of a
+//! repository leads to an address by id, which serves the repository under its new name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tower::ServiceExt as _;
 
-use super::hub::GitHubState;
+use super::hub::{GitHubRecords, GitHubState};
+use super::locks::refuse_archived;
 use crate::http::render_json_answer;
 
 /// Wraps the routes of current names: redirects calls by an old name and rewrites calls by id.
@@ -29,6 +30,13 @@ pub(super) fn build_redirecting_router(hub: Arc<GitHubState>, today: Router) -> 
                         .into_response()
                 }
                 ResolvedAddress::SentOn(location) => sent_on(request.method(), location),
+                ResolvedAddress::Archived => refuse_archived(),
+                ResolvedAddress::ArchivedGit => (
+                    StatusCode::FORBIDDEN,
+                    [(header::CONTENT_TYPE, "text/plain")],
+                    "This repository was archived so it is read-only.\n",
+                )
+                    .into_response(),
             }
         }
     })
@@ -38,6 +46,28 @@ enum ResolvedAddress {
     AsItIs,
     Renamed(Uri),
     SentOn(String),
+    /// A write to an archived repository.
+    Archived,
+    /// A push to an archived repository.
+    ArchivedGit,
+}
+
+/// Number of the issue or pull request in a path below a repository, with the kind before it and the rest after it.
+fn split_thread_path(rest: &str) -> Option<ThreadPath<'_>> {
+    let (kind, below) = rest.split_once('/')?;
+    let number = below.split('/').next()?;
+    matches!(kind, "issues" | "pulls").then_some(())?;
+    Some(ThreadPath {
+        kind,
+        number: number.parse().ok()?,
+        tail: &below[number.len()..],
+    })
+}
+
+struct ThreadPath<'a> {
+    kind: &'a str,
+    number: u64,
+    tail: &'a str,
 }
 
 fn resolve_address(hub: &GitHubState, request: &Request) -> ResolvedAddress {
@@ -66,8 +96,30 @@ fn resolve_address(hub: &GitHubState, request: &Request) -> ResolvedAddress {
                 let rest = rest.first().map(|rest| format!("/{rest}")).unwrap_or_default();
                 ResolvedAddress::SentOn(format!("{}/repositories/{id}{rest}{query}", hub.url))
             }
-            None => ResolvedAddress::AsItIs,
+            None => {
+                let full_name = format!("{owner}/{name}");
+                let thread = rest.first().and_then(|rest| split_thread_path(rest));
+                let target = thread.as_ref().and_then(|thread| {
+                    let place = (full_name.clone(), thread.number);
+                    world.transferred.get(&place)
+                });
+                if let (Some(thread), Some((base, number))) = (&thread, target) {
+                    let ThreadPath { kind, tail, .. } = thread;
+                    return ResolvedAddress::SentOn(format!(
+                        "{}{base}/{kind}/{number}{tail}{query}",
+                        hub.url
+                    ));
+                }
+                let is_archived = world.repos.get(&full_name).is_some_and(|repo| repo.is_archived);
+                match is_archived && *request.method() != Method::GET {
+                    true => ResolvedAddress::Archived,
+                    false => ResolvedAddress::AsItIs,
+                }
+            }
         },
+        ["git", owner, name, rest] if is_archived_push(&world, owner, name, rest, &query) => {
+            ResolvedAddress::ArchivedGit
+        }
         ["git", owner, name, rest] => {
             let old = format!("{owner}/{}", name.trim_end_matches(".git"));
             let id = world.moved.get(&old);
@@ -78,6 +130,13 @@ fn resolve_address(hub: &GitHubState, request: &Request) -> ResolvedAddress {
         }
         _ => ResolvedAddress::AsItIs,
     }
+}
+
+/// True for a push to an archived repository.
+fn is_archived_push(world: &GitHubRecords, owner: &str, name: &str, rest: &str, query: &str) -> bool {
+    let full_name = format!("{owner}/{}", name.trim_end_matches(".git"));
+    let is_archived = world.repos.get(&full_name).is_some_and(|repo| repo.is_archived);
+    is_archived && (rest.ends_with("git-receive-pack") || query.contains("service=git-receive-pack"))
 }
 
 /// Redirects with 301 for reads and 307 for writes, as GitHub does. A client keeps the method and body on a

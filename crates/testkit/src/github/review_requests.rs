@@ -172,6 +172,7 @@ pub(super) async fn submit_review(
     }
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
+        repo.check_review_lock(number, &caller)?;
         let files = list_changed_files(repo, pull);
         validate_review(&wanted, &files)
     })?;

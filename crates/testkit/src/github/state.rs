@@ -210,6 +210,8 @@ pub(super) struct RepositoryRecord {
     pub(super) signing_keys: Vec<String>,
     /// True if commits over REST stay unsigned.
     pub(super) has_unsigned_api_commits: bool,
+    /// Locked conversations by number.
+    pub(super) locks: BTreeMap<u64, super::locks::ConversationLockRecord>,
     /// Workflow runs that have not begun.
     pub(super) held_runs: Vec<super::actions::HeldRun>,
 }

@@ -22,7 +22,8 @@ impl RepositoryRecord {
         json!({
             "id": discussion.id, "node_id": discussion.node_id(), "number": discussion.number,
             "title": discussion.title, "body": discussion.body, "user": render_user(&discussion.author),
-            "html_url": page, "repository_url": repository, "locked": false, "active_lock_reason": null,
+            "html_url": page, "repository_url": repository,
+            "locked": self.locks.contains_key(&discussion.number), "active_lock_reason": self.lock_reason(discussion.number),
             "state": if discussion.closed_as.is_some() { "closed" } else { "open" },
             "state_reason": discussion.closed_as, "comments": discussion.comments.len(),
             "created_at": discussion.created, "updated_at": discussion.updated, "author_association": "CONTRIBUTOR",

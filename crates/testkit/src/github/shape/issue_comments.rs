@@ -84,8 +84,9 @@ impl RepositoryRecord {
         let own = format!("{repository}/issues/{}", thread.number);
         let assignees: Vec<Value> = thread.assignees.iter().map(|login| render_user(login)).collect();
         json!({
-            "id": thread.id, "node_id": thread.node_id, "number": thread.number, "locked": false,
-            "active_lock_reason": null, "user": render_user(thread.author), "labels": self.labels_json(thread.labels, url),
+            "id": thread.id, "node_id": thread.node_id, "number": thread.number,
+            "locked": self.locks.contains_key(&thread.number),
+            "active_lock_reason": self.lock_reason(thread.number), "user": render_user(thread.author), "labels": self.labels_json(thread.labels, url),
             "assignee": assignees.first(), "assignees": assignees, "milestone": null, "comments": self.count_comments(thread.number),
             "author_association": "CONTRIBUTOR", "performed_via_github_app": app_of(thread.author),
             "repository_url": repository, "labels_url": format!("{own}/labels{{/name}}"),

@@ -84,8 +84,8 @@ impl RepositoryRecord {
         let reviewers: Vec<Value> = pull.reviewers.iter().map(|login| render_user(login)).collect();
         let body = json!({
             "id": pull.id, "node_id": pull.node_id(), "number": pull.number, "title": pull.title, "body": pull.body,
-            "state": if pull.open { "open" } else { "closed" }, "locked": false, "draft": pull.draft,
-            "milestone": null, "assignee": null, "auto_merge": auto_merge, "active_lock_reason": null,
+            "state": if pull.open { "open" } else { "closed" }, "locked": self.locks.contains_key(&pull.number), "draft": pull.draft,
+            "milestone": null, "assignee": null, "auto_merge": auto_merge, "active_lock_reason": self.lock_reason(pull.number),
             "user": render_user(&pull.author), "head": side(&pull.head, &pull.head_sha),
             "base": side(&pull.base, &pull.base_sha), "labels": self.labels_json(&pull.labels, url),
             "requested_reviewers": reviewers, "requested_teams": [], "assignees": [], "created_at": pull.created,
