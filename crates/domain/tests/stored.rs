@@ -356,6 +356,7 @@ fn event_bytes_stay_those_of_earlier_releases() {
     let ended = || PullRequestEnd {
         pull_request: build_pull_request(),
         by: "ada".to_owned(),
+        moved_to: None,
     };
     let moved = || PullRequestHead {
         pull_request: build_pull_request(),
@@ -386,6 +387,14 @@ fn event_bytes_stay_those_of_earlier_releases() {
         PullRequestEvent::Closed(ended()),
         r#"{"type":"pull_request_closed",PULL,"by":"ada"}"#,
         r#"{"type":"closed",PULL,"by":"ada"}"#,
+    );
+    check_event_bytes(
+        PullRequestEvent::Closed(PullRequestEnd {
+            moved_to: Some("acme/other#220".to_owned()),
+            ..ended()
+        }),
+        r#"{"type":"pull_request_closed",PULL,"by":"ada","moved_to":"acme/other#220"}"#,
+        r#"{"type":"closed",PULL,"by":"ada","moved_to":"acme/other#220"}"#,
     );
     let conflict = || {
         let base = "0123456789abcdef0123456789abcdef01234567".parse().unwrap();

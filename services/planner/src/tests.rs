@@ -305,6 +305,7 @@ async fn a_ticket_becomes_a_pull_request() {
             TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
                 pull_request: row.pull_requests[0].clone(),
                 by: "ada".to_owned(),
+                moved_to: None,
             })),
         )
         .await;

@@ -110,6 +110,7 @@ async fn ticket_is_carried_to_done_only_once() {
         OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: "ann".into(),
+            moved_to: None,
         })),
     );
     assert_eq!(

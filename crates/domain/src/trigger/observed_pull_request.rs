@@ -318,6 +318,7 @@ mod tests {
                 PullRequestEvent::Merged(PullRequestEnd {
                     pull_request: build_pull_request(),
                     by: "ada".to_owned(),
+                    moved_to: None,
                 })
                 .into(),
             ),

@@ -56,8 +56,11 @@ pub struct PullRequestHead {
 pub struct PullRequestEnd {
     /// The pull request that ended.
     pub pull_request: PullRequestRef,
-    /// Name of the person.
+    /// Name of the person; GitHub for a pull request that moved.
     pub by: String,
+    /// Present place of a pull request that moved, e.g. `acme/other#220`; absent for other ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
 }
 
 /// A pending review of our pull request.
@@ -146,6 +149,9 @@ impl PullRequestEvent {
                     ended.by
                 )
             }
+            Self::Closed(PullRequestEnd {
+                moved_to: Some(to), ..
+            }) => format!("#{number} moved to {to}: tell the ticket"),
             Self::Closed(ended) => format!("#{number} was closed by {}: tell the ticket", ended.by),
             Self::Reopened(_) => format!("follow #{number} again"),
             Self::Outdated(outdated) => format!("update #{number} with {}", outdated.base_branch),

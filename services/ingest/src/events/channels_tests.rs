@@ -371,6 +371,7 @@ fn pair_reopens() -> Vec<Pair> {
         reason: TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: build_pull_reference(),
             by: "grace".to_owned(),
+            moved_to: None,
         })),
     }
     .into_trigger(TriggerChannel::Webhook);

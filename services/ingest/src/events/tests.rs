@@ -1140,6 +1140,7 @@ fn reopening_is_followed_once_per_close() {
         reason: TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: closed.pull_request.clone(),
             by: "grace".to_owned(),
+            moved_to: None,
         })),
     };
     let with = |record: &PullRequestRecord, ends: usize| {
@@ -1184,6 +1185,7 @@ fn same_number_elsewhere_is_another_pull_request() {
             reason: PullRequestEvent::Closed(PullRequestEnd {
                 pull_request: (*pull_request).clone(),
                 by: "grace".to_owned(),
+                moved_to: None,
             })
             .into(),
         });

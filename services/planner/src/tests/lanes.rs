@@ -32,6 +32,7 @@ fn build_merge_reason() -> TriggerReason {
             branch: "fix/ENG-12-before".to_owned(),
         },
         by: "ada".to_owned(),
+        moved_to: None,
     }))
 }
 

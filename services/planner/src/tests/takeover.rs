@@ -38,6 +38,7 @@ async fn tickets_complete_while_redis_is_down() {
             TriggerReason::from(domain::PullRequestEvent::Merged(domain::PullRequestEnd {
                 pull_request,
                 by,
+                moved_to: None,
             })),
         )
         .await;

@@ -28,6 +28,7 @@ fn build_merge_reason() -> TriggerReason {
     TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
+        moved_to: None,
     }))
 }
 

@@ -30,8 +30,9 @@ pub(crate) use effort::{render_cost, render_forecast};
 pub(crate) use failure::{
     credentials_refused, describe_denied_permission, foreign_target, no_comment_of_github, no_difference,
     no_run, no_such_folder, no_tracker, nothing_to_link, object_differs, poison_request, push_in_progress,
-    render_quarantine, render_skip, render_unreadable, replies_stay, signed_history_rewritten,
-    too_large_to_sign, unchecked_effect, unknown_ticket, unreadable_request, work_was_cut,
+    render_quarantine, render_skip, render_unreadable, replies_stay,
+    signed_history_rewritten, too_large_to_sign, unchecked_effect, unknown_ticket, unreadable_request,
+    work_was_cut,
 };
 pub(crate) use finished_work::{
     render_changed_files, render_delivery, render_finished_work, select_named_files, shown_change,
@@ -100,6 +101,15 @@ pub(crate) fn render_closed(by: &str, pull_request: &PullRequestRef) -> String {
         "{} closed {} without merging it, so nothing more happens here.",
         name_person(by),
         link_pull_request_name(pull_request)
+    )
+}
+
+/// Renders the move of a pull request to another place, which ends the work on it.
+pub(crate) fn render_moved(to: &str, pull_request: &PullRequestRef) -> String {
+    format!(
+        "GitHub moved {} to {}, so nothing more happens here.",
+        link_pull_request_name(pull_request),
+        format_code(to)
     )
 }
 

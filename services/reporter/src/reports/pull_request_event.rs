@@ -109,7 +109,7 @@ impl ReportKind for PullRequestEvent {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => {
                     vec![message::render_ready(pull_request, told.receipts.last())]
-                },
+                }
                 ChecksOutcome::Missing => {
                     let awaited = told.receipts.last::<AwaitedCheck>();
                     let awaited = awaited.map(|check| check.0.as_str());
@@ -128,7 +128,11 @@ impl ReportKind for PullRequestEvent {
             Self::Merged(ended) => message::render_merge(&ended.by, pull_request, told.moved()),
             Self::MergedElsewhere(ended) => message::merged_elsewhere(&ended.by, pull_request, told.moved()),
             Self::Closed(ended) => {
-                vec![message::render_closed(&ended.by, pull_request), told.try_again()]
+                let end = match &ended.moved_to {
+                    Some(to) => message::render_moved(to, pull_request),
+                    None => message::render_closed(&ended.by, pull_request),
+                };
+                vec![end, told.try_again()]
             }
             Self::Reopened(reopened) => vec![message::render_reopened(&reopened.by, pull_request)],
             Self::Outdated(outdated) => vec![message::render_base_update(outdated)],

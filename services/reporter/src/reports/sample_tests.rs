@@ -379,6 +379,7 @@ fn sample_of_merge_on_ticket() {
     let merged = OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".to_owned(),
+        moved_to: None,
     }));
     let receipts = TransitionResult::To("Done".to_owned()).into();
     assert_snapshot!(render_comment(&merged, &receipts, Job::Finish), @r"

@@ -118,14 +118,16 @@ fn jira_requests_have_their_effects_in_order() {
     assert_eq!(
         of(OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request(),
-            by: "ann".into()
+            by: "ann".into(),
+            moved_to: None
         }))),
         ["record_end", "transition", "comment"]
     );
     assert_eq!(
         of(OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: pull_request(),
-            by: "ann".into()
+            by: "ann".into(),
+            moved_to: None
         }))),
         ["record_end", "comment"]
     );
@@ -330,6 +332,7 @@ fn github_ticket_closes_without_move_or_link() {
     let request = OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
+        moved_to: None,
     }));
     assert_eq!(
         list_effect_names("github:acme/shop#7", &rules, request),
@@ -344,6 +347,7 @@ fn the_configured_done_status_is_tried_first() {
     let request = OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
+        moved_to: None,
     }));
     let effects = plan_effects(&build_report("jira:ENG-12", request), &rules);
     let goals = format!("{:?}", effects[1]);

@@ -91,6 +91,7 @@ fn build_merge_action() -> OutboundAction {
     OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".to_owned(),
+        moved_to: None,
     }))
 }
 
@@ -279,9 +280,26 @@ fn closed_without_merge() {
     let say = OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
         pull_request: pull_request(),
         by: "ann".into(),
+        moved_to: None,
     }));
     assert_snapshot!(render_run_comment(&say), @"
     `ann` closed [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) without merging it, so nothing more happens here.
+
+    To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn moved_pull_request_names_its_place() {
+    let say = OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
+        pull_request: pull_request(),
+        by: "GitHub".into(),
+        moved_to: Some("acme/other#220".into()),
+    }));
+    assert_snapshot!(render_run_comment(&say), @"
+    GitHub moved [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) to `acme/other#220`, so nothing more happens here.
 
     To try again, move the ticket back to **Ready for Agent**.
 

@@ -515,6 +515,7 @@ fn build_closing_cases(stage: &Stage<'_>) -> Vec<Case> {
                 branch: "fix/other".to_owned(),
             },
             by: "rita".to_owned(),
+            moved_to: None,
         }))],
         ends: vec![build_end(
             "a closed issue",

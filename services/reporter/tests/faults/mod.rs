@@ -59,7 +59,11 @@ async fn play_story(rig: &Rig) -> BranchPush {
     let by = "ann".to_owned();
     done(
         10,
-        OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd { pull_request, by })),
+        OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
+            pull_request,
+            by,
+            moved_to: None,
+        })),
     )
     .await;
     push

@@ -139,10 +139,12 @@ fn build_foreign_reports(theirs: &PullRequestRef, head: &CommitId, comment: u64)
         OutboundAction::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: by.clone(),
+            moved_to: None,
         })),
         OutboundAction::from(PullRequestEvent::Closed(PullRequestEnd {
             pull_request: pull_request.clone(),
             by: by.clone(),
+            moved_to: None,
         })),
         OutboundAction::from(PullRequestEvent::Reopened(PullRequestHead {
             pull_request: pull_request.clone(),

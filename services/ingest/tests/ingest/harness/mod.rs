@@ -424,6 +424,7 @@ pub(crate) fn merge_trigger() -> Trigger {
         reason: TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
             pull_request,
             by: "mia".to_owned(),
+            moved_to: None,
         })),
     }
 }

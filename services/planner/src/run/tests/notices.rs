@@ -32,10 +32,12 @@ fn notice_runs_finish_after_settled_report() {
     let merged = TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
+        moved_to: None,
     }));
     let closed = TriggerReason::from(PullRequestEvent::Closed(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
+        moved_to: None,
     }));
     let awaited = TriggerReason::from(PullRequestEvent::ReviewAwaited(AwaitedReview {
         pull_request: pull_request(),

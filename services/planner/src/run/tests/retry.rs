@@ -150,6 +150,7 @@ fn failed_handover_is_retried() {
     let mut play = Play::new(TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
         pull_request: pull_request(),
         by: "ada".to_owned(),
+        moved_to: None,
     })));
     play.drive();
     play.settle(OutboundOutcome::Failed {
