@@ -51,7 +51,9 @@ pub use lfs_pointer::{InvalidLfsOid, LfsFile, LfsOid, LfsPointer};
 pub use lfs_store::{LfsDefect, LfsEviction, LfsHold, LfsReceipt, LfsStore};
 pub use merge::PreparedMerge;
 pub use merge_audit::MergeAudit;
-pub use mirrors::{DiskFloor, DiskRoom, MirrorFolder, RepositoryMirror, is_about_full_disk};
+pub use mirrors::{
+    DiskFloor, DiskRoom, MirrorFolder, RepositoryMirror, is_about_archived_repository, is_about_full_disk,
+};
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
 pub use recovery::maintain_mirror;

@@ -34,6 +34,11 @@ impl DiskRoom {
     }
 }
 
+/// Recognizes the refusal of a push to an archived repository, which has the status of a missing permission.
+pub fn is_about_archived_repository(words: &str) -> bool {
+    words.contains("archived so it is read-only") || words.contains("archived so is read-only")
+}
+
 /// Recognizes a full disk by an error message: programs like `git` pass no error code.
 pub fn is_about_full_disk(words: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"]
