@@ -34,6 +34,7 @@ use crate::{
     mirror::{RemoteSettings, RepositoryMirrors},
     performer::{EffectWindows, ReportPerformer},
     pull_request_command::{CallWorker, PullRequestOpener},
+    refused_notice::RefusalLog,
     scan,
     signing::CommitSigner,
     stream_maintenance::StreamUpkeep,
@@ -264,6 +265,7 @@ async fn run_workers(
         outside,
         ledger: ledger.clone(),
         rules,
+        refusals: RefusalLog::default(),
         windows: EffectWindows {
             unknown: Duration::from_secs(config.reporter.unknown_window_s),
             list_lag: Duration::from_secs(config.reporter.list_lag_s),

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use domain::{OutboundRefusal, OutboundRequest, cause::format_error_chain};
 
-use crate::ledger;
+use crate::{
+    ledger,
+    refused_notice::{NoticeRefusal, RefusedNotice},
+};
 
 /// Pause of a report while the reporter's disk is full.
 pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
@@ -74,6 +77,9 @@ pub(crate) enum EffectError {
         /// Reason that GitHub or Jira returned.
         detail: String,
     },
+    /// The conversation or repository accepts no writes of our account, whatever they are.
+    #[error("{}", .0.detail)]
+    Unwritable(RefusedNotice),
     /// Nothing was done, and a retry may succeed.
     #[error("{detail}")]
     Later {
@@ -122,6 +128,11 @@ impl EffectError {
         }
     }
 
+    /// Returns the failure of a write that a conversation or repository in this state refuses.
+    const fn of_closed_place(cause: NoticeRefusal, detail: String) -> Self {
+        Self::Unwritable(RefusedNotice { cause, detail })
+    }
+
     /// Classifies the failure of a push.
     pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
         if let git::Error::LeaseStale(_) = error {
@@ -157,6 +168,7 @@ impl EffectError {
                 account: *account,
                 detail: detail.clone(),
             },
+            Self::Unwritable(refused) => Self::Unwritable(refused.clone()),
             Self::Later { detail, after } => Self::Later {
                 detail: detail.clone(),
                 after: *after,
@@ -272,6 +284,10 @@ impl From<git::Error> for EffectError {
             }
             git::Error::LeaseStale(_) | git::Error::Rejected(_) | git::Error::BadPack(_) => {
                 Self::Refused(OutboundRefusal::Outside { detail })
+            }
+            // GitHub refuses a push to an archived repository with the status of a missing permission.
+            git::Error::Denied(_) if git::is_about_archived_repository(&detail) => {
+                Self::of_closed_place(NoticeRefusal::Archived, detail)
             }
             git::Error::Denied(_) => Self::Credentials {
                 account: WritingAccount::GitHub,

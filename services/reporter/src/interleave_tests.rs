@@ -22,6 +22,7 @@ use crate::{
     message::FooterPages,
     mirror::{RemoteSettings, RepositoryMirrors},
     performer::{AttemptKind, EffectWindows, PerformedReport, ReportPerformer},
+    refused_notice::RefusalLog,
     signing::{CommitSigner, SigningSettings},
 };
 
@@ -104,6 +105,7 @@ impl Scene {
             },
             ledger: EffectLedger::new(&self.queue),
             rules,
+            refusals: RefusalLog::default(),
             windows: EffectWindows {
                 unknown: Duration::from_millis(100),
                 list_lag: Duration::ZERO,

@@ -31,6 +31,7 @@ mod policy;
 mod pull_request_command;
 mod push_rules;
 mod receipt;
+mod refused_notice;
 mod reports;
 mod retry;
 mod rounds;

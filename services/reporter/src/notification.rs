@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use domain::{
-    Job, OutboundAction, OutboundRequest, ReporterFence, RepositoryName, RepositoryRules, TicketKey,
-    Timestamp, cause::format_error_chain,
+    Job, OutboundAction, OutboundRequest, PullRequestRef, ReporterFence, RepositoryName, RepositoryRules,
+    TicketKey, Timestamp, cause::format_error_chain,
 };
 
 use crate::{
     board::{BoardEntry, StatusBoard},
     cleared_text::ClearedText,
     effect_error::EffectError,
-    effects::{CommentThread, EffectContext, PlannedEffect, TicketRecords},
+    effects::{CommentThread, EffectClearance, EffectContext, PlannedEffect, TicketRecords, WriteComment},
     ledger::{self, status_id},
     message::{self, RoundsLinks},
     performer::ReportPerformer,
     receipt::{CheckRunId, EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
+    refused_notice::{NoticeRefusal, RefusedNotice},
     reports::{self, NoticeContext, NoticePlace},
     rounds::{RoundEvent, ShownOn},
     scan, telemetry,
@@ -29,6 +30,16 @@ fn find_report_job(report: &OutboundRequest) -> Option<Job> {
         return Some(event.job());
     }
     known
+}
+
+/// Returns the name of a thread on GitHub for the ids of effects.
+fn describe_thread(thread: &CommentThread) -> String {
+    match thread {
+        CommentThread::GitHub(repository, number)
+        | CommentThread::Review(repository, number, _)
+        | CommentThread::Discussion(repository, number, _) => format!("{repository}#{number}"),
+        CommentThread::Jira(ticket) | CommentThread::Nowhere(ticket) => ticket.to_string(),
+    }
 }
 
 impl ReportPerformer {
@@ -60,6 +71,9 @@ impl ReportPerformer {
                 ..*asked
             };
             let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+            if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
+                return Box::pin(self.comment_elsewhere(&asked, thread, refused, fence)).await;
+            }
             // Only a comment that may be new can have a duplicate.
             if settled.how != EffectOrigin::Known {
                 self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
@@ -112,7 +126,114 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        self.show(&asked, thread, effect, fence).await
+        match Box::pin(self.show(&asked, thread, effect, fence)).await {
+            Err(EffectError::Unwritable(refused)) => {
+                Box::pin(self.show_elsewhere(&asked, thread, refused, fence)).await
+            }
+            shown => shown,
+        }
+    }
+
+    /// Shows the status on the ticket's pull request, because the conversation of the ticket does not accept it. The next
+    /// report tries the ticket first.
+    async fn show_elsewhere(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        refused: RefusedNotice,
+        fence: ReporterFence,
+    ) -> Result<SettledEffect, EffectError> {
+        let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? else {
+            return Err(EffectError::Unwritable(refused));
+        };
+        let text = self.relocate_text(asked, &refused);
+        let id = format!("elsewhere:{}/comment", describe_thread(&effect.thread));
+        let asked = EffectContext {
+            cleared: &cleared,
+            id: &id,
+            text: &text,
+            ..*asked
+        };
+        let settled = self.show(&asked, &effect.thread, &effect, fence).await?;
+        Ok(SettledEffect {
+            receipts: refused.into(),
+            how: settled.how,
+        })
+    }
+
+    /// Writes a separate comment on the ticket's pull request, because the conversation of the ticket does not accept it.
+    async fn comment_elsewhere(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        refused: RefusedNotice,
+        fence: ReporterFence,
+    ) -> Result<SettledEffect, EffectError> {
+        let mut how = EffectOrigin::Known;
+        if let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? {
+            let text = self.relocate_text(asked, &refused);
+            let id = format!("{}.elsewhere", asked.id);
+            let asked = EffectContext {
+                cleared: &cleared,
+                id: &id,
+                text: &text,
+                ..*asked
+            };
+            how = Box::pin(self.once(&asked, &effect, fence)).await?.how;
+        }
+        Ok(SettledEffect {
+            receipts: refused.into(),
+            how,
+        })
+    }
+
+    /// Puts the reason for the place before a text that is not on its ticket.
+    fn relocate_text(&self, asked: &EffectContext<'_>, refused: &RefusedNotice) -> ClearedText {
+        let ticket = &asked.report.ticket;
+        ClearedText::without_credentials(&message::render_relocated_text(
+            ticket,
+            refused.cause,
+            asked.text.as_str(),
+        ))
+    }
+
+    /// Returns a comment on the newest pull request of the ticket with its clearance; `None` if the ticket has none, or if
+    /// the refused text was not for the thread of the ticket.
+    async fn find_other_thread(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        refused: &RefusedNotice,
+    ) -> Result<Option<(WriteComment, EffectClearance)>, EffectError> {
+        let ticket = &asked.report.ticket;
+        if *thread != CommentThread::of(ticket) {
+            return Ok(None);
+        }
+        let home = match thread {
+            CommentThread::GitHub(repository, _)
+            | CommentThread::Review(repository, ..)
+            | CommentThread::Discussion(repository, ..) => Some(repository),
+            CommentThread::Jira(_) | CommentThread::Nowhere(_) => None,
+        };
+        let is_usable = |place: &PullRequestRef| {
+            let is_archived = refused.cause == NoticeRefusal::Archived
+                && home.is_some_and(|home| *home == place.repository);
+            place.repository.local_folder().is_none() && !is_archived && CommentThread::on(place) != *thread
+        };
+        let records = self.outside.branches.of_ticket(ticket).await?;
+        let newest = records
+            .into_iter()
+            .filter_map(|record| record.pull_request)
+            .filter(is_usable)
+            .max_by_key(|place| place.number);
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let effect = WriteComment {
+            thread: CommentThread::on(&newest),
+        };
+        let records = TicketRecords::new(&self.outside, asked.report, asked.rules, asked.present);
+        Ok(records.clear(&effect).await?.map(|cleared| (effect, cleared)))
     }
 
     /// Builds the text of the status comment for its thread.
@@ -176,6 +297,11 @@ impl ReportPerformer {
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
+        if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
+            // The receipt is of this text. The next one is tried again, because the conversation may be unlocked by then.
+            self.ledger.correct(ticket, asked.id, fence, None).await?;
+            return Err(EffectError::Unwritable(refused));
+        }
         let written = settled.receipts.last::<WrittenComment>();
         let comment = written.map_or("", |comment| comment.0.as_str());
         // A new comment has the text already.
@@ -245,7 +371,11 @@ impl ReportPerformer {
             self.outside.present_key(ticket).await?;
             let thread = CommentThread::of(ticket);
             let listed = self.outside.our_comments(&thread);
-            let ours = failpoint::around("reporter.comment.list", listed).await?;
+            let ours = match failpoint::around("reporter.comment.list", listed).await {
+                // The comments went with their conversation, and nothing can be deleted in an archived repository.
+                Err(EffectError::Unwritable(_)) => Vec::new(),
+                listed => listed?,
+            };
             for watched in &due {
                 let same: Vec<&str> = ours
                     .iter()

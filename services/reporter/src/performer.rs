@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bootstrap::rules::{RulesBook, RulesStore};
 use domain::{
-    OutboundOutcome, OutboundRequest, ReporterFence, RepositoryRules, TicketKey, cause::format_error_chain,
+    OutboundOutcome, OutboundRefusal, OutboundRequest, ReporterFence, RepositoryRules, TicketKey,
+    cause::format_error_chain,
 };
 use futures::future::BoxFuture;
 use tokio::time::Instant;
@@ -19,7 +20,8 @@ use crate::{
     effects::{CommentThread, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
     ledger::EffectLedger,
     message,
-    receipt::{EffectReceipts, SettledEffect, WrittenComment},
+    receipt::{EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
+    refused_notice::{RefusalLog, RefusedNotice},
     reports::{self, name_effects, plan_effects},
     telemetry,
 };
@@ -55,6 +57,7 @@ pub(crate) struct ReportPerformer {
     pub(crate) outside: OutboundClients,
     pub(crate) ledger: EffectLedger,
     pub(crate) rules: RulesStore,
+    pub(crate) refusals: RefusalLog,
     pub(crate) windows: EffectWindows,
     pub(crate) shutdown: CancellationToken,
 }
@@ -82,6 +85,11 @@ impl ReportPerformer {
         for effect in &effects {
             match Box::pin(records.clear(&**effect)).await {
                 Ok(cleared) => clearances.push(cleared),
+                // The conversation has no reader for it, and the other effects do not depend on it.
+                Err(EffectError::Unwritable(refused)) if effect.only_tells() => {
+                    self.refusals.note(&report.ticket, effect.name(), &refused);
+                    clearances.push(None);
+                }
                 Err(trouble) => {
                     let outcome = settle_failure(report, trouble, patience)?;
                     return Ok(PerformedReport {
@@ -109,7 +117,16 @@ impl ReportPerformer {
                 rounds: None,
             };
             match Box::pin(self.measured(&asked, effect, fence)).await {
-                Ok(later) => receipts.extend(later),
+                Ok(later) => {
+                    if let Some(refused) = later.last::<RefusedNotice>() {
+                        self.refusals.note(&report.ticket, effect.name(), refused);
+                    }
+                    receipts.extend(later);
+                }
+                Err(EffectError::Unwritable(refused)) if effect.only_tells() => {
+                    self.refusals.note(&report.ticket, effect.name(), &refused);
+                    receipts.extend(refused.into());
+                }
                 Err(trouble) => {
                     let outcome = settle_failure(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
@@ -164,6 +181,15 @@ impl ReportPerformer {
         };
         let settled = settling.await;
         telemetry::count_effect(effect.name(), started.elapsed(), &settled);
+        if let Ok(SettledEffect {
+            receipts,
+            how: EffectOrigin::Created,
+        }) = &settled
+            && effect.tells_in().is_some()
+            && receipts.last::<RefusedNotice>().is_none()
+        {
+            self.refusals.forget(&asked.report.ticket);
+        }
         settled.map(|settled| settled.receipts)
     }
 
@@ -222,11 +248,20 @@ impl EffectSteps for ReportedEffect<'_> {
     }
 
     async fn find_result(&self) -> Result<Option<EffectReceipts>, EffectError> {
-        self.effect.find_result(&self.performer.outside, self.asked).await
+        let found = self.effect.find_result(&self.performer.outside, self.asked).await;
+        match found {
+            Err(EffectError::Unwritable(refused)) if self.effect.only_tells() => Ok(Some(refused.into())),
+            found => found,
+        }
     }
 
+    /// A notification that its conversation does not accept is done: no retry can deliver it.
     async fn create(&self) -> Result<EffectReceipts, EffectError> {
-        self.effect.create(&self.performer.outside, self.asked).await
+        let created = self.effect.create(&self.performer.outside, self.asked).await;
+        match created {
+            Err(EffectError::Unwritable(refused)) if self.effect.only_tells() => Ok(refused.into()),
+            created => created,
+        }
     }
 
     /// Deletes our comment if another reporter took over and commented first.
@@ -243,7 +278,9 @@ impl EffectSteps for ReportedEffect<'_> {
         if theirs.is_none_or(|theirs| theirs.0 == *ours) {
             return;
         }
-        match outside.delete_comment(&CommentThread::of(ticket), ours).await {
+        let thread = self.effect.tells_in().cloned();
+        let thread = thread.unwrap_or_else(|| CommentThread::of(ticket));
+        match outside.delete_comment(&thread, ours).await {
             Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),
             Err(error) => {
                 tracing::warn!(
@@ -288,6 +325,9 @@ fn settle_failure(
             Err(trouble)
         }
         EffectError::Refused(refusal) => Ok(OutboundOutcome::Refused(refusal)),
+        EffectError::Unwritable(RefusedNotice { detail, .. }) => {
+            Ok(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }))
+        }
         EffectError::DiskFull(_) => Ok(OutboundOutcome::Failed {
             detail: trouble.to_string(),
         }),

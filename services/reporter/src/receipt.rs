@@ -9,6 +9,8 @@ use serde::{
     ser::SerializeMap as _,
 };
 
+use crate::refused_notice::RefusedNotice;
+
 /// Receipts of one effect, or of the effects of a report so far, in order.
 ///
 /// An effect has a receipt if it leaves an output. Its row in the ledger is a map from the name of the receipt to the
@@ -172,6 +174,8 @@ receipts! {
         RefuseLink(RefusedLink) = "unlinked",
         /// The ticket is linked to another one.
         LinkIssues(DuplicateLink) = "linked",
+        /// The conversation does not accept the text or reaction.
+        RefuseNotice(RefusedNotice) = "not_possible",
     }
     lists {
         /// Threads of a research began.

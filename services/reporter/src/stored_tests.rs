@@ -9,7 +9,7 @@ use crate::{
     receipt::{EffectReceipt, EffectReceipts, WrittenComment},
 };
 
-const ROWS: [&str; 27] = [
+const ROWS: [&str; 28] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
     r#"{"version":1,"intent_at":null,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
@@ -37,6 +37,7 @@ const ROWS: [&str; 27] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pushed_diff":{"sha256":"00","size_bytes":9}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"patterns":[{"subject":"commit_message","operator":"regex","pattern":"^ENG-"},{"subject":"branch_name","operator":"starts_with","pattern":"tmp/","negate":true}]}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"approvals":{"required":2,"given":1,"by_owners":true,"requested":["rita"]}}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"not_possible":{"cause":"locked","detail":"Unable to create comment because issue is locked."}}}"#,
 ];
 const BOARDS: [&str; 4] = [
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,

@@ -10,6 +10,7 @@ use opentelemetry::{
 use crate::{
     effect_error::EffectError,
     receipt::{EffectOrigin, SettledEffect},
+    refused_notice::RefusedNotice,
 };
 
 static TRIED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.effects.tried"));
@@ -70,6 +71,7 @@ pub(crate) fn report_settled(outcome: &'static str) {
 
 fn outcome_label(settled: &Result<SettledEffect, EffectError>) -> &'static str {
     match settled {
+        Ok(SettledEffect { receipts, .. }) if receipts.last::<RefusedNotice>().is_some() => "not_possible",
         Ok(SettledEffect { how, .. }) => match how {
             EffectOrigin::Known => "known",
             EffectOrigin::Found => "found",
@@ -80,6 +82,7 @@ fn outcome_label(settled: &Result<SettledEffect, EffectError>) -> &'static str {
             EffectError::Failed(_) | EffectError::Missing(_) => "failed",
             EffectError::Credentials { .. } => "credentials",
             EffectError::Denied { .. } => "denied",
+            EffectError::Unwritable(_) => "not_possible",
             EffectError::Later { .. } | EffectError::HandBack(_) => "later",
             EffectError::HeldBack { .. } => "held_back",
             EffectError::DiskFull(_) => "disk_full",

@@ -133,7 +133,8 @@ impl CheckRequirements {
                 error @ (EffectError::Refused(_)
                 | EffectError::Failed(_)
                 | EffectError::Missing(_)
-                | EffectError::Denied { .. }),
+                | EffectError::Denied { .. }
+                | EffectError::Unwritable(_)),
             ) => {
                 let repository = &self.repository;
                 tracing::warn!(%repository, what, error = %format_error_chain(&error), "requirement cannot be read");

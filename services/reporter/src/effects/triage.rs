@@ -401,6 +401,7 @@ impl UnsetChoice {
         let detail = match set {
             Ok(()) => return Ok(None),
             Err(EffectError::Refused(refusal)) => refusal.words(),
+            Err(EffectError::Unwritable(refused)) => refused.detail,
             Err(
                 EffectError::Failed(detail)
                 | EffectError::Missing(detail)

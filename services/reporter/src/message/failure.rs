@@ -3,6 +3,7 @@
 use domain::{InstanceName, SkipReason, TextMarkup, TicketKey};
 
 use super::words::{format_code, is_web_link, name_person, sanitize_line};
+use crate::refused_notice::NoticeRefusal;
 
 const MARKS: TextMarkup = TextMarkup {
     // The words contain orders to Journeyman itself, such as `/approve`, for people to copy.
@@ -160,4 +161,13 @@ pub(crate) fn describe_denied_permission(section: &str, detail: &str) -> String 
     format!(
         "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"
     )
+}
+/// Renders the reason why a text for a ticket is on its pull request.
+pub(crate) fn render_relocation(ticket: &TicketKey, cause: NoticeRefusal) -> String {
+    let ticket = format_code(&ticket.short());
+    match cause {
+        NoticeRefusal::Locked => format!("The conversation of {ticket} is locked, so this text is here."),
+        NoticeRefusal::Moved => format!("{ticket} moved to another place, so this text is here."),
+        NoticeRefusal::Archived => format!("The repository of {ticket} is archived, so this text is here."),
+    }
 }

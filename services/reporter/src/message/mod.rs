@@ -30,7 +30,7 @@ pub(crate) use effort::{render_cost, render_forecast};
 pub(crate) use failure::{
     credentials_refused, describe_denied_permission, foreign_target, no_comment_of_github, no_difference,
     no_run, no_such_folder, no_tracker, nothing_to_link, object_differs, poison_request, push_in_progress,
-    render_quarantine, render_skip, render_unreadable, replies_stay,
+    render_quarantine, render_relocated_text, render_skip, render_unreadable, replies_stay,
     signed_history_rewritten, too_large_to_sign, unchecked_effect, unknown_ticket, unreadable_request,
     work_was_cut,
 };

@@ -53,6 +53,7 @@ fn choose_wait(trouble: &EffectError, wait: Duration) -> Option<Duration> {
         | EffectError::Missing(_)
         | EffectError::Credentials { .. }
         | EffectError::Denied { .. }
+        | EffectError::Unwritable(_)
         | EffectError::Ledger(_)
         | EffectError::HandBack(_)
         | EffectError::Shutdown => return None,
