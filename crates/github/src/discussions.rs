@@ -157,7 +157,7 @@ impl DiscussionWriter {
     /// given comment (by its GraphQL id), or begins a new thread.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the discussion is missing; [`Error::Rejected`] when it is locked.
+    /// [`Error::NotFound`] when the discussion is missing; [`Error::Locked`] when it is locked.
     pub async fn comment_on_discussion(
         &self,
         repository: &RepositoryName,

@@ -1,8 +1,8 @@
 //! Errors of the GitHub client, classified by how the caller can react.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use domain::{ErrorCause, cause::format_error_chain};
+use domain::{ErrorCause, RepositoryName, cause::format_error_chain};
 use webclient::{ConnectionError, ExchangeError, UnknownInstance};
 
 /// Failure of a call to GitHub. Holds no token, and of the body only GitHub's message, truncated.
@@ -28,6 +28,21 @@ pub enum Error {
         /// Permissions that GitHub names as sufficient, e.g. `issues:write or pull_requests:write`.
         needs: Option<String>,
     },
+    /// The conversation of the issue, pull request or discussion is locked for our account.
+    #[error("github refuses it, because the conversation is locked: {detail}")]
+    Locked {
+        /// GitHub's message, at most 300 characters.
+        detail: String,
+    },
+    /// The repository is archived and accepts no writes.
+    #[error("github refuses it, because the repository is archived: {detail}")]
+    Archived {
+        /// GitHub's message, at most 300 characters.
+        detail: String,
+    },
+    /// The issue or pull request is in another repository or has another number.
+    #[error("{0}")]
+    Transferred(Box<TransferredThread>),
     /// The settings have no section for this instance.
     #[error("the settings have no section [{section}]")]
     UnknownInstance {
@@ -100,6 +115,9 @@ impl Error {
             Self::NotFound { .. }
             | Self::Unauthorized { .. }
             | Self::Forbidden { .. }
+            | Self::Locked { .. }
+            | Self::Archived { .. }
+            | Self::Transferred(_)
             | Self::Moved { .. }
             | Self::UnknownInstance { .. }
             | Self::Conflict { .. }
@@ -132,6 +150,28 @@ impl Error {
     /// True when a branch has every commit of its base already.
     pub fn is_about_current_branch(&self) -> bool {
         self.rejects_with(|detail| detail.contains("no new commits"))
+    }
+
+    /// Returns the error that a refusal means by its message alone: a locked conversation or an archived repository.
+    /// GitHub sends both with the statuses and types of a missing permission.
+    pub(crate) fn of_closed_place(detail: &str) -> Option<Self> {
+        // "Repository was archived so is read-only and unable to create comment because issue is locked" is about the
+        // archived repository, so it comes first.
+        const ARCHIVED: &[&str] = &["archived so is read-only", "archived so it is read-only"];
+        const LOCKED: &[&str] = &[
+            "issue is locked",
+            "pull request is locked",
+            "discussion is locked",
+            "conversation is locked",
+            "lock prevents review",
+        ];
+        let lower = detail.to_ascii_lowercase();
+        let names = |known: &[&str]| known.iter().any(|words| lower.contains(words));
+        let detail = || detail.to_owned();
+        if names(ARCHIVED) {
+            return Some(Self::Archived { detail: detail() });
+        }
+        names(LOCKED).then(|| Self::Locked { detail: detail() })
     }
 
     fn rejects_with(&self, is_known: impl Fn(&str) -> bool) -> bool {
@@ -183,6 +223,28 @@ fn render_missing_permission(needs: Option<&str>) -> String {
     })
 }
 
+/// Issue or pull request that GitHub redirects to another place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferredThread {
+    /// Repository of the request.
+    pub repository: RepositoryName,
+    /// Number of the request.
+    pub number: u64,
+    /// Present place, e.g. `acme/other#220`.
+    pub to: String,
+}
+
+impl fmt::Display for TransferredThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            repository,
+            number,
+            to,
+        } = self;
+        write!(f, "{repository}#{number} moved to {to}")
+    }
+}
+
 /// Truncates foreign text to 300 characters, for errors.
 pub(crate) fn truncate_text(text: &str) -> String {
     text.chars().take(300).collect()
@@ -191,6 +253,34 @@ pub(crate) fn truncate_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn closed_place_is_known_by_message() {
+        for (detail, name) in [
+            ("Unable to create comment because issue is locked.", "locked"),
+            ("Unable to update comment because issue is locked.", "locked"),
+            ("Unprocessable Entity; lock prevents review", "locked"),
+            ("Discussion is locked", "locked"),
+            ("Repository was archived so is read-only.", "archived"),
+            (
+                "Repository was archived so is read-only and unable to create comment because issue is locked",
+                "archived",
+            ),
+            ("Resource not accessible by integration", "other"),
+            ("Branch is locked", "other"),
+        ] {
+            let found = match Error::of_closed_place(detail) {
+                Some(Error::Locked { detail: kept }) => {
+                    assert_eq!(kept, detail);
+                    "locked"
+                }
+                Some(Error::Archived { .. }) => "archived",
+                Some(error) => panic!("{error}"),
+                None => "other",
+            };
+            assert_eq!(found, name, "{detail}");
+        }
+    }
 
     #[test]
     fn refusals_of_new_pull_request_differ() {

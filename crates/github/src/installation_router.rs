@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Error,
     connection::{ApiConnection, GitHubCall},
-    error::truncate_text,
+    error::{TransferredThread, truncate_text},
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
     transport,
@@ -331,6 +331,71 @@ impl InstallationRouter {
         Ok(found.permissions)
     }
 
+    /// Redirect from one issue or pull request to another of the same API; `None` for any other redirect. `rest` is the
+    /// request's path below the repository.
+    pub(crate) fn find_thread_redirect(&self, location: &str, rest: &str) -> Option<ThreadRedirect> {
+        let number = parse_thread_number(rest)?;
+        let target: Uri = location.parse().ok()?;
+        let is_ours = target.authority().is_none() || format_authority(&target) == self.authority;
+        let path = target.path().strip_prefix(&self.base_path).filter(|_| is_ours)?;
+        let at = path.rfind("/issues/").or_else(|| path.rfind("/pulls/"))?;
+        let (base, below) = path.split_at(at);
+        Some(ThreadRedirect {
+            number,
+            to_number: parse_thread_number(below)?,
+            base: base.to_owned(),
+            name: parse_redirect_base(base)?,
+        })
+    }
+
+    /// Target of the redirect of a whole repository; `None` when it has none.
+    pub(crate) async fn find_repository_redirect(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+    ) -> Result<Option<String>, Error> {
+        let caller = self.caller(repository, access).await?;
+        let place = self.place(repository).await;
+        match transport::send_read(&caller, GitHubCall::Get(&place.base)).await {
+            Ok(_) => Ok(None),
+            Err(Error::Moved { to }) => Ok(Some(to)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Error for an issue or pull request that moved. It names the repository of the target where our account sees it.
+    pub(crate) async fn resolve_transfer(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+        target: &ThreadRedirect,
+    ) -> Error {
+        let name = match &target.name {
+            Some(name) => Some(name.path()),
+            None => self.read_name(repository, access, &target.base).await.ok(),
+        };
+        Error::Transferred(Box::new(TransferredThread {
+            repository: repository.clone(),
+            number: target.number,
+            to: match name {
+                Some(name) => format!("{name}#{}", target.to_number),
+                None => format!("#{} of another repository", target.to_number),
+            },
+        }))
+    }
+
+    /// Reads the name of the repository at an address.
+    async fn read_name(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+        base: &str,
+    ) -> Result<String, Error> {
+        let caller = self.caller(repository, access).await?;
+        let answer = transport::send_read(&caller, GitHubCall::Get(base)).await?;
+        Ok(answer.parse::<FullName>()?.full_name.path())
+    }
+
     /// Remembers the target of a redirect: another address of the same API, for the same rest of the path.
     pub(crate) async fn follow(
         &self,
@@ -403,6 +468,34 @@ impl InstallationRouter {
         }
         Ok(())
     }
+}
+
+/// Redirect from one issue or pull request to another.
+pub(crate) struct ThreadRedirect {
+    /// Number in the request.
+    number: u64,
+    /// Number in the target.
+    to_number: u64,
+    /// Address of the target's repository.
+    base: String,
+    /// Name of the target's repository; absent when the address has its id alone.
+    name: Option<RepositoryName>,
+}
+
+impl ThreadRedirect {
+    /// True when the number alone shows that the redirect is not one of the whole repository.
+    pub(crate) const fn has_other_number(&self) -> bool {
+        self.number != self.to_number
+    }
+}
+
+/// Number of the issue or pull request in a path below a repository, e.g. `/issues/7/comments`.
+fn parse_thread_number(rest: &str) -> Option<u64> {
+    let path = rest.split('?').next()?;
+    let below = path
+        .strip_prefix("/issues/")
+        .or_else(|| path.strip_prefix("/pulls/"))?;
+    below.split('/').next()?.parse().ok()
 }
 
 fn redirect_loop_error(repository: &RepositoryName) -> Error {

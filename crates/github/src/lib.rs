@@ -45,7 +45,7 @@ pub use commits::{CommitWriter, TreeChange, TreeContent};
 pub use deliveries::DeliveryReader;
 pub use discussions::{DiscussionReader, DiscussionWriter};
 pub use domain::WorkflowRunProgress;
-pub use error::Error;
+pub use error::{Error, TransferredThread};
 pub use health::{HealthReader, SnapshotScope};
 pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
@@ -57,9 +57,9 @@ pub use model::{
     is_action_workflow, is_ci_check_run, is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
-    DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,
-    IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue, PolledIssue,
-    ReviewRequest,
+    DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser,
+    IssueAttributes, IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue,
+    PolledIssue, ReviewRequest,
 };
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use owner_repositories::OwnerRepository;

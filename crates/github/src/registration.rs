@@ -200,6 +200,12 @@ fn redact_code(code: &str, error: Error) -> Error {
         Error::Rejected { detail } => Error::Rejected {
             detail: hidden(detail),
         },
+        Error::Locked { detail } => Error::Locked {
+            detail: hidden(detail),
+        },
+        Error::Archived { detail } => Error::Archived {
+            detail: hidden(detail),
+        },
         other => other,
     }
 }

@@ -87,6 +87,9 @@ impl GitHubAnswer {
             };
         };
         let detail = truncate_text(&first.message);
+        if let Some(closed) = Error::of_closed_place(&detail) {
+            return Err(closed);
+        }
         Err(match first.kind.as_deref() {
             Some("NOT_FOUND") => Error::NotFound { what: detail },
             Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail, needs: None },
@@ -276,6 +279,12 @@ fn classify_refusal(call: GitHubCall<'_>, limits: LimitHeaders, answer: &Service
         return Error::Moved { to: to.to_owned() };
     }
     let message = parse_message(&answer.body);
+    // GitHub refuses comments with 403 and reviews with 422 in a locked conversation.
+    if matches!(status, 400 | 403 | 422)
+        && let Some(closed) = Error::of_closed_place(&message)
+    {
+        return closed;
+    }
     let lower = message.to_ascii_lowercase();
     let detail = if message.is_empty() {
         format!("{} answered {status}", call.name())
@@ -335,6 +344,8 @@ mod tests {
             Error::Forbidden { .. } => "forbidden",
             Error::RateLimited { .. } => "rate limited",
             Error::Rejected { .. } => "rejected",
+            Error::Locked { .. } => "locked",
+            Error::Archived { .. } => "archived",
             Error::Unknown { .. } => "unknown",
             error => panic!("{error}"),
         }
@@ -364,6 +375,16 @@ mod tests {
                 json!({"message": "Timeout", "extensions": null}),
                 "rejected",
                 "unknown",
+            ),
+            (
+                json!({"type": "FORBIDDEN", "message": "Unable to create comment because issue is locked"}),
+                "locked",
+                "locked",
+            ),
+            (
+                json!({"type": "UNPROCESSABLE", "message": "Repository was archived so is read-only"}),
+                "archived",
+                "archived",
             ),
             (typed("SERVICE_UNAVAILABLE"), "rejected", "unknown"),
             (typed("INTERNAL"), "rejected", "unknown"),

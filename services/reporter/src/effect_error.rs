@@ -216,6 +216,9 @@ impl From<github::Error> for EffectError {
                 account: WritingAccount::GitHub,
                 detail,
             },
+            github::Error::Locked { .. } => Self::of_closed_place(NoticeRefusal::Locked, detail),
+            github::Error::Archived { .. } => Self::of_closed_place(NoticeRefusal::Archived, detail),
+            github::Error::Transferred(_) => Self::of_closed_place(NoticeRefusal::Moved, detail),
             github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(OutboundRefusal::Outside { detail }),
@@ -341,6 +344,42 @@ mod tests {
                 if branch == "fix/ENG-1" && detail == words),
             "{trouble}"
         );
+    }
+
+    #[test]
+    fn closed_places_are_no_missing_permission() {
+        let detail = || "Unable to create comment because issue is locked.".to_owned();
+        let moved = github::TransferredThread {
+            repository: "acme/shop".parse().unwrap(),
+            number: 2,
+            to: "acme/other#220".to_owned(),
+        };
+        let push = "remote: This repository was archived so it is read-only. error: 403";
+        for (trouble, cause) in [
+            (
+                EffectError::from(github::Error::Locked { detail: detail() }),
+                NoticeRefusal::Locked,
+            ),
+            (
+                github::Error::Archived { detail: detail() }.into(),
+                NoticeRefusal::Archived,
+            ),
+            (
+                github::Error::Transferred(Box::new(moved)).into(),
+                NoticeRefusal::Moved,
+            ),
+            (
+                git::Error::Denied(push.to_owned()).into(),
+                NoticeRefusal::Archived,
+            ),
+        ] {
+            let EffectError::Unwritable(refused) = trouble else {
+                panic!("{trouble}");
+            };
+            assert_eq!(refused.cause, cause, "{}", refused.detail);
+        }
+        let denied = EffectError::from(git::Error::Denied("error: 403".to_owned()));
+        assert!(matches!(denied, EffectError::Credentials { .. }), "{denied}");
     }
 
     #[test]

@@ -406,6 +406,21 @@ mod tests {
     }
 
     #[test]
+    fn moved_target_refuses_report_by_name() {
+        let moved = github::Error::Transferred(Box::new(github::TransferredThread {
+            repository: "acme/shop".parse().unwrap(),
+            number: 2,
+            to: "acme/other#220".to_owned(),
+        }));
+        let report = build_started_report("jira:ENG-1", "acme/shop");
+        let outcome = settle_failure(&report, moved.into(), AttemptKind::More).unwrap();
+        let OutboundOutcome::Refused(refusal) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(refusal.words(), "acme/shop#2 moved to acme/other#220");
+    }
+
+    #[test]
     fn denied_permission_fails_with_cause_for_operator() {
         let detail = "Resource not accessible by integration".to_owned();
         let denied = EffectError::from(github::Error::Forbidden { detail, needs: None });

@@ -21,6 +21,7 @@ pub use identity::AccountIdentity;
 use crate::{
     ETag, Error, GatePolicy, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
     connection::{ApiConnection, GitHubCall},
+    error::truncate_text,
     etag_cache::EtagCache,
     installation_router::{AccountCredentials, InstallationRouter, MAX_MOVES},
     limits::{AccountLimits, ApiCaller},
@@ -285,7 +286,7 @@ impl GitHubClient {
             match Box::pin(self.attempt(&request)).await {
                 Err(Error::Moved { to }) if moves < MAX_MOVES => {
                     moves += 1;
-                    self.0.places.follow(repository, &to, request.path).await?;
+                    self.follow_redirect(&request, &to).await?;
                 }
                 Err(Error::Unauthorized { .. })
                     if !is_fresh && self.0.places.forget(repository, access).await =>
@@ -305,6 +306,36 @@ impl GitHubClient {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Follows a redirect of the whole repository.
+    ///
+    /// # Errors
+    /// [`Error::Transferred`] for a redirect of the one issue or pull request that the request is about,
+    /// [`Error::Moved`] for one of another part of the repository.
+    async fn follow_redirect(&self, request: &RepositoryRequest<'_>, to: &str) -> Result<(), Error> {
+        let RepositoryRequest {
+            repository, access, ..
+        } = *request;
+        let places = &self.0.places;
+        if request.path.is_empty() {
+            return places.follow(repository, to, request.path).await;
+        }
+        let target = places.find_thread_redirect(to, request.path);
+        if let Some(target) = target.as_ref().filter(|target| target.has_other_number()) {
+            return Err(Box::pin(places.resolve_transfer(repository, access, target)).await);
+        }
+        // A renamed repository redirects each of its addresses to the same rest of the path, and so does an issue that has
+        // its old number in its new repository. The address of the repository itself decides.
+        match Box::pin(places.find_repository_redirect(repository, access)).await? {
+            Some(whole) => places.follow(repository, &whole, "").await,
+            None => Err(match target {
+                Some(target) => Box::pin(places.resolve_transfer(repository, access, &target)).await,
+                None => Error::Moved {
+                    to: truncate_text(to),
+                },
+            }),
         }
     }
 

@@ -17,6 +17,9 @@ pub(crate) enum ReadError {
     /// The service refuses this read, and an operator may be able to fix that.
     #[error("{0}")]
     Refused(String),
+    /// The issue or pull request is at another place, so a retry does not help.
+    #[error("{0}")]
+    Transferred(Box<github::TransferredThread>),
     /// Temporary failure that is independent of the object: an outage, a limit, or credentials that an operator can
     /// fix.
     #[error("{detail}")]
@@ -32,6 +35,7 @@ impl From<github::Error> for ReadError {
         let detail = format_error_chain(&error);
         match error {
             github::Error::NotFound { .. } => Self::NotFound(detail),
+            github::Error::Transferred(moved) => Self::Transferred(moved),
             github::Error::RateLimited { retry_after } | github::Error::HeldBack { retry_after } => {
                 Self::Later {
                     detail,
@@ -41,6 +45,8 @@ impl From<github::Error> for ReadError {
             // A refusal may come from a permission or a setting that an operator can fix. So the event is kept and
             // retried.
             github::Error::Forbidden { .. }
+            | github::Error::Locked { .. }
+            | github::Error::Archived { .. }
             | github::Error::Moved { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(detail),

@@ -99,6 +99,9 @@ pub(crate) enum EventFailure {
     /// The object does not exist.
     #[error("{0}")]
     Unknown(String),
+    /// The issue or pull request is at another place.
+    #[error("{0}")]
+    Transferred(Box<github::TransferredThread>),
     /// Permanent failure.
     #[error("{0}")]
     Never(String),
@@ -124,7 +127,7 @@ impl EventFailure {
     pub(crate) const fn may_pass(&self) -> bool {
         match self {
             Self::Later { .. } | Self::Refused(_) | Self::Early(_) | Self::Unsettled { .. } => true,
-            Self::Unknown(_) | Self::Never(_) => false,
+            Self::Unknown(_) | Self::Transferred(_) | Self::Never(_) => false,
         }
     }
 }
@@ -135,6 +138,7 @@ impl From<ReadError> for EventFailure {
             ReadError::NotFound(detail) => Self::Unknown(detail),
             ReadError::Unreadable(detail) => Self::Never(detail),
             ReadError::Refused(detail) => Self::Refused(detail),
+            ReadError::Transferred(moved) => Self::Transferred(moved),
             ReadError::Later { detail, after } => Self::Later { detail, after },
         }
     }
@@ -188,6 +192,9 @@ pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) 
         Err(EventFailure::Early(reason) | EventFailure::Unknown(reason) | EventFailure::Never(reason)) => {
             DeliveryDisposition::Reject { reason }
         }
+        Err(EventFailure::Transferred(moved)) => DeliveryDisposition::Reject {
+            reason: moved.to_string(),
+        },
     }
 }
 
@@ -225,6 +232,23 @@ mod tests {
             choose_failure_disposition(early(), 600_000),
             DeliveryDisposition::Reject {
                 reason: "no pull request".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn event_of_moved_thread_is_rejected_once() {
+        let moved = github::TransferredThread {
+            repository: "acme/shop".parse().unwrap(),
+            number: 2,
+            to: "acme/other#220".to_owned(),
+        };
+        let failure = EventFailure::from(ReadError::from(github::Error::Transferred(Box::new(moved))));
+        assert!(!failure.may_pass());
+        assert_eq!(
+            choose_failure_disposition(failure, 0),
+            DeliveryDisposition::Reject {
+                reason: "acme/shop#2 moved to acme/other#220".to_owned()
             }
         );
     }

@@ -66,6 +66,9 @@ impl AccountFailure {
             Error::Unauthorized { .. }
             | Error::NotFound { .. }
             | Error::Forbidden { .. }
+            | Error::Locked { .. }
+            | Error::Archived { .. }
+            | Error::Transferred(_)
             | Error::UnknownInstance { .. }
             | Error::Moved { .. }
             | Error::Conflict { .. }
