@@ -13,7 +13,7 @@ use crate::{
 // The latest 100 comments, each with its latest 50 replies. 100 is GitHub's maximum for a connection.
 const DISCUSSION: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { discussion(number: $number) { \
-    id title body url closed createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
+    id title body url closed locked activeLockReason createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
     category { name isAnswerable } labels(first: 100) { nodes { name } } answer { id } \
     comments(last: 100) { nodes { id databaseId body createdAt lastEditedAt \
     author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \

@@ -18,7 +18,7 @@ const PAGE: usize = 100;
 // the latest 100: comments and events oldest first, edits newest first.
 const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { issue(number: $number) { \
-    title body url state createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
+    title body url state locked activeLockReason createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
     labels(first: 100) { nodes { name } } assignees(first: 20) { nodes { login } } \
     userContentEdits(first: 100) { nodes { editedAt editor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \
     comments(last: 100) { nodes { databaseId body createdAt lastEditedAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } \

@@ -57,7 +57,7 @@ pub use model::{
     is_action_workflow, is_ci_check_run, is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
-    DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser,
+    ConversationLock, DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser,
     IssueAttributes, IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue,
     PolledIssue, ReviewRequest,
 };

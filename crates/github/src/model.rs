@@ -3,10 +3,26 @@
 use std::fmt;
 
 use domain::{
-    AutoMerge, ChecksConclusion, CommitId, MergeState, PullRequestRef, RepositoryName, TicketKey, Timestamp,
-    WorkflowRunProgress,
+    AutoMerge, ChecksConclusion, CommitId, MergeState, MetadataPattern, PullRequestRef, RepositoryName,
+    TicketKey, Timestamp, WorkflowRunProgress,
 };
 use secrecy::SecretString;
+
+/// Lock of a conversation, which keeps out accounts without write access.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationLock {
+    /// Reason in words, e.g. `too heated`; empty when the lock has none.
+    pub reason: String,
+}
+
+/// Pattern of a ruleset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchPattern {
+    /// The pattern.
+    pub pattern: MetadataPattern,
+    /// Id of its ruleset; absent on older servers.
+    pub ruleset: Option<u64>,
+}
 
 /// Repository as GitHub describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +197,8 @@ pub struct PullRequest {
     pub requested_reviewers: Vec<String>,
     /// Names of its labels.
     pub labels: Vec<String>,
+    /// Lock of its conversation; absent while it is not locked.
+    pub lock: Option<ConversationLock>,
     /// Properties that decide whether it can be merged; defaults in GitHub's lists.
     pub merge: PullRequestMerge,
 }

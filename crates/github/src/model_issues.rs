@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use crate::{ETag, GitHubCommentId};
+use crate::{ConversationLock, ETag, GitHubCommentId};
 
 /// Account of a user or program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct GitHubIssue {
     pub url: String,
     /// True while the issue is open.
     pub is_open: bool,
+    /// Lock of its conversation; absent while it is not locked.
+    pub lock: Option<ConversationLock>,
     /// Time of its creation.
     pub created_at: Option<Timestamp>,
     /// Account that opened it.
@@ -168,6 +170,8 @@ pub struct GitHubDiscussion {
     pub url: String,
     /// True while the discussion is open.
     pub is_open: bool,
+    /// Lock of its conversation; absent while it is not locked.
+    pub lock: Option<ConversationLock>,
     /// Time of its creation.
     pub created_at: Option<Timestamp>,
     /// Account that began it.

@@ -13,12 +13,16 @@ use std::time::Duration;
 
 use domain::{ChecksConclusion, CommitId, RepositoryName, TicketKey, Timestamp};
 use github::{
-    Error, GitHubReader, GitHubWriter, IssueListState, IssuePoll, IssueWish, PullRequestPoll,
+    Error, GitHubReader, GitHubWriter, IssueListState, IssuePoll, IssueWish, NewReview, PullRequestPoll,
     PullRequestState, RepositoryPermission, ReviewVerdict, Settings, conclude_checks,
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
-use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github as stand_in, poll_until};
+use testkit::{
+    FakeGitHub, GitHubOptions, ServiceFault,
+    github::{self as stand_in, LockReach},
+    poll_until,
+};
 
 struct Hub {
     hub: FakeGitHub,
@@ -617,6 +621,104 @@ async fn missing_rights_are_known_before_writes() {
     let may_read = by_token(stand_in::READER_TOKEN);
     let missing = may_read.missing_permissions(&name, &needed).await.unwrap();
     assert_eq!(missing, needed);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn locked_conversation_is_its_own_refusal() {
+    let hub = start_hub().await;
+    let shop = build_shop_name();
+    let ours = hub.draft("feat/locked").await;
+    let first = hub.writer.comments();
+    let comment = first.comment(&shop, ours.number, "before").await.unwrap();
+    hub.hub
+        .lock_conversation("acme/shop", ours.number, "ada", LockReach::Tokens)
+        .unwrap();
+    let found = hub.reader.pull_requests().pull_request(&shop, ours.number).await;
+    assert_eq!(found.unwrap().lock.unwrap().reason, "too heated");
+    let review = NewReview {
+        commit: ours.head.clone(),
+        asks_for_changes: false,
+        body: "Looks fine.".to_owned(),
+        comments: Vec::new(),
+    };
+    let subject = domain::ReactionSubject::issue(&shop, ours.number);
+    let comments = hub.writer.comments();
+    let refusals = [
+        comments.comment(&shop, ours.number, "x").await.map(drop),
+        comments.update_comment(&shop, comment, "x").await,
+        comments.react(&subject, domain::ReactionKind::Eyes).await,
+        hub.writer
+            .reviews()
+            .submit_review(&shop, ours.number, &review)
+            .await
+            .map(drop),
+    ];
+    for refused in refusals {
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    }
+    let limited = hub
+        .hub
+        .lock_conversation("acme/shop", ours.number, "ada", LockReach::Readers);
+    limited.unwrap();
+    comments.comment(&shop, ours.number, "allowed").await.unwrap();
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn locked_issue_is_read_with_reason() {
+    let hub = start_hub().await;
+    let shop = build_shop_name();
+    let number = hub.hub.open_issue_as("acme/shop", "ada", "Cart", "").unwrap();
+    let read = async || hub.reader.issues().issue(&shop, number).await.unwrap().lock;
+    assert_eq!(read().await, None);
+    hub.hub
+        .lock_conversation("acme/shop", number, "ada", LockReach::Readers)
+        .unwrap();
+    assert_eq!(read().await.unwrap().reason, "too heated");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn moved_pull_request_names_its_place() {
+    let hub = start_hub().await;
+    let shop = build_shop_name();
+    let ours = hub.draft("feat/moved").await;
+    hub.hub
+        .create_repository("acme/other", &[("a.txt", "a\n")])
+        .unwrap();
+    // The second target has the same number, as a rename of the repository would have.
+    for (to, place) in [
+        (("acme/other", 220), "acme/other#220"),
+        (("acme/other", ours.number), "acme/other#1"),
+        (("else/where", 7), "else/where#7"),
+    ] {
+        hub.hub.transfer_thread("acme/shop", ours.number, to).unwrap();
+        let read = hub.reader.pull_requests().pull_request(&shop, ours.number).await;
+        let Err(Error::Transferred(moved)) = read else {
+            panic!("{read:?}");
+        };
+        assert_eq!((moved.number, moved.to.as_str()), (ours.number, place));
+        let written = hub.writer.comments().comment(&shop, ours.number, "x").await;
+        assert!(matches!(written, Err(Error::Transferred(_))), "{written:?}");
+    }
+    // The repository itself did not move.
+    let repository = hub.reader.repository(&shop).await.unwrap();
+    assert_eq!(repository.name, shop);
+    assert!(hub.hub.comments("acme/shop", ours.number).is_empty());
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn archived_repository_refuses_writes_alone() {
+    let hub = start_hub().await;
+    let ours = hub.draft("feat/archived").await;
+    hub.hub.archive_repository("acme/shop").unwrap();
+    let shop = build_shop_name();
+    let written = hub.writer.comments().comment(&shop, ours.number, "x").await;
+    assert!(matches!(written, Err(Error::Archived { .. })), "{written:?}");
+    let read = hub.reader.pull_requests().pull_request(&shop, ours.number).await;
+    assert!(read.unwrap().merge.is_archived);
     hub.assert_clean();
 }
 

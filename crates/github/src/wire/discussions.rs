@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     issues::{GraphqlNodes, WireActor, WireLabel},
-    parse_instant,
+    parse_instant, parse_lock,
 };
 use crate::{DiscussionComment, DiscussionStub, GitHubCommentId, GitHubDiscussion};
 
@@ -51,6 +51,9 @@ pub(crate) struct WireDiscussion {
     body: String,
     url: String,
     closed: bool,
+    #[serde(default)]
+    locked: bool,
+    active_lock_reason: Option<String>,
     created_at: String,
     author: Option<WireActor>,
     category: WireDiscussionCategory,
@@ -124,6 +127,7 @@ impl From<WireDiscussion> for GitHubDiscussion {
             body: wire.body,
             url: wire.url,
             is_open: !wire.closed,
+            lock: parse_lock(wire.locked, wire.active_lock_reason),
             created_at: parse_instant(Some(&wire.created_at)),
             author: wire.author.map(WireActor::user),
             category: wire.category.name,

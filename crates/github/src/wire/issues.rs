@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{parse_instant, people::WireUser};
+use super::{parse_instant, parse_lock, people::WireUser};
 use crate::{
     GitHubCommentId, GitHubIssue, GitHubUser, IssueAttributes, IssueComment, IssueEdit, IssueTimelineEvent,
     IssueWish, ListedIssue, PolledIssue,
@@ -76,6 +76,9 @@ pub(crate) struct WireGitHubIssue {
     body: String,
     url: String,
     state: String,
+    #[serde(default)]
+    locked: bool,
+    active_lock_reason: Option<String>,
     created_at: String,
     author: Option<WireActor>,
     labels: Option<GraphqlNodes<WireLabel>>,
@@ -193,6 +196,7 @@ impl From<WireGitHubIssue> for GitHubIssue {
             body: wire.body,
             url: wire.url,
             is_open: wire.state == "OPEN",
+            lock: parse_lock(wire.locked, wire.active_lock_reason),
             created_at: parse_instant(Some(&wire.created_at)),
             author: wire.author.map(WireActor::user),
             assigned: IssueAttributes {

@@ -32,6 +32,15 @@ pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;
 
+use crate::ConversationLock;
+
+/// Converts the lock of a conversation. GraphQL writes `TOO_HEATED` where REST writes `too heated`.
+fn parse_lock(is_locked: bool, reason: Option<String>) -> Option<ConversationLock> {
+    is_locked.then(|| ConversationLock {
+        reason: reason.unwrap_or_default().to_ascii_lowercase().replace('_', " "),
+    })
+}
+
 fn parse_instant(text: Option<&str>) -> Option<Timestamp> {
     text.and_then(Timestamp::parse)
 }

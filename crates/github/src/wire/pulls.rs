@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{
     issues::WireLabel,
-    parse_instant,
+    parse_instant, parse_lock,
     people::{WireUser, resolve_login},
 };
 use crate::{PullRequest, PullRequestMerge, PullRequestState, progress_note::has_progress_note};
@@ -39,6 +39,9 @@ pub(crate) struct WirePullRequest {
     #[serde(default)]
     mergeable_state: String,
     auto_merge: Option<WireAutoMerge>,
+    #[serde(default)]
+    locked: bool,
+    active_lock_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +130,7 @@ impl From<WirePullRequest> for PullRequest {
                 .map(|user| user.login)
                 .collect(),
             labels: wire.labels.into_iter().map(|label| label.name).collect(),
+            lock: parse_lock(wire.locked, wire.active_lock_reason),
             merge,
         }
     }

@@ -796,6 +796,7 @@ pub(super) fn pull_request() -> PullRequest {
         closed_at: None,
         requested_reviewers: Vec::new(),
         labels: Vec::new(),
+        lock: None,
         merge: github::PullRequestMerge::default(),
     }
 }
