@@ -142,6 +142,23 @@ pub(crate) const fn is_closed(pull_request: &PullRequest) -> bool {
     pull_request.closed_at.is_some()
 }
 
+/// End of our open pull request that GitHub moved to another place.
+pub(crate) fn build_move(record: &PullRequestRecord, to: &str, at: Timestamp) -> NewTrigger {
+    let ours = record.pull_request.clone();
+    let end = PullRequestEnd {
+        by: "GitHub".to_owned(),
+        moved_to: Some(text_pin::truncate_text(&text_pin::sanitize_text(to), 200)),
+        pull_request: ours.clone(),
+    };
+    NewTrigger {
+        ticket: record.ticket.clone(),
+        key: TriggerKey::new(format!("moved:{}#{}", ours.repository, ours.number)),
+        at,
+        actor: None,
+        reason: PullRequestEvent::Closed(end).into(),
+    }
+}
+
 fn build_close_event(
     ours: &PullRequestRef,
     merged: bool,

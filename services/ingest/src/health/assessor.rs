@@ -14,7 +14,7 @@ use crate::{
         health::HealthStepEvent,
         overdue_review::OverdueReviewEvent,
     },
-    facts::ChecksPatience,
+    facts::{ChecksPatience, tracker_reader::ReadError},
     health::store,
     router::{
         EventRouter,
@@ -72,10 +72,18 @@ pub(crate) async fn assess_record(
         queue: is_queued || was_queued || memory.removal.is_some(),
         distance: rules.is_some_and(|rules| rules.pull_request.update_base == BaseUpdateRule::Always),
     };
-    let snapshot = router
-        .outside
-        .snapshot(&ours.repository, ours.number, scope)
-        .await?;
+    let read = router.outside.snapshot(&ours.repository, ours.number, scope);
+    let snapshot = match read.await {
+        Err(ReadError::Transferred(moved)) => {
+            let end = router.end_transferred(moved, source).await?;
+            store::remove_health(&router.queue, &ours.repository, ours.number).await?;
+            return Ok(AssessmentOutcome {
+                step: Some(end),
+                is_computing: false,
+            });
+        }
+        read => read?,
+    };
     let now = bootstrap::read_wall_clock();
     let assessment = assess(&snapshot, &build_rules(rules, router.patience), &memory, now);
     if matches!(assessment.state, HealthState::Merged | HealthState::Closed) {

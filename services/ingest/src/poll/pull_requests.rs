@@ -195,7 +195,11 @@ impl OpenPullRequests {
                 round.postpone(window.now);
                 continue;
             }
-            match self.handle_read(&context.router, repository, read).await {
+            let handled = match self.handle_read(&context.router, repository, read).await {
+                Err(EventFailure::Transferred(moved)) => self.end_transferred(&context.router, moved).await,
+                handled => handled,
+            };
+            match handled {
                 Ok(handled) => {
                     match handled {
                         HandledPullRequest::Read(recovered) => round.add_read(recovered),
@@ -250,6 +254,19 @@ impl OpenPullRequests {
             place.0 == *repository && !seen.contains(*place) && may_have_ended(place)
         };
         self.open.keys().filter(is_other).cloned().collect()
+    }
+
+    /// Ends our pull request that moved to another place, and stops reading it.
+    async fn end_transferred(
+        &mut self,
+        router: &EventRouter,
+        moved: Box<github::TransferredThread>,
+    ) -> Result<HandledPullRequest, EventFailure> {
+        let place = (moved.repository.clone(), moved.number);
+        let outcome = router.end_transferred(moved, TriggerChannel::Poll).await?;
+        self.open.remove(&place);
+        self.recorded.remove(&place);
+        Ok(HandledPullRequest::Read(count_new_triggers(&[outcome])))
     }
 
     /// Handles the current state of a pull request, which is read first when no listing has it.

@@ -9,15 +9,18 @@ mod ticket_events;
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{RepositoryRules, TicketKey, Trigger, TriggerChannel, cause::format_error_chain};
+use domain::{
+    PullRequestStatus, RepositoryRules, TicketKey, Trigger, TriggerChannel,
+    cause::format_error_chain,
+};
 use parking_lot::{Mutex, MutexGuard};
 use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, comment::CommentEvent},
+    events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, closed, comment::CommentEvent},
     facts::{
-        ChecksPatience, DecisionFacts, attachments::TicketAttachmentReader, background::BackgroundReader,
-        reader::FactReader, tracker_reader::TrackerReader,
+        ChecksPatience, DecisionFacts, attachments::TicketAttachmentReader,
+        background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
     },
     policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
     router::outcome::{EventFailure, EventOutcome, choose_disposition},
@@ -160,7 +163,11 @@ impl EventRouter {
         event: &dyn EventKind,
         source: TriggerChannel,
     ) -> Result<EventOutcome, EventFailure> {
-        match self.judge(event, source).await? {
+        let judged = match self.judge(event, source).await {
+            Err(EventFailure::Transferred(moved)) => return self.end_transferred(moved, source).await,
+            judged => judged?,
+        };
+        match judged {
             EventDecision::Trigger(follows) => {
                 let trigger = Trigger {
                     seen: event.seen(&self.own_accounts.names()),
@@ -170,6 +177,34 @@ impl EventRouter {
             }
             EventDecision::Outcome(outcome) => Ok(outcome),
         }
+    }
+
+    /// Ends our open pull request that GitHub moved to another place, once.
+    ///
+    /// # Errors
+    /// [`EventFailure::Transferred`] for any other issue or pull request.
+    pub(crate) async fn end_transferred(
+        &self,
+        moved: Box<github::TransferredThread>,
+        source: TriggerChannel,
+    ) -> Result<EventOutcome, EventFailure> {
+        let (repository, number) = (&moved.repository, moved.number);
+        let Some(record) = self.queue.pull_requests().get(repository, number).await? else {
+            return Err(EventFailure::Transferred(moved));
+        };
+        if record.status != PullRequestStatus::Open {
+            return Ok(EventOutcome::Nothing(moved.to_string()));
+        }
+        let end = closed::build_move(&record, &moved.to, bootstrap::read_wall_clock());
+        let outcome = self.append(end.into_trigger(source)).await?;
+        if let EventOutcome::Appended {
+            appended: AppendOutcome::New(_),
+            ..
+        } = &outcome
+        {
+            tracing::warn!(ticket = %record.ticket, %repository, number, to = moved.to, "our pull request moved; its work ends");
+        }
+        Ok(outcome)
     }
 
     /// Decides about an event without appending anything.

@@ -403,6 +403,62 @@ async fn unreadable_unlisted_pull_request_blocks_no_other() {
     h.stop().await;
 }
 
+/// Webhook about the end of a pull request of ours.
+fn build_close_payload(number: u64, branch: &str) -> serde_json::Value {
+    json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
+        "pull_request": {"number": number, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": false,
+            "merged_by": null, "closed_at": "2026-11-21T10:00:00Z"}})
+}
+
+#[tokio::test]
+async fn moved_pull_request_ends_once() {
+    let (forge, ours) = start_forge_with_pulls(2).await;
+    let made = forge.create_repository("acme/other", &[("a.txt", "a\n")]);
+    made.expect("repository");
+    forge.fail_next(build_unreadable_answer("/pulls?state=all", 1_000).page("application/json", "[]"));
+    forge
+        .transfer_thread("acme/shop", 1, ("acme/other", 220))
+        .expect("transfer");
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    let count = |part: &str, status: u16| {
+        let requests = forge.requests().into_iter();
+        let found = requests.filter(|request| request.path.contains(part) && request.status == status);
+        found.count()
+    };
+    let listed = async |more: usize| {
+        let before = count("/pulls?state=all", 200);
+        let enough = async || (count("/pulls?state=all", 200) >= before + more).then_some(());
+        poll_until("listings", DEADLINE, enough).await.expect("listings");
+    };
+    // Only pull requests that are recorded after the first round are read without a listing.
+    listed(1).await;
+    for record in &ours {
+        h.keep(record).await;
+    }
+    let moved = h.trigger("ENG-1").await;
+    assert_eq!(moved.key, TriggerKey::new("moved:acme/shop#1"));
+    let TriggerReason::PullRequest(PullRequestEvent::Closed(end)) = &moved.reason else {
+        panic!("{moved:?}");
+    };
+    assert_eq!(end.moved_to.as_deref(), Some("acme/other#220"));
+    let reads = count("/pulls/1", 301);
+    listed(3).await;
+    assert_eq!(count("/pulls/1", 301), reads, "polls stop asking for it");
+    // A late webhook finds the same end.
+    let payload = build_close_payload(1, "feat/ENG-1-x");
+    h.github_event("pull_request", "d1", &payload).await;
+    let read = async || (count("/pulls/1", 301) > reads).then_some(());
+    poll_until("the read for the webhook", DEADLINE, read)
+        .await
+        .expect("read");
+    listed(2).await;
+    assert_eq!(count("/pulls/1", 301), reads + 1, "the delivery is not repeated");
+    assert_eq!(h.triggers("ENG-1").await.len(), 1);
+    let (_, letters) = h.get("/v1/dead", VIEWER).await;
+    assert_eq!(letters, json!([]));
+    h.stop().await;
+}
+
 /// Trigger keys of a ticket without checks on its pull request, after some polls.
 async fn poll_without_checks(defaults: &str, polls: usize) -> Vec<String> {
     let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
