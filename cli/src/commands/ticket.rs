@@ -148,6 +148,9 @@ fn render_pull_request(one: &PullRequestView) -> String {
             one.awaits_review_of.join(", ")
         ));
     }
+    if let Some(lock) = &one.conversation_lock {
+        lines.push(format!("conversation: locked since {}", lock.since));
+    }
     if let Some(health) = &one.health {
         lines.push(render_health(health));
     }
@@ -163,7 +166,10 @@ fn render_health(health: &HealthView) -> String {
         .until
         .as_deref()
         .map(|until| format!("; a notice follows at {until}"));
-    let automatic = health.auto_merge.as_ref().map(|merge| format!("; {}", merge.words()));
+    let automatic = health
+        .auto_merge
+        .as_ref()
+        .map(|merge| format!("; {}", merge.words()));
     format!(
         "merge: {}, {}{}{}{}{}",
         health.state,
@@ -281,13 +287,17 @@ mod tests {
                 }),
                 at: "2026-11-25T09:31:00Z".to_owned(),
             }),
+            conversation_lock: Some(api::types::ConversationLockView {
+                since: "2026-11-25T09:20:00Z".to_owned(),
+                reason: "too heated".to_owned(),
+            }),
         };
         assert_eq!(
             render_pull_request(&view),
             "pull request: https://github.com/acme/shop/pull/7 (open)\n\
              checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
              is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
-             2026-11-25T08:00:00Z\nmerge: blocked, it lacks commits of its base branch since 2026-11-25T09:30:00Z; acts: \
+             2026-11-25T08:00:00Z\nconversation: locked since 2026-11-25T09:20:00Z\nmerge: blocked, it lacks commits of its base branch since 2026-11-25T09:30:00Z; acts: \
              journeyman; GitHub merges it by squash once nothing blocks it, as rita wants"
         );
         let without = PullRequestView {
@@ -295,6 +305,7 @@ mod tests {
             status: Some(PullRequestStatus::Merged),
             awaits_review_since: None,
             health: None,
+            conversation_lock: None,
             ..view
         };
         assert_eq!(

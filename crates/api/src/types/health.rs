@@ -41,7 +41,10 @@ pub struct AutoMergeView {
 impl AutoMergeView {
     /// Describes the auto-merge in words.
     pub fn words(&self) -> String {
-        format!("GitHub merges it by {} once nothing blocks it, as {} wants", self.method, self.by)
+        format!(
+            "GitHub merges it by {} once nothing blocks it, as {} wants",
+            self.method, self.by
+        )
     }
 }
 
@@ -85,6 +88,15 @@ impl HealthView {
             },
         })
     }
+}
+
+/// Locked conversation on GitHub: accounts without write access cannot comment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConversationLockView {
+    /// Time of the lock, or of the first read that shows it.
+    pub since: String,
+    /// Reason in words, e.g. `too heated`; empty when the lock has none. Text by others.
+    pub reason: String,
 }
 
 /// Party for whose result a pull request waits.

@@ -21,7 +21,7 @@ pub use self::{
     activity::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView},
     caller::CallerView,
     credentials::CredentialView,
-    health::{AutoMergeView, HealthView},
+    health::{AutoMergeView, ConversationLockView, HealthView},
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pools::{ExecutorView, MakeView, PoolView, PoolsView},
     pull_requests::{
@@ -186,6 +186,9 @@ pub struct TicketView {
     pub quarantined: Option<String>,
     /// Reason for which the last skipped request was skipped.
     pub last_skip: Option<String>,
+    /// Lock of its conversation; absent while it is not locked, and for tickets of Jira.
+    #[serde(default)]
+    pub conversation_lock: Option<ConversationLockView>,
 }
 
 /// A comment for the active runs of a ticket.

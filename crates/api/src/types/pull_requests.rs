@@ -7,7 +7,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::health::HealthView;
+use super::health::{ConversationLockView, HealthView};
 
 /// Latest known status of a pull request from webhooks and polls, without a request to GitHub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -31,6 +31,9 @@ pub struct PullRequestView {
     /// State of an open pull request on its way to a merge; absent: not assessed yet.
     #[serde(default)]
     pub health: Option<HealthView>,
+    /// Lock of its conversation; absent while it is not locked.
+    #[serde(default)]
+    pub conversation_lock: Option<ConversationLockView>,
 }
 
 /// Complete checks of one commit.
@@ -83,7 +86,7 @@ pub struct ReviewView {
 
 impl PullRequestView {
     /// Creates the view. `status` is that of the index, for a pull request whose triggers have expired; `health` is the
-    /// last assessment.
+    /// last assessment. The view has no lock of the conversation.
     pub fn new(
         pull_request: PullRequestRef,
         standing: &ObservedPullRequest,
@@ -104,6 +107,7 @@ impl PullRequestView {
             awaits_review_of: reviewers.unwrap_or_default(),
             awaits_review_since: since.map(|since| since.to_string()),
             health: health.and_then(HealthView::new),
+            conversation_lock: None,
             pull_request,
         }
     }

@@ -675,6 +675,7 @@ fn failed_checks() -> PullRequestView {
             }),
             at: build_hostile_text(),
         }),
+        conversation_lock: None,
     }
 }
 

@@ -1,4 +1,6 @@
-use api::types::{Accepted, CommentBody, DryRun, ProblemView, PullRequestView, TicketView, Would};
+use api::types::{
+    Accepted, CommentBody, ConversationLockView, DryRun, ProblemView, PullRequestView, TicketView, Would,
+};
 use axum::{
     Json,
     extract::{
@@ -21,7 +23,9 @@ use super::{
     maintenance::{check_maintenance_outcome, order_maintenance},
     ticket_key::TicketScoped,
 };
-use crate::{events::comment::CommentEvent, health::store::read_health};
+use crate::{
+    events::comment::CommentEvent, health::store::read_health, router::conversation_locks::read_lock,
+};
 
 /// Shows one ticket with its runs.
 #[utoipa::path(get, path = "/v1/tickets/{key}",
@@ -66,7 +70,24 @@ pub(super) async fn show_ticket(
         due: row.due.map(|due| due.to_string()),
         quarantined: row.quarantined,
         last_skip,
+        conversation_lock: read_lock_view(queue, &ticket).await?,
     }))
+}
+
+/// Lock of a conversation, as webhooks and reads showed it last.
+async fn read_lock_view(
+    queue: &Queue,
+    ticket: &TicketKey,
+) -> Result<Option<ConversationLockView>, ApiProblem> {
+    match read_lock(queue, ticket).await {
+        Ok(lock) => Ok(lock.map(|lock| ConversationLockView {
+            since: lock.since.to_string(),
+            reason: lock.reason,
+        })),
+        // A newer release wrote it during a rolling upgrade.
+        Err(queue::Error::Newer { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Status of pull requests: from the ticket's triggers, and from the index when the triggers have aged out.
@@ -86,12 +107,14 @@ async fn list_pull_request_views(
             Err(queue::Error::Newer { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        views.push(PullRequestView::new(
-            one.clone(),
-            &standing,
-            status,
-            health.as_ref(),
-        ));
+        let thread = TicketKey::GitHub {
+            repository: one.repository.clone(),
+            number: one.number,
+        };
+        views.push(PullRequestView {
+            conversation_lock: read_lock_view(queue, &thread).await?,
+            ..PullRequestView::new(one.clone(), &standing, status, health.as_ref())
+        });
     }
     Ok(views)
 }

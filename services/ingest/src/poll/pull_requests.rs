@@ -10,7 +10,7 @@ use std::{
 };
 
 use domain::{
-    CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, Timestamp, TriggerChannel,
+    CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, TicketKey, Timestamp, TriggerChannel,
     cause::format_error_chain,
 };
 use github::{ETag, PullRequest, PullRequestPoll};
@@ -307,6 +307,11 @@ impl OpenPullRequests {
             if tracked.looks.know(now.updated_at) {
                 return Ok(HandledPullRequest::Unread(0));
             }
+            let thread = TicketKey::GitHub {
+                repository: place.0.clone(),
+                number: place.1,
+            };
+            router.note_lock(&thread, now.lock.as_ref()).await?;
             let recovered = handle_open_pull_request(router, place, now).await?;
             tracked.looks.saw(now.updated_at);
             return Ok(HandledPullRequest::Read(recovered));

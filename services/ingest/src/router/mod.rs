@@ -3,6 +3,7 @@
 //! The kind of an event decides what follows. The router reads the facts that the decision needs, and appends the
 //! trigger.
 
+pub(crate) mod conversation_locks;
 pub(crate) mod outcome;
 mod ticket_events;
 
@@ -10,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
 use domain::{
-    PullRequestStatus, RepositoryRules, TicketKey, Trigger, TriggerChannel,
+    PullRequestStatus, RepositoryRules, TicketKey, Timestamp, Trigger, TriggerChannel,
     cause::format_error_chain,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +20,7 @@ use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 use crate::{
     events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, closed, comment::CommentEvent},
     facts::{
-        ChecksPatience, DecisionFacts, attachments::TicketAttachmentReader,
+        ChecksPatience, DecisionFacts, Need, attachments::TicketAttachmentReader,
         background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
     },
     policy::{own_accounts::OwnAccounts, status_cache::StatusCache},
@@ -90,6 +91,7 @@ impl EventRouter {
             Some(ticket) => (self.list_events_of(&ticket).await?, TriggerChannel::Poll),
             None => (events::from_webhook(&hook)?, TriggerChannel::Webhook),
         };
+        self.note_lock_change(&hook, delivery.received_at).await?;
         let mut outcomes = Vec::new();
         for event in &events {
             // After a failed event the whole delivery is retried. The keys in the log make repeated events harmless.
@@ -207,6 +209,29 @@ impl EventRouter {
         Ok(outcome)
     }
 
+    /// Stores or removes the lock of a conversation that a webhook reports.
+    async fn note_lock_change(&self, hook: &WebhookPayload<'_>, at: Timestamp) -> Result<(), EventFailure> {
+        match conversation_locks::parse_change(hook) {
+            Some(change) if self.seen.is_none() => {
+                Ok(conversation_locks::store_change(&self.queue, &change, at).await?)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Stores the lock of a conversation as a read shows it.
+    pub(crate) async fn note_lock(
+        &self,
+        ticket: &TicketKey,
+        lock: Option<&github::ConversationLock>,
+    ) -> Result<(), EventFailure> {
+        if self.seen.is_some() {
+            return Ok(());
+        }
+        let now = bootstrap::read_wall_clock();
+        Ok(conversation_locks::store_seen(&self.queue, ticket, lock, now).await?)
+    }
+
     /// Decides about an event without appending anything.
     pub(crate) async fn judge(
         &self,
@@ -223,7 +248,17 @@ impl EventRouter {
             let decided = stands_for_it.as_deref().unwrap_or(event).decide(&facts);
             let outcome = match decided {
                 Err(need) => {
+                    let read = if let Need::Issue(ticket) = &need {
+                        Some(ticket.clone())
+                    } else {
+                        None
+                    };
                     self.facts.read(need, &mut facts).await?;
+                    if let Some(ticket) = read
+                        && let Ok(Ok(issue)) = facts.issue(&ticket)
+                    {
+                        self.note_lock(&ticket, issue.lock.as_ref()).await?;
+                    }
                     continue;
                 }
                 Ok(EventVerdict::Becomes(other)) => {

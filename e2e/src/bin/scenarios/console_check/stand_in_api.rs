@@ -303,6 +303,7 @@ async fn show_ticket(State(known): AnswersState, Path(key): Path<String>) -> Res
         standing: Vec::new(),
         due: None,
         last_skip: None,
+        conversation_lock: None,
     })
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct TrackerIssue {
     pub(crate) gifts: Vec<AssignmentEvent>,
     /// True for a closed issue, or one in a status of the category "done".
     pub(crate) is_over: bool,
+    /// Lock of the conversation on GitHub; absent while it is not locked.
+    pub(crate) lock: Option<github::ConversationLock>,
 }
 
 /// Comment of an issue, with raw text.
@@ -177,6 +179,7 @@ impl From<jira::JiraIssue> for TrackerIssue {
                 .filter_map(convert_assignment)
                 .collect(),
             is_over: issue.status.category == jira::StatusCategory::Done,
+            lock: None,
         }
     }
 }
@@ -192,6 +195,7 @@ impl From<github::GitHubIssue> for TrackerIssue {
             components: Vec::new(),
             status: if issue.is_open { "open" } else { "closed" }.to_owned(),
             is_over: !issue.is_open,
+            lock: issue.lock,
             url: issue.url,
             created: issue.created_at,
             creator: issue.author.map(convert_user),
@@ -223,6 +227,7 @@ impl From<github::GitHubDiscussion> for TrackerIssue {
             components: Vec::new(),
             status: if discussion.is_open { "open" } else { "closed" }.to_owned(),
             is_over: !discussion.is_open,
+            lock: discussion.lock,
             url: discussion.url,
             created: discussion.created_at,
             creator: discussion.author.map(convert_user),

@@ -99,6 +99,22 @@ pub(crate) struct PullRequest {
     pub(crate) closed_at: Option<String>,
 }
 
+/// Change of a conversation's lock, in the webhooks of issues, pull requests and discussions.
+#[derive(Deserialize)]
+pub(crate) struct LockPayload {
+    pub(crate) action: String,
+    pub(crate) issue: Option<LockedThread>,
+    pub(crate) pull_request: Option<LockedThread>,
+    pub(crate) discussion: Option<LockedThread>,
+    pub(crate) repository: GithubHookRepository,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LockedThread {
+    pub(crate) number: u64,
+    pub(crate) active_lock_reason: Option<String>,
+}
+
 #[derive(Deserialize)]
 pub(crate) struct GithubHookHead {
     pub(crate) r#ref: String,
