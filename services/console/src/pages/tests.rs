@@ -475,6 +475,10 @@ fn ticket_page_shows_text_runs_and_cost() {
         standing: Ok(vec![failed_checks()]),
         text: Some(Ok(text)),
         quarantined: Some(build_hostile_text()),
+        lock: Some(ConversationLockView {
+            since: build_hostile_text(),
+            reason: build_hostile_text(),
+        }),
         runs: vec![earlier, build_run_view(RunState::Active, None, None)],
         effects: build_journal_entries([Fact::ReportSettled {
             id: domain::OutboundId::seen(&"jira:ENG-12".parse().unwrap(), 1),
@@ -717,6 +721,35 @@ fn a_pool(news: PoolFreshness) -> PoolView {
             member(domain::ExecutorState::Ready, Some(1)),
         ],
     }
+}
+
+#[test]
+fn ticket_page_names_locked_conversation() {
+    let lock = api::types::ConversationLockView {
+        since: "2026-11-25T09:30:12Z".to_owned(),
+        reason: build_hostile_text(),
+    };
+    let known = ticket::TicketReadings {
+        lock: Some(lock.clone()),
+        standing: Ok(vec![PullRequestView {
+            conversation_lock: Some(lock),
+            ..failed_checks()
+        }]),
+        ..ticket::TicketReadings::default()
+    };
+    let page = render_safe_page(ticket::render_ticket(
+        "github:acme/shop#7",
+        &known,
+        build_page_time(),
+    ));
+    assert_eq!(page.matches("conversation locked").count(), 2, "{page}");
+    let open = ticket::TicketReadings::default();
+    let page = render_safe_page(ticket::render_ticket(
+        "github:acme/shop#7",
+        &open,
+        build_page_time(),
+    ));
+    assert!(!page.contains("locked"), "{page}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use api::types::{ChecksView, HealthView, PullRequestView, RunState, RunView, RunsQuery, TicketTextView};
+use api::types::{
+    ChecksView, ConversationLockView, HealthView, PullRequestView, RunState, RunView, RunsQuery,
+    TicketTextView,
+};
 use axum::{Form, extract::Path, response::Redirect};
 use domain::{
     ChecksConclusion, Dollars, Fact, JournalEntry, OutboundOutcome, OutboundReceipt, TicketKey, Timestamp,
@@ -47,6 +50,8 @@ pub(super) struct TicketReadings {
     pub(super) standing: Result<Vec<PullRequestView>, String>,
     /// Reason for the quarantine of the ticket.
     pub(super) quarantined: Option<String>,
+    /// Lock of the ticket's conversation.
+    pub(super) lock: Option<ConversationLockView>,
 }
 
 impl Default for TicketReadings {
@@ -57,6 +62,7 @@ impl Default for TicketReadings {
             effects: Vec::new(),
             standing: Ok(Vec::new()),
             quarantined: None,
+            lock: None,
         }
     }
 }
@@ -82,19 +88,21 @@ pub(super) async fn show_ticket(
         client.tickets().text(&ticket),
         client.tickets().read(&ticket)
     );
-    let (standing, quarantined) = match row {
-        Ok(row) => (Ok(row.standing), row.quarantined),
-        // The ticket has neither run nor trigger yet.
-        Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => (Ok(Vec::new()), None),
-        Err(error) => (Err(error.to_string()), None),
-    };
     let mut known = TicketReadings {
         runs: runs?,
-        standing,
-        quarantined,
         text: Some(text.map_err(|refused| refused.to_string())),
-        effects: Vec::new(),
+        ..TicketReadings::default()
     };
+    match row {
+        Ok(row) => {
+            known.standing = Ok(row.standing);
+            known.quarantined = row.quarantined;
+            known.lock = row.conversation_lock;
+        }
+        // The ticket has neither run nor trigger yet.
+        Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => {}
+        Err(error) => known.standing = Err(error.to_string()),
+    }
     for run in known.runs.iter().take(READ) {
         let journal = client.runs().journal(&run.id.parse()?).await?;
         let effects = journal.into_iter().filter(|entry| is_effect(&entry.fact));
@@ -180,6 +188,7 @@ fn render_ticket_head(key: &str, known: &TicketReadings, now: Timestamp) -> Mark
                 @if let Some(actor) = actor { dt { "Asked for by" } dd { (make_visible(actor)) } }
                 @if let Some(first) = known.runs.first() { dt { "First request" } dd { (render_moment(&first.started_at, now)) } }
                 @if let Some(level) = evidence { dt { "Evidence" } dd { (describe_evidence_level(level)) } }
+                @if let Some(lock) = &known.lock { dt { "Conversation" } dd { (render_lock(lock, now)) } }
                 dt { "Cost" } dd { (format_total_cost(&known.runs)) }
             }
         }
@@ -287,6 +296,7 @@ fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>, now: Ti
                 dl.facts {
                     dt { "Branch" } dd { code { (make_visible(&one.pull_request.branch)) } }
                     @if let Some(health) = &one.health { dt { "Merge" } dd { (render_health(health, now)) } }
+                    @if let Some(lock) = &one.conversation_lock { dt { "Conversation" } dd { (render_lock(lock, now)) } }
                     dt { "Checks" }
                     dd { @match &one.checks { Some(checks) => (render_checks(checks, now)), None => "none was complete yet, as far as is known" } }
                     @if let Some(review) = &one.review {
@@ -308,6 +318,15 @@ fn render_pull_requests(standing: &Result<Vec<PullRequestView>, String>, now: Ti
                 @if let Some(checks) = &one.checks { (render_failed_checks(checks)) }
             }
         }
+    }
+}
+
+/// Renders a locked conversation.
+fn render_lock(lock: &ConversationLockView, now: Timestamp) -> Markup {
+    html! {
+        span.warm { "conversation locked" }
+        ", since " (render_moment(&lock.since, now))
+        @if !lock.reason.is_empty() { ", as " (make_visible(&lock.reason)) }
     }
 }
 
