@@ -13,6 +13,7 @@ mod issues;
 mod large_files;
 mod leaks;
 mod limits;
+mod locked;
 mod merges;
 mod people;
 mod pushes;
