@@ -33,6 +33,7 @@ mod injection;
 mod instances;
 mod issues;
 mod large_files;
+mod locked;
 mod longest_path;
 mod manual_jobs;
 mod mcp;

@@ -1,0 +1,174 @@
+//! Locked conversations, and pull requests that move to another repository.
+
+use domain::{StopReason, TicketKey};
+use e2e::{Options, TestWorld};
+use testkit::{
+    fixture,
+    fixture::REPOSITORY,
+    github::{LockReach, ReactedObject, StandInComment, WRITER_LOGIN},
+};
+
+use crate::{comment_with, end_of, only_pull_request};
+
+const AGENT: &str = "journeyman-agent";
+const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
+
+fn list_our_comments(world: &TestWorld, number: u64) -> Vec<StandInComment> {
+    let comments = world.github.comments(REPOSITORY, number).into_iter();
+    comments
+        .filter(|comment| comment.author == WRITER_LOGIN)
+        .collect()
+}
+
+/// Waits for a comment of ours that contains `text`, on an issue or pull request.
+async fn await_our_comment(world: &TestWorld, number: u64, text: &str) -> String {
+    let what = format!("a comment with {text:?}");
+    let found = world.until(&what, async || {
+        let comments = list_our_comments(world, number).into_iter();
+        comments
+            .map(|comment| comment.body)
+            .find(|body| body.contains(text))
+    });
+    let found = found.await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_our_comments(world, number)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locked_ticket_is_worked_on_quietly() {
+    let world = TestWorld::start(Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let (title, body) = fixture::describe_shop_ticket();
+    let number = world
+        .github
+        .open_issue_as(REPOSITORY, "ada", title, body)
+        .unwrap();
+    let ticket = format!("github:{REPOSITORY}#{number}");
+    let key: TicketKey = ticket.parse().unwrap();
+    world
+        .github
+        .lock_conversation(REPOSITORY, number, "ada", LockReach::Tokens)
+        .unwrap();
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    await_our_comment(&world, pull.number, "is locked, so this text is here").await;
+    assert!(list_our_comments(&world, number).is_empty());
+    let reactions = world.github.reactions(REPOSITORY, ReactedObject::Issue(number));
+    assert!(reactions.is_empty(), "{reactions:?}");
+    let seen = world.client.tickets().read(&key).await.unwrap();
+    assert_eq!(seen.conversation_lock.unwrap().reason, "too heated");
+    assert_eq!(world.dead_letters().await.unwrap(), Vec::<String>::new());
+
+    world
+        .github
+        .unlock_conversation(REPOSITORY, number, "ada")
+        .unwrap();
+    assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    await_our_comment(&world, number, "All checks passed").await;
+    let there = list_our_comments(&world, pull.number).into_iter();
+    let there = there.filter(|comment| comment.body.contains("is locked"));
+    assert_eq!(there.count(), 1, "written once");
+    let open = async || {
+        let seen = world.client.tickets().read(&key).await.ok()?;
+        seen.conversation_lock.is_none().then_some(())
+    };
+    world.until("the end of the lock", open).await.unwrap();
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answer_on_locked_pull_request_is_recorded() {
+    let world = TestWorld::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    world
+        .github
+        .lock_conversation(REPOSITORY, number, "ada", LockReach::Tokens)
+        .unwrap();
+    let seen = async || {
+        let ticket = TicketKey::jira(&key).ok()?;
+        let seen = world.client.tickets().read(&ticket).await.ok()?;
+        seen.standing.first()?.conversation_lock.clone()
+    };
+    world.until("the lock on the page", seen).await.unwrap();
+    world
+        .github
+        .comment_as(REPOSITORY, number, "rita", "/cost")
+        .unwrap();
+    let refused = || {
+        let requests = world.github.requests().into_iter();
+        let path = format!("/issues/{number}/comments");
+        let refused = requests.filter(|request| request.path.ends_with(&path) && request.status == 403);
+        refused.count()
+    };
+    let tried = async || (refused() > 0).then_some(());
+    world.until("the refused answer", tried).await.unwrap();
+    world
+        .github
+        .unlock_conversation(REPOSITORY, number, "ada")
+        .unwrap();
+    // The reports of a ticket are settled in order, so the first answer is settled before the second one.
+    world
+        .github
+        .comment_as(REPOSITORY, number, "rita", "/cost")
+        .unwrap();
+    await_our_comment(&world, number, "Models have taken").await;
+    assert_eq!(refused(), 1, "the first answer is not repeated");
+    let answers = list_our_comments(&world, number);
+    let answers = answers
+        .iter()
+        .filter(|comment| comment.body.contains("Models have taken"));
+    assert_eq!(answers.count(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn moved_pull_request_ends_its_ticket_once() {
+    let world = TestWorld::start(Options {
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    world
+        .github
+        .transfer_thread(REPOSITORY, number, ("other/else", 220))
+        .unwrap();
+    world.github.close(REPOSITORY, number, "ada").unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let told = comment_with(&world, &key, "moved").await;
+    assert!(told.contains("other/else#220"), "{told}");
+
+    let count = |part: &str, status: u16| {
+        let requests = world.github.requests().into_iter();
+        let found = requests.filter(|request| request.path.contains(part) && request.status == status);
+        found.count()
+    };
+    let listings = || count("/pulls?state=all", 200) + count("/pulls?state=all", 304);
+    let polls = async |more: usize| {
+        let before = listings();
+        let enough = async || (listings() >= before + more).then_some(());
+        world.until("listings", enough).await.unwrap();
+    };
+    // The poller reads the record of the end in its next round.
+    polls(2).await;
+    let path = format!("/pulls/{number}");
+    let reads = count(&path, 301);
+    polls(4).await;
+    assert_eq!(count(&path, 301), reads, "nothing asks for it any more");
+    assert!(reads < 20, "{reads} reads");
+    let ticket = TicketKey::jira(&key).unwrap();
+    let runs = world.client.runs().recent(Some(&ticket)).await.unwrap();
+    assert_eq!(runs.len(), 2, "{runs:#?}");
+    world.stop().await.unwrap();
+}
