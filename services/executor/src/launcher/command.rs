@@ -83,16 +83,22 @@ pub(crate) fn run_commands(
     if policy.confinement.namespaces {
         return serve_commands(policy, control, &ActivityPipe::new(activity));
     }
-    let Some((words, output)) = receive_command(control)? else {
+    let Some(received) = receive_command(control)? else {
         return Ok(ExitCode::SUCCESS);
     };
-    if let Some(addresses) = reach_addresses(&words) {
-        reachability::test_addresses(addresses, fs::File::from(output)).map_err(|error| error.to_string())?;
+    if let Some(addresses) = reach_addresses(&received.words) {
+        reachability::test_addresses(addresses, fs::File::from(received.output))
+            .map_err(|error| error.to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut command = prepare_command(policy, &words, &output)?;
+    let mut command = prepare_command(policy, &received)?;
     command.current_dir(&policy.directory);
-    Err(write_start_error(&output, &words, &command.exec()))
+    let problem = describe_start_error(&received, &command.exec());
+    // The caller writes the problem to standard error, which is the place for a dialog.
+    if !received.is_dialog {
+        write_start_error(&received, &problem);
+    }
+    Err(problem)
 }
 
 /// Runs commands until the caller has no more, or until a command leaves state behind that the next one would
@@ -107,10 +113,10 @@ fn serve_commands(
     std::env::set_current_dir(&policy.directory)
         .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
     let before = traces::left_behind();
-    while let Some((words, output)) = receive_command(control)? {
+    while let Some(received) = receive_command(control)? {
         activity.begin().map_err(|error| error.to_string())?;
-        let code = run_one(policy, &words, &output)?;
-        drop(output);
+        let code = run_one(policy, &received)?;
+        drop(received);
         if !end_all() || before.is_none() || traces::left_behind() != before {
             // The exit of this process ends all namespaces, and the other process of the launcher reports the
             // exit code.
@@ -123,17 +129,17 @@ fn serve_commands(
 }
 
 /// Runs one command and returns its exit code.
-fn run_one(policy: &LauncherPolicy, words: &[String], output: &OwnedFd) -> Result<u8, String> {
-    if let Some(addresses) = reach_addresses(words) {
-        let output = output.try_clone().map_err(|error| error.to_string())?;
+fn run_one(policy: &LauncherPolicy, received: &ReceivedCommand) -> Result<u8, String> {
+    if let Some(addresses) = reach_addresses(&received.words) {
+        let output = received.output.try_clone().map_err(|error| error.to_string())?;
         return reachability::test_addresses(addresses, fs::File::from(output))
             .map(|()| 0)
             .map_err(|error| error.to_string());
     }
-    Ok(match prepare_command(policy, words, output)?.spawn() {
+    Ok(match prepare_command(policy, received)?.spawn() {
         Ok(child) => reap_until(child.id()),
         Err(error) => {
-            write_start_error(output, words, &error);
+            write_start_error(received, &describe_start_error(received, &error));
             NOT_STARTED
         }
     })
@@ -145,35 +151,59 @@ fn reach_addresses(words: &[String]) -> Option<&[String]> {
     (first == policy::REACH).then_some(addresses)
 }
 
-fn receive_command(control: &UnixStream) -> Result<Option<(Vec<String>, OwnedFd)>, String> {
-    let received = wire::receive_frame(control).map_err(|error| format!("no command: {error}"))?;
-    let Some((words, output)) = received else {
-        return Ok(None);
-    };
-    Ok(Some((words, output.ok_or("the command has no output")?)))
+/// Command of a frame.
+struct ReceivedCommand {
+    /// Program and arguments.
+    words: Vec<String>,
+    /// Standard output; in a dialog the socket, which is standard input too.
+    output: OwnedFd,
+    is_dialog: bool,
 }
 
-fn prepare_command(policy: &LauncherPolicy, words: &[String], output: &OwnedFd) -> Result<Command, String> {
-    let (program, args) = words.split_first().ok_or("the command is empty")?;
-    let output = || output.try_clone().map_err(|error| error.to_string());
+fn receive_command(control: &UnixStream) -> Result<Option<ReceivedCommand>, String> {
+    let received =
+        wire::receive_frame::<Vec<String>>(control).map_err(|error| format!("no command: {error}"))?;
+    let Some((mut words, output)) = received else {
+        return Ok(None);
+    };
+    let is_dialog = words.first().is_some_and(|first| first == policy::DIALOG);
+    if is_dialog {
+        words.remove(0);
+    }
+    Ok(Some(ReceivedCommand {
+        words,
+        output: output.ok_or("the command has no output")?,
+        is_dialog,
+    }))
+}
+
+fn prepare_command(policy: &LauncherPolicy, received: &ReceivedCommand) -> Result<Command, String> {
+    let (program, args) = received.words.split_first().ok_or("the command is empty")?;
+    let output = || received.output.try_clone().map_err(|error| error.to_string());
     let mut command = Command::new(program);
     command.args(args).env_clear();
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(output()?))
-        .stderr(output()?);
+    command.stdout(Stdio::from(output()?));
+    match received.is_dialog {
+        // Standard error of this process goes to the executor, which reads it apart from the dialog.
+        true => command.stdin(Stdio::from(output()?)).stderr(Stdio::inherit()),
+        false => command.stdin(Stdio::null()).stderr(output()?),
+    };
     Ok(command)
 }
 
-/// Writes the reason of a failed start to the command's output, and returns it.
-fn write_start_error(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
-    let problem = format!("{}: {error}", words.first().map_or("", String::as_str));
-    if let Ok(output) = output.try_clone() {
-        // The error is ignored: the reader of the output is the only recipient of this message.
+fn describe_start_error(received: &ReceivedCommand, error: &io::Error) -> String {
+    format!("{}: {error}", received.words.first().map_or("", String::as_str))
+}
+
+/// Writes the reason of a failed start to the command's output, or in a dialog to standard error.
+fn write_start_error(received: &ReceivedCommand, problem: &str) {
+    // Errors are ignored: the reader of the output is the only recipient of this message.
+    if received.is_dialog {
+        let _ = writeln!(io::stderr(), "launcher: {problem}");
+    } else if let Ok(output) = received.output.try_clone() {
         let _ = writeln!(fs::File::from(output), "launcher: {problem}");
     }
-    problem
 }
 
 /// Listens on the loopback interface of the network namespace. The executor receives the socket over

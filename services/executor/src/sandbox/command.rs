@@ -3,7 +3,7 @@
 use std::{
     io::{self, PipeReader, PipeWriter, Read},
     net::SocketAddr,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -102,7 +102,7 @@ impl CommandContext {
 }
 
 /// A confined launcher that waits for a command.
-struct ConfinedLauncher {
+pub(super) struct ConfinedLauncher {
     place: CommandContext,
     /// Child process; `None` when the runner started the launcher.
     child: Option<Child>,
@@ -125,11 +125,16 @@ impl ConfinedLauncher {
         self.place == *place && self.since.elapsed() < SPARE_AGE && self.lives()
     }
 
+    /// Returns another reader of the launcher's messages, which does not block.
+    pub(super) fn read_words(&self) -> io::Result<PipeReader> {
+        self.words.try_clone()
+    }
+
     /// Sends the command to the launcher. The command writes its output to `output`.
-    async fn tell(&self, words: &[String], output: &PipeWriter) -> io::Result<()> {
+    pub(super) async fn tell(&self, words: &[String], output: BorrowedFd<'_>) -> io::Result<()> {
         let frame = encode_frame(&words)?;
         let mut rest = frame.as_slice();
-        let mut output = Some(output.as_fd());
+        let mut output = Some(output);
         while !rest.is_empty() {
             let sending = self.control.async_io(Interest::WRITABLE, || {
                 wire::send_some(&self.control, rest, output)
@@ -142,14 +147,14 @@ impl ConfinedLauncher {
     }
 
     /// Receives the exit code, and whether the launcher waits for the next command.
-    async fn answer(&mut self) -> io::Result<(u8, bool)> {
+    pub(super) async fn answer(&mut self) -> io::Result<(u8, bool)> {
         let mut answer = [0; 2];
         self.control.read_exact(&mut answer).await?;
         Ok((answer[0], answer[1] == WAITS_FOR_NEXT))
     }
 
     /// Kills the command with all of its descendants.
-    async fn kill(mut self) -> io::Result<()> {
+    pub(super) async fn kill(mut self) -> io::Result<()> {
         // The launcher kills the tree when this side of the connection closes.
         self.control.shutdown().await?;
         if tokio::time::timeout(KILL_TIME, self.answer()).await.is_err() {
@@ -253,7 +258,7 @@ impl CommandSandbox {
         let (reader, writer) = io::pipe()?;
         // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
         // the reason.
-        let _ = launched.tell(&spec.command, &writer).await;
+        let _ = launched.tell(&spec.command, writer.as_fd()).await;
         // The output ends when the last writer closes the pipe, so this process keeps none.
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
@@ -336,7 +341,7 @@ impl CommandSandbox {
         }
     }
 
-    async fn launch(&self, place: CommandContext) -> io::Result<ConfinedLauncher> {
+    pub(super) async fn launch(&self, place: CommandContext) -> io::Result<ConfinedLauncher> {
         let (reader, writer) = io::pipe()?;
         // Reading the launcher's messages must not block: it usually writes none.
         rustix::io::ioctl_fionbio(&reader, true)?;
@@ -431,7 +436,7 @@ pub(crate) fn shell_command(script: String) -> Vec<String> {
     vec![shell.to_owned(), "-c".to_owned(), script]
 }
 
-async fn drain_output(
+pub(super) async fn drain_output(
     pipe: &mut pipe::Receiver,
     output: &mut BoundedOutput,
     sink: Option<&mpsc::Sender<Vec<u8>>>,

@@ -3,6 +3,7 @@
 mod command;
 mod command_room;
 mod confined_dir;
+mod dialog;
 mod egress_relay;
 mod output;
 mod policy;
@@ -32,6 +33,7 @@ pub(crate) use command::{
 };
 pub(crate) use command_room::{CommandRoom, RoomPermit};
 pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_in, stat_of};
+pub(crate) use dialog::{DialogEnd, DialogOutcome, DialogSpec};
 pub use policy::CommandLimits;
 #[cfg(test)]
 use policy::KernelConfinement;

@@ -16,6 +16,10 @@ pub(crate) const MAX_FRAME: usize = 1 << 20;
 /// writes those. A program's name cannot contain this character.
 pub(crate) const REACH: &str = "\0reach";
 
+/// Pseudo program: the descriptor of the frame is a socket, which the command that follows gets as standard input
+/// and output. Its standard error is the launcher's. A program's name cannot contain this character.
+pub(crate) const DIALOG: &str = "\0dialog";
+
 /// Second byte of the launcher's answer: it waits for the next command.
 pub(crate) const WAITS_FOR_NEXT: u8 = 1;
 

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// Version of the protocol. A runner serves only executors of the same version.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// Limit of names in one answer, so that it fits into a frame.
 pub(crate) const MAX_ENTRIES: usize = 2000;
 
