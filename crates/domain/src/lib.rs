@@ -49,9 +49,9 @@ pub use health::{
     record::HealthRecord,
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{
-        ApprovalCount, AutoMerge, BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks, MergeState, ObservedCheck,
-        ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval, QueueState, RemovalReason,
-        ReviewState, WorkflowRunProgress,
+        ApprovalCount, AutoMerge, BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks,
+        MergeState, ObservedCheck, ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval,
+        QueueState, RemovalReason, ReviewState, WorkflowRunProgress,
     },
     state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
 };
@@ -157,7 +157,10 @@ pub use work::{
         WorkExit, WorkHandover,
     },
     intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass},
-    mcp::{McpProblem, McpServerTools, McpTool, is_mcp_server_name},
+    mcp::{
+        MCP_TIMEOUT_MS, MOST_MCP_TIMEOUT_MS, McpCommand, McpCommandProblem, McpProblem, McpServerTools,
+        McpTool, is_mcp_server_name,
+    },
     model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall},
     pull_request_review::{
         CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,

@@ -8,6 +8,7 @@ pub const SITES: &[&str] = &[
     "executor.command.run",
     "executor.lfs.fetch",
     "executor.mirror.fetch",
+    "executor.server.run",
     "executor.setup.run",
     "executor.workspace.create",
     "executor.workspace.snapshot",

@@ -1,9 +1,11 @@
-//! Client of servers of the Model Context Protocol (MCP) over streamable HTTP.
+//! Client of servers of the Model Context Protocol (MCP) over streamable HTTP, and the reading of answers of those
+//! that are commands. Executors run the commands.
 //!
-//! The servers are in the section `[mcp]`. What a server sends is foreign text: tools and results are bounded
+//! The servers are in the section `[mcp]` and in the rules. What a server sends is foreign text: tools and results are bounded
 //! and sanitized here, and the caller quotes them.
 
 mod answer;
+mod command;
 mod error;
 mod offer;
 mod servers;
@@ -11,6 +13,7 @@ mod session;
 mod settings;
 
 pub use answer::{McpAnswer, RESULT_BYTES, RESULT_ITEMS};
+pub use command::{CommandListing, read_command_answer};
 pub use error::McpError;
 pub use offer::{MAX_TOOLS, SCHEMA_BYTES};
 pub use servers::McpServers;

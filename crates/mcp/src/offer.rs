@@ -9,7 +9,7 @@ use domain::{
 };
 use serde_json::{Map, Value};
 
-use crate::settings::ServerSettings;
+use crate::settings::is_tool_allowed;
 
 /// Maximum number of tools of all servers in a run: every call of the model contains their descriptions.
 pub const MAX_TOOLS: usize = 64;
@@ -62,16 +62,17 @@ impl OfferRoom {
     }
 }
 
-/// Chooses the tools that a run offers, in the order of the server.
+/// Chooses the tools that a run offers, in the order of the server. `allowed`: names of the settings or rules;
+/// absent: the tools that are declared read-only.
 pub(crate) fn choose_tools(
     server: &str,
-    settings: &ServerSettings,
+    allowed: Option<&[String]>,
     tools: &[RemoteTool],
     room: &mut OfferRoom,
 ) -> McpServerTools {
     let (mut chosen, mut names) = (Vec::new(), BTreeSet::new());
     for tool in tools {
-        if !settings.allows(&tool.name, tool.is_read_only) {
+        if !is_tool_allowed(allowed, &tool.name, tool.is_read_only) {
             continue;
         }
         let spec = build_spec(server, tool, &names);
@@ -88,6 +89,7 @@ pub(crate) fn choose_tools(
         server: server.to_owned(),
         tools: chosen,
         omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
+        command: None,
         problem: None,
     }
 }
@@ -185,12 +187,8 @@ mod tests {
         }
     }
 
-    fn build_settings() -> ServerSettings {
-        serde_json::from_value(json!({"url": "https://d.example"})).unwrap()
-    }
-
     fn choose(tools: &[RemoteTool]) -> McpServerTools {
-        choose_tools("docs", &build_settings(), tools, &mut OfferRoom::default())
+        choose_tools("docs", None, tools, &mut OfferRoom::default())
     }
 
     #[test]
@@ -252,8 +250,8 @@ mod tests {
             .map(|number| build_tool(&format!("t{number}"), json!({})))
             .collect();
         let mut room = OfferRoom::default();
-        let first = choose_tools("docs", &build_settings(), &many, &mut room);
-        let second = choose_tools("issues", &build_settings(), &many, &mut room);
+        let first = choose_tools("docs", None, &many, &mut room);
+        let second = choose_tools("issues", None, &many, &mut room);
         assert_eq!((first.tools.len(), first.omitted), (50, 0));
         assert_eq!((second.tools.len(), second.omitted), (MAX_TOOLS - 50, 36));
     }

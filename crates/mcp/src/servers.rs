@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bootstrap::settings::Error;
-use domain::{McpServerTools, cause::format_error_chain};
+use domain::{McpCommand, McpProblem, McpServerTools, cause::format_error_chain};
 use futures::future::join_all;
 
 use crate::{
+    command::CommandListing,
     error::McpError,
     offer::{OfferRoom, RemoteTool, choose_tools},
     session::{McpSession, ServerConnection},
@@ -26,7 +27,22 @@ pub struct McpServers {
 #[derive(Clone, Debug)]
 struct McpServer {
     settings: Arc<ServerSettings>,
-    connection: ServerConnection,
+    place: ServerPlace,
+}
+
+/// Place of a server.
+#[derive(Clone, Debug)]
+enum ServerPlace {
+    /// The planner reaches the server over HTTP.
+    Remote(ServerConnection),
+    /// Executors run the server.
+    Command(McpCommand),
+}
+
+impl McpServer {
+    fn allowed(&self) -> Option<&[String]> {
+        self.settings.tools.as_deref()
+    }
 }
 
 impl McpServers {
@@ -40,7 +56,10 @@ impl McpServers {
             Ok((
                 name.clone(),
                 McpServer {
-                    connection: build_connection(name, server)?,
+                    place: match server.build_command() {
+                        Some(command) => ServerPlace::Command(command),
+                        None => ServerPlace::Remote(build_connection(name, server)?),
+                    },
                     settings: Arc::new(server.clone()),
                 },
             ))
@@ -56,19 +75,43 @@ impl McpServers {
         self.servers.keys().map(String::as_str)
     }
 
-    /// Opens a session with a server.
-    ///
-    /// # Errors
-    /// [`McpError`].
-    pub async fn connect(&self, name: &str) -> Result<McpSession, McpError> {
-        let server = self.servers.get(name).ok_or(McpError::Unknown)?;
-        McpSession::connect(&server.connection).await
+    /// Returns true if the settings have a server of this name.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.servers.contains_key(name)
     }
 
-    /// Lists the tools that models may call, in the order of the names. A failed server has no tools and a
-    /// reason.
-    pub async fn list_tools(&self, names: &[String]) -> Vec<McpServerTools> {
+    /// Returns the command of a server that is one.
+    #[must_use]
+    pub fn command(&self, name: &str) -> Option<&McpCommand> {
+        match &self.servers.get(name)?.place {
+            ServerPlace::Command(command) => Some(command),
+            ServerPlace::Remote(_) => None,
+        }
+    }
+
+    /// Opens a session with a server over HTTP.
+    ///
+    /// # Errors
+    /// [`McpError`]; [`McpError::Unknown`] for a command.
+    pub async fn connect(&self, name: &str) -> Result<McpSession, McpError> {
+        match self.servers.get(name).map(|server| &server.place) {
+            Some(ServerPlace::Remote(connection)) => McpSession::connect(connection).await,
+            Some(ServerPlace::Command(_)) | None => Err(McpError::Unknown),
+        }
+    }
+
+    /// Lists the tools that models may call, in the order of the names. `commands`: listings of the servers that
+    /// are commands. A failed server has no tools and a reason.
+    pub async fn list_tools(
+        &self,
+        names: &[String],
+        commands: &BTreeMap<String, CommandListing>,
+    ) -> Vec<McpServerTools> {
         let read = names.iter().map(|name| async move {
+            if commands.contains_key(name) {
+                return Ok(Vec::new());
+            }
             let read = tokio::time::timeout(LIST_LIMIT, Box::pin(self.read_tools(name))).await;
             read.unwrap_or(Err(McpError::Unreachable))
         });
@@ -76,7 +119,10 @@ impl McpServers {
         let mut room = OfferRoom::default();
         let listed = names.iter().zip(listings);
         listed
-            .map(|(name, read)| self.choose(name, read, &mut room))
+            .map(|(name, read)| match commands.get(name) {
+                Some(listing) => choose_command_tools(name, listing, &mut room),
+                None => self.choose(name, read, &mut room),
+            })
             .collect()
     }
 
@@ -88,15 +134,10 @@ impl McpServers {
     ) -> McpServerTools {
         let read = read.and_then(|tools| Ok((tools, self.servers.get(name).ok_or(McpError::Unknown)?)));
         match read {
-            Ok((tools, server)) => choose_tools(name, &server.settings, &tools, room),
+            Ok((tools, server)) => choose_tools(name, server.allowed(), &tools, room),
             Err(error) => {
                 tracing::warn!(server = name, error = %format_error_chain(&error), "the tools of an MCP server cannot be listed");
-                McpServerTools {
-                    server: name.to_owned(),
-                    tools: Vec::new(),
-                    omitted: 0,
-                    problem: Some(error.problem()),
-                }
+                describe_missing_server(name, error.problem())
             }
         }
     }
@@ -118,8 +159,35 @@ impl McpServers {
         let server = self.servers.get(name).ok_or(McpError::Unknown)?;
         let session = Box::pin(self.connect(name)).await?;
         let tools = session.list_tools().await?;
-        let chosen = choose_tools(name, &server.settings, &tools, &mut OfferRoom::default());
+        let chosen = choose_tools(name, server.allowed(), &tools, &mut OfferRoom::default());
         Ok((session.describe_server(), chosen))
+    }
+}
+
+fn describe_missing_server(name: &str, problem: McpProblem) -> McpServerTools {
+    McpServerTools {
+        server: name.to_owned(),
+        tools: Vec::new(),
+        omitted: 0,
+        command: None,
+        problem: Some(problem),
+    }
+}
+
+fn choose_command_tools(name: &str, listing: &CommandListing, room: &mut OfferRoom) -> McpServerTools {
+    let tools = match listing.read_tools() {
+        Ok(tools) => tools,
+        Err(problem) => return describe_missing_server(name, problem),
+    };
+    let mut chosen = choose_tools(name, listing.command.tools.as_deref(), &tools, room);
+    for tool in &mut chosen.tools {
+        // The command may change files of the workspace, whatever its tools declare.
+        tool.spec.read_only = false;
+    }
+    McpServerTools {
+        omitted: chosen.omitted.saturating_add(listing.omitted),
+        command: Some(listing.command.clone()),
+        ..chosen
     }
 }
 
@@ -139,7 +207,7 @@ fn build_connection(name: &str, server: &ServerSettings) -> Result<ServerConnect
     let http = webproxy::configure_client(builder).and_then(reqwest::ClientBuilder::build);
     Ok(ServerConnection {
         http: http.map_err(|error| Error::new(key("url"), error.to_string()))?,
-        url: Arc::from(server.url.as_str()),
+        url: Arc::from(server.url.as_deref().unwrap_or_default()),
         timeout_ms: server.timeout_ms,
     })
 }

@@ -129,7 +129,8 @@ impl McpSession {
     }
 }
 
-fn read_tool(tool: Tool) -> RemoteTool {
+/// Reads the parts of a tool that a run offers.
+pub(crate) fn read_tool(tool: Tool) -> RemoteTool {
     let hints = tool.annotations.as_ref();
     RemoteTool {
         is_read_only: hints.and_then(|hints| hints.read_only_hint) == Some(true),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bootstrap::settings::{Error, TextList};
-use domain::{is_mcp_server_name, is_readable_on_the_way};
+use domain::{MCP_TIMEOUT_MS, MOST_MCP_TIMEOUT_MS, McpCommand, is_mcp_server_name, is_readable_on_the_way};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -19,8 +19,6 @@ const RESERVED: [&str; 8] = [
     "mcp-protocol-version",
     "mcp-session-id",
 ];
-// Longest allowed timeout, in milliseconds: a longer call holds up its run.
-const MOST_TIMEOUT_MS: u64 = 10 * 60 * 1000;
 
 /// `[mcp]`: servers of the Model Context Protocol, whose tools the rules of a repository allow by name.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -30,12 +28,23 @@ pub struct Settings {
     pub servers: BTreeMap<String, ServerSettings>,
 }
 
-/// `[mcp.servers.<name>]`: one server over streamable HTTP.
+/// `[mcp.servers.<name>]`: one server, over streamable HTTP or as a command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSettings {
-    /// Address of the server's endpoint, such as `https://docs.example/mcp`.
-    pub url: String,
+    /// Address of the server's endpoint, such as `https://docs.example/mcp`. Required without `command`.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Program and arguments of a server over standard input and output. Executors run it in the sandbox of the
+    /// run's workspace, without network and without credentials.
+    #[serde(default)]
+    pub command: TextList,
+    /// Folder in which the command runs, relative to the root of the repository.
+    #[serde(default)]
+    pub directory: String,
+    /// Variables of the command's environment. They must not be secret.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// Token for the header `Authorization: Bearer`.
     #[serde(default)]
     pub auth_token: Option<SecretString>,
@@ -52,7 +61,7 @@ pub struct ServerSettings {
 }
 
 const fn default_timeout_ms() -> u64 {
-    60_000
+    MCP_TIMEOUT_MS
 }
 
 impl Settings {
@@ -79,7 +88,30 @@ impl Settings {
 impl ServerSettings {
     fn check(&self) -> Result<(), (&'static str, String)> {
         let problem = |key, problem: &str| Err((key, problem.to_owned()));
-        let address = reqwest::Url::parse(&self.url).ok();
+        if let Some(command) = self.build_command() {
+            if self.url.is_some() {
+                return problem("url", "must not be set beside command");
+            }
+            let credentials = [
+                ("auth_token", self.auth_token.is_some()),
+                ("headers", !self.headers.is_empty()),
+            ];
+            if let Some((key, _)) = credentials.into_iter().find(|(_, is_set)| *is_set) {
+                return problem(
+                    key,
+                    "must not be set beside command: executors hold no credentials",
+                );
+            }
+            return command.check().map_err(|found| (found.key, found.problem));
+        }
+        if !self.directory.is_empty() {
+            return problem("directory", "must not be set without command");
+        }
+        if !self.environment.is_empty() {
+            return problem("environment", "must not be set without command");
+        }
+        let url = self.url.as_deref().unwrap_or_default();
+        let address = reqwest::Url::parse(url).ok();
         let address = address.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let Some(address) = address else {
             return problem("url", "must be an http:// or https:// address");
@@ -87,13 +119,13 @@ impl ServerSettings {
         if !address.username().is_empty() || address.password().is_some() {
             return problem("url", "must not contain a credential: use auth_token or headers");
         }
-        if is_readable_on_the_way(&self.url) {
+        if is_readable_on_the_way(url) {
             return problem(
                 "url",
                 "sends code and credentials unencrypted to another machine: use https://",
             );
         }
-        if !(1..=MOST_TIMEOUT_MS).contains(&self.timeout_ms) {
+        if !(1..=MOST_MCP_TIMEOUT_MS).contains(&self.timeout_ms) {
             return problem("timeout_ms", "must be between 1 and 600000");
         }
         if self.auth_token.is_some()
@@ -134,16 +166,27 @@ impl ServerSettings {
         Ok(headers)
     }
 
-    /// Returns true if models may call a tool of the server.
-    pub(crate) fn allows(&self, tool: &str, is_read_only: bool) -> bool {
-        let Some(allowed) = &self.tools else {
-            return is_read_only;
-        };
-        allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => tool.starts_with(start),
-            None => tool == pattern,
+    /// Returns the command of a server that is one.
+    pub(crate) fn build_command(&self) -> Option<McpCommand> {
+        (!self.command.is_empty()).then(|| McpCommand {
+            command: self.command.to_vec(),
+            directory: self.directory.clone(),
+            environment: self.environment.clone(),
+            tools: self.tools.as_ref().map(|tools| tools.to_vec()),
+            timeout_ms: self.timeout_ms,
         })
     }
+}
+
+/// Returns true if models may call a tool. `allowed`: names of the settings or rules.
+pub(crate) fn is_tool_allowed(allowed: Option<&[String]>, tool: &str, is_read_only: bool) -> bool {
+    let Some(allowed) = allowed else {
+        return is_read_only;
+    };
+    allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => tool.starts_with(start),
+        None => tool == pattern,
+    })
 }
 
 fn build_secret_value(text: &str) -> Option<HeaderValue> {
@@ -211,6 +254,42 @@ mod tests {
                 json!({"url": "https://d.example", "headers": {"a b": "1"}}),
                 "mcp.servers.docs.headers",
             ),
+            ("docs", json!({}), "mcp.servers.docs.url"),
+            (
+                "docs",
+                json!({"url": "https://d.example", "command": ["docs"]}),
+                "mcp.servers.docs.url",
+            ),
+            (
+                "docs",
+                json!({"command": ["docs"], "auth_token": "s3cret"}),
+                "mcp.servers.docs.auth_token",
+            ),
+            (
+                "docs",
+                json!({"command": ["docs"], "headers": {"x-key": "s3cret"}}),
+                "mcp.servers.docs.headers",
+            ),
+            (
+                "docs",
+                json!({"command": ["docs"], "environment": {"DOCS_TOKEN": "s3cret"}}),
+                "mcp.servers.docs.environment",
+            ),
+            (
+                "docs",
+                json!({"command": ["docs"], "directory": "../other"}),
+                "mcp.servers.docs.directory",
+            ),
+            (
+                "docs",
+                json!({"url": "https://d.example", "directory": "tools"}),
+                "mcp.servers.docs.directory",
+            ),
+            (
+                "docs",
+                json!({"url": "https://d.example", "environment": {"MODE": "x"}}),
+                "mcp.servers.docs.environment",
+            ),
         ] {
             assert_eq!(check_server(name, server), Err(key.to_owned()));
         }
@@ -219,26 +298,24 @@ mod tests {
             "tools": ["search", "get_*"], "timeout_ms": 5000
         });
         assert_eq!(check_server("docs", whole), Ok(()));
+        let command = json!({
+            "command": ["python3", "tools/docs.py"], "directory": "tools", "environment": {"MODE": "fast"},
+            "tools": ["search"], "timeout_ms": 5000
+        });
+        assert_eq!(check_server("docs", command), Ok(()));
         let local = json!({"url": "http://127.0.0.1:9000/mcp"});
         assert_eq!(check_server("docs", local), Ok(()));
     }
 
     #[test]
     fn tools_are_read_only_unless_named() {
-        let server = |tools| ServerSettings {
-            url: "https://d.example".to_owned(),
-            auth_token: None,
-            headers: BTreeMap::new(),
-            tools,
-            timeout_ms: 1,
-        };
-        let by_hint = server(None);
-        assert!(by_hint.allows("search", true) && !by_hint.allows("search", false));
-        let named = server(Some(TextList(vec!["search".to_owned(), "get_*".to_owned()])));
-        assert!(named.allows("search", false) && named.allows("get_page", false));
-        assert!(!named.allows("search_all", true) && !named.allows("delete", true));
-        assert!(!server(Some(TextList(Vec::new()))).allows("search", true));
-        assert!(server(Some(TextList(vec!["*".to_owned()]))).allows("delete", false));
+        assert!(is_tool_allowed(None, "search", true) && !is_tool_allowed(None, "search", false));
+        let names = ["search".to_owned(), "get_*".to_owned()];
+        let is_named = |tool, is_read_only| is_tool_allowed(Some(&names), tool, is_read_only);
+        assert!(is_named("search", false) && is_named("get_page", false));
+        assert!(!is_named("search_all", true) && !is_named("delete", true));
+        assert!(!is_tool_allowed(Some(&[]), "search", true));
+        assert!(is_tool_allowed(Some(&["*".to_owned()]), "delete", false));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Client against the strict stand-in of a server.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use domain::McpProblem;
-use mcp::{McpError, McpServers, Settings};
+use std::collections::BTreeMap;
+
+use domain::{McpCommand, McpProblem};
+use mcp::{CommandListing, McpError, McpServers, Settings};
 use serde_json::{Map, json};
 use testkit::{FakeMcpServer, FakeMcpTool, McpReply, ServiceFault, mcp::MCP_TOKEN};
 
@@ -30,7 +32,7 @@ fn connect_to(url: &str, token: &str, timeout_ms: u64) -> McpServers {
 async fn pages_of_tools_are_joined() {
     let server = start_server().await;
     let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
-    let listed = servers.list_tools(&["docs".to_owned()]).await;
+    let listed = servers.list_tools(&["docs".to_owned()], &BTreeMap::new()).await;
     let names: Vec<&str> = listed[0].tools.iter().map(|tool| tool.tool.as_str()).collect();
     assert_eq!(names, ["search", "fail", "refuse", "large", "garbled", "silent"]);
     assert_eq!((listed[0].omitted, listed[0].problem), (1, None));
@@ -64,7 +66,12 @@ async fn older_version_of_protocol_is_accepted() {
     let server = start_server().await;
     server.speak_version("2025-03-26");
     let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
-    assert_eq!(servers.list_tools(&["docs".to_owned()]).await[0].tools.len(), 6);
+    assert_eq!(
+        servers.list_tools(&["docs".to_owned()], &BTreeMap::new()).await[0]
+            .tools
+            .len(),
+        6
+    );
     assert_eq!(server.violations(), Vec::<String>::new());
 }
 
@@ -104,8 +111,9 @@ async fn session_of_restarted_server_is_renewed() {
 async fn unavailable_servers_are_named_with_reason() {
     let server = start_server().await;
     let url = server.url();
-    let problem =
-        async |servers: McpServers, name: &str| servers.list_tools(&[name.to_owned()]).await[0].problem;
+    let problem = async |servers: McpServers, name: &str| {
+        servers.list_tools(&[name.to_owned()], &BTreeMap::new()).await[0].problem
+    };
     let wrong = connect_to(&url, "another-token", 20_000);
     assert_eq!(problem(wrong, "docs").await, Some(McpProblem::Unauthorized));
     let right = connect_to(&url, MCP_TOKEN, 20_000);
@@ -123,4 +131,68 @@ async fn unavailable_servers_are_named_with_reason() {
     );
     server.stop().await;
     assert_eq!(problem(right, "docs").await, Some(McpProblem::Unreachable));
+}
+
+fn build_listing(tools: Result<Vec<String>, McpProblem>) -> CommandListing {
+    CommandListing {
+        command: McpCommand {
+            command: vec!["lint".to_owned()],
+            directory: String::new(),
+            environment: BTreeMap::new(),
+            tools: None,
+            timeout_ms: 1_000,
+        },
+        tools,
+        omitted: 2,
+    }
+}
+
+#[tokio::test]
+async fn command_tools_join_those_of_remote() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    let tool = |name: &str, is_read: bool| {
+        json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": is_read}})
+            .to_string()
+    };
+    let commands = BTreeMap::from([
+        (
+            "lint".to_owned(),
+            build_listing(Ok(vec![tool("check", true), tool("fix", false)])),
+        ),
+        ("gone".to_owned(), build_listing(Err(McpProblem::CommandFailed))),
+        (
+            "odd".to_owned(),
+            build_listing(Ok(vec!["{\"name\": 5}".to_owned()])),
+        ),
+    ]);
+    let names = ["lint", "docs", "gone", "odd"].map(str::to_owned);
+    let listed = servers.list_tools(&names, &commands).await;
+    let lint = &listed[0];
+    assert_eq!((lint.tools.len(), lint.omitted, lint.problem), (1, 3, None));
+    assert_eq!(lint.tools[0].spec.name, "lint__check");
+    assert!(
+        !lint.tools[0].spec.read_only,
+        "a command may change the workspace"
+    );
+    assert_eq!(lint.command, Some(commands["lint"].command.clone()));
+    assert!(listed[1].command.is_none() && listed[1].tools.len() == 6);
+    let problems = [listed[2].problem, listed[3].problem];
+    assert_eq!(
+        problems,
+        [Some(McpProblem::CommandFailed), Some(McpProblem::Unusable)]
+    );
+}
+
+#[test]
+fn command_of_settings_has_no_connection() {
+    let settings = json!({"servers": {"lint": {"command": ["lint", "--mcp"], "tools": ["check"]}}});
+    let settings: Settings = serde_json::from_value(settings).unwrap();
+    let servers = McpServers::new(&settings).unwrap();
+    let command = servers.command("lint").unwrap();
+    assert_eq!(
+        (command.command.len(), command.tools.as_deref()),
+        (2, Some(&["check".to_owned()][..]))
+    );
+    assert!(servers.contains("lint") && servers.command("docs").is_none());
 }

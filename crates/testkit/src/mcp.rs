@@ -31,6 +31,10 @@ use crate::{
 /// Token that the stand-in requires.
 pub const MCP_TOKEN: &str = "mcp-token-0123456789";
 
+/// Program of a server over standard input and output, for Python. Its argument names its behavior: `good`, or
+/// one that does not follow the protocol.
+pub const MCP_COMMAND: &str = include_str!("mcp_command.py");
+
 const PATH: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";

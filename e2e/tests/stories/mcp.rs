@@ -3,7 +3,10 @@
 use domain::{Fact, JournalEntry, McpProblem, StopReason, ToolResult, ToolStatus};
 use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
-use testkit::{FakeMcpServer, FakeMcpTool, McpReply, ScriptStep, fixture, mcp::MCP_TOKEN};
+use testkit::{
+    FakeMcpServer, FakeMcpTool, McpReply, ScriptStep, fixture,
+    mcp::{MCP_COMMAND, MCP_TOKEN},
+};
 
 const RULES: &str = "agent:\n  mcp: [docs]\n";
 const PAGE: &str = "Totals multiply each price by its quantity.";
@@ -180,6 +183,68 @@ async fn hostile_result_stays_quoted_data() {
     assert!(!result.content.contains(MCP_TOKEN));
     world.stop().await.unwrap();
     docs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_server_works_in_sandbox() {
+    let command = json!({"lint": {
+        "command": ["python3", "-c", MCP_COMMAND, "good"], "tools": ["check", "crash_once"],
+        "environment": {"MODE": "fast"}
+    }});
+    let world = TestWorld::start(Options {
+        script: Some(script_after([
+            ScriptStep::call("lint__check", json!({"text": "totals"})).expecting("ignores the quantity"),
+            ScriptStep::call("lint__crash_once", json!({})).expecting("checked totals"),
+            ScriptStep::call("lint__crash_once", json!({})).expecting("out of luck"),
+            ScriptStep::call("run_command", json!({"command": "rm crashed.txt"})).expecting("alive"),
+        ])),
+        rules: format!("agent:\n  mcp: [lint]\n  mcp_commands: {command}\n"),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let journal = play_ticket(&world).await;
+    let listed = journal.iter().find_map(|entry| match &entry.fact {
+        Fact::McpToolsListed { servers } => Some(&servers[0]),
+        _ => None,
+    });
+    let listed = listed.expect("the tools are in the journal");
+    assert_eq!((listed.problem, listed.tools.len(), listed.omitted), (None, 2, 6));
+    let checked = results_of(&journal, "lint__check")[0];
+    assert!(
+        checked.content.starts_with("<mcp-result-")
+            && checked.content.contains("server=\"lint\" tool=\"check\""),
+        "{}",
+        checked.content
+    );
+    let crashes = results_of(&journal, "lint__crash_once");
+    let statuses: Vec<ToolStatus> = crashes.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, [ToolStatus::Interrupted, ToolStatus::Ok]);
+    assert!(crashes[0].changed, "a server may change files like a command");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_continues_without_missing_command() {
+    let world = TestWorld::start(Options {
+        rules: "agent:\n  mcp: [lint]\n".to_owned(),
+        settings: vec![("MCP__SERVERS__LINT__COMMAND", "no-such-program,--mcp".to_owned())],
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let journal = play_ticket(&world).await;
+    let problem = journal.iter().find_map(|entry| match &entry.fact {
+        Fact::McpToolsListed { servers } => servers[0].problem,
+        _ => None,
+    });
+    assert_eq!(problem, Some(McpProblem::CommandFailed));
+    let request = first_request(&world).to_string();
+    assert!(
+        request.contains("`lint` is not available in this run: its command does not start"),
+        "{request}"
+    );
+    world.stop().await.unwrap();
 }
 
 /// Returns the limit of a quoted result: the result itself, its tags and its note.

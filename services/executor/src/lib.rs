@@ -14,6 +14,7 @@ mod content_gate;
 mod inspection;
 mod integrity;
 mod lfs_contents;
+mod mcp_command;
 mod mirror;
 mod parser;
 mod pattern;

@@ -28,6 +28,8 @@ mod http_backend;
 mod isolation;
 #[path = "executor/large.rs"]
 mod large;
+#[path = "executor/mcp_commands.rs"]
+mod mcp_commands;
 #[path = "executor/mirrors.rs"]
 mod mirrors;
 #[path = "executor/parsing.rs"]
@@ -299,6 +301,7 @@ impl Session {
             input_json: input.to_string(),
             commit_time_s: 1_790_000_000,
             commit_author: String::new(),
+            server: None,
         };
         let mut request = add_bearer_token(&self.token, call);
         if let Some(limit) = limit {

@@ -2,6 +2,7 @@
 
 mod attachment;
 mod check;
+mod command_servers;
 mod history;
 mod limits;
 mod progress;
@@ -220,9 +221,8 @@ impl RunDriver {
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(state, id, &read).await,
             RunAction::ListMcpTools => {
-                let servers = &request()?.rules.agent.mcp;
-                let servers = Box::pin(self.mcp.list_tools(servers)).await;
-                Ok(Fact::McpToolsListed { servers }.into())
+                let caller = caller()?;
+                Box::pin(self.list_mcp_tools(&caller, state, workspace()?, request()?)).await
             }
             RunAction::CallMcpTool {
                 id,
@@ -448,13 +448,21 @@ impl RunDriver {
         let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
         let author = state.request().map(|request| request.rules.commits.author());
         let signed = (at, &author.unwrap_or_default());
-        let called = retry_call(|| {
-            self.executors
-                .workspaces()
-                .call_tool(caller, info, &id, &call, signed, &output)
-        })
-        .instrument(span)
-        .await;
+        let server = state.mcp().find_command_tool(&call.name);
+        let called = async {
+            match server {
+                Some(place) => {
+                    let called = (&id, &call);
+                    self.call_command_tool((caller, info), state, called, place, &output)
+                        .await
+                }
+                None => {
+                    let workspaces = self.executors.workspaces();
+                    retry_call(|| workspaces.call_tool(caller, info, &id, &call, signed, &output)).await
+                }
+            }
+        };
+        let called = called.instrument(span).await;
         let result = match called {
             Ok(result) => result,
             // Not repeated: the call may have had its effects already.
@@ -462,7 +470,9 @@ impl RunDriver {
             Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
             Err(error) => return self.recover(caller, state, error, FailedCall::Tool(id)).await,
         };
-        telemetry::count_tool_call(&call.name, start, &result);
+        // Servers choose the names of their tools, so a name is not used as a label of a metric.
+        let label = server.map_or(call.name.as_str(), |_| "mcp");
+        telemetry::count_tool_call(label, start, &result);
         Ok(Fact::ToolFinished { id, result }.into())
     }
 

@@ -43,7 +43,7 @@ pub use config::{
     PeriodSettings, PlannerSettings, RoleSettings, RoleTable, SnapshotSettings, ThinkingMode,
 };
 pub use executors::inspect_pools;
-pub use mcp_calls::inspect_mcp_servers;
+pub use mcp_calls::{McpInspection, inspect_mcp_servers};
 pub use model::{
     ModelDestination, NO_BEDROCK, TrialFailure, TrialResult, find_default_address, list_dialects,
     locate_configured_models, try_configured_model,

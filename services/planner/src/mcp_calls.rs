@@ -1,10 +1,12 @@
 //! Calls of runs to MCP servers, with a session for each run and server.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use domain::{CallId, McpServerTools, McpTool, RunId, ToolCall, ToolResult, cause::format_error_chain};
+use domain::{
+    CallId, McpCommand, McpServerTools, McpTool, RunId, ToolCall, ToolResult, cause::format_error_chain,
+};
 use lru::LruCache;
-use mcp::{McpAnswer, McpError, McpServers, McpSession};
+use mcp::{CommandListing, McpAnswer, McpError, McpServers, McpSession};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -33,9 +35,30 @@ impl McpCaller {
         }
     }
 
-    /// Lists the tools of the named servers.
-    pub(crate) async fn list_tools(&self, names: &[String]) -> Vec<McpServerTools> {
-        failpoint::around("planner.mcp.list", self.servers.list_tools(names)).await
+    /// Finds those of the named servers that are commands. A server of the settings comes before one of the
+    /// rules.
+    pub(crate) fn find_commands(
+        &self,
+        names: &[String],
+        rules: &BTreeMap<String, McpCommand>,
+    ) -> BTreeMap<String, McpCommand> {
+        let find = |name: &String| match self.servers.contains(name) {
+            true => self.servers.command(name),
+            false => rules.get(name),
+        };
+        let found = names
+            .iter()
+            .filter_map(|name| Some((name.clone(), find(name)?.clone())));
+        found.collect()
+    }
+
+    /// Lists the tools of the named servers. `commands`: listings of those that are commands.
+    pub(crate) async fn list_tools(
+        &self,
+        names: &[String],
+        commands: &BTreeMap<String, CommandListing>,
+    ) -> Vec<McpServerTools> {
+        failpoint::around("planner.mcp.list", self.servers.list_tools(names, commands)).await
     }
 
     /// Calls a tool. Every failure is a result for the model.
@@ -136,20 +159,36 @@ impl McpCaller {
     }
 }
 
-/// Checks each configured server: handshake and list of tools. Returns a description, or the problem in words
-/// for the operator.
-pub async fn inspect_mcp_servers(config: &Config, limit: Duration) -> Vec<(String, Result<String, String>)> {
+/// State of a configured server, in words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpInspection {
+    /// The server answered.
+    Works(String),
+    /// The server does not work.
+    Failed(String),
+    /// The server is a command, which only an executor can run.
+    Unchecked(String),
+}
+
+/// Checks each configured server: handshake and list of tools.
+pub async fn inspect_mcp_servers(config: &Config, limit: Duration) -> Vec<(String, McpInspection)> {
     let servers = match McpServers::new(&config.mcp) {
         Ok(servers) => servers,
-        Err(error) => return vec![(error.key, Err(error.problem))],
+        Err(error) => return vec![(error.key, McpInspection::Failed(error.problem))],
     };
     let mut found = Vec::new();
     for name in servers.names() {
+        if let Some(command) = servers.command(name) {
+            let program = command.command.first().map_or("", String::as_str);
+            let words = format!("the command {program} starts in the workspaces of executors, and not here");
+            found.push((name.to_owned(), McpInspection::Unchecked(words)));
+            continue;
+        }
         let inspected = tokio::time::timeout(limit, Box::pin(servers.inspect(name))).await;
         let inspected = match inspected {
-            Ok(Ok((program, listed))) => Ok(describe_tools(&program, &listed)),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", limit.as_secs())),
+            Ok(Ok((program, listed))) => McpInspection::Works(describe_tools(&program, &listed)),
+            Ok(Err(error)) => McpInspection::Failed(error.to_string()),
+            Err(_) => McpInspection::Failed(format!("no answer within {} s", limit.as_secs())),
         };
         found.push((name.to_owned(), inspected));
     }

@@ -1,6 +1,7 @@
 //! Complete planner with real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
 
 mod budgets;
+mod command_servers;
 mod executor;
 mod inspections;
 mod lanes;

@@ -61,6 +61,36 @@ fn mcp_servers_are_allowed_by_distinct_names() {
 }
 
 #[test]
+fn mcp_command_of_rules_is_validated() {
+    let problem = |command: &str| {
+        let shop = format!(
+            "repo: {{owner: acme, name: shop}}\nagent:\n  mcp: [lint]\n  mcp_commands:\n    {command}\n"
+        );
+        let book = parse_book(&[("shop.yaml", &shop)]);
+        let problem = book.problems().first();
+        problem.map(|problem| (problem.key.clone(), problem.problem.clone()))
+    };
+    assert_eq!(problem("lint: {command: [python3, tools/lint.py]}"), None);
+    let (key, words) = problem("lint: {command: [a], environment: {API_TOKEN: s3cret}}").unwrap();
+    assert_eq!(key, "agent.mcp_commands");
+    assert!(
+        words.contains("lint.environment") && words.contains("API_TOKEN") && !words.contains("s3cret"),
+        "{words}"
+    );
+    for wrong in [
+        "Lint: {command: [a]}",
+        "lint: {command: []}",
+        "lint: {command: [a], auth_token: s3cret}",
+    ] {
+        let (key, words) = problem(wrong).unwrap();
+        assert!(
+            key.starts_with("agent.mcp_commands") && !words.contains("s3cret"),
+            "{wrong}: {key} {words}"
+        );
+    }
+}
+
+#[test]
 fn invalid_file_disables_only_its_repository() {
     let bad = "repo:\n  owner: acme\n  name: bad\nagent:\n  statsu: x\n";
     let book = parse_book(&[

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::run_limits::Dollars,
     rules::glob::is_path_covered,
-    work::{intake::WorkClass, model::RunPhase},
+    work::{intake::WorkClass, mcp::McpCommand, model::RunPhase},
 };
 
 /// Rules for ticket statuses and limits of the agent.
@@ -72,9 +72,14 @@ pub struct AgentRules {
     /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
-    /// Names of the MCP servers of the planner's settings whose tools the model may call; at most 10.
+    /// Names of the MCP servers whose tools the model may call, of the planner's settings or of `mcp_commands`; at
+    /// most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
+    /// MCP servers that are commands, by name; at most 10. A server of the settings with the same name comes
+    /// first.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_commands: BTreeMap<String, McpCommand>,
     /// True when a new file must have a name that Windows and macOS can hold.
     #[serde(skip_serializing_if = "is_true")]
     pub portable_names: bool,
@@ -135,6 +140,7 @@ impl Default for AgentRules {
             reports: Vec::new(),
             portable_names: true,
             mcp: Vec::new(),
+            mcp_commands: BTreeMap::new(),
         }
     }
 }

@@ -316,13 +316,28 @@ impl RepositoryRules {
         let is_legal = servers.len() <= MAX_MCP_SERVERS
             && servers.iter().all(|name| is_mcp_server_name(name))
             && !servers.iter().enumerate().any(is_repeated);
-        match is_legal {
-            true => Ok(()),
-            false => Err(RulesProblem {
+        if !is_legal {
+            return Err(RulesProblem {
                 key: "agent.mcp",
-                problem: "must be at most 10 different names of MCP servers of the settings".to_owned(),
-            }),
+                problem: "must be at most 10 different names of MCP servers".to_owned(),
+            });
         }
+        let problem = |problem: String| {
+            Err(RulesProblem {
+                key: "agent.mcp_commands",
+                problem,
+            })
+        };
+        let commands = &self.agent.mcp_commands;
+        if commands.len() > MAX_MCP_SERVERS || !commands.keys().all(|name| is_mcp_server_name(name)) {
+            return problem("must be at most 10 MCP servers, by names like those of agent.mcp".to_owned());
+        }
+        for (name, command) in commands {
+            if let Err(found) = command.check() {
+                return problem(format!("{name}.{} {}", found.key, found.problem));
+            }
+        }
+        Ok(())
     }
 
     fn check_jira(&self) -> Result<(), RulesProblem> {

@@ -1,5 +1,7 @@
 //! Servers of the Model Context Protocol that a run may use, and their tools.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::work::tool::ToolSpec;
@@ -18,6 +20,145 @@ pub fn is_mcp_server_name(name: &str) -> bool {
         && name.starts_with(|letter: char| letter.is_ascii_lowercase())
 }
 
+/// Default time limit of a request to an MCP server, in milliseconds.
+pub const MCP_TIMEOUT_MS: u64 = 60_000;
+/// Longest time limit of a request to an MCP server, in milliseconds: a longer call holds up its run.
+pub const MOST_MCP_TIMEOUT_MS: u64 = 10 * 60 * 1000;
+
+// Maximum size of a command with its variables, in bytes. Executors have the same limit.
+const COMMAND_BYTES: usize = 64 * 1024;
+// Parts of a variable's name that promise a credential.
+const CREDENTIAL_PARTS: [&str; 11] = [
+    "APIKEY",
+    "AUTH",
+    "AUTHORIZATION",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "KEY",
+    "PASSWD",
+    "PASSWORD",
+    "SECRET",
+    "SECRETS",
+    "TOKEN",
+];
+
+/// MCP server that is a command. An executor runs it in the sandbox of the run's workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpCommand {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Folder in which it runs, relative to the root of the repository; empty: the root.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// Variables of its environment. They must not be secret, because executors hold no secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Names of the tools that models may call; `*` at the end of a name stands for any text. Absent: the tools
+    /// that the server declares read-only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Time limit of each request with the start of the server, in milliseconds.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+}
+
+const fn default_timeout_ms() -> u64 {
+    MCP_TIMEOUT_MS
+}
+
+/// Invalid key of an [`McpCommand`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpCommandProblem {
+    /// Name of the key.
+    pub key: &'static str,
+    /// Problem of its value, without the value.
+    pub problem: String,
+}
+
+impl McpCommand {
+    /// Validates the command.
+    ///
+    /// # Errors
+    /// The first invalid key and its problem.
+    pub fn check(&self) -> Result<(), McpCommandProblem> {
+        let problem = |key, problem: &str| {
+            Err(McpCommandProblem {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if self
+            .command
+            .first()
+            .is_none_or(|program| program.trim().is_empty())
+        {
+            return problem("command", "must be a list of a program and its arguments");
+        }
+        let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
+        let bytes: usize = self.command.iter().chain(variables).map(String::len).sum();
+        if bytes > COMMAND_BYTES {
+            let limit = COMMAND_BYTES >> 10;
+            return problem(
+                "command",
+                &format!("must not be larger than {limit} KiB with its environment"),
+            );
+        }
+        if self.command.iter().any(|text| text.contains('\0')) {
+            return problem("command", "must not contain a zero byte");
+        }
+        if self.command.iter().any(|text| has_credential(text)) {
+            return problem("command", "must not contain a credential: executors hold none");
+        }
+        let is_outside =
+            self.directory.starts_with('/') || self.directory.split('/').any(|part| part == "..");
+        if is_outside || self.directory.contains('\0') {
+            return problem(
+                "directory",
+                "must be a folder of the repository, relative to its root",
+            );
+        }
+        for (name, value) in &self.environment {
+            if !is_variable_name(name) || value.contains('\0') {
+                return problem(
+                    "environment",
+                    "must be names of letters, digits and `_`, with texts",
+                );
+            }
+            if is_credential_name(name) || has_credential(value) {
+                let words = format!("must not contain the credential {name}: executors hold no secrets");
+                return problem("environment", &words);
+            }
+        }
+        if !(1..=MOST_MCP_TIMEOUT_MS).contains(&self.timeout_ms) {
+            return problem("timeout_ms", "must be between 1 and 600000");
+        }
+        Ok(())
+    }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let is_legal = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'_';
+    !name.is_empty()
+        && name.bytes().all(is_legal)
+        && !name.starts_with(|letter: char| letter.is_ascii_digit())
+}
+
+fn is_credential_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    upper.split('_').any(|part| CREDENTIAL_PARTS.contains(&part))
+}
+
+/// Returns true if a text contains an address with a user and a password.
+fn has_credential(text: &str) -> bool {
+    let mut addresses = text.split("://").skip(1);
+    addresses.any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
 /// MCP server of a run, as the planner found it at the start of the work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServerTools {
@@ -29,6 +170,9 @@ pub struct McpServerTools {
     /// Number of the server's other tools.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
+    /// Command of the server, which runs in the workspace; absent: the planner reaches the server over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<McpCommand>,
     /// Reason that the server is not available in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<McpProblem>,
@@ -60,6 +204,8 @@ pub enum McpProblem {
     Unauthorized,
     /// The answer of the server does not follow the protocol, or is too large.
     Unusable,
+    /// The command of the server does not start, ends early, or does not answer in time.
+    CommandFailed,
 }
 
 impl McpProblem {
@@ -70,13 +216,68 @@ impl McpProblem {
             Self::Unreachable => "it cannot be reached",
             Self::Unauthorized => "it refused the credential",
             Self::Unusable => "its answers cannot be used",
+            Self::CommandFailed => "its command does not start or gives no usable answer",
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_mcp_server_name;
+    use serde_json::{Value, json};
+
+    use super::{McpCommand, is_mcp_server_name};
+
+    fn check_command(command: Value) -> Result<(), (&'static str, String)> {
+        let command: McpCommand = serde_json::from_value(command).unwrap();
+        command.check().map_err(|found| (found.key, found.problem))
+    }
+
+    #[test]
+    fn invalid_command_is_named_by_key() {
+        for (command, key) in [
+            (json!({"command": []}), "command"),
+            (json!({"command": [" "]}), "command"),
+            (json!({"command": ["x".repeat(70_000)]}), "command"),
+            (json!({"command": ["a", "b\u{0}"]}), "command"),
+            (
+                json!({"command": ["db", "postgres://shop:pw@db.example/shop"]}),
+                "command",
+            ),
+            (json!({"command": ["a"], "directory": "/etc"}), "directory"),
+            (json!({"command": ["a"], "directory": "a/../.."}), "directory"),
+            (
+                json!({"command": ["a"], "environment": {"A B": "x"}}),
+                "environment",
+            ),
+            (
+                json!({"command": ["a"], "environment": {"A": "x\u{0}"}}),
+                "environment",
+            ),
+            (json!({"command": ["a"], "timeout_ms": 0}), "timeout_ms"),
+            (json!({"command": ["a"], "timeout_ms": 600_001}), "timeout_ms"),
+        ] {
+            assert_eq!(check_command(command.clone()).unwrap_err().0, key, "{command}");
+        }
+        let whole = json!({
+            "command": ["python3", "tools/mcp.py"], "directory": "tools", "tools": ["*"],
+            "environment": {"MAX_TOKENS": "5", "MODE": "fast"}, "timeout_ms": 5000
+        });
+        assert_eq!(check_command(whole), Ok(()));
+    }
+
+    #[test]
+    fn credential_in_environment_is_refused() {
+        for name in ["GITHUB_TOKEN", "api_key", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY"] {
+            let (key, problem) =
+                check_command(json!({"command": ["a"], "environment": {name: "s3cret"}})).unwrap_err();
+            assert!(
+                key == "environment" && problem.contains(name) && !problem.contains("s3cret"),
+                "{problem}"
+            );
+        }
+        let address = json!({"command": ["a"], "environment": {"DATABASE": "postgres://a:s3cret@db/x"}});
+        assert!(!check_command(address).unwrap_err().1.contains("s3cret"));
+    }
 
     #[test]
     fn server_names_fit_into_tool_names() {

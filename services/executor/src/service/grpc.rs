@@ -25,7 +25,9 @@ use super::{
 };
 use crate::{
     checks::{self, CheckCall},
-    inspection, retrieval, tools,
+    inspection,
+    mcp_command::{ServerCall, ServerCommand, ServerContext, list_server_tools},
+    retrieval, tools,
     workspace::{SnapshotPack, Workspace},
 };
 
@@ -104,6 +106,12 @@ impl ExecutorService for ExecutorGrpc {
             return Err(Status::invalid_argument("call_id is missing"));
         }
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let server = message.server.as_ref().map(|server| {
+            let command = ServerCommand::parse(&used.open.workspace, server)?;
+            let tool = server.tool.clone();
+            Ok::<_, Status>(ServerCall { command, tool })
+        });
+        let server = server.transpose()?;
         let limit = time_limit(request.metadata(), MAX_CALL);
         // The name of an unknown tool is text of the model and must not become the name of a span.
         let name = tools::find_tool(&message.name).map_or("unknown", |tool| tool.name);
@@ -125,6 +133,7 @@ impl ExecutorService for ExecutorGrpc {
                     used,
                     sandbox,
                     request,
+                    server,
                     limit,
                     recorder,
                     answers,
@@ -134,6 +143,39 @@ impl ExecutorService for ExecutorGrpc {
             }
         }
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn list_server_tools(
+        &self,
+        request: Request<wire::ListServerToolsRequest>,
+    ) -> Result<Response<wire::ListServerToolsResponse>, Status> {
+        let message = request.get_ref();
+        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
+        let asked = message.server.as_ref();
+        let asked = asked.ok_or_else(|| Status::invalid_argument("server is missing"))?;
+        let command = ServerCommand::parse(&used.open.workspace, asked)?;
+        let workspace = &used.open.workspace;
+        // The server may change files while it starts, like every command.
+        let _turn = used.open.turn.write().await;
+        let context = ServerContext {
+            workspace,
+            sandbox: &self.registry.sandbox,
+            cancel: &used.cancel,
+            sink: None,
+        };
+        let listed = Box::pin(list_server_tools(&context, &command)).await;
+        tool_call::mend_git(workspace).await;
+        Ok(Response::new(match listed {
+            Ok(listing) => wire::ListServerToolsResponse {
+                tools_json: listing.tools,
+                omitted: listing.omitted,
+                failure: String::new(),
+            },
+            Err(problem) => wire::ListServerToolsResponse {
+                failure: problem.text,
+                ..wire::ListServerToolsResponse::default()
+            },
+        }))
     }
 
     async fn run_check(

@@ -19,8 +19,10 @@ use super::{
     workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 use crate::{
+    mcp_command::{ServerCall, ServerContext, call_server_tool},
     sandbox::CommandSandbox,
     tools::{self, ToolContext, ToolEnding, ToolOutcome},
+    workspace::Workspace,
 };
 
 /// Channel for the responses of one call.
@@ -57,6 +59,8 @@ pub(crate) struct ToolRun {
     pub(crate) used: WorkspaceUse,
     pub(crate) sandbox: CommandSandbox,
     pub(crate) request: CallToolRequest,
+    /// Call of an MCP server; absent: of a tool.
+    pub(crate) server: Option<ServerCall>,
     pub(crate) limit: Duration,
     pub(crate) recorder: ResultRecorder<ToolResult>,
     pub(crate) answers: ResponseSender<CallToolResponse>,
@@ -149,6 +153,9 @@ fn author_of(named: &str) -> CommitAuthor {
 }
 
 async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Vec<u8>>) -> ToolResult {
+    if let Some(call) = &run.server {
+        return Box::pin(execute_server_call(run, call, cancel, sink)).await;
+    }
     let open = &run.used.open;
     let tool = match tools::find_tool(&run.request.name) {
         Ok(tool) => tool,
@@ -177,6 +184,47 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
     let (changed, note) = scan_changes(run).await;
     outcome.add(&note);
     build_tool_result(run, outcome, changed)
+}
+
+/// Calls an MCP server. It is a command, so it may have changed files, whatever its tool declares.
+async fn execute_server_call(
+    run: &ToolRun,
+    call: &ServerCall,
+    cancel: CancellationToken,
+    sink: mpsc::Sender<Vec<u8>>,
+) -> ToolResult {
+    let open = &run.used.open;
+    let Some(_turn) = cancel.run_until_cancelled(take_turn(open, false)).await else {
+        let outcome = ToolOutcome::failed("the call was interrupted before it started");
+        return build_tool_result(run, outcome, false);
+    };
+    let context = ServerContext {
+        workspace: &open.workspace,
+        sandbox: &run.sandbox,
+        cancel: &cancel,
+        sink: Some(&sink),
+    };
+    let outcome = Box::pin(call_server_tool(&context, call, &run.request.input_json)).await;
+    let git_note = mend_git(&open.workspace).await;
+    let (changed, note) = scan_changes(run).await;
+    let notes: Vec<&str> = [git_note, note.as_str()]
+        .into_iter()
+        .filter(|note| !note.is_empty())
+        .collect();
+    ToolResult {
+        note: notes.join("\n"),
+        ..build_tool_result(run, outcome, changed)
+    }
+}
+
+/// Removes obstacles to git that a server may have left. Returns a note if it moved the head.
+pub(crate) async fn mend_git(workspace: &Arc<Workspace>) -> &'static str {
+    let workspace = Arc::clone(workspace);
+    let mended = tokio::task::spawn_blocking(move || workspace.mend_git()).await;
+    match mended.unwrap_or(false) {
+        true => tools::HEAD_HINT,
+        false => "",
+    }
 }
 
 /// Turn of a tool. Tools of one workspace share its files, so only reads run at the same time.
@@ -231,5 +279,6 @@ fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> Tool
         exit_code: outcome.exit_code,
         truncated: outcome.truncated,
         tree: run.used.open.workspace.history.tree_name().unwrap_or_default(),
+        note: String::new(),
     }
 }

@@ -28,7 +28,9 @@ mod undo;
 mod write_file;
 
 pub use edit_size::{EditSize, measure_edits};
-pub(crate) use run_command::{tool_command_context as command_place, tool_command_spec as command_spec};
+pub(crate) use run_command::{
+    HEAD_HINT, tool_command_context as command_place, tool_command_spec as command_spec,
+};
 
 use std::{path::Path, sync::Arc};
 
@@ -134,6 +136,11 @@ impl ToolOutcome {
             truncated: false,
             whole: Vec::new(),
         }
+    }
+
+    /// Creates the outcome of a completed request.
+    pub(crate) fn done(text: impl Into<String>) -> Self {
+        Self::new(ToolEnding::Done, text)
     }
 
     /// Creates a failed outcome.

@@ -30,7 +30,7 @@ const HISTORY_HINT: &str = "[The repository is large, and its older history is s
 const GIT_HINT: &str = "[git moves no branches here, and there is no remote: use create_branch for a branch, commit_changes to \
      commit, undo to take changes back, and push_branch to push. git add, restore, checkout FILE and stash work.]";
 /// Note after a command moved git's `HEAD` or a branch.
-const HEAD_HINT: &str = "[git's head or branch was moved and is back where the workspace is, because commits and branches are made with \
+pub(crate) const HEAD_HINT: &str = "[git's head or branch was moved and is back where the workspace is, because commits and branches are made with \
      commit_changes and create_branch. The files stay as the command left them: git status shows how they differ from \
      the branch, undo takes that back.]";
 

@@ -52,6 +52,7 @@ async fn call_beneath(session: &Session, id: &str, trace: u128, flags: &str) {
         input_json: json!({ "path": "README.md" }).to_string(),
         commit_time_s: 1_790_000_000,
         commit_author: String::new(),
+        server: None,
     };
     let mut request = add_bearer_token(&session.token, call);
     let parent = format!("00-{trace:032x}-00000000000000aa-{flags}");

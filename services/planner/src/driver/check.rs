@@ -207,7 +207,7 @@ impl RunDriver {
     }
 
     /// Recovers a lost workspace. Every other failure has the result `nothing`.
-    async fn or_nothing(
+    pub(super) async fn or_nothing(
         &self,
         caller: &RunCaller,
         state: &PlannerRunState,

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, CommitAuthor, CommitId, ExecutorWorkspace, Timestamp, ToolCall, ToolResult, ToolStatus,
+    CallId, CommitAuthor, CommitId, ExecutorWorkspace, McpCommand, Timestamp, ToolCall, ToolResult,
+    ToolStatus,
     cause::format_error_chain,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     text::sanitize_output,
@@ -31,6 +32,8 @@ const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
 // Reading the files of a large workspace takes time.
 const READ_LIMIT: Duration = Duration::from_secs(120);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
+// A little longer than the executor's limit for a list of tools, so that its own failure arrives first.
+const SERVER_LIST_LIMIT: Duration = Duration::from_secs(35);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Calls to the workspaces that are open at executors.
@@ -44,6 +47,24 @@ pub(crate) struct WorkspaceCalls {
 pub(crate) struct TakenSnapshot {
     pub(crate) info: wire::SnapshotInfo,
     pub(crate) pack: StoredObject,
+}
+
+/// Result of a tool of an MCP server that is a command.
+pub(crate) struct ServerToolResult {
+    /// Result whose content is that of the server as JSON, or a failure that may quote the server.
+    pub(crate) result: ToolResult,
+    /// Note of the executor about the workspace; may be empty.
+    pub(crate) note: String,
+}
+
+/// Tools of an MCP server that is a command, or its failure.
+pub(crate) struct ServerToolList {
+    /// Tools as JSON.
+    pub(crate) tools: Vec<String>,
+    /// Number of further tools.
+    pub(crate) omitted: u32,
+    /// Reason that the server does not work; it may quote the server. Empty: it works.
+    pub(crate) failure: String,
 }
 
 impl WorkspaceCalls {
@@ -91,7 +112,79 @@ impl WorkspaceCalls {
             input_json: call.input.to_string(),
             commit_time_s: at.unix_s(),
             commit_author: author.to_string(),
+            server: None,
         };
+        let result = self.await_tool(caller, info, message, &call.name, output).await?;
+        Ok(convert_tool_result(result))
+    }
+
+    /// Runs one tool of an MCP server that is a command, and waits for its result. Its standard error goes to
+    /// `output` meanwhile.
+    ///
+    /// # Errors
+    /// [`CallError`]; the call may still be running. A call with the same id returns its result.
+    pub(crate) async fn call_server_tool(
+        &self,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
+        id: &CallId,
+        call: &ToolCall,
+        (command, tool): (&McpCommand, &str),
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<ServerToolResult, CallError> {
+        let message = wire::CallToolRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            call_id: id.to_string(),
+            name: call.name.clone(),
+            input_json: call.input.to_string(),
+            commit_time_s: 0,
+            commit_author: String::new(),
+            server: Some(build_server_command(command, tool)),
+        };
+        // Servers choose the names of their tools, so a name is not the kind of a failpoint.
+        let result = self.await_tool(caller, info, message, "mcp", output).await?;
+        Ok(ServerToolResult {
+            note: sanitize_output(&result.note).into_owned(),
+            result: convert_tool_result(result),
+        })
+    }
+
+    /// Lists the tools of an MCP server that is a command.
+    ///
+    /// # Errors
+    /// [`CallError`]
+    pub(crate) async fn list_server_tools(
+        &self,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
+        command: &McpCommand,
+    ) -> Result<ServerToolList, CallError> {
+        let message = wire::ListServerToolsRequest {
+            workspace_id: info.id.clone(),
+            fence: Some(caller.fence.into()),
+            server: Some(build_server_command(command, "")),
+        };
+        let request = self
+            .channels
+            .request(caller, Some(&info.id), SERVER_LIST_LIMIT, message)?;
+        let mut client = self.channels.client(&info.executor)?;
+        let listed = client.list_server_tools(request).await?.into_inner();
+        Ok(ServerToolList {
+            tools: listed.tools_json,
+            omitted: listed.omitted,
+            failure: sanitize_output(&listed.failure).into_owned(),
+        })
+    }
+
+    async fn await_tool(
+        &self,
+        caller: &RunCaller,
+        info: &ExecutorWorkspace,
+        message: wire::CallToolRequest,
+        kind: &str,
+        output: &mpsc::Sender<Vec<u8>>,
+    ) -> Result<wire::ToolResult, CallError> {
         // Dropped at the end of the call, which requests its spans.
         let _noted = self.note_call(&info.executor, caller);
         let request = self
@@ -99,14 +192,12 @@ impl WorkspaceCalls {
             .request(caller, Some(&info.id), TOOL_LIMIT, message)?;
         let mut client = self.channels.client(&info.executor)?;
         let called = client.call_tool(request);
-        let mut events = failpoint::around_kind("planner.executor.call_tool", &call.name, called)
+        let mut events = failpoint::around_kind("planner.executor.call_tool", kind, called)
             .await?
             .into_inner();
         while let Some(event) = events.message().await? {
             match event.event {
-                Some(wire::call_tool_response::Event::Result(result)) => {
-                    return Ok(convert_tool_result(result));
-                }
+                Some(wire::call_tool_response::Event::Result(result)) => return Ok(result),
                 Some(wire::call_tool_response::Event::Output(chunk)) => {
                     // A viewer misses chunks that arrive too fast; the journal has the whole result.
                     let _ = output.try_send(chunk.data);
@@ -329,6 +420,16 @@ async fn receive_snapshot(
         }
     }
     info.ok_or_else(|| CallError::trouble("the snapshot came without its description"))
+}
+
+fn build_server_command(command: &McpCommand, tool: &str) -> wire::ServerCommand {
+    wire::ServerCommand {
+        command: command.command.clone(),
+        directory: command.directory.clone(),
+        environment: command.environment.clone().into_iter().collect(),
+        limit_ms: u32::try_from(command.timeout_ms).unwrap_or(u32::MAX),
+        tool: tool.to_owned(),
+    }
 }
 
 fn convert_tool_result(result: wire::ToolResult) -> ToolResult {

@@ -28,7 +28,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 pub(crate) use self::answers::{INTERRUPTED_CALL, TOO_LONG, render_answer};
 use self::attachments::ImageRoom;
 pub(crate) use self::attachments::{LOST_ATTACHMENT, render_attachment_part};
-pub(crate) use self::mcp::{McpCallFailure, render_mcp_answer, render_mcp_failure};
+pub(crate) use self::mcp::{McpCallFailure, render_command_result, render_mcp_answer, render_mcp_failure};
 use self::tags::PromptTags;
 use crate::run::{ConversationItem, ConversationView, ReplyForm, ReplyNudge};
 use crate::transcript::{MessagePart, ModelTranscript, OutputSchema, TranscriptMessage};

@@ -18,8 +18,8 @@ pub(crate) use decide::{RetryPolicy, decide_action, next_conversation, summary_c
 pub(crate) use jobs::job_dialogs;
 pub(crate) use machine::{
     ArgumentProblem, AttachmentPart, AttachmentRead, BudgetAllowance, CallAnswer, CallPlace, CallResult,
-    ConversationItem, ConversationView, DialogSpec, IllegalFact, PlannerRunState, ReplyForm, ReplyNudge,
-    ReportState, RunAction, TurnDigest, counted_length, estimate_tokens, find_open_place,
+    CommandTool, ConversationItem, ConversationView, DialogSpec, IllegalFact, PlannerRunState, ReplyForm,
+    ReplyNudge, ReportState, RunAction, TurnDigest, counted_length, estimate_tokens, find_open_place,
     list_following_reads, ticket_budget_refusal,
 };
 pub(crate) use phases::preparation::effort_so_far;

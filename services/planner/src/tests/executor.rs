@@ -265,7 +265,12 @@ impl ExecutorService for FakeExecutor {
         request: Request<wire::CallToolRequest>,
     ) -> Result<Response<Self::CallToolStream>, Status> {
         check_grant(&request)?;
-        let wire::CallToolRequest { call_id, name, .. } = request.into_inner();
+        let wire::CallToolRequest {
+            call_id,
+            name,
+            server,
+            ..
+        } = request.into_inner();
         let mut books = self.books();
         if books.lose_at.take_if(|lost| *lost == name).is_some() {
             return Err(Status::not_found("workspace gone"));
@@ -281,7 +286,13 @@ impl ExecutorService for FakeExecutor {
         books.committed |= name == "commit_changes";
         let result = wire::ToolResult {
             status: wire::ToolStatus::Ok.into(),
-            content: format!("{name} did it"),
+            content: match &server {
+                Some(server) => {
+                    let text = format!("{} of {} did it", server.tool, server.command.join(" "));
+                    serde_json::json!({"content": [{"type": "text", "text": text}]}).to_string()
+                }
+                None => format!("{name} did it"),
+            },
             changed: name != "read_file",
             branch: match name.as_str() {
                 "create_branch" => "fix/ENG-12-totals".to_owned(),
@@ -298,6 +309,27 @@ impl ExecutorService for FakeExecutor {
         ];
         let events = events.map(|event| Ok(wire::CallToolResponse { event: Some(event) }));
         Ok(Response::new(Box::pin(stream::iter(events))))
+    }
+
+    async fn list_server_tools(
+        &self,
+        request: Request<wire::ListServerToolsRequest>,
+    ) -> Result<Response<wire::ListServerToolsResponse>, Status> {
+        check_grant(&request)?;
+        let server = request.into_inner().server.unwrap_or_default();
+        if server.command == ["absent"] {
+            return Ok(Response::new(wire::ListServerToolsResponse {
+                failure: "the server ended before it answered".to_owned(),
+                ..wire::ListServerToolsResponse::default()
+            }));
+        }
+        let tool = serde_json::json!({
+            "name": "check", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}
+        });
+        Ok(Response::new(wire::ListServerToolsResponse {
+            tools_json: vec![tool.to_string()],
+            ..wire::ListServerToolsResponse::default()
+        }))
     }
 
     async fn run_check(

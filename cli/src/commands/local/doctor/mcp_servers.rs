@@ -6,6 +6,7 @@ use bootstrap::{
     rules::{ConfiguredInstances, RulesBook},
     settings,
 };
+use planner::McpInspection;
 
 use super::{CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy};
 
@@ -24,14 +25,18 @@ pub(super) async fn check_mcp_servers(
         findings.add(
             "mcp server",
             match found {
-                Ok(tools) => DoctorFinding::Ok(format!("{name}: {tools}")),
-                Err(problem) => DoctorFinding::Failed(format!("{name}: {problem}"), Remedy::McpServers),
+                McpInspection::Works(tools) => DoctorFinding::Ok(format!("{name}: {tools}")),
+                McpInspection::Failed(problem) => {
+                    DoctorFinding::Failed(format!("{name}: {problem}"), Remedy::McpServers)
+                }
+                McpInspection::Unchecked(reason) => DoctorFinding::Skipped(format!("{name}: {reason}")),
             },
         );
     }
     for name in list_unknown_servers(sections, connections, &config) {
-        let problem =
-            format!("{name}: a rule agent.mcp names it, and the settings have no [mcp.servers.{name}]");
+        let problem = format!(
+            "{name}: a rule agent.mcp names it, and neither [mcp.servers.{name}] nor agent.mcp_commands has it"
+        );
         findings.add("mcp server", DoctorFinding::Failed(problem, Remedy::McpServers));
     }
 }
@@ -44,7 +49,10 @@ fn list_unknown_servers(
     let Ok(book) = RulesBook::read(&sections.rules.dir, connections) else {
         return BTreeSet::new();
     };
-    let named = book.repositories().flat_map(|rules| &rules.agent.mcp);
+    let named = book.repositories().flat_map(|rules| {
+        let names = rules.agent.mcp.iter();
+        names.filter(|name| !rules.agent.mcp_commands.contains_key(*name))
+    });
     named
         .filter(|name| !config.mcp.servers.contains_key(*name))
         .cloned()

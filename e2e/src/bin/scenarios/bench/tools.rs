@@ -142,6 +142,7 @@ impl BenchCaller {
             input_json: input.to_string(),
             commit_time_s: read_wall_clock().unix_s(),
             commit_author: String::new(),
+            server: None,
         };
         let mut events = self
             .client

@@ -84,6 +84,7 @@ const READS: &[&str] = &[
 // lagging lists.
 const UNPLAYED: &[&str] = &[
     "executor.lfs.fetch",
+    "executor.server.run",
     "ingest.github.attachment",
     "ingest.github.comments",
     "ingest.github.commits",

@@ -27,7 +27,7 @@ pub(in crate::run) use state::COMMIT_CHANGES;
 #[cfg(test)]
 pub(crate) use state::MAX_STRANGER_COMMENTS;
 pub(crate) use state::{
-    CallResult, DIFF, DialogTurn, IllegalFact, PhaseDialog, PhaseResult, PlannerRunState,
+    CallResult, CommandTool, DIFF, DialogTurn, IllegalFact, PhaseDialog, PhaseResult, PlannerRunState,
     PlannerWorkspaceState, ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState,
     estimate_tokens, hash_text, is_work_result,
 };

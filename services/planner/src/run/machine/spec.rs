@@ -100,14 +100,9 @@ impl DialogSpec {
         &self,
         state: &'a PlannerRunState,
         name: &str,
-    ) -> Option<(&'a str, &'a McpTool)> {
+    ) -> Option<(&'a McpServerTools, &'a McpTool)> {
         let servers = self.mcp_servers(state).iter();
-        let mut tools = servers.flat_map(|server| {
-            server
-                .tools
-                .iter()
-                .map(move |tool| (server.server.as_str(), tool))
-        });
+        let mut tools = servers.flat_map(|server| server.tools.iter().map(move |tool| (server, tool)));
         tools.find(|(_, tool)| tool.spec.name == name)
     }
 

@@ -139,9 +139,16 @@ fn call_step(
         return (tool.act)(state, request, call);
     }
     if let Some((server, tool)) = dialog.find_mcp_tool(state, &call.call.name) {
-        return match dialog.is_read_only && !tool.spec.read_only {
-            true => answer_call(state, call, CallAnswer::ReadOnlyServers).into(),
-            false => run_mcp_tool(state, call, (server, tool)).into(),
+        if dialog.is_read_only && !tool.spec.read_only {
+            return answer_call(state, call, CallAnswer::ReadOnlyServers).into();
+        }
+        if server.command.is_none() {
+            return run_mcp_tool(state, call, (&server.server, tool)).into();
+        }
+        // A server that is a command runs in the workspace, like a command of the model.
+        return match call.is_deadly() {
+            true => answer_call(state, call, CallAnswer::LostTwice).into(),
+            false => run_tool(state, call, false).into(),
         };
     }
     if !dialog.offers(state, &call.call.name) {

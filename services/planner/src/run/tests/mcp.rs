@@ -1,4 +1,4 @@
-use domain::{Fact, Job, McpProblem, McpServerTools, RunPhase, ToolStatus};
+use domain::{Fact, Job, McpCommand, McpProblem, McpServerTools, RunPhase, ToolStatus};
 use serde_json::json;
 
 use super::play::{
@@ -118,4 +118,68 @@ fn reviewer_calls_reading_tools_alone() {
         created.content.contains("declare to change nothing"),
         "{created:?}"
     );
+}
+
+fn start_command_play(replies: impl IntoIterator<Item = domain::ModelReply>) -> Play {
+    let mut asked = build_job_request(Job::Implement);
+    let command: McpCommand = serde_json::from_value(json!({"command": ["lint"]})).unwrap();
+    asked.rules.agent.mcp = vec!["lint".to_owned()];
+    asked.rules.agent.mcp_commands = [("lint".to_owned(), command)].into();
+    Play::implement(asked, replies)
+}
+
+fn is_call_of(action: &RunAction, name: &str) -> bool {
+    matches!(action, RunAction::CallTool { call, .. } if call.name == name)
+}
+
+#[test]
+fn command_server_runs_in_workspace() {
+    let mut play = start_command_play([
+        build_tool_reply(&[("lint__search", json!({}))]),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
+    play.until(|action| is_call_of(action, "lint__search"));
+    let is_bound = |fact: &Fact| matches!(fact, Fact::ToolRequested { call, server: None, .. } if call.name == "lint__search");
+    assert!(play.entries.iter().any(|entry| is_bound(&entry.fact)));
+    let place = play.state.mcp().find_command_tool("lint__search").unwrap();
+    assert_eq!((place.server, place.tool.tool.as_str()), ("lint", "search"));
+    assert_eq!(place.command.command, ["lint"]);
+    assert!(play.state.mcp().find_command_tool("run_command").is_none());
+}
+
+#[test]
+fn interrupted_command_call_asks_executor_again() {
+    let mut play = start_command_play([
+        build_tool_reply(&[("lint__create", json!({}))]),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
+    play.until(|action| is_call_of(action, "lint__create"));
+    let RunAction::CallTool { id: first, .. } = decide_action(&play.state) else {
+        panic!("the call is open");
+    };
+    take_over(&mut play);
+    // The executor has the result of this id, so the call has no second effect.
+    let RunAction::CallTool { id: second, .. } = decide_action(&play.state) else {
+        panic!("the call is repeated");
+    };
+    assert_eq!(first, second);
+}
+
+#[test]
+fn lost_workspace_repeats_command_call() {
+    let mut play = start_command_play([
+        build_tool_reply(&[("lint__create", json!({})), ("read_file", json!({}))]),
+        build_tool_reply(&[build_finish_call()]),
+    ]);
+    play.until(|action| is_call_of(action, "read_file"));
+    play.append(Fact::WorkspaceRestored {
+        workspace: build_workspace(),
+        snapshot: None,
+        repository: None,
+    });
+    play.until_model_call();
+    let is_create =
+        |fact: &Fact| matches!(fact, Fact::ToolRequested { call, .. } if call.name == "lint__create");
+    let requests = play.entries.iter().filter(|entry| is_create(&entry.fact)).count();
+    assert_eq!(requests, 2);
 }

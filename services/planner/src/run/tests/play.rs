@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use super::prove::Bench;
 use domain::{
     CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest, JournalEntry,
-    McpServerTools, McpTool, ModelReply, ObjectRef, OutboundAction, OutboundOutcome, OutboundReceipt,
-    PullRequestRef, ReplyBlock, ReplyStop, RunFence, RunId, RunLimits, RunPhase, SandboxLevel, StopReason,
-    TicketKey, TicketLimits, TicketText, Timestamp, TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger,
-    TriggerChannel, TriggerKey, TriggerReason, WorkspaceSnapshot,
+    McpCommand, McpServerTools, McpTool, ModelReply, ObjectRef, OutboundAction, OutboundOutcome,
+    OutboundReceipt, PullRequestRef, ReplyBlock, ReplyStop, RunFence, RunId, RunLimits, RunPhase,
+    SandboxLevel, StopReason, TicketKey, TicketLimits, TicketText, Timestamp, TokenUsage, ToolCall,
+    ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey, TriggerReason, WorkspaceSnapshot,
 };
 use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
@@ -112,7 +112,20 @@ pub(crate) fn build_mcp_server(server: &str) -> McpServerTools {
         server: server.to_owned(),
         tools: vec![tool("search", true), tool("create", false)],
         omitted: 0,
+        command: None,
         problem: None,
+    }
+}
+
+/// Returns the same tools of a server that is a command.
+pub(crate) fn build_command_server(server: &str, command: &McpCommand) -> McpServerTools {
+    let mut built = build_mcp_server(server);
+    for tool in &mut built.tools {
+        tool.spec.read_only = false;
+    }
+    McpServerTools {
+        command: Some(command.clone()),
+        ..built
     }
 }
 
@@ -390,8 +403,12 @@ impl Play {
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(id, &read),
             RunAction::ListMcpTools => {
-                let servers = self.state.request().unwrap().rules.agent.mcp.iter();
-                let servers = servers.map(|server| build_mcp_server(server)).collect();
+                let agent = &self.state.request().unwrap().rules.agent;
+                let build = |server: &String| match agent.mcp_commands.get(server) {
+                    Some(command) => build_command_server(server, command),
+                    None => build_mcp_server(server),
+                };
+                let servers = agent.mcp.iter().map(build).collect();
                 self.append(Fact::McpToolsListed { servers });
             }
             RunAction::CallMcpTool { id, .. } => self.append(Fact::ToolFinished {

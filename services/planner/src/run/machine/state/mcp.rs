@@ -1,6 +1,6 @@
 //! MCP servers of a run, with the tools that the model may call.
 
-use domain::McpServerTools;
+use domain::{McpCommand, McpServerTools, McpTool};
 
 use super::{ApplyResult, require_legal};
 
@@ -8,6 +8,15 @@ use super::{ApplyResult, require_legal};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct McpState {
     listed: Option<Vec<McpServerTools>>,
+}
+
+/// Tool of a server that is a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandTool<'a> {
+    /// Name of the server.
+    pub(crate) server: &'a str,
+    pub(crate) command: &'a McpCommand,
+    pub(crate) tool: &'a McpTool,
 }
 
 impl McpState {
@@ -24,6 +33,18 @@ impl McpState {
     /// Returns the servers, in the order of the rules.
     pub(crate) fn servers(&self) -> &[McpServerTools] {
         self.listed.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the tool with this name of a server that is a command.
+    pub(crate) fn find_command_tool(&self, name: &str) -> Option<CommandTool<'_>> {
+        self.servers().iter().find_map(|server| {
+            let tool = server.tools.iter().find(|tool| tool.spec.name == name)?;
+            Some(CommandTool {
+                server: &server.server,
+                command: server.command.as_ref()?,
+                tool,
+            })
+        })
     }
 
     pub(super) fn tools_listed(&mut self, servers: &[McpServerTools]) -> ApplyResult {

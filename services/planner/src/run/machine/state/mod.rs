@@ -29,6 +29,7 @@ pub(super) use dialog::{
     clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens,
 };
 pub(crate) use lifecycle::{RetryWait, hash_text};
+pub(crate) use mcp::CommandTool;
 pub(crate) use outputs::PhaseResult;
 pub(crate) use run_state::PlannerRunState;
 pub(super) use shortening::{PendingSummary, TurnSummary};
