@@ -23,6 +23,7 @@ mod merge;
 mod merge_audit;
 mod mirrors;
 mod missing_objects;
+mod pack_contents;
 mod progress;
 mod push_answer;
 mod recovery;

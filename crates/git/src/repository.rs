@@ -12,8 +12,12 @@ use domain::CommitId;
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
-    ChangeSet, CommitInfo, Error, InspectionBudget, PackLimits, change::inspect_change,
-    configuration::write_configuration, import, recovery::remove_leftovers,
+    ChangeSet, CommitInfo, Error, InspectionBudget, PackLimits,
+    change::inspect_change,
+    configuration::write_configuration,
+    import,
+    pack_contents::{LARGE_BYTES, PackRange},
+    recovery::remove_leftovers,
 };
 
 // Namespace for names of remote branches whose objects are not fetched.
@@ -21,7 +25,7 @@ const TAKEN: &str = "refs/taken/";
 // Larger files are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 // Larger files are packed without deltas, in bytes.
-const MAX_DELTA_BYTES: i64 = 2 * 1024 * 1024;
+const MAX_DELTA_BYTES: i64 = LARGE_BYTES as i64;
 // Larger files are shown without lines, in bytes: a comparison takes many times their size in memory.
 const MAX_SHOWN_BYTES: i64 = 2 * 1024 * 1024;
 
@@ -290,29 +294,20 @@ impl BareRepository {
     /// [`Error::Missing`] when the repository lacks a commit, [`Error::BadPack`] when the pack exceeds
     /// `max_bytes`.
     pub fn pack(&self, new: &[CommitId], known: &[CommitId], max_bytes: usize) -> Result<Vec<u8>, Error> {
-        let mut walk = self.git.revwalk()?;
-        for commit in new {
-            walk.push(self.commit(commit)?.id())?;
-        }
-        for commit in known {
-            walk.hide(self.commit(commit)?.id())?;
-        }
+        let find = |commits: &[CommitId]| -> Result<Vec<Oid>, Error> {
+            commits
+                .iter()
+                .map(|commit| Ok(self.commit(commit)?.id()))
+                .collect()
+        };
         self.limit_deltas()?;
-        let mut builder = self.git.packbuilder()?;
-        builder.insert_walk(&mut walk)?;
-        let (mut pack, mut fits) = (Vec::new(), true);
-        let written = builder.foreach(|part| {
-            fits = pack.len() + part.len() <= max_bytes;
-            if fits {
-                pack.extend_from_slice(part);
-            }
-            fits
-        });
-        match written {
-            _ if !fits => Err(Error::BadPack(format!("it is larger than {max_bytes} bytes"))),
-            Ok(()) => Ok(pack),
-            Err(error) => Err(error.into()),
-        }
+        let range = PackRange {
+            git: &self.git,
+            new: find(new)?,
+            known: find(known)?,
+            max_bytes,
+        };
+        range.write()
     }
 
     /// Turns off libgit2's search for deltas among large files, which takes minutes for incompressible
