@@ -17,7 +17,8 @@ use super::{
     paths::is_plain_name,
     prepared_checkout::PreparedFiles,
     root::WorkspaceRoot,
-    scan::{StatCache, os_name},
+    scan::os_name,
+    stat_cache::StatCache,
     tree_change::TreeChange,
 };
 
@@ -151,7 +152,7 @@ impl CheckoutWriter<'_> {
             let blob = repository.objects().find_blob(leaf.id)?;
             let content = attributes.convert(&leaf.path, blob.content(), (leaf.id, leaf.mode));
             if let Some(stat) = self.root.write_blob(&leaf.path, &content, leaf.mode)? {
-                cache.put(leaf.path.clone(), stat, leaf.id);
+                cache.put(&leaf.path, stat, leaf.id);
             }
         }
         Ok(cache)

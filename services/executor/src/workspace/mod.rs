@@ -30,6 +30,7 @@ mod root;
 mod scan;
 mod scratch;
 mod setup_artifacts;
+mod stat_cache;
 mod tree_change;
 mod walk;
 mod work_history;

@@ -9,7 +9,7 @@ use domain::CommitId;
 use git::ExternalContent;
 use git2::Oid;
 
-use super::{Workspace, WorkspaceError, WorkspaceStart, disk::ScopedFolder, scan::StatCache};
+use super::{Workspace, WorkspaceError, WorkspaceStart, disk::ScopedFolder, stat_cache::StatCache};
 use crate::{lfs_contents::LfsContents, mirror::MirrorPath};
 
 /// Files of one commit, with their git directory. Dropping it deletes its folder.

@@ -6,7 +6,7 @@ use git2::Oid;
 
 use super::{
     SnapshotRestore, Workspace, WorkspaceError, git_directory::tree_of, omissions::MAX_NAMED,
-    scan::StatCache, tree_change::TreeChange,
+    stat_cache::StatCache, tree_change::TreeChange,
 };
 
 impl Workspace {

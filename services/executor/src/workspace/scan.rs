@@ -1,7 +1,7 @@
 //! Reads the worktree as a git tree: tracked files, and untracked files that no ignore rule matches.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs::FileType,
     io, mem,
@@ -23,7 +23,8 @@ use super::{
     folder_stats::FolderStats,
     omissions::{OmittedPaths, explain_unreadable, explain_walk_error},
     portable_names::{KnownNames, check_names},
-    root::{FileKind, FileStat, WorkspaceRoot},
+    root::{FileKind, WorkspaceRoot},
+    stat_cache::{KnownFile, StatCache},
 };
 use crate::lfs_contents::LfsContents;
 
@@ -31,56 +32,6 @@ use crate::lfs_contents::LfsContents;
 pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Limit of new files in a tree. Generated folders exceed it; hand-written changes do not.
 const MAX_NEW_FILES: usize = if cfg!(test) { 1000 } else { 200_000 };
-// A file that changed less than 20 ms before it was read may change again within the resolution of its
-// timestamps.
-const RACY_NS: i128 = 20_000_000;
-
-/// Result of reading a file.
-#[derive(Clone, Copy)]
-enum KnownFile {
-    /// Object id, and the bytes that the object adds to the workspace's own objects.
-    Stored(Oid, u64),
-    /// The file is too large for any snapshot.
-    TooLarge,
-}
-
-/// Contents of files by their state at the last read, so that unchanged files are not read again.
-#[derive(Default)]
-pub(super) struct StatCache {
-    entries: HashMap<PathBuf, (FileStat, KnownFile)>,
-    /// Time of the last complete scan. Only files that changed clearly earlier are trusted.
-    sealed_ns: i128,
-}
-
-impl StatCache {
-    pub(super) fn put(&mut self, path: PathBuf, stat: FileStat, id: Oid) {
-        self.note(path, stat, KnownFile::Stored(id, 0));
-    }
-
-    fn note(&mut self, path: PathBuf, stat: FileStat, file: KnownFile) {
-        self.entries.insert(path, (stat, file));
-    }
-
-    /// Merges two caches of different files.
-    pub(super) fn with(mut self, other: Self) -> Self {
-        self.entries.extend(other.entries);
-        self
-    }
-
-    pub(super) fn forget(&mut self, path: &Path) {
-        self.entries.remove(path);
-    }
-
-    /// Marks the end of a scan over all files.
-    pub(super) fn seal(&mut self) {
-        self.sealed_ns = i128::from(bootstrap::read_wall_clock().unix_ms()) * 1_000_000;
-    }
-
-    fn get(&self, path: &Path, stat: &FileStat) -> Option<KnownFile> {
-        let (known, file) = self.entries.get(path)?;
-        (known == stat && stat.ctime_ns + RACY_NS < self.sealed_ns).then_some(*file)
-    }
-}
 
 pub(super) fn os_name(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
@@ -190,7 +141,7 @@ impl WorktreeScan<'_> {
                 }
             }
         };
-        self.new.note(path.to_owned(), stat, known);
+        self.new.note(path, stat, known);
         let KnownFile::Stored(id, weight) = known else {
             self.size.refuse(path, stat.size);
             return Ok(tracked);

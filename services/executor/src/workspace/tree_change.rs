@@ -14,7 +14,8 @@ use super::{
     disk::WorkspaceDisk,
     paths::is_plain_name,
     root::FileKind,
-    scan::{StatCache, WorktreeScanner, list_tracked_files},
+    scan::{WorktreeScanner, list_tracked_files},
+    stat_cache::StatCache,
 };
 use crate::lfs_contents::LfsContents;
 
@@ -124,7 +125,7 @@ impl<'a> TreeChange<'a> {
         let blob = self.git.find_blob(id)?;
         let content = attributes.convert(path, blob.content(), (id, mode));
         if let Some(stat) = self.disk.root().write_blob(path, &content, mode)? {
-            cache.put(path.to_owned(), stat, id);
+            cache.put(path, stat, id);
         }
         Ok(())
     }
