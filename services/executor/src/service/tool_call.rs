@@ -22,7 +22,7 @@ use crate::{
     mcp_command::{ServerCall, ServerContext, call_server_tool},
     sandbox::CommandSandbox,
     tools::{self, ToolContext, ToolEnding, ToolOutcome},
-    workspace::Workspace,
+    workspace::{ScanScope, Workspace},
 };
 
 /// Channel for the responses of one call.
@@ -181,7 +181,11 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
     if tool.read_only {
         return build_tool_result(run, outcome, false);
     }
-    let (changed, note) = scan_changes(run).await;
+    let scope = match tools::has_noted_writes(tool) && outcome.ending == ToolEnding::Done {
+        true => ScanScope::Written,
+        false => ScanScope::Worktree,
+    };
+    let (changed, note) = scan_changes(run, scope).await;
     outcome.add(&note);
     build_tool_result(run, outcome, changed)
 }
@@ -206,7 +210,7 @@ async fn execute_server_call(
     };
     let outcome = Box::pin(call_server_tool(&context, call, &run.request.input_json)).await;
     let git_note = mend_git(&open.workspace).await;
-    let (changed, note) = scan_changes(run).await;
+    let (changed, note) = scan_changes(run, ScanScope::Worktree).await;
     let notes: Vec<&str> = [git_note, note.as_str()]
         .into_iter()
         .filter(|note| !note.is_empty())
@@ -246,11 +250,11 @@ async fn take_turn(open: &OpenedWorkspace, is_read: bool) -> ToolTurn<'_> {
     }
 }
 
-/// Returns whether the files changed, with a note for the model.
-async fn scan_changes(run: &ToolRun) -> (bool, String) {
+/// Scans the files that a tool may have changed. Returns true for a change, with a note for the model.
+async fn scan_changes(run: &ToolRun, scope: ScanScope) -> (bool, String) {
     let workspace = Arc::clone(&run.used.open.workspace);
     let scanned = run_blocking(move || {
-        let changed = workspace.has_changed()?;
+        let changed = workspace.has_changed_in(scope)?;
         Ok((changed, workspace.scanner.report_new_omissions()))
     })
     .await;

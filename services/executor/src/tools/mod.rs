@@ -226,6 +226,16 @@ pub(crate) fn is_command(name: &str) -> bool {
     find_tool(name).is_ok_and(|tool| matches!(tool.run, ToolAction::Command))
 }
 
+/// Returns true for a tool that changes only files which it notes as written.
+pub(crate) fn has_noted_writes(tool: &ExecutorTool) -> bool {
+    [
+        apply_patch::TOOL.name,
+        edit_file::TOOL.name,
+        write_file::TOOL.name,
+    ]
+    .contains(&tool.name)
+}
+
 /// Runs a tool to its end. The text of the outcome is always bounded.
 pub(crate) async fn run_tool(
     tool: &'static ExecutorTool,

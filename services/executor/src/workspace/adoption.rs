@@ -11,7 +11,7 @@ use std::{
 use domain::{CommitAuthor, CommitId};
 use git2::Oid;
 
-use super::{WorkspaceError, WorkspaceRoot, disk::VIEW, scan::list_tracked_files};
+use super::{WorkspaceError, WorkspaceRoot, disk::VIEW, tracked_files::list_tracked_files};
 use crate::sandbox::PathCover;
 
 const BRANCH: &str = "main";

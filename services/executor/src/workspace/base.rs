@@ -10,7 +10,7 @@ use super::{
     conversion::CheckoutAttributes,
     folder_guides::{FolderGuide, FolderGuides, read_guide, read_nearest_guide},
     git_directory::GitDirectory,
-    scan::list_tracked_files,
+    tracked_files::list_tracked_files,
 };
 
 /// Limits of files at the base: listed ones, and read ones.

@@ -225,7 +225,7 @@ impl<'a> FolderMarkers<'a> {
 }
 
 /// Check for a file in a folder, as of [`FolderMarkers::has`].
-type HasFile<'a> = &'a dyn Fn(&Path, &str) -> bool;
+pub(super) type HasFile<'a> = &'a dyn Fn(&Path, &str) -> bool;
 
 /// By-products that the repository itself contains: a folder, or files of a kind in a folder. Such paths may
 /// belong to a change.
@@ -252,6 +252,29 @@ impl OwnByproducts {
         own
     }
 
+    /// Folders of the repository's files.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.folders.iter()
+    }
+
+    /// Adds a file that the repository contains now. Returns false, without adding it, if the file changes which
+    /// paths are by-products.
+    pub(super) fn add_source(&mut self, path: &Path, has: HasFile<'_>) -> bool {
+        if find_kind(path, has, &|_| false).is_some() {
+            return false;
+        }
+        let above = path.ancestors().skip(1);
+        let new: Vec<PathBuf> = above
+            .filter(|folder| !self.folders.contains(*folder))
+            .map(Path::to_owned)
+            .collect();
+        if new.iter().any(|folder| has(folder, ENVIRONMENT)) {
+            return false;
+        }
+        self.folders.extend(new);
+        true
+    }
+
     /// Returns the folder or file of a by-product that contains the path; `None` for a file that may belong
     /// to a change.
     pub(super) fn find<'p>(&self, path: &'p Path, has: HasFile<'_>) -> Option<&'p Path> {
@@ -268,6 +291,20 @@ impl OwnByproducts {
     fn is_environment(&self, folder: &Path, has: HasFile<'_>) -> bool {
         folder != Path::new("") && !self.folders.contains(folder) && has(folder, ENVIRONMENT)
     }
+}
+
+/// Returns true for a name that shows the ecosystem of a folder.
+pub(super) fn is_marker(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let markers = MARKED.iter().flat_map(|marked| marked.markers);
+    let mut all = markers.chain(&DEBUGGED);
+    name == ENVIRONMENT
+        || all.any(|marker| match marker.strip_prefix('*') {
+            Some(end) => name.ends_with(end),
+            None => name == *marker,
+        })
 }
 
 /// Returns true for the content of a native program or library.

@@ -8,7 +8,7 @@ use git2::{Delta, DiffOptions, Oid};
 use super::{
     Workspace, WorkspaceError,
     hunks::{MAX_HUNKS, TreeHunk, list_hunks},
-    scan::list_tracked_files,
+    tracked_files::list_tracked_files,
 };
 
 /// Limit of compared files.

@@ -156,6 +156,11 @@ impl ChangeSize {
         loose_size(&self.objects, id)
     }
 
+    /// Counts the loose bytes of files that an earlier scan found changed.
+    pub(super) fn add_known(&mut self, loose: u64) {
+        self.loose += loose;
+    }
+
     /// Counts a changed file.
     pub(super) fn add(&mut self, path: &Path, bytes: u64, weight: u64) {
         self.loose += weight;
@@ -192,6 +197,10 @@ pub(super) struct UnstoredFiles {
 }
 
 impl UnstoredFiles {
+    pub(super) fn is_empty(&self) -> bool {
+        self.refused.is_empty()
+    }
+
     /// Refuses a change with such files.
     pub(super) fn refuse(&self, limits: KeepLimits) -> Result<(), WorkspaceError> {
         if self.refused.is_empty() {

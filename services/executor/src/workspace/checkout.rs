@@ -17,8 +17,8 @@ use super::{
     paths::is_plain_name,
     prepared_checkout::PreparedFiles,
     root::WorkspaceRoot,
-    scan::os_name,
     stat_cache::StatCache,
+    tracked_files::os_name,
     tree_change::TreeChange,
 };
 

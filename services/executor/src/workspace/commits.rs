@@ -3,7 +3,7 @@
 use domain::{CommitAuthor, CommitId};
 use git2::Oid;
 
-use super::{Workspace, WorkspaceError};
+use super::{ScanScope, Workspace, WorkspaceError};
 
 /// Everything that differs from the base commit.
 pub(crate) struct SnapshotPack {
@@ -234,8 +234,13 @@ impl Workspace {
 
     /// Returns true when files, branch or head changed since the last call. Blocks.
     pub(crate) fn has_changed(&self) -> Result<bool, WorkspaceError> {
+        self.has_changed_in(ScanScope::Worktree)
+    }
+
+    /// Like [`Workspace::has_changed`], for files of which only those in the scope may have changed. Blocks.
+    pub(crate) fn has_changed_in(&self, scope: ScanScope) -> Result<bool, WorkspaceError> {
         let repository = self.git.open()?;
-        let tree = self.tree(repository.objects())?;
+        let tree = self.scan_tree(repository.objects(), scope)?;
         let changed = self.history.note(tree, self.scanner.unstored());
         if changed {
             let (objects, base) = (&self.git.objects, &self.git.base);

@@ -42,6 +42,43 @@ const MAX_PLACES: u32 = 10_000;
 // and commands may create sockets in the workspace.
 const MAX_PART: usize = 24;
 
+/// Part of a worktree that a walk visits: the files of changed folders, and new folders.
+pub(super) struct WalkScope {
+    changed: BTreeSet<PathBuf>,
+    /// Folders above the changed ones.
+    above: BTreeSet<PathBuf>,
+    /// Folders that are not new.
+    known: BTreeSet<PathBuf>,
+}
+
+impl WalkScope {
+    pub(super) fn new(changed: BTreeSet<PathBuf>, known: BTreeSet<PathBuf>) -> Self {
+        let mut above = BTreeSet::new();
+        for folder in &changed {
+            for folder in folder.ancestors().skip(1) {
+                // The folders above a contained one are contained too.
+                if !above.insert(folder.to_owned()) {
+                    break;
+                }
+            }
+        }
+        Self {
+            changed,
+            above,
+            known,
+        }
+    }
+
+    /// Returns true for a path that the walk visits.
+    fn should_visit(&self, path: &Path, is_folder: bool) -> bool {
+        if is_folder {
+            return self.changed.contains(path) || self.above.contains(path) || !self.known.contains(path);
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        self.changed.contains(folder) || !self.known.contains(folder)
+    }
+}
+
 /// Folder that is deleted when it is dropped.
 pub(super) struct ScopedFolder(pub(super) PathBuf);
 
@@ -340,7 +377,7 @@ impl WorkspaceDisk {
 
     /// Lists all paths of a type that are not ignored, in order. Unreadable entries are skipped.
     pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
-        let found = self.walk(&Arc::default()).build().filter_map(Result::ok);
+        let found = self.walk(&Arc::default(), None).build().filter_map(Result::ok);
         found.filter_map(move |entry| self.inside(&entry, is_wanted))
     }
 
@@ -354,8 +391,12 @@ impl WorkspaceDisk {
     }
 
     /// Creates a walk over the worktree that follows no symbolic link. `skipped` receives the folders with
-    /// unsafe ignore rules, which the walk does not enter.
-    pub(super) fn walk(&self, skipped: &Arc<Mutex<Vec<PathBuf>>>) -> WalkBuilder {
+    /// unsafe ignore rules, which the walk does not enter. Without a scope, all of the worktree is visited.
+    pub(super) fn walk(
+        &self,
+        skipped: &Arc<Mutex<Vec<PathBuf>>>,
+        scope: Option<Arc<WalkScope>>,
+    ) -> WalkBuilder {
         self.tree.show_folders();
         let mut walk = WalkBuilder::new(self.tree.path());
         walk.hidden(false)
@@ -374,6 +415,11 @@ impl WorkspaceDisk {
             let is_root = entry.depth() == 0;
             let is_ours = is_root || !is_git_folder(entry.file_name().as_encoded_bytes());
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if let (Some(scope), false, Ok(path)) = (&scope, is_root, entry.path().strip_prefix(&root))
+                && !scope.should_visit(path, is_folder)
+            {
+                return false;
+            }
             let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
             if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
                 let mut skipped = skipped.lock();

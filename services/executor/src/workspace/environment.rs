@@ -17,7 +17,7 @@ use super::{
     WorkspaceError, WorkspaceRoot,
     disk::WorkspaceDisk,
     git_directory::GitDirectory,
-    scan::list_tracked_files,
+    tracked_files::list_tracked_files,
     walk::{WalkEntry, walk_folder},
 };
 

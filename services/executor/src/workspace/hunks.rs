@@ -6,7 +6,7 @@ use git2::{Delta, DiffOptions, Oid, Patch};
 
 use super::{
     WorkspaceError,
-    scan::{list_tracked_files, write_tree_of},
+    tracked_files::{list_tracked_files, write_tree_of},
 };
 use crate::integrity::{LinePart, divide_lines};
 

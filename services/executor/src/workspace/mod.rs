@@ -12,6 +12,7 @@ mod conversion;
 mod copy;
 mod disk;
 mod environment;
+mod file_scan;
 mod folder_guides;
 mod folder_stats;
 mod git_directory;
@@ -28,10 +29,14 @@ mod restoration;
 mod results;
 mod root;
 mod scan;
+mod scan_update;
 mod scratch;
 mod setup_artifacts;
 mod stat_cache;
+mod survey;
+mod tracked_files;
 mod tree_change;
+mod untracked_files;
 mod walk;
 mod work_history;
 
@@ -61,6 +66,8 @@ pub(crate) use prepared_checkout::PreparedCheckout;
 pub(crate) use results::{MOST_OF_ONE, ResultStore};
 pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
 use scan::WorktreeScanner;
+pub(crate) use scan_update::ScanScope;
+use scan_update::ScanInput;
 pub(crate) use scratch::{ScratchContent, ScratchTree};
 pub(crate) use setup_artifacts::WorkspaceOrigin;
 use work_history::WorkHistory;
@@ -271,12 +278,19 @@ impl Workspace {
 
     /// Builds the tree of the current files. An unreadable file is omitted and recorded.
     fn tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
-        self.scanner.scan(
-            &self.disk,
+        self.scan_tree(git, ScanScope::Worktree)
+    }
+
+    /// Builds the tree of the files, of which only those in the scope may have changed.
+    fn scan_tree(&self, git: &git2::Repository, scope: ScanScope) -> Result<Oid, WorkspaceError> {
+        let input = ScanInput {
+            disk: &self.disk,
             git,
-            &self.head_or_base(),
-            (self.git.objects.change_size(), &self.git.lfs),
-        )
+            head: &self.head_or_base(),
+            objects: &self.git.objects,
+            lfs: &self.git.lfs,
+        };
+        self.scanner.scan(input, scope)
     }
 
     /// Removes obstacles to git that the last command may have left. Returns true when the command moved

@@ -30,6 +30,13 @@ impl OmittedPaths {
         }
     }
 
+    /// Adds the paths of another scan after the own ones.
+    pub(super) fn append(&mut self, other: Self) {
+        self.count += other.count;
+        let free = MAX_NAMED.saturating_sub(self.named.len());
+        self.named.extend(other.named.into_iter().take(free));
+    }
+
     /// Returns the first omitted paths, each with the reason.
     pub(crate) fn named(&self) -> &[String] {
         &self.named

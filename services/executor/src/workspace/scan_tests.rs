@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use serde_json::json;
 
 use super::*;
-use crate::tools::tests::World;
+use crate::{tools::tests::World, workspace::untracked_files::MAX_NEW_FILES};
 
 /// Runs work on a thread to which file permissions apply, even when the tests run as root.
 fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -271,7 +271,15 @@ fn removed_files_leave_list_of_written() {
         .run("write_file", &json!({ "path": "kept", "content": "x" }))
         .unwrap();
     workspace.has_changed().unwrap();
-    let written: Vec<_> = workspace.scanner.0.lock().written.iter().cloned().collect();
+    let written: Vec<_> = workspace
+        .scanner
+        .0
+        .lock()
+        .memory
+        .written
+        .iter()
+        .cloned()
+        .collect();
     assert_eq!(written, [PathBuf::from("kept")]);
 }
 

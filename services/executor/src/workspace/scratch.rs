@@ -19,7 +19,7 @@ use super::{
     Workspace, WorkspaceError, WorkspaceRoot,
     checkout::CheckoutWriter,
     hunks::{TreeHunk, list_hunks, revert_hunks},
-    scan::{list_tracked_files, write_tree_of},
+    tracked_files::{list_tracked_files, write_tree_of},
 };
 use crate::{
     cleanup,

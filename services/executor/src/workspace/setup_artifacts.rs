@@ -14,7 +14,7 @@ use super::{
     Workspace, WorkspaceError,
     copy::{self, FileAmount, FolderCopy, KnownFiles},
     disk::WorkspaceDisk,
-    scan::{TrackedFiles, list_tracked_files},
+    tracked_files::{TrackedFiles, list_tracked_files},
 };
 use crate::cleanup;
 

@@ -14,8 +14,9 @@ use super::{
     disk::WorkspaceDisk,
     paths::is_plain_name,
     root::FileKind,
-    scan::{WorktreeScanner, list_tracked_files},
+    scan::WorktreeScanner,
     stat_cache::StatCache,
+    tracked_files::list_tracked_files,
 };
 use crate::lfs_contents::LfsContents;
 
