@@ -154,6 +154,7 @@ pub(crate) const REFERENCES: &[FigureReference] = &[
         2.0,
         "floor_git_commit_100000_p50",
     ),
+    at_most_of("snapshot_60MB_p50", 3000.0, "floor_git_add_60MB_p50"),
     times("open_cold_600", 1.2, "floor_clone_depth_1_600_p50"),
     floor("open_cold_20000", "floor_clone_depth_1_20000_p50"),
     floor("open_cold_100000", "floor_clone_depth_1_100000_p50"),

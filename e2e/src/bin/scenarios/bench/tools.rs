@@ -163,6 +163,27 @@ impl BenchCaller {
         anyhow::bail!("{name} ended without a result")
     }
 
+    /// Takes a snapshot as the planner does. Returns the bytes of its pack.
+    pub(crate) async fn snapshot(&self) -> anyhow::Result<usize> {
+        let message = wire::SnapshotWorkspaceRequest {
+            workspace_id: self.workspace.clone(),
+            fence: Some(self.fence.into()),
+            commit_time_s: read_wall_clock().unix_s(),
+        };
+        let mut client = self.client.clone();
+        let mut events = client
+            .snapshot_workspace(self.request(message)?)
+            .await?
+            .into_inner();
+        let mut bytes = 0;
+        while let Some(event) = events.message().await? {
+            if let Some(wire::snapshot_workspace_response::Event::PackChunk(chunk)) = event.event {
+                bytes += chunk.len();
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Calls the executor for nothing: signature, fence and workspace are checked as for a tool, and the answer
     /// is empty.
     pub(crate) async fn call_nothing(&self) -> anyhow::Result<()> {

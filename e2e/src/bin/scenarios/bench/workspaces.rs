@@ -50,6 +50,11 @@ const LARGE: [SizedRepository; 2] = [
 const WARM_OPENS: usize = 5;
 /// Calls of each tool in a large workspace.
 const LARGE_CALLS: usize = 10;
+/// Size of an incompressible file in a snapshot, and the number of snapshots with a new one.
+const LARGE_FILE_BYTES: usize = 60_000_000;
+const LARGE_SNAPSHOTS: usize = 3;
+/// Limit of a snapshot's pack in the world of the large workspaces, in MiB.
+const SNAPSHOT_MIB: &str = "128";
 /// File that the edits change, and its first line.
 const EDITED: &str = "edited.py";
 /// Number of workspaces opened at once, and number of those that run commands at once.
@@ -84,12 +89,18 @@ pub(crate) async fn measure_workspaces(
 /// Prints the figures of repositories with 20,000 and 100,000 files, in a world of their own.
 pub(crate) async fn measure_large_workspaces() -> anyhow::Result<()> {
     let keys = Arc::new(BenchCaller::keys()?);
-    let mut world = Box::pin(TestWorld::start(build_bench_options(&keys, LARGE.len() + 2))).await?;
+    let mut options = build_bench_options(&keys, LARGE.len() + 2);
+    let limit = ("EXECUTOR__SNAPSHOT_MIB", SNAPSHOT_MIB.to_owned());
+    options.settings.push(limit);
+    let mut world = Box::pin(TestWorld::start(options)).await?;
     world.github.set_recording(false);
     let services = ServiceProcesses::of(&mut world)?;
     for sized in &LARGE {
         let bench = Box::pin(measure_opens(&world, &services, &keys, sized)).await?;
         measure_calls(&world, &bench, sized).await?;
+        if sized.name == LARGE[0].name {
+            measure_large_snapshots(&bench).await?;
+        }
         bench.close().await?;
     }
     world.stop().await
@@ -230,6 +241,32 @@ async fn measure_commit_floor(mirror: &str, name: &str) -> anyhow::Result<()> {
     }
     writes.print(&format!("floor_write_file_{name}"));
     commits.print(&format!("floor_git_commit_{name}"));
+    Ok(())
+}
+
+/// Prints snapshots of one large file and their floor, `git add` of such a file.
+async fn measure_large_snapshots(bench: &BenchCaller) -> anyhow::Result<()> {
+    let script = |name: &str| format!("head -c {LARGE_FILE_BYTES} /dev/urandom > {name}");
+    let mut snapshots = DurationSamples::default();
+    for number in 0..LARGE_SNAPSHOTS as u64 {
+        let write = json!({"command": script("large.bin")});
+        bench.call(500 + number, "run_command", &write).await?;
+        let start = Instant::now();
+        let bytes = bench.snapshot().await?;
+        snapshots.add(start.elapsed());
+        ensure!(bytes > LARGE_FILE_BYTES, "a snapshot of {bytes} bytes");
+    }
+    snapshots.print("snapshot_60MB");
+    let folder = tempfile::tempdir()?;
+    run_in(folder.path(), "git", &["init", "--quiet"]).await?;
+    let mut floor = DurationSamples::default();
+    for _ in 0..LARGE_SNAPSHOTS {
+        run_in(folder.path(), "sh", &["-c", &script("large.bin")]).await?;
+        let start = Instant::now();
+        run_in(folder.path(), "git", &["add", "--all"]).await?;
+        floor.add(start.elapsed());
+    }
+    floor.print("floor_git_add_60MB");
     Ok(())
 }
 
