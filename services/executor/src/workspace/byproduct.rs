@@ -240,8 +240,17 @@ impl OwnByproducts {
     /// Collects them from the paths of a repository.
     pub(super) fn among<'p>(paths: impl Iterator<Item = &'p PathBuf>, has: HasFile<'_>) -> Self {
         let mut own = Self::default();
+        // Neighbors in a sorted list are usually in the same folder, which is then classified once.
+        let mut ordinary = None;
         for path in paths {
-            own.kinds.extend(find_kind(path, has, &|_| false));
+            let folder = path.parent();
+            if ordinary.is_none() || ordinary != folder {
+                ordinary = folder.filter(|_| find_folder(path, has, &|_| false).is_none());
+            }
+            own.kinds.extend(match ordinary {
+                Some(_) => find_file_kind(path, has),
+                None => find_kind(path, has, &|_| false),
+            });
             for folder in path.ancestors().skip(1) {
                 // The folders above a known one are known, too.
                 if !own.folders.insert(folder.to_owned()) {
@@ -321,6 +330,11 @@ fn find_kind(
     if let Some(folder) = find_folder(path, has, is_environment) {
         return Some((folder.to_owned(), String::new()));
     }
+    find_file_kind(path, has)
+}
+
+/// Returns the parent folder with the kind of a file that is a by-product by its name.
+fn find_file_kind(path: &Path, has: HasFile<'_>) -> Option<(PathBuf, String)> {
     // Names are compared in lower case, because `Thumbs.db` and `.DS_Store` occur in several spellings.
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let folder = path.parent()?;

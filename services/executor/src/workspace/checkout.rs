@@ -76,14 +76,16 @@ pub(super) fn fill_workspace(
     };
     record_external_content(workspace, &repository, external)?;
     cache.seal();
-    workspace.scanner.set_cache(cache);
     workspace.history.begin(tree);
     if indexed == Some(files) {
         // The paths in this git directory are those of the folder in which it was created, so they must be
         // written again.
-        return workspace.view.show(workspace.view_source(), None);
+        workspace.view.show(workspace.view_source(), None)?;
+    } else {
+        workspace.write_index(&repository)?;
     }
-    workspace.write_index(&repository)
+    // After the `.git` file is written, which belongs to the state of the worktree.
+    workspace.begin_scans(git, cache)
 }
 
 /// Records the content that the base does not contain. Files of Git LFS whose content is in the worktree are not missing.

@@ -66,10 +66,11 @@ pub(crate) use prepared_checkout::PreparedCheckout;
 pub(crate) use results::{MOST_OF_ONE, ResultStore};
 pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
 use scan::WorktreeScanner;
-pub(crate) use scan_update::ScanScope;
 use scan_update::ScanInput;
+pub(crate) use scan_update::ScanScope;
 pub(crate) use scratch::{ScratchContent, ScratchTree};
 pub(crate) use setup_artifacts::WorkspaceOrigin;
+use stat_cache::StatCache;
 use work_history::WorkHistory;
 
 use crate::{
@@ -283,14 +284,24 @@ impl Workspace {
 
     /// Builds the tree of the files, of which only those in the scope may have changed.
     fn scan_tree(&self, git: &git2::Repository, scope: ScanScope) -> Result<Oid, WorkspaceError> {
-        let input = ScanInput {
+        let head = self.head_or_base();
+        self.scanner.scan(self.scan_input(git, &head), scope)
+    }
+
+    /// Records the files that a checkout of the head wrote.
+    fn begin_scans(&self, git: &git2::Repository, cache: StatCache) -> Result<(), WorkspaceError> {
+        let head = self.head_or_base();
+        self.scanner.begin(self.scan_input(git, &head), cache)
+    }
+
+    fn scan_input<'a>(&'a self, git: &'a git2::Repository, head: &'a CommitId) -> ScanInput<'a> {
+        ScanInput {
             disk: &self.disk,
             git,
-            head: &self.head_or_base(),
+            head,
             objects: &self.git.objects,
             lfs: &self.git.lfs,
-        };
-        self.scanner.scan(input, scope)
+        }
     }
 
     /// Removes obstacles to git that the last command may have left. Returns true when the command moved

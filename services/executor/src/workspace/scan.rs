@@ -1,6 +1,7 @@
 //! Reads the worktree as a git tree: tracked files, and untracked files that no ignore rule matches.
 
 use std::{
+    collections::BTreeMap,
     mem,
     path::{Path, PathBuf},
 };
@@ -83,7 +84,7 @@ impl ScanState {
         paths.extend(tracked.keys().cloned());
         paths.sort();
         paths.dedup();
-        let attribute_paths = list_attribute_files(&paths);
+        let attribute_paths = list_attribute_files(paths.iter());
         self.forget_conversions(disk.root(), &attribute_paths);
         let attributes = ScanAttributes::read(disk.root(), git, &tracked, &attribute_paths, lfs);
         let before = (&self.memory.cache, input.objects.change_size());
@@ -119,8 +120,6 @@ impl ScanState {
         let tree = write_difference(git, head_tree, &tracked, &files)?;
         findings.cache.seal_at(started);
         self.memory.cache = mem::take(&mut findings.cache);
-        let mut tracked_attributes = tracked;
-        tracked_attributes.retain(|path, _| path.ends_with(ATTRIBUTES));
         let basis = ScanBasis {
             head_tree,
             tree,
@@ -131,24 +130,56 @@ impl ScanState {
             weights: mem::take(&mut findings.weights),
             new_files,
             attribute_paths,
-            tracked_attributes,
+            tracked_attributes: keep_attribute_files(tracked),
         };
         self.memory.basis = build_basis(disk.root(), basis, &untracked, &findings);
         self.unstored = findings.unstored;
         Ok(ScannedTree { tree, omitted })
     }
 
+    /// Builds the basis of updates from the files of a checkout.
+    fn begin(&mut self, input: ScanInput<'_>) -> Result<(), WorkspaceError> {
+        let ScanInput { disk, git, .. } = input;
+        let tree = input.head_tree()?.id();
+        let tracked = list_tracked_files(git, tree)?;
+        let attribute_paths = list_attribute_files(tracked.keys());
+        self.attributes = Some(hash_attributes(disk.root(), &attribute_paths));
+        let cache = &self.memory.cache;
+        // A file that the checkout did not write, or that no scan stores, leads to a whole scan.
+        let is_submodule = |mode: i32| mode == 0o160_000;
+        let mut all = tracked.iter();
+        let is_complete = all.all(|(path, (_, mode))| is_submodule(*mode) || cache.has(path));
+        if !is_complete || cache.has_larger(MAX_FILE_BYTES) {
+            return Ok(());
+        }
+        let markers = FolderMarkers::new(disk.root());
+        let has = |folder: &Path, name: &str| markers.has(folder, name);
+        let own = OwnByproducts::among(tracked.keys(), &has);
+        let basis = ScanBasis {
+            head_tree: tree,
+            tree,
+            records: FolderRecords::default(),
+            own,
+            byproducts: BTreeMap::new(),
+            omitted_files: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            new_files: 0,
+            attribute_paths,
+            tracked_attributes: keep_attribute_files(tracked),
+        };
+        self.memory.basis = build_basis(
+            disk.root(),
+            basis,
+            &UntrackedFiles::default(),
+            &FileFindings::default(),
+        );
+        Ok(())
+    }
+
     /// Forgets the contents of all files if an attribute file changed, because it may change the contents of the
     /// tree for unchanged files.
     fn forget_conversions(&mut self, root: &WorkspaceRoot, attribute_paths: &[PathBuf]) {
-        let hash = |path: &PathBuf| {
-            let content = root.read(path, MAX_FILE_BYTES).ok()?;
-            Oid::hash_object(ObjectType::Blob, &content).ok()
-        };
-        let contents: AttributeContents = attribute_paths
-            .iter()
-            .map(|path| (path.clone(), hash(path)))
-            .collect();
+        let contents = hash_attributes(root, attribute_paths);
         if self.attributes.as_ref().is_some_and(|before| *before != contents) {
             self.memory.cache = StatCache::default();
         }
@@ -172,9 +203,11 @@ impl WorktreeScanner {
         Ok(scanned.tree)
     }
 
-    /// Records the files that a checkout wrote.
-    pub(super) fn set_cache(&self, cache: StatCache) {
-        self.0.lock().memory.cache = cache;
+    /// Records the files that a checkout of the last commit wrote. The first scan continues from them.
+    pub(super) fn begin(&self, input: ScanInput<'_>, cache: StatCache) -> Result<(), WorkspaceError> {
+        let mut state = self.0.lock();
+        state.memory.cache = cache;
+        state.begin(input)
     }
 
     /// Takes what is known about the files. The next scan reads all of them.
@@ -234,9 +267,21 @@ fn build_basis(
     Some(basis)
 }
 
-fn list_attribute_files(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let files = paths.iter().filter(|path| path.ends_with(ATTRIBUTES));
-    files.cloned().collect()
+fn list_attribute_files<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+    paths.filter(|path| path.ends_with(ATTRIBUTES)).cloned().collect()
+}
+
+fn keep_attribute_files(mut files: TrackedFiles) -> TrackedFiles {
+    files.retain(|path, _| path.ends_with(ATTRIBUTES));
+    files
+}
+
+fn hash_attributes(root: &WorkspaceRoot, paths: &[PathBuf]) -> AttributeContents {
+    let hash = |path: &PathBuf| {
+        let content = root.read(path, MAX_FILE_BYTES).ok()?;
+        Oid::hash_object(ObjectType::Blob, &content).ok()
+    };
+    paths.iter().map(|path| (path.clone(), hash(path))).collect()
 }
 
 /// Writes the tree of `files`, which differs in few files from the tree with the tracked ones.

@@ -50,13 +50,8 @@ impl ScannedWorld {
     fn with_input<T>(&self, run: impl FnOnce(ScanInput<'_>) -> T) -> T {
         let workspace = &self.world.call.workspace;
         let repository = workspace.git.open().unwrap();
-        run(ScanInput {
-            disk: &workspace.disk,
-            git: repository.objects(),
-            head: &workspace.head_or_base(),
-            objects: &workspace.git.objects,
-            lfs: &workspace.git.lfs,
-        })
+        let head = workspace.head_or_base();
+        run(workspace.scan_input(repository.objects(), &head))
     }
 
     /// Makes the last scan trust all states, and waits until the file system's time has passed it.
@@ -123,6 +118,15 @@ impl ScannedWorld {
 }
 
 #[test]
+fn new_files_of_tools_follow_ignore_rules() {
+    let world = ScannedWorld::new(false);
+    for path in ["build/x.txt", "shop/new.py", "run.log", "new/folder/a.txt"] {
+        world.write_by_tool(path, "one\n");
+        assert_eq!(world.scan(ScanScope::Written), world.scan_afresh(), "{path}");
+    }
+}
+
+#[test]
 fn ordinary_changes_need_no_whole_scan() {
     let world = ScannedWorld::new(true);
     let steps: [(&str, &dyn Fn()); 9] = [
@@ -136,7 +140,9 @@ fn ordinary_changes_need_no_whole_scan() {
         ("mode", &|| {
             fs::set_permissions(world.place("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
         }),
-        ("move", &|| fs::rename(world.place("a"), world.place("z")).unwrap()),
+        ("move", &|| {
+            fs::rename(world.place("a"), world.place("z")).unwrap()
+        }),
     ];
     for (name, step) in steps {
         step();
@@ -144,6 +150,19 @@ fn ordinary_changes_need_no_whole_scan() {
         assert_eq!(updated, Some(world.scan_afresh()), "{name}");
         world.settle();
     }
+}
+
+#[test]
+fn first_scan_continues_from_checkout() {
+    let world = ScannedWorld {
+        world: World::new(),
+        clock: tempfile::TempDir::new().unwrap(),
+        is_settled: true,
+    };
+    world.settle();
+    world.write("shop/cart.py", "total = 0\n");
+    world.write("shop/new.py", "x = 1\n");
+    assert_eq!(world.update(), Some(world.scan_afresh()));
 }
 
 #[test]
@@ -197,7 +216,9 @@ fn tool_change_examines_written_path_only() {
                 .git
                 .diff_tree_to_tree(Some(&find(before)), Some(&find(tree)), None)
                 .unwrap();
-            let paths = diff.deltas().filter_map(|delta| delta.new_file().path().map(Path::to_owned));
+            let paths = diff
+                .deltas()
+                .filter_map(|delta| delta.new_file().path().map(Path::to_owned));
             paths.collect::<Vec<_>>()
         })
     };

@@ -109,6 +109,12 @@ impl StatCache {
             .is_some_and(|files| files.contains_key(name))
     }
 
+    /// Returns true when a file is larger than a limit, in bytes.
+    pub(super) fn has_larger(&self, limit: u64) -> bool {
+        let mut files = self.folders.values().flat_map(BTreeMap::values);
+        files.any(|(stat, _)| stat.size > limit)
+    }
+
     /// Returns the files of a folder that the last scan read.
     pub(super) fn files_in(&self, folder: &Path) -> Option<&FolderFiles> {
         self.folders.get(folder)
