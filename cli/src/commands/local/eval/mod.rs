@@ -1,14 +1,7 @@
 //! `journeyman eval`: plays tasks with known solutions, and reports the resolved share.
 
-mod dataset;
-mod grade;
-mod leak_check;
 mod play;
-mod record;
 mod session;
-mod statistics;
-mod summary;
-mod table;
 
 use std::{
     path::{Path, PathBuf},
@@ -19,16 +12,14 @@ use std::{
 use anyhow::Context;
 use bootstrap::settings;
 use clap::Args;
+use evaluation::{
+    EvalFrame, EvalInstance, EvalResultStore, EvalRunKey, EvalRunRecord, EvalSummary, InvalidInstance,
+};
 use executor::FolderCheckRunner;
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    dataset::EvalInstance,
-    record::{EvalResultStore, EvalRunKey, EvalRunRecord},
-    session::EvalSession,
-    summary::{EvalFrame, EvalSummary, InvalidInstance},
-};
+use self::session::EvalSession;
 use super::{EXIT_INTERRUPTED, folder, print_error, print_json, print_result};
 use crate::{
     args::{OutputFormat, parse_dollars},
@@ -88,8 +79,12 @@ struct EvalIdentity {
 }
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let instances = dataset::read_dataset(&asked.dataset)?;
-    let other = asked.compare.as_deref().map(record::read_records).transpose()?;
+    let instances = evaluation::read_dataset(&asked.dataset)?;
+    let other = asked
+        .compare
+        .as_deref()
+        .map(evaluation::read_records)
+        .transpose()?;
     let settings = load_model_settings(&asked)?;
     // Results are only comparable for equal release, model and settings.
     let identity = EvalIdentity {
@@ -197,7 +192,9 @@ fn hash_settings(settings: &folder::FolderRunSettings, rules: Option<&Path>) -> 
             std::fs::read_to_string(rules).with_context(|| format!("cannot read {}", rules.display()))?,
         );
     }
-    Ok(shorten_digest(&dataset::hash_to_hex(parts.join("\n").as_bytes())))
+    Ok(shorten_digest(&evaluation::hash_to_hex(
+        parts.join("\n").as_bytes(),
+    )))
 }
 
 /// True for the name of a secret setting. Names of budgets end in `TOKENS`.
@@ -263,7 +260,7 @@ async fn validate_instances(
 ) -> (Vec<Arc<EvalInstance>>, Vec<InvalidInstance>) {
     let checked = stream::iter(instances).map(|instance| async move {
         let place = root.join("validated").join(&instance.id);
-        let problem = grade::find_instance_problem(bench, place.clone(), &instance, shutdown).await;
+        let problem = evaluation::find_instance_problem(bench, place.clone(), &instance, shutdown).await;
         // The folder is temporary, so a failed removal is harmless.
         let _ = tokio::fs::remove_dir_all(place).await;
         if shutdown.is_cancelled() {
@@ -338,7 +335,7 @@ fn print_summary(
     match format {
         OutputFormat::Json | OutputFormat::Jsonl => print_json(&value),
         OutputFormat::Text => {
-            table::render_evaluation(summary, records)
+            evaluation::render_evaluation(summary, records)
                 .lines()
                 .for_each(print_result);
             print_result(&format!("{:<18} {}", "results", out.display()));
@@ -375,7 +372,7 @@ mod tests {
         };
         let file = folder.path().join("set.jsonl");
         std::fs::write(&file, format!("{}\n{}\n", line("a"), line("b"))).unwrap();
-        let instances: Vec<_> = dataset::read_dataset(&file)
+        let instances: Vec<_> = evaluation::read_dataset(&file)
             .unwrap()
             .into_iter()
             .map(Arc::new)

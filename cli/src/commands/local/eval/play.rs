@@ -14,14 +14,12 @@ use domain::{
     Fact, JournalEntry, ModelSpend, OutboundReceipt, PhaseOutput, RunId, StopReason, WaitCondition,
     check::EvidenceLevel,
 };
+use evaluation::EvalInstance;
 use futures::{Stream, TryStreamExt};
 use git::FolderRepository;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    super::folder::{FolderEnvironment, FolderRunSettings, FolderSetup, parse_ticket_text},
-    dataset::EvalInstance,
-};
+use super::super::folder::{FolderEnvironment, FolderRunSettings, FolderSetup, parse_ticket_text};
 use crate::{local::LocalServices, timeline};
 
 // Time limit for a stopped run to end.

@@ -7,6 +7,10 @@ use std::{
 
 use anyhow::Context;
 use domain::{StopReason, cause::format_error_chain};
+use evaluation::{
+    EvalInstance, EvalResultStore, EvalRunKey, EvalRunRecord, EvalTokens, GradedChange, InstanceGrade,
+    run_blocking,
+};
 use executor::FolderCheckRunner;
 use git::SingleCommitRepository;
 use parking_lot::Mutex;
@@ -14,12 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{folder::FolderRunSettings, print_error, progress::ProgressDisplay},
-    dataset::EvalInstance,
-    grade::{self, GradedChange, InstanceGrade, run_blocking},
-    leak_check,
     play::{self, PlaySetup, PlayedRun},
-    record::{EvalResultStore, EvalRunKey, EvalRunRecord, EvalTokens},
-    table,
 };
 
 // Largest stored patch in bytes; a larger one is truncated.
@@ -121,7 +120,7 @@ impl EvalSession {
             "[{}/{}] {}",
             state.over,
             self.planned,
-            table::render_run_line(&record)
+            evaluation::render_run_line(&record)
         ));
         state.store.add(record)?;
         let records = &state.store.records;
@@ -173,7 +172,7 @@ impl EvalSession {
             rules: self.rules.as_deref(),
         };
         let repository = play::locate_repository(work);
-        grade::create_repository(instance, repository.clone()).await?;
+        evaluation::create_repository(instance, repository.clone()).await?;
         let played = Box::pin(play::play_instance(instance, &place, &self.shutdown)).await;
         let (played, trouble) = match played {
             Ok(played) => (played, None),
@@ -203,8 +202,8 @@ impl EvalSession {
         };
         let place = repository.to_owned();
         let base = run_blocking(move || SingleCommitRepository::open(&place)?.texts()).await?;
-        Ok(leak_check::find_leak(
-            &leak_check::list_windows(patch, &base),
+        Ok(evaluation::find_leak(
+            &evaluation::list_windows(patch, &base),
             &played.journal,
         ))
     }
@@ -225,7 +224,7 @@ impl EvalSession {
             run_blocking(move || SingleCommitRepository::open(&place)?.change(&name, MAX_PATCH)).await?;
         let Some(patch) = patch else { return Ok(None) };
         std::fs::write(kept.join("change.patch"), patch).context("cannot keep the change")?;
-        let graded = grade::grade_change(
+        let graded = evaluation::grade_change(
             &self.bench,
             repository.to_owned(),
             instance,

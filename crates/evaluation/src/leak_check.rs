@@ -10,10 +10,10 @@ const LINES: usize = 3;
 const LETTERS: usize = 4;
 
 /// Consecutive lines of a solution.
-type LineWindow = Vec<String>;
+pub type LineWindow = Vec<String>;
 
 /// Windows of consecutive lines that the reference solution adds and the base does not contain.
-pub(super) fn list_windows(patch: &str, base: &[String]) -> Vec<LineWindow> {
+pub fn list_windows(patch: &str, base: &[String]) -> Vec<LineWindow> {
     let (mut blocks, mut open) = (Vec::new(), Vec::new());
     for line in patch.lines() {
         match line.strip_prefix('+') {
@@ -55,7 +55,7 @@ fn contains_window(text: &[&str], window: &[String]) -> bool {
 }
 
 /// First window of the solution that a tool showed before the agent wrote it.
-pub(super) fn find_leak(windows: &[LineWindow], journal: &[JournalEntry]) -> Option<String> {
+pub fn find_leak(windows: &[LineWindow], journal: &[JournalEntry]) -> Option<String> {
     let mut unknown: BTreeSet<&LineWindow> = windows.iter().collect();
     for entry in journal {
         if let Fact::ModelReplied { reply, .. } = &entry.fact {

@@ -15,79 +15,82 @@ const FILE: &str = "results.jsonl";
 
 /// Key of a run: equal keys have equal results, apart from chance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct EvalRunKey {
+pub struct EvalRunKey {
     /// Id of the instance.
-    pub(super) instance: String,
+    pub instance: String,
     /// Digest of the instance, so that a changed one is played again.
-    pub(super) task: String,
+    pub task: String,
     /// Number of the run, from 1.
-    pub(super) run: u32,
+    pub run: u32,
     /// Version of Journeyman.
-    pub(super) release: String,
+    pub release: String,
     /// Model, by its provider's name for it.
-    pub(super) model: String,
+    pub model: String,
     /// Digest of settings and rules, without secrets.
-    pub(super) settings: String,
+    pub settings: String,
 }
 
 /// Stored result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct EvalRunRecord {
+pub struct EvalRunRecord {
     #[serde(flatten)]
-    pub(super) key: EvalRunKey,
+    /// Identity of the run.
+    pub key: EvalRunKey,
     /// True when every deciding test passes with the change.
-    pub(super) resolved: bool,
+    pub resolved: bool,
     /// True when the run completed with a change.
-    pub(super) delivered: bool,
+    pub delivered: bool,
     /// Stop reason of the run.
-    pub(super) stop: String,
+    pub stop: String,
     /// Infrastructure failure; such a run counts as unresolved.
-    pub(super) infra: Option<String>,
+    pub infra: Option<String>,
     /// Level of the agent's evidence.
-    pub(super) evidence: Option<EvidenceLevel>,
+    pub evidence: Option<EvidenceLevel>,
     /// Tests that had to start to pass and do not.
-    pub(super) unmet: Vec<String>,
+    pub unmet: Vec<String>,
     /// Tests that passed on the base and fail now.
-    pub(super) broken: Vec<String>,
+    pub broken: Vec<String>,
     /// Lines of the reference solution that a tool showed before the agent wrote them; absent
     /// without a leak.
-    pub(super) leak: Option<String>,
+    pub leak: Option<String>,
     /// Cost in millionths of a dollar, as far as prices are known.
-    pub(super) cost_micros: u64,
+    pub cost_micros: u64,
     /// Replies without a known price.
-    pub(super) unpriced: u32,
+    pub unpriced: u32,
     /// Replies of the model.
-    pub(super) turns: u32,
+    pub turns: u32,
     /// Milliseconds from the first to the last entry of the journal.
-    pub(super) duration_ms: u64,
-    pub(super) tokens: EvalTokens,
+    pub duration_ms: u64,
+    /// Tokens of all its model calls.
+    pub tokens: EvalTokens,
     /// Publication time of the task, from the data set.
-    pub(super) created_at: Option<String>,
+    pub created_at: Option<String>,
 }
 
 /// Tokens of all model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct EvalTokens {
+pub struct EvalTokens {
     /// Input tokens, including cached ones.
-    pub(super) input: u64,
+    pub input: u64,
     /// Input tokens from the provider's cache.
-    pub(super) cached: u64,
+    pub cached: u64,
     /// Output tokens.
-    pub(super) output: u64,
+    pub output: u64,
 }
 
 impl EvalRunRecord {
     /// True for a run that completed without solving the task.
-    pub(super) const fn is_false_done(&self) -> bool {
+    pub const fn is_false_done(&self) -> bool {
         self.delivered && !self.resolved && self.infra.is_none()
     }
 }
 
 /// Results of one folder, appended record by record.
-pub(super) struct EvalResultStore {
+pub struct EvalResultStore {
     file: File,
     path: PathBuf,
-    pub(super) records: Vec<EvalRunRecord>,
+    /// Records in the order in which they were added.
+    pub records: Vec<EvalRunRecord>,
 }
 
 impl EvalResultStore {
@@ -95,7 +98,7 @@ impl EvalResultStore {
     ///
     /// # Errors
     /// Existing results without `resume`, or unreadable results.
-    pub(super) fn open(folder: &Path, resume: bool) -> anyhow::Result<Self> {
+    pub fn open(folder: &Path, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join(FILE);
         let records = if path.exists() {
             read_records(&path)?
@@ -124,7 +127,7 @@ impl EvalResultStore {
     }
 
     /// True when a run with this key has a result.
-    pub(super) fn has(&self, key: &EvalRunKey) -> bool {
+    pub fn has(&self, key: &EvalRunKey) -> bool {
         self.records.iter().any(|record| record.key == *key)
     }
 
@@ -132,7 +135,7 @@ impl EvalResultStore {
     ///
     /// # Errors
     /// When the write fails.
-    pub(super) fn add(&mut self, record: EvalRunRecord) -> anyhow::Result<()> {
+    pub fn add(&mut self, record: EvalRunRecord) -> anyhow::Result<()> {
         let write = |mut file: &File| {
             file.write_all(render_record(&record)?.as_bytes())?;
             // A run may have been expensive, so its record must survive a crash.
@@ -152,7 +155,7 @@ fn render_record(record: &EvalRunRecord) -> Result<String, serde_json::Error> {
 ///
 /// # Errors
 /// An unreadable file, or an invalid line in it. A truncated last line is ignored.
-pub(super) fn read_records(path: &Path) -> anyhow::Result<Vec<EvalRunRecord>> {
+pub fn read_records(path: &Path) -> anyhow::Result<Vec<EvalRunRecord>> {
     let path = if path.is_dir() {
         path.join(FILE)
     } else {
@@ -173,11 +176,11 @@ pub(super) fn read_records(path: &Path) -> anyhow::Result<Vec<EvalRunRecord>> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Run without special properties.
-    pub(in super::super) fn build_run_record(instance: &str, run: u32, resolved: bool) -> EvalRunRecord {
+    pub(crate) fn build_run_record(instance: &str, run: u32, resolved: bool) -> EvalRunRecord {
         EvalRunRecord {
             key: EvalRunKey {
                 instance: instance.to_owned(),

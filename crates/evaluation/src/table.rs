@@ -6,10 +6,10 @@ use super::{
     record::EvalRunRecord,
     summary::{EvalComparison, EvalSummary},
 };
-use crate::timeline::format_dollars;
+use api::view::format_dollars;
 
 /// Line of a run with a result.
-pub(super) fn render_run_line(record: &EvalRunRecord) -> String {
+pub fn render_run_line(record: &EvalRunRecord) -> String {
     let verdict = match (&record.infra, record.resolved) {
         (Some(_), _) => "infra",
         (None, true) => "resolved",
@@ -39,7 +39,7 @@ pub(super) fn render_run_line(record: &EvalRunRecord) -> String {
 }
 
 /// Text of the whole evaluation, with one line per run first.
-pub(super) fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> String {
+pub fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> String {
     let mut lines: Vec<String> = records.iter().map(render_run_line).collect();
     for invalid in &summary.invalid {
         lines.push(format!(
@@ -155,7 +155,8 @@ fn render_counts(all: &BTreeMap<String, usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::tests::build_run_record, super::summary::*, *};
+    use super::*;
+    use crate::{record::tests::build_run_record, summary::*};
 
     #[test]
     fn a_table_tells_every_figure() {

@@ -11,76 +11,99 @@ use super::{
 
 /// Instance that is excluded from the evaluation.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct InvalidInstance {
-    pub(super) instance: String,
-    pub(super) reason: String,
+pub struct InvalidInstance {
+    /// Id of the instance.
+    pub instance: String,
+    /// Reason why it is not played.
+    pub reason: String,
 }
 
 /// Figures of an evaluation.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct EvalSummary {
-    pub(super) release: String,
-    pub(super) model: String,
-    pub(super) settings: String,
+pub struct EvalSummary {
+    /// Release of the command that played the runs.
+    pub release: String,
+    /// Model by its name at the provider.
+    pub model: String,
+    /// Digest of the settings and rules.
+    pub settings: String,
     /// Valid instances, and runs of each.
-    pub(super) instances: usize,
-    pub(super) runs_each: u32,
-    pub(super) invalid: Vec<InvalidInstance>,
+    pub instances: usize,
+    /// Runs of each instance.
+    pub runs_each: u32,
+    /// Instances that cannot be graded.
+    pub invalid: Vec<InvalidInstance>,
     /// Runs with a result, and runs without one.
-    pub(super) finished: usize,
-    pub(super) missing: usize,
+    pub finished: usize,
+    /// Runs without a record.
+    pub missing: usize,
     /// Reason for runs without a result.
-    pub(super) ended_early: Option<String>,
-    pub(super) resolved: ResolvedShare,
-    pub(super) cost: EvalCost,
-    pub(super) turns: u64,
-    pub(super) minutes: f64,
-    pub(super) tokens: EvalTokens,
+    pub ended_early: Option<String>,
+    /// Share of resolved runs.
+    pub resolved: ResolvedShare,
+    /// Cost of the model calls.
+    pub cost: EvalCost,
+    /// Turns of all runs.
+    pub turns: u64,
+    /// Sum of the durations in minutes.
+    pub minutes: f64,
+    /// Tokens of all runs.
+    pub tokens: EvalTokens,
     /// Runs that completed without solving the task.
-    pub(super) false_done: usize,
+    pub false_done: usize,
     /// Runs with an infrastructure failure; they count as unresolved.
-    pub(super) infra: usize,
-    pub(super) evidence: BTreeMap<String, usize>,
-    pub(super) stops: BTreeMap<String, usize>,
+    pub infra: usize,
+    /// Runs by level of evidence.
+    pub evidence: BTreeMap<String, usize>,
+    /// Runs by stop reason.
+    pub stops: BTreeMap<String, usize>,
     /// Instances whose reference solution the agent was shown.
-    pub(super) leaks: Vec<String>,
-    pub(super) comparison: Option<EvalComparison>,
+    pub leaks: Vec<String>,
+    /// Comparison with another evaluation, where one was given.
+    pub comparison: Option<EvalComparison>,
 }
 
 /// Share of runs that resolve their instance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ResolvedShare {
-    pub(super) runs: usize,
-    pub(super) share: f64,
+pub struct ResolvedShare {
+    /// Graded runs.
+    pub runs: usize,
+    /// Mean share over the instances, 0 to 1.
+    pub share: f64,
     /// Wilson's 95 % interval. Runs of one instance count as one, because they are not independent.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
     /// Share of instances with every run resolved, among those with all their runs; absent without such instances.
-    pub(super) pass_power: Option<f64>,
+    pub pass_power: Option<f64>,
 }
 
 /// Cost of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct EvalCost {
-    pub(super) usd: f64,
+pub struct EvalCost {
+    /// Sum in US dollars.
+    pub usd: f64,
     /// Absent without a resolved run.
-    pub(super) usd_per_resolved: Option<f64>,
+    pub usd_per_resolved: Option<f64>,
     /// Replies without a known price; the sums exclude them.
-    pub(super) unpriced_replies: u64,
+    pub unpriced_replies: u64,
 }
 
 /// Comparison with another evaluation, over the instances of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct EvalComparison {
-    pub(super) instances: u32,
+pub struct EvalComparison {
+    /// Instances of both evaluations.
+    pub instances: u32,
     /// Instances resolved in most runs here.
-    pub(super) here: u32,
-    pub(super) there: u32,
-    /// Instances resolved only here, and only there.
-    pub(super) gained: Vec<String>,
-    pub(super) lost: Vec<String>,
+    pub here: u32,
+    /// Resolved instances of the other evaluation.
+    pub there: u32,
+    /// Instances that only this evaluation resolved.
+    pub gained: Vec<String>,
+    /// Instances that only the other evaluation resolved.
+    pub lost: Vec<String>,
     /// `McNemar`'s exact probability.
-    pub(super) p: f64,
+    pub p: f64,
 }
 
 /// Runs by instance.
@@ -102,7 +125,7 @@ fn convert_to_float(n: impl TryInto<u64>) -> f64 {
 
 impl ResolvedShare {
     /// Share of these runs, with `runs_each` planned runs per instance.
-    pub(super) fn of(records: &[EvalRunRecord], runs_each: u32) -> Self {
+    pub fn of(records: &[EvalRunRecord], runs_each: u32) -> Self {
         let instances = group_by_instance(records);
         let runs = records.iter().filter(|record| record.resolved).count();
         let share = match records.len() {
@@ -131,7 +154,8 @@ impl ResolvedShare {
 }
 
 impl EvalCost {
-    pub(super) fn of(records: &[EvalRunRecord]) -> Self {
+    /// Sum of the records.
+    pub fn of(records: &[EvalRunRecord]) -> Self {
         let micros: u64 = records.iter().map(|record| record.cost_micros).sum();
         let resolved = records.iter().filter(|record| record.resolved).count();
         let usd = convert_to_float(micros) / 1e6;
@@ -145,7 +169,7 @@ impl EvalCost {
 
 impl EvalComparison {
     /// Compares the evaluations by instance.
-    pub(super) fn of(here: &[EvalRunRecord], there: &[EvalRunRecord]) -> Self {
+    pub fn of(here: &[EvalRunRecord], there: &[EvalRunRecord]) -> Self {
         let most = |runs: &[&EvalRunRecord]| runs.iter().filter(|run| run.resolved).count() * 2 > runs.len();
         let others = group_by_instance(there);
         let mut found = Self {
@@ -177,19 +201,26 @@ impl EvalComparison {
 }
 
 /// Figures of an evaluation that are not in the records.
-pub(super) struct EvalFrame {
-    pub(super) release: String,
-    pub(super) model: String,
-    pub(super) settings: String,
-    pub(super) instances: usize,
-    pub(super) runs_each: u32,
-    pub(super) invalid: Vec<InvalidInstance>,
-    pub(super) ended_early: Option<String>,
+pub struct EvalFrame {
+    /// Release of the command that played the runs.
+    pub release: String,
+    /// Model by its name at the provider.
+    pub model: String,
+    /// Digest of the settings and rules.
+    pub settings: String,
+    /// Instances of the data set.
+    pub instances: usize,
+    /// Runs of each instance.
+    pub runs_each: u32,
+    /// Instances that cannot be graded.
+    pub invalid: Vec<InvalidInstance>,
+    /// Reason why the evaluation ended before its last run.
+    pub ended_early: Option<String>,
 }
 
 impl EvalSummary {
     /// Computes the figures of these runs, and compares them with another evaluation.
-    pub(super) fn of(frame: EvalFrame, records: &[EvalRunRecord], other: Option<&[EvalRunRecord]>) -> Self {
+    pub fn of(frame: EvalFrame, records: &[EvalRunRecord], other: Option<&[EvalRunRecord]>) -> Self {
         let count = |is: fn(&EvalRunRecord) -> bool| records.iter().filter(|record| is(record)).count();
         let sum = |of: fn(&EvalRunRecord) -> u64| records.iter().map(of).sum::<u64>();
         let leaked = records.iter().filter(|record| record.leak.is_some());
@@ -238,7 +269,8 @@ fn count_names(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::tests::build_run_record, *};
+    use super::*;
+    use crate::record::tests::build_run_record;
 
     #[test]
     fn interval_counts_instances_and_power_counts_runs() {

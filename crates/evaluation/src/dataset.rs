@@ -17,36 +17,36 @@ const MAX_LIMIT_S: u64 = 1800;
 
 /// Task whose solution is known by its tests.
 #[derive(Clone, Debug)]
-pub(super) struct EvalInstance {
+pub struct EvalInstance {
     /// Id: letters, digits, `.`, `_`, `-`.
-    pub(super) id: String,
+    pub id: String,
     /// Source of its files.
-    pub(super) source: InstanceSource,
+    pub source: InstanceSource,
     /// Task description; the first line is the ticket's summary.
-    pub(super) problem_statement: String,
+    pub problem_statement: String,
     /// Patch with the deciding tests; may be empty when the base contains them.
-    pub(super) test_patch: String,
+    pub test_patch: String,
     /// Tests that fail on the base and must pass.
-    pub(super) fail_to_pass: Vec<String>,
+    pub fail_to_pass: Vec<String>,
     /// Tests that pass on the base and must still pass.
-    pub(super) pass_to_pass: Vec<String>,
+    pub pass_to_pass: Vec<String>,
     /// Shell commands that run the tests.
-    pub(super) tests: Vec<String>,
+    pub tests: Vec<String>,
     /// Shell commands that run once after a checkout, without network.
-    pub(super) setup: Vec<String>,
+    pub setup: Vec<String>,
     /// Reference solution. Only the grader sees it.
-    pub(super) patch: Option<String>,
+    pub patch: Option<String>,
     /// Publication time of the task, as written in the data set.
-    pub(super) created_at: Option<String>,
+    pub created_at: Option<String>,
     /// Time limit of one test command, in seconds.
-    pub(super) limit_s: u64,
+    pub limit_s: u64,
     /// SHA-256 of its line.
-    pub(super) digest: String,
+    pub digest: String,
 }
 
 /// Source of the files at the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum InstanceSource {
+pub enum InstanceSource {
     /// Git repository in a local folder, at a commit.
     Git(PathBuf, CommitId),
     /// Git bundle, at a commit.
@@ -57,7 +57,7 @@ pub(super) enum InstanceSource {
 
 impl InstanceSource {
     /// Path of the folder or file.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match self {
             Self::Git(path, _) | Self::Bundle(path, _) | Self::Files(path) => path,
         }
@@ -128,7 +128,7 @@ fn deserialize_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 ///
 /// # Errors
 /// An unreadable file, or its first invalid line, with number and field.
-pub(super) fn read_dataset(file: &Path) -> anyhow::Result<Vec<EvalInstance>> {
+pub fn read_dataset(file: &Path) -> anyhow::Result<Vec<EvalInstance>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     // Paths in a data set are relative to its own folder, independent of the working directory.
     let file = std::path::absolute(file)?;
@@ -260,7 +260,7 @@ fn resolve_path(
 }
 
 /// SHA-256 in hexadecimal.
-pub(super) fn hash_to_hex(bytes: &[u8]) -> String {
+pub fn hash_to_hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 

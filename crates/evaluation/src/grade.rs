@@ -17,7 +17,7 @@ const NAMED: usize = 5;
 
 /// Change to grade.
 #[derive(Clone, Debug)]
-pub(super) enum GradedChange {
+pub enum GradedChange {
     /// No change: the base.
     None,
     /// Reference solution.
@@ -28,30 +28,30 @@ pub(super) enum GradedChange {
 
 /// Result of the deciding tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InstanceGrade {
+pub struct InstanceGrade {
     /// Result of the commands.
     outcome: CheckOutcome,
     /// Tests that must start to pass and do not.
-    pub(super) unmet: Vec<String>,
+    pub unmet: Vec<String>,
     /// Tests that passed on the base and fail now.
-    pub(super) broken: Vec<String>,
+    pub broken: Vec<String>,
     /// Infrastructure failure, independent of the change.
-    pub(super) infra: Option<String>,
+    pub infra: Option<String>,
     /// Short reason for a missing result, or a summary of the tests.
-    pub(super) note: String,
+    pub note: String,
     /// End of the output of the commands.
-    pub(super) output: String,
+    pub output: String,
 }
 
 impl InstanceGrade {
     /// True when every deciding test passes.
-    pub(super) fn is_resolved(&self) -> bool {
+    pub fn is_resolved(&self) -> bool {
         self.infra.is_none() && self.unmet.is_empty() && self.broken.is_empty()
     }
 }
 
 /// Creates the repository of an instance at `place`, with its base and no other commit.
-pub(super) async fn create_repository(instance: &EvalInstance, place: PathBuf) -> Result<(), git::Error> {
+pub async fn create_repository(instance: &EvalInstance, place: PathBuf) -> Result<(), git::Error> {
     match instance.source.clone() {
         InstanceSource::Bundle(path, commit) => SingleCommitRepository::of_bundle(&path, &commit, &place)
             .await
@@ -66,7 +66,7 @@ pub(super) async fn create_repository(instance: &EvalInstance, place: PathBuf) -
 }
 
 /// Runs a blocking git operation on a blocking thread.
-pub(super) async fn run_blocking<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
 ) -> Result<T, git::Error> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -77,7 +77,7 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 ///
 /// # Errors
 /// A patch that does not apply, an unusable sandbox, or `cancel`.
-pub(super) async fn grade_change(
+pub async fn grade_change(
     bench: &FolderCheckRunner,
     place: PathBuf,
     instance: &Arc<EvalInstance>,
@@ -168,7 +168,7 @@ fn summarize_tests(report: &TestReport) -> String {
 }
 
 /// Reason why an instance is unusable, found before any model cost; `None` for a usable one.
-pub(super) async fn find_instance_problem(
+pub async fn find_instance_problem(
     bench: &FolderCheckRunner,
     place: PathBuf,
     instance: &Arc<EvalInstance>,

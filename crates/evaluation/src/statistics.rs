@@ -4,7 +4,7 @@
 const Z: f64 = 1.959_963_984_540_054;
 
 /// Wilson's 95 % interval of a share in `n` independent instances; 0 to 1 for `n` = 0.
-pub(super) fn compute_wilson_interval(share: f64, n: f64) -> (f64, f64) {
+pub(crate) fn compute_wilson_interval(share: f64, n: f64) -> (f64, f64) {
     if n <= 0.0 {
         return (0.0, 1.0);
     }
@@ -21,7 +21,7 @@ pub(super) fn compute_wilson_interval(share: f64, n: f64) -> (f64, f64) {
 
 /// `McNemar`'s exact two-sided test: probability of a split at least as uneven when neither side is better. `better`
 /// and `worse` count the pairs that differ.
-pub(super) fn compute_mcnemar_probability(better: u32, worse: u32) -> f64 {
+pub(crate) fn compute_mcnemar_probability(better: u32, worse: u32) -> f64 {
     let n = better.saturating_add(worse);
     let fewer = better.min(worse);
     // Each binomial probability follows from the previous one. The sum of logarithms avoids an underflow for large
