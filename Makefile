@@ -44,6 +44,7 @@ lint: ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --package journeyman --package planner --no-default-features --lib -- -D warnings
+	$(CARGO) clippy --locked --package failpoint --lib --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 
 advisories: ## Ask the database of advisories about every crate; says so where it cannot be reached

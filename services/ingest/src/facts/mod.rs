@@ -102,7 +102,9 @@ impl<K: PartialEq, V> FactValues<K, V> {
             .map(|(_, value)| value)
     }
 
+    /// Keeps a value. It replaces an earlier one of the same key.
     fn put(&mut self, key: K, value: V) {
+        self.0.retain(|(known, _)| *known != key);
         self.0.push((key, value));
     }
 }
