@@ -26,6 +26,7 @@ mod missing_objects;
 mod pack_contents;
 mod progress;
 mod push_answer;
+mod rebase_comparison;
 mod recovery;
 mod reference_digest;
 mod remote_proxy;
