@@ -5,11 +5,18 @@ use domain::{
     BaseCondition, BranchRecord, CommitAuthor, CommitId, OutboundRefusal, OutdatedBase, PullRequestRef,
     RepositoryRules, UpdateWay, cause::format_error_chain,
 };
+use git::{BareRepository, CommitInfo};
 use github::{BranchUpdate, PullRequest, PullRequestState};
 use queue::TableRevision;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
-use crate::effect_error::{EffectError, QUEUE_WAIT};
+use crate::{
+    effect_error::{EffectError, QUEUE_WAIT},
+    mirror::{WantedHead, run_blocking},
+};
+
+/// Record of a branch at the revision that was read.
+type ReadRecord = (BranchRecord, TableRevision);
 
 /// Brings a pull request of ours up to date with its base, unless its head moved.
 #[derive(Debug)]
@@ -33,18 +40,12 @@ impl OutboundEffect for UpdateBase {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let (record, revision) = find_own_record(outside, asked, &self.0.pull_request).await?;
+        let known = find_own_record(outside, asked, &self.0.pull_request).await?;
         let now = read_pull_request(outside, &self.0.pull_request).await?;
-        if now.state == PullRequestState::Closed {
-            return Ok(Some(()));
-        }
-        if now.head == self.0.head {
+        if now.state == PullRequestState::Open && now.head == self.0.head {
             return Ok(None);
         }
-        // The answer to an earlier attempt may be lost, and its head unrecorded.
-        if record.head != now.head && is_updated_head(outside, &self.0, &now.head).await? {
-            keep_head(outside, record, revision, now.head).await?;
-        }
+        record_moved_head(outside, &self.0, known, &now).await?;
         Ok(Some(()))
     }
 
@@ -54,10 +55,10 @@ impl OutboundEffect for UpdateBase {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         let ours = &self.0.pull_request;
-        let (record, revision) = find_own_record(outside, asked, ours).await?;
+        let known = find_own_record(outside, asked, ours).await?;
         let now = read_pull_request(outside, ours).await?;
         if now.state == PullRequestState::Closed || now.head != self.0.head {
-            return Ok(());
+            return record_moved_head(outside, &self.0, known, &now).await;
         }
         let way = choose_way(outside, &self.0, asked.rules).await?;
         let pull_requests = outside.github.pull_requests();
@@ -65,10 +66,10 @@ impl OutboundEffect for UpdateBase {
         match failpoint::around("reporter.pull_request.update_base", updated).await {
             Ok(head) => {
                 tracing::info!(repository = %ours.repository, number = ours.number, %head, "base updated");
-                keep_head(outside, record, revision, head).await
+                keep_head(outside, known, head).await
             }
             Err(refused @ github::Error::Rejected { .. }) => {
-                explain_refusal(outside, ours, &self.0.head, refused).await
+                explain_refusal(outside, &self.0, known, refused).await
             }
             Err(error) => Err(error.into()),
         }
@@ -80,7 +81,7 @@ async fn find_own_record(
     outside: &OutboundClients,
     asked: &EffectContext<'_>,
     ours: &PullRequestRef,
-) -> Result<(BranchRecord, TableRevision), EffectError> {
+) -> Result<ReadRecord, EffectError> {
     let known = outside
         .own_branch(&asked.report.ticket, &ours.repository, &ours.branch)
         .await?;
@@ -103,7 +104,23 @@ async fn read_pull_request(
     Ok(pull_requests.pull_request(&ours.repository, ours.number).await?)
 }
 
-/// Returns true for the merge that GitHub makes on top of the expected head when it updates a branch.
+/// Records the head of an open pull request as ours if it is that of an earlier attempt, whose answer was lost. Any other
+/// head is a push of a person.
+async fn record_moved_head(
+    outside: &OutboundClients,
+    outdated: &OutdatedBase,
+    known: ReadRecord,
+    now: &PullRequest,
+) -> Result<(), EffectError> {
+    let is_settled = now.state == PullRequestState::Closed || known.0.head == now.head;
+    if is_settled || now.head == outdated.head || !is_updated_head(outside, outdated, &now.head).await? {
+        return Ok(());
+    }
+    tracing::info!(repository = %outdated.pull_request.repository, number = now.number, head = %now.head, "base updated earlier");
+    keep_head(outside, known, now.head.clone()).await
+}
+
+/// Returns true for the head that GitHub makes from the expected one when it updates a branch.
 async fn is_updated_head(
     outside: &OutboundClients,
     outdated: &OutdatedBase,
@@ -111,10 +128,63 @@ async fn is_updated_head(
 ) -> Result<bool, EffectError> {
     let repository = &outdated.pull_request.repository;
     let origin = outside.github.commits().origin(repository, head).await?;
-    Ok(origin.is_some_and(|origin| {
-        let is_merge = origin.parents.len() == 2 && origin.parents.first() == Some(&outdated.head);
-        is_merge && origin.is_made_by_server
-    }))
+    let Some(origin) = origin else {
+        return Ok(false);
+    };
+    match origin.parents.as_slice() {
+        [first, _] => Ok(*first == outdated.head && origin.is_made_by_server),
+        [_] => is_rebased_head(outside, outdated, head).await,
+        _ => Ok(false),
+    }
+}
+
+/// Returns true for the last commit of GitHub's rebase: copies of the commits up to the expected head on a commit of the
+/// base branch, which GitHub or our account committed.
+async fn is_rebased_head(
+    outside: &OutboundClients,
+    outdated: &OutdatedBase,
+    head: &CommitId,
+) -> Result<bool, EffectError> {
+    let repository = &outdated.pull_request.repository;
+    let heads = [WantedHead::commit(head), WantedHead::commit(&outdated.head)];
+    let mirror = outside.mirrors.with_heads(repository, &heads).await?;
+    let (old, new, base) = (outdated.head.clone(), head.clone(), outdated.base_branch.clone());
+    let rebased = run_blocking(move || {
+        let git = BareRepository::open(&mirror)?;
+        // Another replica may have pushed the expected head, and GitHub does not list it any more.
+        let is_present = git.contains(&old) && git.contains(&new);
+        let Some(tip) = git.branch_head(&base)?.filter(|_| is_present) else {
+            return Ok::<_, git::Error>(None);
+        };
+        git.write_to_memory()?;
+        git.find_rebased_commits(&old, &new, &tip)
+    });
+    let Some(rebased) = rebased.await? else {
+        return Ok(false);
+    };
+    let us = outside.github.login(repository.instance()).await?;
+    Ok(rebased.iter().all(|commit| is_committed_by(commit, &us)))
+}
+
+/// Returns true if GitHub committed for `login`. The committer is GitHub itself, or the account by its
+/// login or noreply address.
+fn is_committed_by(commit: &CommitInfo, login: &str) -> bool {
+    let Some((name, address)) = commit
+        .committer
+        .strip_suffix('>')
+        .and_then(|who| who.rsplit_once('<'))
+    else {
+        return false;
+    };
+    let name = name.trim_end();
+    let (user, host) = address.split_once('@').unwrap_or_default();
+    let is_server = name.starts_with("GitHub") && user == "noreply";
+    let is_address = host.starts_with("users.noreply.")
+        && user
+            .rsplit('+')
+            .next()
+            .is_some_and(|user| user.eq_ignore_ascii_case(login));
+    is_server || is_address || name.eq_ignore_ascii_case(login)
 }
 
 /// Chooses the way of the update. Where the head branch accepts no merge commit, only a rebase is left.
@@ -174,8 +244,7 @@ async fn can_rebase(
 /// Records the new head as ours, so that ingest does not take it for a push of a person.
 async fn keep_head(
     outside: &OutboundClients,
-    record: BranchRecord,
-    revision: TableRevision,
+    (record, revision): ReadRecord,
     head: CommitId,
 ) -> Result<(), EffectError> {
     let updated = BranchRecord { head, ..record };
@@ -183,15 +252,19 @@ async fn keep_head(
     Ok(())
 }
 
-/// A refusal after a push, a close or an update by a person needs nothing more. A queued branch waits.
+/// A refusal after a push, a close or an update by a person needs nothing more, and one after our own earlier attempt its
+/// record. A queued branch waits.
 async fn explain_refusal(
     outside: &OutboundClients,
-    ours: &PullRequestRef,
-    head: &CommitId,
+    outdated: &OutdatedBase,
+    known: ReadRecord,
     refused: github::Error,
 ) -> Result<(), EffectError> {
-    let now = read_pull_request(outside, ours).await?;
-    if now.state == PullRequestState::Closed || now.head != *head || refused.is_about_current_branch() {
+    let now = read_pull_request(outside, &outdated.pull_request).await?;
+    if now.state == PullRequestState::Closed || now.head != outdated.head {
+        return record_moved_head(outside, outdated, known, &now).await;
+    }
+    if refused.is_about_current_branch() {
         return Ok(());
     }
     if refused.is_about_merge_queue() {
@@ -201,4 +274,38 @@ async fn explain_refusal(
         });
     }
     Err(refused.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn committer_is_server_or_account() {
+        let commit = |committer: &str| CommitInfo {
+            id: "a".repeat(40).parse().unwrap(),
+            message: String::new(),
+            author: String::new(),
+            committer: committer.to_owned(),
+            other_headers: Vec::new(),
+            parents: Vec::new(),
+        };
+        for (committer, is_ours) in [
+            ("GitHub <noreply@github.com>", true),
+            ("GitHub Enterprise <noreply@github.acme.example>", true),
+            ("agent[bot] <7+agent[bot]@users.noreply.github.com>", true),
+            ("Agent of ACME <7+Agent[bot]@users.noreply.github.com>", true),
+            ("agent[bot] <agent@acme.example>", true),
+            ("GitHub <rita@acme.example>", false),
+            ("Rita <7+rita@users.noreply.github.com>", false),
+            ("Rita <agent[bot]@acme.example>", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                is_committed_by(&commit(committer), "agent[bot]"),
+                is_ours,
+                "{committer}"
+            );
+        }
+    }
 }

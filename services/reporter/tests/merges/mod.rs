@@ -309,30 +309,34 @@ async fn linear_branch_is_rebased_or_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_update_is_recorded_unlike_push_of_person() {
-    let mut rig = Rig::start().await;
-    let (ours, head) = open_outdated(&rig).await;
-    let branches = rig.queue.branches();
-    let record = async || branches.get(&ours.repository, BRANCH).await.unwrap().unwrap();
-    let forget_update = async || {
-        let (known, revision) = record().await;
-        let earlier = BranchRecord {
-            head: head.clone(),
-            ..known
+    for (way, parents) in [(UpdateWay::Merge, 2), (UpdateWay::Rebase, 1)] {
+        let mut rig = Rig::start().await;
+        let (ours, head) = open_outdated(&rig).await;
+        let branches = rig.queue.branches();
+        let record = async || branches.get(&ours.repository, BRANCH).await.unwrap().unwrap();
+        let forget_update = async || {
+            let (known, revision) = record().await;
+            let earlier = BranchRecord {
+                head: head.clone(),
+                ..known
+            };
+            branches.put(&earlier, Some(revision)).await.unwrap();
         };
-        branches.put(&earlier, Some(revision)).await.unwrap();
-    };
-    let new = update_base(&rig, 8, (&ours, &head), UpdateWay::Merge).await;
-    assert_eq!(record().await.0.head, new);
-    // As after a crash between the update and its record.
-    forget_update().await;
-    assert_eq!(update_base(&rig, 10, (&ours, &head), UpdateWay::Merge).await, new);
-    assert_eq!(record().await.0.head, new);
-    forget_update().await;
-    let files = [("by_rita.py", "y = 1\n")];
-    rig.github
-        .commit_by("acme/shop", BRANCH, "rita", "Mine", &files)
-        .unwrap();
-    update_base(&rig, 12, (&ours, &head), UpdateWay::Merge).await;
-    assert_eq!(record().await.0.head, head);
-    rig.stop().await;
+        let new = update_base(&rig, 8, (&ours, &head), way).await;
+        assert_eq!(record().await.0.head, new);
+        let (_, found) = rig.github.tree_and_parents("acme/shop", new.as_str()).unwrap();
+        assert_eq!(found.len(), parents, "{way:?}");
+        // As after a crash between the update and its record.
+        forget_update().await;
+        assert_eq!(update_base(&rig, 10, (&ours, &head), way).await, new);
+        assert_eq!(record().await.0.head, new, "{way:?}");
+        forget_update().await;
+        let files = [("by_rita.py", "y = 1\n")];
+        rig.github
+            .commit_by("acme/shop", BRANCH, "rita", "Mine", &files)
+            .unwrap();
+        update_base(&rig, 12, (&ours, &head), way).await;
+        assert_eq!(record().await.0.head, head, "{way:?}");
+        rig.stop().await;
+    }
 }
