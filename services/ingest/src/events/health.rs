@@ -4,7 +4,7 @@
 use domain::{
     BaseCondition, BaseTip, CommitId, ConflictedBase, HealthCause, HealthStep, OutdatedBase,
     PullRequestEvent, PullRequestRecord, PullRequestRef, PullRequestSnapshot, RepositoryRules, RunId,
-    RunStatus, SkipReason, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason, UpdateWay,
+    RunStatus, SkipReason, StopReason, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason, UpdateWay,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, checks::summarize_failure, closed::is_closed};
@@ -12,6 +12,10 @@ use crate::{
     facts::{DecisionFacts, Need},
     policy::{repair, resolution, skip},
 };
+
+// Time after a refusal that an operator has to resolve, in milliseconds. In it, no push to the base starts a run that would
+// be refused again.
+const REFUSED_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Step of an assessment that becomes a trigger of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +137,13 @@ impl HealthStepEvent {
         Ok(match &run.status {
             // A run takes the tip of the base itself.
             RunStatus::Queued | RunStatus::Active | RunStatus::Parked { .. } => Some(UNDER_WAY),
+            RunStatus::Finished {
+                reason: StopReason::ReportRefused(refusal),
+            } if refusal.needs_operator() => {
+                let ended_at = run.finished_at.unwrap_or(run.started_at);
+                let is_recent = facts.now.unix_ms() - ended_at.unix_ms() < REFUSED_MS;
+                is_recent.then_some("the last run on this head was refused")
+            }
             RunStatus::Finished { .. } => None,
         })
     }

@@ -1,8 +1,7 @@
 //! Tests of the steps that the health of a pull request needs.
 
 use domain::{
-    StopReason,
-    BaseRequirements, HeadChecks, IssueIdentity, Job, MergeState, PullRequestStatus,
+    BaseRequirements, HeadChecks, IssueIdentity, Job, MergeState, OutboundRefusal, PullRequestStatus,
     QueueRemoval, QueueState, RemovalReason, ReviewState, RunSummary, TicketRow, TriggerChannel,
 };
 use github::{CheckConclusion, PullRequest};
@@ -213,6 +212,59 @@ fn moving_base_waits_for_running_step() {
         let again = expect_trigger(&next, &facts);
         assert_eq!(again.reason.job(), requested.reason.job(), "{step:?}");
         assert_ne!(again.key, requested.key);
+    }
+}
+
+#[test]
+fn refused_step_pauses_for_a_day() {
+    let first = build_event(&HealthStep::UpdateBase, &[]);
+    let mut facts = build_facts(pull_request());
+    let requested = expect_trigger(&first, &facts).into_trigger(TriggerChannel::Webhook);
+    facts.put_known(build_ticket_key(), requested.key.clone(), Some(3));
+    facts.put_history(build_ticket_key(), vec![asked_before(), requested]);
+    let next = HealthStepEvent {
+        base: BaseTip {
+            commit: "d".repeat(40).parse().unwrap(),
+            ..first.base.clone()
+        },
+        ..first
+    };
+    let day = 24 * 60 * 60 * 1000;
+    let linear = OutboundRefusal::LinearHistory {
+        repository: build_repository_name(),
+        branch: "fix/x".to_owned(),
+    };
+    let outage = OutboundRefusal::Outside {
+        detail: "no".to_owned(),
+    };
+    for (refusal, age_ms, is_paused) in [
+        (&linear, day - 1, true),
+        (&linear, day, false),
+        (&outage, 0, false),
+    ] {
+        let run = RunSummary {
+            id: RunId::new(build_ticket_key(), 3),
+            job: Job::UpdateBase,
+            status: RunStatus::Finished {
+                reason: StopReason::ReportRefused(refusal.clone()),
+            },
+            started_at: Timestamp::default(),
+            finished_at: Some(Timestamp::from_unix_ms(facts.now.unix_ms() - age_ms)),
+            turns: 0,
+        };
+        let row = TicketRow {
+            cursor: 3,
+            runs: vec![run],
+            ..TicketRow::default()
+        };
+        facts.put_row(build_ticket_key(), row);
+        match is_paused {
+            true => assert_eq!(
+                expect_nothing(&next, &facts),
+                "the last run on this head was refused"
+            ),
+            false => drop(expect_trigger(&next, &facts)),
+        }
     }
 }
 
