@@ -21,8 +21,8 @@ use crate::{
 const ASSESSMENT_LIMIT: Duration = Duration::from_secs(20);
 // Assessments for one push to a base branch. Polls assess the other pull requests within their interval.
 const MOST_AT_ONCE: usize = 20;
-// Pause before an assessment while GitHub computes whether a pull request can be merged.
-const COMPUTING_PAUSE: Duration = Duration::from_secs(5);
+// First pause before an assessment while GitHub computes whether a pull request can be merged, in milliseconds.
+const COMPUTING_PAUSE_MS: i64 = 5_000;
 // Longest time in which a delivery waits for that, in milliseconds. Later polls assess the pull request again.
 const COMPUTING_LIMIT_MS: i64 = 2 * 60 * 1000;
 
@@ -47,10 +47,10 @@ pub(crate) async fn handle_delivery(router: &EventRouter, delivery: WebhookDeliv
         })
     });
     match result {
-        Ok(is_computing) if is_computing && age_ms < COMPUTING_LIMIT_MS => DeliveryDisposition::Retry {
-            after: COMPUTING_PAUSE,
+        Ok(is_computing) => match choose_computing_pause(age_ms).filter(|_| is_computing) {
+            Some(after) => DeliveryDisposition::Retry { after },
+            None => disposition,
         },
-        Ok(_) => disposition,
         Err(failure) if failure.may_pass() => {
             tracing::warn!(error = %format_error_chain(&failure), "pull requests not assessed");
             choose_disposition(Err(failure), age_ms)
@@ -61,6 +61,16 @@ pub(crate) async fn handle_delivery(router: &EventRouter, delivery: WebhookDeliv
             disposition
         }
     }
+}
+
+/// Returns the pause of a delivery of this age while GitHub computes; `None` after the limit. The pauses are about 5, 10, 20
+/// and 40 s, and the last one ends at the limit.
+fn choose_computing_pause(age_ms: i64) -> Option<Duration> {
+    let age_ms = age_ms.max(0);
+    let left = COMPUTING_LIMIT_MS - age_ms;
+    // The pauses before add up to the age, and each is twice the previous one.
+    let pause = age_ms.saturating_add(COMPUTING_PAUSE_MS).min(left);
+    (left > 0).then(|| Duration::from_millis(pause.unsigned_abs()))
 }
 
 /// Assesses the affected pull requests. True while GitHub computes for one of them whether it can be merged.
@@ -108,5 +118,24 @@ async fn assess_affected(
             }
             Ok(is_any_computing)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_until_limit() {
+        let (mut age_ms, mut pauses) = (0, Vec::new());
+        while let Some(pause) = choose_computing_pause(age_ms) {
+            pauses.push(pause.as_secs());
+            age_ms += i64::try_from(pause.as_millis()).unwrap();
+        }
+        assert_eq!(pauses, [5, 10, 20, 40, 45]);
+        assert_eq!(age_ms, COMPUTING_LIMIT_MS);
+        // The clock of the sender is ahead.
+        assert_eq!(choose_computing_pause(-60_000), Some(Duration::from_secs(5)));
+        assert_eq!(choose_computing_pause(i64::MAX), None);
     }
 }
