@@ -1,8 +1,8 @@
 //! Push of another author to our branch with an open pull request.
 
 use domain::{
-    CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, Trigger,
-    TriggerKey, TriggerReason,
+    CommitId, PullRequestEvent, PullRequestHead, PullRequestRecord, PullRequestRef, RepositoryName, RunId,
+    RunStatus, TicketKey, Trigger, TriggerKey, TriggerReason,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
@@ -61,6 +61,19 @@ impl PushEvent {
     }
 }
 
+/// Returns true until the run of a trigger ends.
+fn is_open(trigger: &Trigger, ticket: &TicketKey, facts: &DecisionFacts) -> Result<bool, Need> {
+    let Some(sequence) = *facts.known(ticket, &trigger.key)? else {
+        return Ok(false);
+    };
+    let row = facts.row(ticket)?;
+    let run = row.run(&RunId::new(ticket.clone(), sequence));
+    // Without a run, the planner has not handled the trigger yet, or has forgotten its run.
+    Ok(run.map_or(row.cursor < sequence, |run| {
+        !matches!(run.status, RunStatus::Finished { .. })
+    }))
+}
+
 // Skip rules do not apply here: the pull request waits for its checks as a draft, and the verdict
 // on the checks applies the rules.
 impl EventKind for PushEvent {
@@ -94,11 +107,17 @@ impl EventKind for PushEvent {
             let TriggerReason::PullRequest(PullRequestEvent::Outdated(outdated)) = &trigger.reason else {
                 return false;
             };
-            let is_recent = facts.now.unix_ms() - trigger.at.unix_ms() < UPDATE_MS;
-            is_recent && outdated.head == record.head && outdated.pull_request.is_same(ours)
+            outdated.head == record.head && outdated.pull_request.is_same(ours)
         };
-        if self.by.is_none() && facts.history(&record.ticket)?.iter().any(is_update) {
-            return Ok(EventVerdict::nothing("an update of its base by us"));
+        if self.by.is_none() {
+            let mut history = facts.history(&record.ticket)?.iter().rev();
+            if let Some(update) = history.find(|trigger| is_update(trigger)) {
+                let is_recent = facts.now.unix_ms() - update.at.unix_ms() < UPDATE_MS;
+                // While no reporter works, the update stays unrecorded for longer.
+                if is_recent || is_open(update, &record.ticket, facts)? {
+                    return Ok(EventVerdict::nothing("an update of its base by us"));
+                }
+            }
         }
         let now = facts.pull_request(&self.repository, &ours.number)?;
         if is_closed(now) || now.head != self.head {

@@ -1517,10 +1517,16 @@ fn unrecorded_head_of_base_update_is_ours_for_a_time() {
         .into(),
         ..asked_before()
     };
+    let key = update.key.clone();
     facts.put_history(build_ticket_key(), vec![update]);
     let polled = PushEvent::from_poll(&build_pull_record(), new);
     assert_eq!(expect_nothing(&polled, &facts), "an update of its base by us");
     facts.now = facts.now.plus_ms(60 * 60 * 1000);
+    // The run of the update has not begun: no planner or reporter works.
+    let mut waiting = facts.clone();
+    waiting.put_known(build_ticket_key(), key, Some(3));
+    waiting.put_row(build_ticket_key(), domain::TicketRow::default());
+    assert_eq!(expect_nothing(&polled, &waiting), "an update of its base by us");
     assert_eq!(
         expect_trigger(&polled, &facts).reason.job(),
         Some(Job::BackToDraft)
