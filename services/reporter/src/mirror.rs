@@ -34,6 +34,8 @@ use crate::{
 
 // Longest wait of a report for a fetch. Meanwhile the report holds its ticket and a slot.
 const PATIENCE: Duration = Duration::from_secs(60);
+// Fetches of one reader. A push of ours can outdate the first one, which began before it.
+const MOST_FETCHES: usize = 2;
 // Interval of the check for mirrors that need maintenance, and time after which a mirror needs it again.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(60 * 60);
 const MAINTAINED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -92,7 +94,10 @@ impl RepositoryMirrors {
         // Held before the fetch, because the fetch of another mirror may remove unused ones to make
         // room.
         let mirror = self.hold(repository);
-        if !self.fetches.is_fresh(repository) {
+        for _ in 0..MOST_FETCHES {
+            if self.fetches.is_fresh(repository) {
+                break;
+            }
             self.fetched(repository).await?;
         }
         Ok(mirror)
@@ -123,7 +128,10 @@ impl RepositoryMirrors {
     ) -> Result<MirrorView, EffectError> {
         // Held before the fetch, as in `fresh`.
         let mirror = self.hold(repository);
-        if !self.fetches.is_fresh(repository) {
+        for _ in 0..MOST_FETCHES {
+            if self.fetches.is_fresh(repository) {
+                break;
+            }
             let mut state = self.fetches.join(repository);
             let is_over = |state: &FetchState| state.is_done() || state.is_usable();
             let now = mirror_fetch::wait_until(&mut state, patience, is_over).await?;
@@ -133,9 +141,10 @@ impl RepositoryMirrors {
                 let percent = now.percent();
                 return Ok(MirrorView::NotReady { percent });
             }
-            if now.is_done() {
-                now.outcome()?;
+            if !now.is_done() {
+                break;
             }
+            now.outcome()?;
         }
         if is_in_steps(&mirror) && !self.bring_wanted(repository, &mirror, wanted, patience).await? {
             let percent = self.fetches.with_note(repository, |note| note.steps.percent());

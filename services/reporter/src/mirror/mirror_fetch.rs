@@ -112,6 +112,8 @@ pub(super) async fn wait_until(
 #[derive(Debug, Default)]
 pub(super) struct MirrorNote {
     pub(super) fetched_at: Option<Instant>,
+    /// Time of our last push that the mirror lacks. A fetch that began before it does not contain it.
+    outdated_at: Option<Instant>,
     /// Branches whose history is refused, by name.
     refused: BTreeMap<String, RefusedBranch>,
     refused_at: Option<Instant>,
@@ -123,6 +125,18 @@ pub(super) struct MirrorNote {
 impl MirrorNote {
     fn is_fresh(&self) -> bool {
         self.fetched_at.is_some_and(|at| at.elapsed() <= FRESH)
+    }
+
+    /// Notes the end of a fetch that began at `started`.
+    fn end_fetch(&mut self, started: Instant) {
+        let is_outdated = self.outdated_at.is_some_and(|at| at >= started);
+        self.fetched_at = (!is_outdated).then(Instant::now);
+    }
+
+    /// Notes a push that the mirror lacks.
+    fn forget_time(&mut self) {
+        self.fetched_at = None;
+        self.outdated_at = Some(Instant::now());
     }
 }
 
@@ -202,9 +216,7 @@ impl MirrorFetches {
 
     /// Marks the mirror as outdated after a push by us.
     pub(super) fn forget_time(&self, repository: &RepositoryName) {
-        if let Some(note) = self.notes().get_mut(repository) {
-            note.fetched_at = None;
-        }
+        self.notes().entry(repository.clone()).or_default().forget_time();
     }
 
     /// Returns the reason why a branch is refused.
@@ -262,7 +274,7 @@ impl MirrorFetches {
         tracing::info!(%repository, duration_ms, refused = refused.len(), "mirror fetched");
         let mut notes = self.notes();
         let note = notes.entry(repository.clone()).or_default();
-        note.fetched_at = Some(Instant::now());
+        note.end_fetch(started);
         let is_due = note.refused_at.is_none_or(|at| at.elapsed() >= REFUSED_FOR);
         // A fetch that skips the refused branches proves nothing new about them, so their hour does not
         // restart.
@@ -453,5 +465,18 @@ mod tests {
         assert!(note.is_fresh());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!note.is_fresh());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fetch_from_before_push_is_outdated() {
+        let mut note = MirrorNote::default();
+        let before = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        note.forget_time();
+        note.end_fetch(before);
+        assert!(!note.is_fresh());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        note.end_fetch(Instant::now());
+        assert!(note.is_fresh());
     }
 }
