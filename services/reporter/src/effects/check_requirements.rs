@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use domain::{
-    ChangeNameParts, ChangeNaming, Job, MetadataPattern, OutboundRefusal, PatternSubject, RepositoryName,
-    RepositoryRules, TicketKey, cause::format_error_chain, find_unmet_pattern,
+    BranchRecord, ChangeNameParts, ChangeNaming, Job, MetadataPattern, OutboundRefusal, PatternSubject,
+    RepositoryName, RepositoryRules, TicketKey, cause::format_error_chain, find_unmet_pattern,
 };
 use github::permissions::list_delivery_permissions;
 
@@ -52,7 +52,7 @@ impl OutboundEffect for CheckRequirements {
         }
         self.pass_unreadable("permissions", self.check_rights(outside, asked).await)?;
         let patterns = self.check_rules(outside, rules, &asked.report.ticket).await;
-        self.pass_unreadable("rules of the branch", patterns)
+        self.pass_unreadable("branch_rules", patterns)
     }
 }
 
@@ -89,7 +89,11 @@ impl CheckRequirements {
         ticket: &TicketKey,
     ) -> Result<Vec<MetadataPattern>, EffectError> {
         let names = list_sample_names(rules, ticket);
-        let pushed = names.first().map_or("", String::as_str);
+        let known = self.find_known_branch(outside, ticket).await?;
+        let pushed = known
+            .as_deref()
+            .or(names.first().map(String::as_str))
+            .unwrap_or_default();
         let found = PushRules::read(&outside.github, &self.repository, rules.target_branch(), pushed).await?;
         // The resolution of a conflict is a merge commit.
         if self.job == Job::ResolveConflict && found.is_pushed_linear() {
@@ -116,6 +120,23 @@ impl CheckRequirements {
             }));
         }
         Ok(patterns.into_iter().filter(is_for_model).collect())
+    }
+
+    /// Returns the branch of the ticket's newest pull request here; `None` for a new branch. Only the planner knows the one
+    /// of a ticket with several open pull requests.
+    async fn find_known_branch(
+        &self,
+        outside: &OutboundClients,
+        ticket: &TicketKey,
+    ) -> Result<Option<String>, EffectError> {
+        if self.job == Job::Implement {
+            return Ok(None);
+        }
+        let records = outside.branches.of_ticket(ticket).await?.into_iter();
+        let here = records.filter(|record| record.repository == self.repository);
+        let number = |record: &BranchRecord| record.pull_request.as_ref().map(|opened| opened.number);
+        let newest = here.filter(|record| number(record).is_some()).max_by_key(number);
+        Ok(newest.map(|record| record.branch))
     }
 
     /// Turns a permanent failure to read a requirement into its absence: the push meets the requirement again, so the

@@ -7,7 +7,7 @@ use domain::{
 use testkit::github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_APP_ID};
 
 use crate::{
-    build_work_started,
+    build_work_started, draft_of,
     rig::{Rig, RigOptions},
 };
 
@@ -179,6 +179,36 @@ async fn resolution_on_linear_branches_does_not_begin() {
     let outcome = rig.settled(&rig.report(4, of(Job::FixCi))).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resolution_is_judged_by_its_branch() {
+    for (linear, is_refused) in [("fix/*", true), ("feat/*", false)] {
+        let mut rig = Rig::start().await;
+        let branch = "fix/ENG-1-totals";
+        let push = rig.change(branch, &[("cart.py", "total = 2\n")]).await;
+        rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
+            .await;
+        rig.settled(&rig.report(4, draft_of(branch))).await;
+        let ruleset = BranchRuleset {
+            branches: vec![linear.to_owned()],
+            conditions: vec![RulesetCondition::LinearHistory],
+            ..BranchRuleset::default()
+        };
+        rig.github.set_rulesets(SHOP, &[ruleset]).unwrap();
+        let started = OutboundAction::WorkStarted(report::WorkStarted {
+            job: Job::ResolveConflict,
+            repository: SHOP.parse().unwrap(),
+            begun: report::WorkOrigin::default(),
+        });
+        let outcome = rig.settled(&rig.report(6, started)).await;
+        let found = matches!(
+            outcome,
+            OutboundOutcome::Refused(OutboundRefusal::LinearHistory { .. })
+        );
+        assert_eq!(found, is_refused, "{outcome:?}");
+        rig.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
