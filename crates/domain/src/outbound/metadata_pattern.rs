@@ -72,10 +72,15 @@ impl MetadataPattern {
             PatternOperator::StartsWith => value.starts_with(pattern),
             PatternOperator::EndsWith => value.ends_with(pattern),
             PatternOperator::Contains => value.contains(pattern),
-            PatternOperator::Regex => match RegexBuilder::new(pattern).size_limit(COMPILED_BYTES).build() {
-                Ok(expression) => expression.is_match(value),
-                Err(_) => return true,
-            },
+            PatternOperator::Regex => {
+                let expression = RegexBuilder::new(&narrow_classes(pattern))
+                    .size_limit(COMPILED_BYTES)
+                    .build();
+                match expression {
+                    Ok(expression) => expression.is_match(value),
+                    Err(_) => return true,
+                }
+            }
         };
         is_match != self.negate
     }
@@ -97,6 +102,33 @@ impl MetadataPattern {
         };
         format!("{subject} {verb} {operator} {}", quote_pattern(&self.pattern))
     }
+}
+
+/// Replaces the classes of an expression by those of RE2, with which GitHub compiles it: they have ASCII letters alone.
+fn narrow_classes(pattern: &str) -> String {
+    let mut narrowed = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let escaped = match letter {
+            '\\' => letters.next(),
+            _ => None,
+        };
+        // A bracket inside of brackets is a union here, so the same text is right in both places.
+        match escaped {
+            Some('d') => narrowed.push_str("[0-9]"),
+            Some('D') => narrowed.push_str("[^0-9]"),
+            Some('w') => narrowed.push_str("[0-9A-Za-z_]"),
+            Some('W') => narrowed.push_str("[^0-9A-Za-z_]"),
+            Some('s') => narrowed.push_str(r"[\t\n\f\r ]"),
+            Some('S') => narrowed.push_str(r"[^\t\n\f\r ]"),
+            Some('b') => narrowed.push_str(r"(?-u:\b)"),
+            other => {
+                narrowed.push(letter);
+                narrowed.extend(other);
+            }
+        }
+    }
+    narrowed
 }
 
 /// Formats a pattern as code. Its spaces count, so they stay.
@@ -183,6 +215,30 @@ mod tests {
             build_pattern(PatternOperator::Regex, large, false).accepts("x"),
             "too large to compile"
         );
+    }
+
+    #[test]
+    fn classes_have_ascii_letters_alone() {
+        for (pattern, value, is_match) in [
+            (r"^\W$", "é", true),
+            (r"\w", "é", false),
+            (r"^[^\w]$", "é", true),
+            (r"^[\w.-]+$", "a_1.b-c", true),
+            (r"^[\w.-]+$", "a é", false),
+            (r"^[\W\d]+$", "é٣1", true),
+            (r"\d", "٣", false),
+            (r"\D", "12", false),
+            (r"\s", "a\u{a0}b", false),
+            (r"^a\Sb$", "a\u{a0}b", true),
+            (r"\bkey\b", "ékey", true),
+            (r"^\\w$", r"\w", true),
+            (r"^.$", "é", true),
+        ] {
+            for negate in [false, true] {
+                let accepts = build_pattern(PatternOperator::Regex, pattern, negate).accepts(value);
+                assert_eq!(accepts, is_match != negate, "{pattern} {value}");
+            }
+        }
     }
 
     #[test]
