@@ -1,10 +1,10 @@
 //! Rules of a branch: demands of branch protection and of rulesets on the commits that it accepts.
 
-use domain::{BaseCondition, BaseRequirements, CommitId, MetadataPattern, RepositoryName};
+use domain::{BaseCondition, BaseRequirements, CommitId, RepositoryName};
 use serde_json::json;
 
 use crate::{
-    Error, GitHubReader, GitHubWriter,
+    BranchPattern, Error, GitHubWriter,
     client::{GitHubClient, percent_encode},
     permissions::AccessKind,
     wire::{WireBranch, WireBranchRule, WireProtectionRule, WireRuleset},
@@ -26,32 +26,6 @@ pub struct BranchRules {
     pub requirements: BaseRequirements,
     /// Patterns for commits and the name of the branch.
     pub patterns: Vec<BranchPattern>,
-    /// Permitted ways of a merge, such as `squash`; absent: no rule restricts them.
-    pub merge_methods: Option<Vec<String>>,
-    /// Restrictions of pushed files.
-    pub files: FileRestrictions,
-}
-
-/// Pattern of a ruleset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BranchPattern {
-    /// The pattern.
-    pub pattern: MetadataPattern,
-    /// Id of its ruleset; absent on older servers.
-    pub ruleset: Option<u64>,
-}
-
-/// Restrictions of the files in a push.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileRestrictions {
-    /// Paths that no push may touch, with `*` and `**`.
-    pub paths: Vec<String>,
-    /// Endings of file names that no push may contain.
-    pub extensions: Vec<String>,
-    /// Maximum length of a path.
-    pub max_path_chars: Option<u64>,
-    /// Maximum size of a file in MB.
-    pub max_megabytes: Option<u64>,
 }
 
 impl BranchRules {
@@ -74,13 +48,6 @@ impl BranchRules {
             add_condition(requirements, condition);
         }
         self.patterns.extend(rule.pattern());
-        self.merge_methods = match (self.merge_methods.take(), rule.merge_methods()) {
-            (Some(known), Some(more)) => {
-                Some(known.into_iter().filter(|method| more.contains(method)).collect())
-            }
-            (known, more) => known.or(more),
-        };
-        self.files.add(rule.files());
     }
 
     /// Adds the demands of classic branch protection.
@@ -95,19 +62,6 @@ impl BranchRules {
                 requirements.checks.push(check);
             }
         }
-    }
-}
-
-impl FileRestrictions {
-    fn add(&mut self, more: Self) {
-        let least = |known: Option<u64>, more: Option<u64>| match (known, more) {
-            (Some(known), Some(more)) => Some(known.min(more)),
-            (known, more) => known.or(more),
-        };
-        self.paths.extend(more.paths);
-        self.extensions.extend(more.extensions);
-        self.max_path_chars = least(self.max_path_chars, more.max_path_chars);
-        self.max_megabytes = least(self.max_megabytes, more.max_megabytes);
     }
 }
 
@@ -138,23 +92,6 @@ impl GitHubWriter {
         }
         let is_bypassed = |found: &BranchPattern| found.ruleset.is_some_and(|id| bypassed.contains(&id));
         rules.patterns.retain(|found| !is_bypassed(found));
-        Ok(rules)
-    }
-}
-
-impl GitHubReader {
-    /// Reads the rules of a branch, as far as our account can read them: a reader App without permission for
-    /// contents reads those of rulesets.
-    ///
-    /// # Errors
-    /// [`Error`] when GitHub cannot be read.
-    pub async fn branch_rules(
-        &self,
-        repository: &RepositoryName,
-        branch: &str,
-    ) -> Result<BranchRules, Error> {
-        let client = self.clients.of(repository)?;
-        let (_, rules) = fetch_branch_rules(client, repository, AccessKind::Look, branch).await?;
         Ok(rules)
     }
 }

@@ -37,7 +37,7 @@ mod writer;
 
 pub use attachments::{AttachmentReader, AttachmentThread, find_rendered_address};
 pub use blame::BlameLines;
-pub use branch_rules::{BranchPattern, BranchRules, FileRestrictions};
+pub use branch_rules::BranchRules;
 pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter};
@@ -50,16 +50,17 @@ pub use health::{HealthReader, SnapshotScope};
 pub use issues::{IssueListState, IssueReader, IssueWriter};
 pub use limits::{GatePolicy, WRITES};
 pub use model::{
-    CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitOrigin, CommitRun, CommitVerification,
-    CreatedCommit, ETag, GitHubComment, GitHubCommentId, GitHubRepository, GitRemote, HookDelivery,
-    PullRequest, PullRequestMerge, PullRequestPoll, PullRequestRemark, PullRequestReview, PullRequestState,
-    RepositoryPermission, ReviewLineComment, ReviewVerdict, WorkflowRun, conclude_checks, is_action_job,
-    is_action_workflow, is_ci_check_run, is_key_mentioned, parse_run_id,
+    BranchPattern, CheckConclusion, CheckKind, CheckStatus, CommitCheck, CommitOrigin, CommitRun,
+    CommitVerification, ConversationLock, CreatedCommit, ETag, GitHubComment, GitHubCommentId,
+    GitHubRepository, GitRemote, HookDelivery, PullRequest, PullRequestMerge, PullRequestPoll,
+    PullRequestRemark, PullRequestReview, PullRequestState, RepositoryPermission, ReviewLineComment,
+    ReviewVerdict, WorkflowRun, conclude_checks, is_action_job, is_action_workflow, is_ci_check_run,
+    is_key_mentioned, parse_run_id,
 };
 pub use model_issues::{
-    ConversationLock, DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser,
-    IssueAttributes, IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue,
-    PolledIssue, ReviewRequest,
+    DiscussionComment, DiscussionStub, GitHubDiscussion, GitHubIssue, GitHubUser, IssueAttributes,
+    IssueComment, IssueEdit, IssuePoll, IssueTimelineEvent, IssueWish, ListedIssue, PolledIssue,
+    ReviewRequest,
 };
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use owner_repositories::OwnerRepository;

@@ -3,9 +3,7 @@
 use domain::{BaseCondition, CommitId, MetadataPattern, PatternOperator, PatternSubject, RepositoryName};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{
-    BranchPattern, CommitOrigin, CommitVerification, CreatedCommit, FileRestrictions, GitHubRepository,
-};
+use crate::{BranchPattern, CommitOrigin, CommitVerification, CreatedCommit, GitHubRepository};
 
 #[derive(Deserialize)]
 pub(crate) struct WireRepository {
@@ -261,31 +259,6 @@ impl WireBranchRule {
             ruleset: self.ruleset_id,
         })
     }
-
-    /// Permitted ways of a merge; `None` where the rule does not restrict them.
-    pub(crate) fn merge_methods(&self) -> Option<Vec<String>> {
-        let methods = self.parameters["allowed_merge_methods"].as_array()?;
-        let named = methods.iter().filter_map(|method| method.as_str());
-        (self.kind == "pull_request").then(|| named.map(str::to_owned).collect())
-    }
-
-    /// Restrictions of pushed files.
-    pub(crate) fn files(&self) -> FileRestrictions {
-        let list = |kind: &str, name: &str| -> Vec<String> {
-            let listed = self.parameters[name].as_array().into_iter().flatten();
-            let listed = listed
-                .filter(|_| self.kind == kind)
-                .filter_map(|value| value.as_str());
-            listed.map(str::to_owned).collect()
-        };
-        let limit = |kind: &str, name: &str| self.parameters[name].as_u64().filter(|_| self.kind == kind);
-        FileRestrictions {
-            paths: list("file_path_restriction", "restricted_file_paths"),
-            extensions: list("file_extension_restriction", "restricted_file_extensions"),
-            max_path_chars: limit("max_file_path_length", "max_file_path_length"),
-            max_megabytes: limit("max_file_size", "max_file_size"),
-        }
-    }
 }
 
 /// Ruleset, as far as it concerns our account.
@@ -448,8 +421,7 @@ mod tests {
     fn review_conditions_parse_from_one_rule() {
         let rule = r#"{"type": "pull_request", "parameters": {"required_approving_review_count": 2,
             "dismiss_stale_reviews_on_push": true, "require_code_owner_review": true,
-            "require_last_push_approval": true, "required_review_thread_resolution": false,
-            "allowed_merge_methods": ["squash", "rebase"]}}"#;
+            "require_last_push_approval": true, "required_review_thread_resolution": false}}"#;
         let rule: WireBranchRule = serde_json::from_str(rule).unwrap();
         assert_eq!(
             rule.conditions(),
@@ -458,10 +430,6 @@ mod tests {
                 BaseCondition::LastPushApproval,
                 BaseCondition::StaleDismissal
             ]
-        );
-        assert_eq!(
-            rule.merge_methods(),
-            Some(vec!["squash".to_owned(), "rebase".to_owned()])
         );
     }
 
@@ -488,20 +456,6 @@ mod tests {
                 "the branch name must not start with `tmp/`",
             ]
         );
-    }
-
-    #[test]
-    fn file_restrictions_parse_by_kind() {
-        let rules = r#"[{"type": "file_path_restriction", "parameters": {"restricted_file_paths": ["infra/**"]}},
-            {"type": "file_extension_restriction", "parameters": {"restricted_file_extensions": ["*.exe"]}},
-            {"type": "max_file_path_length", "parameters": {"max_file_path_length": 200}},
-            {"type": "max_file_size", "parameters": {"max_file_size": 10}}]"#;
-        let rules: Vec<WireBranchRule> = serde_json::from_str(rules).unwrap();
-        assert_eq!(rules[0].files().paths, ["infra/**"]);
-        assert_eq!(rules[1].files().extensions, ["*.exe"]);
-        assert_eq!(rules[2].files().max_path_chars, Some(200));
-        assert_eq!(rules[3].files().max_megabytes, Some(10));
-        assert_eq!(rules[3].files().max_path_chars, None);
     }
 
     #[test]
