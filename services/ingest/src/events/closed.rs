@@ -170,7 +170,9 @@ fn build_close_event(
     } = ours;
     let end = PullRequestEnd {
         pull_request: ours.clone(),
-        by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100), moved_to: None };
+        by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+        moved_to: None,
+    };
     if merged {
         let key = TriggerKey::new(format!("merged:{repository}#{number}"));
         return (key, PullRequestEvent::Merged(end));
