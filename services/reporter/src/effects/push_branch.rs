@@ -128,7 +128,13 @@ async fn check_then_push(
         let (target, branch) = (rules.target_branch(), push.branch.as_str());
         let branch_rules = PushRules::read(&outside.github, &push.repository, target, branch).await?;
         let patterns = branch_rules.patterns();
-        let inspecting = Box::pin(inspect_change(outside, asked, push, DiffDisplay::ForRecord, patterns));
+        let inspecting = Box::pin(inspect_change(
+            outside,
+            asked,
+            push,
+            DiffDisplay::ForRecord,
+            patterns,
+        ));
         let choosing = outside
             .signer
             .choose_way(&outside.github, &push.repository, &branch_rules);

@@ -57,10 +57,10 @@ impl OutboundEffect for RequestReview {
         let mut waiting = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;
-        // Earlier reviews already determine the reviewers.
         if self.of.is_some() {
             return Ok(None);
         }
+        // Earlier reviews already determine the reviewers.
         if !reviews.is_empty() {
             return count_approvals(outside, &self.pull_request, &now, &reviews, waiting).await;
         }

@@ -162,12 +162,14 @@ pub(crate) fn describe_denied_permission(section: &str, detail: &str) -> String 
         "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"
     )
 }
-/// Renders the reason why a text for a ticket is on its pull request.
-pub(crate) fn render_relocation(ticket: &TicketKey, cause: NoticeRefusal) -> String {
+
+/// Renders a text for a ticket that is on its pull request, after the cause for that.
+pub(crate) fn render_relocated_text(ticket: &TicketKey, cause: NoticeRefusal, text: &str) -> String {
     let ticket = format_code(&ticket.short());
-    match cause {
+    let cause = match cause {
         NoticeRefusal::Locked => format!("The conversation of {ticket} is locked, so this text is here."),
         NoticeRefusal::Moved => format!("{ticket} moved to another place, so this text is here."),
         NoticeRefusal::Archived => format!("The repository of {ticket} is archived, so this text is here."),
-    }
+    };
+    format!("{cause}\n\n{text}")
 }
