@@ -167,7 +167,11 @@ fn on_jira(vendors: &StandInVendors, note: &NoteTicket, findings: &mut TicketFin
     if let Some(text) = ours.first() {
         for CountedText(words, expected) in WORDS {
             let count = text.matches(words).count();
-            findings.within(&format!("{words:?} in the comment"), count, &expected(note.course));
+            findings.within(
+                &format!("{words:?} in the comment"),
+                count,
+                &expected(note.course),
+            );
         }
     }
 }
@@ -205,7 +209,11 @@ fn on_github(
     let (path, content) = fixture::describe_note_file(&note.key);
     let diff = without_noise(note.diff.as_deref().unwrap_or_default());
     let base = describe_kept_base(note);
-    let context = if base.is_empty() { String::new() } else { format!(" {base}") };
+    let context = if base.is_empty() {
+        String::new()
+    } else {
+        format!(" {base}")
+    };
     let is_right = diff.matches("diff --git").count() == 1
         && diff.contains(&format!("+++ b/{path}"))
         && diff.ends_with(&format!("@@\n+{content}{context}"));

@@ -67,6 +67,5 @@ fn has_ended_well(run: &RunSummary) -> bool {
     let RunStatus::Finished { reason } = &run.status else {
         return false;
     };
-    *reason == StopReason::Completed
-        || (run.job == Job::ResolveConflict && *reason == StopReason::Superseded)
+    *reason == StopReason::Completed || (run.job == Job::ResolveConflict && *reason == StopReason::Superseded)
 }

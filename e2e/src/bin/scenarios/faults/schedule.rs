@@ -195,10 +195,7 @@ fn draw_round(draw: &mut Rng) -> Vec<ProcessFault> {
 
 impl fmt::Display for FaultSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self
-            .arrivals
-            .last()
-            .map_or(Duration::ZERO, |arrival| arrival.at);
+        let last = self.arrivals.last().map_or(Duration::ZERO, |arrival| arrival.at);
         writeln!(
             f,
             "seed {}: {} tickets within {:.1} s, lists lag {} s",
