@@ -153,11 +153,11 @@ impl ScanBasis {
         for path in touched {
             if cache.has(&path) {
                 changes.files.insert(path);
-                continue;
+            } else {
+                // Not the path itself: only a walk decides whether an ignore rule matches it.
+                let known = path.ancestors().skip(1).find(|folder| self.records.has(folder));
+                changes.folders.insert(known?.to_owned());
             }
-            // The walk through the folder decides about a new file: an ignore rule may name it.
-            let known = path.ancestors().skip(1).find(|folder| self.records.has(folder));
-            changes.folders.insert(known?.to_owned());
         }
         Some(changes)
     }

@@ -229,6 +229,35 @@ fn tool_change_examines_written_path_only() {
 }
 
 #[test]
+fn ignored_path_of_tool_stays_out() {
+    let world = ScannedWorld::new(true);
+    world.write_by_tool("build/out.txt", "x\n");
+    world.write_by_tool("shop/new.py", "x = 1\n");
+    world.write_by_tool("run.log", "x\n");
+    let (tree, omitted) = world.scan(ScanScope::Written);
+    for (number, path) in ["build/out.txt", "run.log"].iter().enumerate() {
+        let named = &omitted.named()[number];
+        assert!(
+            named.starts_with(&format!("{path}: an ignore rule names it")),
+            "{named}"
+        );
+    }
+    assert_eq!((tree, omitted), world.scan_afresh());
+}
+
+#[test]
+fn ignored_file_of_repository_is_rewritten() {
+    let world = ScannedWorld::new(true);
+    world.write_by_tool(".gitignore", "*.py\n");
+    let (before, _) = world.scan(ScanScope::Written);
+    fs::remove_file(world.place("shop/cart.py")).unwrap();
+    assert_ne!(world.scan(ScanScope::Worktree).0, before);
+    world.write_by_tool("shop/cart.py", "total = 0\n");
+    world.write_by_tool("shop/new.py", "x = 1\n");
+    assert_eq!(world.scan(ScanScope::Written), world.scan_afresh());
+}
+
+#[test]
 fn same_size_rewrite_at_once_is_found() {
     let world = ScannedWorld::new(false);
     for round in 0..50 {
