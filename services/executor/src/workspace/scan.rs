@@ -261,7 +261,12 @@ fn build_basis(
         return None;
     }
     let top = open_top(root).ok()?;
-    let folders = basis.own.folders().chain(&untracked.folders);
+    // A repository without files has no folder of files, but new files may appear at the top.
+    let top_path = PathBuf::new();
+    let folders = [&top_path]
+        .into_iter()
+        .chain(basis.own.folders())
+        .chain(&untracked.folders);
     // A folder that cannot be read has no record, and the next scan is a whole one.
     basis.records = FolderRecords::read(&top, folders).ok()??;
     Some(basis)

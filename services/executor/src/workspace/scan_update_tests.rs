@@ -258,6 +258,26 @@ fn ignored_file_of_repository_is_rewritten() {
 }
 
 #[test]
+fn first_file_of_empty_repository_is_found() {
+    let world = World::new();
+    let mirror = git2::Repository::open(&world.call.workspace.git.mirror).unwrap();
+    let tree = mirror.treebuilder(None).unwrap().write().unwrap();
+    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+    let tree = mirror.find_tree(tree).unwrap();
+    let base = mirror.commit(None, &who, &who, "empty", &tree, &[]).unwrap();
+    let world = ScannedWorld {
+        world: world.at(base.to_string().parse().unwrap()),
+        clock: tempfile::TempDir::new().unwrap(),
+        is_settled: true,
+    };
+    world.settle();
+    world.write("first.txt", "one\n");
+    let scanned = world.update();
+    assert_ne!(scanned.as_ref().map(|(found, _)| *found), Some(tree.id()));
+    assert_eq!(scanned, Some(world.scan_afresh()));
+}
+
+#[test]
 fn same_size_rewrite_at_once_is_found() {
     let world = ScannedWorld::new(false);
     for round in 0..50 {
