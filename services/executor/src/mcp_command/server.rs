@@ -188,6 +188,7 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
     talk: impl FnOnce(UnixStream) -> F,
 ) -> Result<T, DialogFailure> {
     let limit = spec.limit;
+    context.workspace.scanner.note_command();
     let ran = context.sandbox.converse(spec, context.cancel, context.sink, talk);
     let end = match failpoint::around("executor.server.run", ran).await {
         Ok(end) => end,

@@ -68,6 +68,7 @@ pub(super) async fn run_command_tool(
     };
     let lacks_history = call.workspace.git.lacks_history_of(&script);
     let spec = tool_command_spec(call, script, Duration::from_secs(seconds));
+    call.workspace.scanner.note_command();
     let ran = call
         .sandbox
         .run(spec, &call.cancel, Some(sink), &call.workspace.spare);

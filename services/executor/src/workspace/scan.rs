@@ -120,6 +120,7 @@ impl ScanState {
         let tree = write_difference(git, head_tree, &tracked, &files)?;
         findings.cache.seal_at(started);
         self.memory.cache = mem::take(&mut findings.cache);
+        self.memory.has_command = false;
         let basis = ScanBasis {
             head_tree,
             tree,
@@ -222,6 +223,11 @@ impl WorktreeScanner {
         let memory = &mut self.0.lock().memory;
         memory.written.insert(path.to_owned());
         memory.touched.insert(path.to_owned());
+    }
+
+    /// Records that a command runs, which may change any file.
+    pub(crate) fn note_command(&self) {
+        self.0.lock().memory.has_command = true;
     }
 
     /// Returns the files that the last scan did not store, because the change is too large.

@@ -59,7 +59,7 @@ impl<'a> ScanInput<'a> {
 pub(crate) enum ScanScope {
     /// All files: a command ran, or the time of the last change is unknown.
     Worktree,
-    /// Paths that tools of the model wrote.
+    /// Paths that tools of the model wrote; all files if a command ran since the last scan of them.
     Written,
 }
 
@@ -72,6 +72,8 @@ pub(super) struct ScanMemory {
     pub(super) written: BTreeSet<PathBuf>,
     /// Paths that a tool wrote or removed since the last scan.
     pub(super) touched: BTreeSet<PathBuf>,
+    /// True if a command ran since the last scan of the worktree.
+    pub(super) has_command: bool,
     /// Result of the last scan; `None` if only a whole scan is correct.
     pub(super) basis: Option<ScanBasis>,
 }
@@ -115,6 +117,11 @@ impl ScanMemory {
             return Ok(None);
         };
         let started = read_clock_ns();
+        let scope = if self.has_command {
+            ScanScope::Worktree
+        } else {
+            scope
+        };
         let changes = match scope {
             ScanScope::Worktree => {
                 let top = open_top(input.disk.root());
@@ -132,6 +139,7 @@ impl ScanMemory {
             if scope == ScanScope::Worktree {
                 // Each file was examined after this time. Other processes may have written it since.
                 self.cache.seal_at(started);
+                self.has_command = false;
             }
             self.basis = Some(basis);
         }

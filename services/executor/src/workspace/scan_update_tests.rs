@@ -258,6 +258,16 @@ fn ignored_file_of_repository_is_rewritten() {
 }
 
 #[test]
+fn change_after_command_is_never_missed() {
+    let world = ScannedWorld::new(true);
+    world.scanner().note_command();
+    world.write("README.md", "changed by a command\n");
+    world.write_by_tool("shop/cart.py", "total = 0\n");
+    assert_eq!(world.scan(ScanScope::Written), world.scan_afresh());
+    assert!(!world.scanner().0.lock().memory.has_command, "the scan saw it");
+}
+
+#[test]
 fn first_file_of_empty_repository_is_found() {
     let world = World::new();
     let mirror = git2::Repository::open(&world.call.workspace.git.mirror).unwrap();
