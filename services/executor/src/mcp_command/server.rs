@@ -80,7 +80,8 @@ impl ServerCommand {
             return refuse("the command of a server contains a zero byte");
         }
         if texts.map(String::len).sum::<usize>() > COMMAND_BYTES {
-            return refuse("the command of a server is larger than 64 KiB");
+            let limit = COMMAND_BYTES >> 10;
+            return refuse(&format!("the command of a server is larger than {limit} KiB"));
         }
         if asked.command.first().is_none_or(String::is_empty) {
             return refuse("the command of a server is empty");
@@ -190,13 +191,19 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
     let limit = spec.limit;
     context.workspace.scanner.note_command();
     let ran = context.sandbox.converse(spec, context.cancel, context.sink, talk);
-    let end = match failpoint::around("executor.server.run", ran).await {
+    let ended = failpoint::around("executor.server.run", ran).await;
+    // The effect of a call that was sent is unknown.
+    let unanswered = match was_sent.load(Ordering::Relaxed) {
+        true => ToolEnding::Cut,
+        false => ToolEnding::Failed,
+    };
+    let end = match ended {
         Ok(end) => end,
         Err(error) => {
-            tracing::error!(error = %format_error_chain(&error), "a server could not be started");
+            tracing::error!(error = %format_error_chain(&error), "a server could not be run");
             return Err(DialogFailure {
-                text: "the server could not be started; this is not its fault".to_owned(),
-                ending: ToolEnding::Failed,
+                text: "the server could not be run; this is not its fault".to_owned(),
+                ending: unanswered,
             });
         }
     };
@@ -206,11 +213,6 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
         stderr = %sanitize_output(&end.errors),
         "a dialog with a server ended"
     );
-    // The effect of a call that was sent is unknown.
-    let unanswered = match was_sent.load(Ordering::Relaxed) {
-        true => ToolEnding::Cut,
-        false => ToolEnding::Failed,
-    };
     let exit = render_exit(&end);
     let (text, ending) = match end.outcome {
         DialogOutcome::Finished(Ok(value)) => return Ok(value),
