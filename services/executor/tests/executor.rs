@@ -395,23 +395,31 @@ async fn await_first_output(stream: &mut Streaming<CallToolResponse>) -> String 
     }
 }
 
-/// Waits until no process has `marker` among its arguments.
-async fn wait_until_gone(marker: &str) {
+/// Returns true while a process has `marker` among its arguments.
+fn has_process(marker: &str) -> bool {
+    let mut processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes.any(|entry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(marker)
+    })
+}
+
+/// Waits until a process has `marker` among its arguments, or until none has.
+async fn wait_for_process(marker: &str, is_there: bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
-    loop {
-        let living = std::fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(Result::ok)
-            .filter(|entry| {
-                let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                String::from_utf8_lossy(&command).contains(marker)
-            });
-        if living.count() == 0 {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "{marker} lives on");
+    while has_process(marker) != is_there {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "{marker} runs: {}",
+            !is_there
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Waits until no process has `marker` among its arguments.
+async fn wait_until_gone(marker: &str) {
+    wait_for_process(marker, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     checks::{self, CheckCall},
     inspection,
-    mcp_command::{ServerCall, ServerCommand, ServerContext, list_server_tools},
+    mcp_command::{ServerCall, ServerCommand},
     retrieval, tools,
     workspace::{SnapshotPack, Workspace},
 };
@@ -154,28 +154,14 @@ impl ExecutorService for ExecutorGrpc {
         let asked = message.server.as_ref();
         let asked = asked.ok_or_else(|| Status::invalid_argument("server is missing"))?;
         let command = ServerCommand::parse(&used.open.workspace, asked)?;
-        let workspace = &used.open.workspace;
-        // The server may change files while it starts, like every command.
-        let _turn = used.open.turn.write().await;
-        let context = ServerContext {
-            workspace,
-            sandbox: &self.registry.sandbox,
-            cancel: &used.cancel,
-            sink: None,
-        };
-        let listed = Box::pin(list_server_tools(&context, &command)).await;
-        tool_call::mend_git(workspace).await;
-        Ok(Response::new(match listed {
-            Ok(listing) => wire::ListServerToolsResponse {
-                tools_json: listing.tools,
-                omitted: listing.omitted,
-                failure: String::new(),
-            },
-            Err(problem) => wire::ListServerToolsResponse {
-                failure: problem.text,
-                ..wire::ListServerToolsResponse::default()
-            },
-        }))
+        let sandbox = self.registry.sandbox.clone();
+        // A separate task, so that the turn ends after the server, also when the caller is gone.
+        let cancel = used.cancel.child_token();
+        let _caller = cancel.clone().drop_guard();
+        let listing = tool_call::run_server_listing(used, sandbox, command, cancel);
+        let listed = tokio::spawn(listing.in_current_span()).await;
+        let listed = listed.map_err(|_| Status::internal("the list of a server's tools panicked"))?;
+        listed.map(Response::new)
     }
 
     async fn run_check(

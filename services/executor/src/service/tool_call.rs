@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use domain::CommitAuthor;
 use proto::executor::{
-    CallToolRequest, CallToolResponse, OutputChunk, ToolResult, ToolStatus, call_tool_response::Event,
+    CallToolRequest, CallToolResponse, ListServerToolsResponse, OutputChunk, ToolResult, ToolStatus,
+    call_tool_response::Event,
 };
 use tokio::{
     sync::{RwLockReadGuard, RwLockWriteGuard, mpsc, watch},
@@ -19,7 +20,7 @@ use super::{
     workspace_use::{OpenedWorkspace, WorkspaceUse},
 };
 use crate::{
-    mcp_command::{ServerCall, ServerContext, call_server_tool},
+    mcp_command::{ServerCall, ServerCommand, ServerContext, call_server_tool, list_server_tools},
     sandbox::CommandSandbox,
     tools::{self, ToolContext, ToolEnding, ToolOutcome},
     workspace::{ScanScope, Workspace},
@@ -221,8 +222,44 @@ async fn execute_server_call(
     }
 }
 
+/// Lists the tools of an MCP server. It may change files while it starts, like every command. The next tool that
+/// changes files finds them.
+///
+/// # Errors
+/// [`tonic::Code::Aborted`] for a cancelled list. It shows nothing about the server, so the planner repeats it.
+pub(crate) async fn run_server_listing(
+    used: WorkspaceUse,
+    sandbox: CommandSandbox,
+    command: ServerCommand,
+    cancel: CancellationToken,
+) -> Result<ListServerToolsResponse, Status> {
+    let interrupted = || Status::aborted("the list of a server's tools was interrupted");
+    let turn = cancel.run_until_cancelled(take_turn(&used.open, false));
+    let _turn = turn.await.ok_or_else(interrupted)?;
+    let context = ServerContext {
+        workspace: &used.open.workspace,
+        sandbox: &sandbox,
+        cancel: &cancel,
+        sink: None,
+    };
+    let listed = Box::pin(list_server_tools(&context, &command)).await;
+    mend_git(&used.open.workspace).await;
+    match listed {
+        Ok(listing) => Ok(ListServerToolsResponse {
+            tools_json: listing.tools,
+            omitted: listing.omitted,
+            failure: String::new(),
+        }),
+        Err(_) if cancel.is_cancelled() => Err(interrupted()),
+        Err(problem) => Ok(ListServerToolsResponse {
+            failure: problem.text,
+            ..ListServerToolsResponse::default()
+        }),
+    }
+}
+
 /// Removes obstacles to git that a server may have left. Returns a note if it moved the head.
-pub(crate) async fn mend_git(workspace: &Arc<Workspace>) -> &'static str {
+async fn mend_git(workspace: &Arc<Workspace>) -> &'static str {
     let workspace = Arc::clone(workspace);
     let mended = tokio::task::spawn_blocking(move || workspace.mend_git()).await;
     match mended.unwrap_or(false) {

@@ -122,6 +122,54 @@ async fn repeated_call_has_one_effect() {
     assert_eq!(notes.matches("once").count(), 1, "{notes}");
 }
 
+/// Builds a server that changes a file when it starts.
+fn build_writing_server() -> ServerCommand {
+    let script = "echo started >> README.md; exec \"$@\"";
+    let command = ["sh", "-c", script, "sh", "python3", "-c", SERVER, "good"];
+    ServerCommand {
+        command: command.map(str::to_owned).to_vec(),
+        ..build_server("good")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_of_listed_server_is_in_next_tree() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let listed = session.list_tools_of(build_writing_server()).await.unwrap();
+    assert_eq!(listed.failure, "");
+    let input = json!({ "path": "new.txt", "content": "new\n" });
+    let written = session.ok("1", "write_file", input).await;
+    let command = json!({ "command": "cat README.md new.txt" });
+    let read = session.ok("2", "run_command", command).await;
+    assert_eq!(read.content, "exit code: 0\n# Shop\nstarted\nnew\n");
+    assert!(written.changed && !read.changed);
+    assert_eq!(written.tree, read.tree);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn abandoned_list_ends_its_server() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let marker = format!("mcp-list-{}-{}", std::process::id(), world.address.port());
+    let silent = ServerCommand {
+        command: ["python3", "-c", "import time; time.sleep(600)", &marker]
+            .map(str::to_owned)
+            .to_vec(),
+        ..build_server("good")
+    };
+    {
+        let listing = session.list_tools_of(silent);
+        tokio::pin!(listing);
+        tokio::select! {
+            listed = &mut listing => panic!("a silent server was listed: {listed:?}"),
+            () = wait_for_process(&marker, true) => {}
+        }
+    }
+    wait_until_gone(&marker).await;
+    assert!(session.shell("1", "echo works").await.contains("works"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_server_ends_with_named_failure() {
     let world = World::start(1).await;
