@@ -1,8 +1,8 @@
 //! Client of servers of the Model Context Protocol (MCP) over streamable HTTP, and the reading of answers of those
 //! that are commands. Executors run the commands.
 //!
-//! The servers are in the section `[mcp]` and in the rules. What a server sends is foreign text: tools and results are bounded
-//! and sanitized here, and the caller quotes them.
+//! The servers are in the section `[mcp]` and in the rules. What a server sends is foreign text: tools and results
+//! are bounded and sanitized here, and the caller quotes them.
 
 mod answer;
 mod command;

@@ -90,7 +90,7 @@ impl ServerSettings {
         let problem = |key, problem: &str| Err((key, problem.to_owned()));
         if let Some(command) = self.build_command() {
             if self.url.is_some() {
-                return problem("url", "must not be set beside command");
+                return problem("url", "must not be set together with command");
             }
             let credentials = [
                 ("auth_token", self.auth_token.is_some()),
@@ -99,7 +99,7 @@ impl ServerSettings {
             if let Some((key, _)) = credentials.into_iter().find(|(_, is_set)| *is_set) {
                 return problem(
                     key,
-                    "must not be set beside command: executors hold no credentials",
+                    "must not be set together with command: executors hold no credentials",
                 );
             }
             return command.check().map_err(|found| (found.key, found.problem));
