@@ -22,11 +22,12 @@ impl BareRepository {
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
     pub fn reference_digest(&self) -> Result<String, Error> {
-        let mut targets: BTreeMap<String, Oid> = BTreeMap::new();
+        // Names as bytes, because an old branch may have another encoding than UTF-8.
+        let mut targets: BTreeMap<Vec<u8>, Oid> = BTreeMap::new();
         for namespace in MIRRORED_NAMESPACES {
             for reference in self.objects().references_glob(&format!("{namespace}*"))? {
                 let reference = reference?;
-                let name = reference.name()?.to_owned();
+                let name = reference.name_bytes().to_vec();
                 // A fetch sees the commit at which a symbolic reference ends, and none for a broken one.
                 let target = reference.resolve().ok().and_then(|resolved| resolved.target());
                 targets.extend(target.map(|target| (name, target)));
@@ -35,7 +36,9 @@ impl BareRepository {
         let mut digest = Context::new(&SHA256);
         for (name, target) in &targets {
             // No name contains a line feed, so two different lists never have the same text.
-            digest.update(format!("{target} {name}\n").as_bytes());
+            digest.update(format!("{target} ").as_bytes());
+            digest.update(name);
+            digest.update(b"\n");
         }
         Ok(HEXLOWER.encode(digest.finish().as_ref()))
     }
@@ -43,6 +46,8 @@ impl BareRepository {
 
 #[cfg(test)]
 mod tests {
+    use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _};
+
     use domain::CommitId;
 
     use super::*;
@@ -111,6 +116,20 @@ mod tests {
             mirror.remove_references(namespace).unwrap();
         }
         assert_eq!(mirror.reference_digest().unwrap(), empty);
+    }
+
+    #[test]
+    fn name_in_other_encoding_is_digested() {
+        let MirrorWorld {
+            mirror,
+            commits: [one, _],
+            folder: _folder,
+        } = build_world();
+        mirror.set_branch("main", &one).unwrap();
+        let before = mirror.reference_digest().unwrap();
+        let latin = OsStr::from_bytes(b"caf\xe9");
+        fs::write(mirror.path().join("refs/heads").join(latin), format!("{one}\n")).unwrap();
+        assert_ne!(mirror.reference_digest().unwrap(), before);
     }
 
     #[test]
