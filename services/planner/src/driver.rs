@@ -234,9 +234,9 @@ impl RunDriver {
                 Ok(Fact::ToolFinished { id, result }.into())
             }
             RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,
-            RunAction::FindChecks => {
-                self.find_checks(&caller()?, state, workspace()?, request()?)
-                    .await
+            RunAction::FindChecks { inspects_change } => {
+                let place = (&caller()?, workspace()?);
+                self.find_checks(place, state, request()?, inspects_change).await
             }
             RunAction::RunChecks { checks } => self.run_checks(&caller()?, state, workspace()?, checks).await,
             RunAction::InspectChange => {

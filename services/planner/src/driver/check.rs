@@ -72,21 +72,20 @@ impl RunDriver {
         Fact::CodeFound { seeds, note }
     }
 
-    /// Searches for checks, and inspects the change at the same time unless it is inspected. The facts have the order
+    /// Searches for checks, and inspects the change at the same time if `inspects_change`. The facts have the order
     /// that they have one after the other, so a crash between them leaves the inspection to the next planner.
     pub(super) async fn find_checks(
         &self,
-        caller: &RunCaller,
+        (caller, info): (&RunCaller, &ExecutorWorkspace),
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
         request: &JobRequest,
+        inspects_change: bool,
     ) -> Result<StepOutcome, TicketError> {
-        let is_inspected = !state.verification().checks().change.is_pending();
         let searching = self.request_checks(caller, info, request);
         let inspecting = async {
-            match is_inspected {
-                true => None,
-                false => Some(self.request_inspection(caller, state, info, request).await),
+            match inspects_change {
+                true => Some(self.request_inspection(caller, state, info, request).await),
+                false => None,
             }
         };
         let (found, seen) = tokio::join!(searching, inspecting);

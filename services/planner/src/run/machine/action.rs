@@ -42,8 +42,9 @@ pub(crate) enum RunAction {
     FindCode,
     /// Reads the effort of similar work.
     Forecast,
-    /// Searches for commands that may serve as checks. The driver inspects the change meanwhile if that is pending.
-    FindChecks,
+    /// Searches for commands that may serve as checks. `inspects_change`: inspects the change at the same time, which
+    /// is finished.
+    FindChecks { inspects_change: bool },
     /// Runs checks at the same time, each in a separate tree.
     RunChecks { checks: Vec<(CallId, CheckSpec)> },
     /// Inspects the change at the executor.
@@ -85,7 +86,7 @@ impl RunAction {
             | Self::CallMcpTool { .. }
             | Self::FindCode
             | Self::Forecast
-            | Self::FindChecks
+            | Self::FindChecks { .. }
             | Self::RunChecks { .. }
             | Self::InspectChange
             | Self::TakeSnapshot

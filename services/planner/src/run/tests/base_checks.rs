@@ -66,6 +66,30 @@ fn rule_selects_checks_before_work() {
 }
 
 #[test]
+fn change_is_inspected_after_work_only() {
+    for (rule, is_first) in [(BaseCheckRule::Never, true), (BaseCheckRule::Always, false)] {
+        let mut play = build_play(rule, false, |_| {});
+        let search = play.until(|action| matches!(action, RunAction::FindChecks { .. }));
+        let expected = RunAction::FindChecks {
+            inspects_change: is_first,
+        };
+        assert_eq!(search, expected, "{rule:?}");
+        assert_eq!(play.drive(), RunAction::Wait, "{rule:?}");
+        let find = |is_it: fn(&Fact) -> bool| play.entries.iter().position(|entry| is_it(&entry.fact));
+        let inspected = find(|fact| matches!(fact, Fact::ChangeInspected { .. }));
+        let handed_over = find(|fact| {
+            matches!(
+                fact,
+                Fact::PhaseFinished {
+                    output: domain::PhaseOutput::Work { .. }
+                }
+            )
+        });
+        assert!(handed_over.is_some() && handed_over < inspected, "{rule:?}");
+    }
+}
+
+#[test]
 fn disabled_checks_are_not_searched() {
     let mut play = build_play(BaseCheckRule::Always, true, |asked| {
         asked.rules.agent.checks = Some(Vec::new());

@@ -59,7 +59,7 @@ fn failed_repair_is_listed_and_stops_nothing() {
 fn repaired_files_are_stored_before_proof() {
     let asked = build_changed_request(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, build_work_replies());
-    play.until(|action| matches!(action, RunAction::FindChecks));
+    play.until(|action| matches!(action, RunAction::FindChecks { .. }));
     let named = |fact: &&Fact| matches!(fact, Fact::ToolFinished { .. } | Fact::SnapshotTaken { .. });
     let mut facts = play.entries.iter().map(|entry| &entry.fact);
     let last = facts.rfind(named).unwrap();
@@ -70,7 +70,7 @@ fn repaired_files_are_stored_before_proof() {
 fn repairs_rerun_after_further_work() {
     let asked = build_changed_request(|asked| asked.rules.ci.auto_fix = vec!["make fmt".to_owned()]);
     let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
-    play.until(|action| matches!(action, RunAction::FindChecks));
+    play.until(|action| matches!(action, RunAction::FindChecks { .. }));
     play.append(Fact::Returned {
         why: ReturnReason::NothingChanged,
     });

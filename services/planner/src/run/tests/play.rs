@@ -428,9 +428,14 @@ impl Play {
                 }],
                 note: String::new(),
             }),
-            RunAction::FindChecks => self.append(Fact::ChecksFound {
-                candidates: self.checks.candidates(),
-            }),
+            RunAction::FindChecks { inspects_change } => {
+                self.append(Fact::ChecksFound {
+                    candidates: self.checks.candidates(),
+                });
+                if inspects_change {
+                    self.perform(RunAction::InspectChange);
+                }
+            }
             RunAction::RunChecks { checks } => {
                 for (id, check) in checks {
                     let run = Box::new(self.checks.run(&check));

@@ -25,7 +25,11 @@ fn check_base(state: &PlannerRunState) -> RunStep {
     }
     let checks = state.verification().checks();
     let Some(candidates) = &checks.candidates else {
-        return RunAction::FindChecks.into();
+        // The work has not begun, so there is no change to inspect.
+        return RunAction::FindChecks {
+            inspects_change: false,
+        }
+        .into();
     };
     let candidates = select_commands(state, candidates, None);
     let command = |found| CheckCommand {

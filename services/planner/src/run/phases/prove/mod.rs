@@ -71,7 +71,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     }
     let checks = state.verification().checks();
     let Some(candidates) = &checks.candidates else {
-        return RunAction::FindChecks.into();
+        return RunAction::FindChecks {
+            inspects_change: checks.change.is_pending(),
+        }
+        .into();
     };
     if checks.change.is_pending() {
         return RunAction::InspectChange.into();
