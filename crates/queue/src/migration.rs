@@ -211,6 +211,7 @@ mod tests {
             ("max_ack_pending", json!(7), json!(10_000), InPlace),
             ("max_deliver", json!(5), json!(-1), InPlace),
             ("headers_only", Value::Null, json!(true), InPlace),
+            ("compression", json!("none"), json!("s2"), InPlace),
             ("deliver_policy", json!("new"), json!("all"), Fixed),
             ("ack_policy", json!("none"), json!("explicit"), Fixed),
             ("filter_subject", json!("a"), json!("b"), Fixed),

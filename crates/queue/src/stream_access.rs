@@ -16,7 +16,7 @@ pub(crate) struct StreamAccess {
     ///
     /// A replica that catches up does not learn that id. It would refuse a message that the others store.
     pub(crate) can_compare_ids: bool,
-    /// A direct read returns what the leader has.
+    /// A direct read that the stream itself answers returns what the leader has.
     ///
     /// Of several replicas any one answers a direct read, also one that lags behind.
     pub(crate) can_read_leader: bool,

@@ -233,9 +233,12 @@ impl NatsConnection {
 
     /// Last message of a subject or filter, from the stream's leader.
     pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<StoredMessage>, Error> {
-        if self.stream_access(stream).can_read_leader {
-            return self.direct_last(stream, subject).await;
+        if self.stream_access(stream).can_read_leader
+            && let Some(found) = self.direct_last(stream, subject).await?
+        {
+            return Ok(Some(found));
         }
+        // Only the leader answers the API, so it decides about a message that is missing elsewhere.
         let handle = self.stream(stream, "read").await?;
         parse_stored_message(stream, handle.get_last_raw_message_by_subject(subject).await)
     }

@@ -1,5 +1,6 @@
 //! Typed tables over key-value buckets.
 
+use async_nats::jetstream::stream;
 use domain::{
     AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, StoredRecord,
 };
@@ -7,7 +8,9 @@ use queue::{Error, KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable};
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Text, World, build_run_id, build_server_settings, build_text, build_ticket_key};
+use crate::world::{
+    Text, World, await_soon, build_run_id, build_server_settings, build_text, build_ticket_key,
+};
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Number {
@@ -81,6 +84,51 @@ async fn acknowledged_write_is_read_at_once() {
         last = Some(revision);
     }
     assert_eq!(elsewhere.get("two").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn mirror_of_operator_answers_no_read() {
+    let world = World::new().await;
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Tickets);
+    let first = table.put("one", &build_number(1), None).await.unwrap();
+    let raw = world.raw().await;
+    let mut mirror = raw
+        .create_stream(stream::Config {
+            name: "COPY".to_owned(),
+            mirror: Some(stream::Source {
+                name: "KV_tickets".to_owned(),
+                // The mirror never has the first value.
+                start_sequence: Some(2),
+                ..stream::Source::default()
+            }),
+            max_messages_per_subject: 5,
+            ..stream::Config::default()
+        })
+        .await
+        .unwrap();
+    let mut last = None;
+    // The bucket keeps one value of a key, so the mirror must have copied the first one before the second one.
+    for number in [2, 3] {
+        last = Some(table.put("two", &build_number(number), last).await.unwrap());
+        await_soon(async {
+            while mirror.info().await.unwrap().state.messages < u64::from(number - 1) {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    }
+    let newer = last.unwrap();
+    assert!(
+        mirror.cached_info().config.mirror_direct,
+        "it answers direct reads"
+    );
+    // Like a mirror that lags behind, it has only the older one of two values then.
+    let copied = mirror.cached_info().state.last_sequence;
+    assert!(mirror.delete_message(copied).await.unwrap());
+    for _ in 0..100 {
+        assert_eq!(table.get("one").await.unwrap(), Some((build_number(1), first)));
+        assert_eq!(table.get("two").await.unwrap(), Some((build_number(3), newer)));
+    }
 }
 
 #[tokio::test]
