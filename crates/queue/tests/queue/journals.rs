@@ -174,6 +174,76 @@ async fn lost_race_stores_no_entry_of_step() {
     assert_eq!(journal.read(&run).await.unwrap().len(), 2);
 }
 
+/// Appends steps of a run until the queue sends their entries together. It reads the configuration of the stream in
+/// the background after the first step.
+async fn await_joined_appends(world: &World) {
+    let (journal, run) = (world.queue.journal(), build_run_id(8));
+    let stream = world.raw().await.get_stream("JOURNAL").await.unwrap();
+    await_soon(async {
+        let mut last = 0;
+        for step in 0.. {
+            let entries = build_step(step * 3, "warm");
+            last = journal.append_all(&run, last, &entries).await.unwrap();
+            let newest = stream.get_raw_message(last).await.unwrap();
+            if newest.headers.get("Nats-Expected-Last-Msg-Id").is_some() {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn joined_step_is_completed_by_repetition() {
+    let world = World::new().await;
+    await_joined_appends(&world).await;
+    let (journal, raw) = (world.queue.journal(), world.raw().await);
+    let stream = raw.get_stream("JOURNAL").await.unwrap();
+    for (number, is_followed) in [(1, false), (2, true)] {
+        let (run, step) = (build_run_id(number), build_step(0, &format!("own{number}")));
+        let last = journal.append_all(&run, 0, &step).await.unwrap();
+        // The first entries are stored with their ids, like those of a step whose last message was lost.
+        assert!(stream.delete_message(last).await.unwrap());
+        if is_followed {
+            journal
+                .append(&build_run_id(9), 0, &build_entry(0, "other"))
+                .await
+                .unwrap();
+        }
+        journal.append_all(&run, 0, &step).await.unwrap();
+        // A repetition after a lost acknowledgement changes nothing.
+        let last = journal.append_all(&run, 0, &step).await.unwrap();
+        let read = journal.read(&run).await.unwrap();
+        assert_eq!(read.last().map(|(sequence, _)| *sequence), Some(last), "{number}");
+        let entries: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(entries, step, "{number}");
+    }
+}
+
+#[tokio::test]
+async fn fence_after_joined_entries_stops_repetition() {
+    let world = World::new().await;
+    await_joined_appends(&world).await;
+    let (journal, raw) = (world.queue.journal(), world.raw().await);
+    let stream = raw.get_stream("JOURNAL").await.unwrap();
+    let (run, step) = (build_run_id(1), build_step(0, "own"));
+    let last = journal.append_all(&run, 0, &step).await.unwrap();
+    assert!(stream.delete_message(last).await.unwrap());
+    let before = journal
+        .read(&run)
+        .await
+        .unwrap()
+        .last()
+        .map(|(sequence, _)| *sequence);
+    let fence = build_entry(2, "theirs");
+    journal.append(&run, before.unwrap(), &fence).await.unwrap();
+    let lost = journal.append_all(&run, 0, &step).await;
+    assert!(matches!(lost, Err(Error::Conflict)), "{lost:?}");
+    let read = journal.read(&run).await.unwrap();
+    let entries: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
+    assert_eq!(entries, [&step[..2], &[fence]].concat());
+}
+
 #[tokio::test]
 async fn interrupted_step_is_completed_by_repetition() {
     let world = World::new().await;
@@ -183,9 +253,9 @@ async fn interrupted_step_is_completed_by_repetition() {
         let (run, step) = (build_run_id(number), build_step(0, &format!("own{number}")));
         journal.append_all(&run, 0, &step[..stored]).await.unwrap();
         journal
-            .append(&build_run_id(9), 0, &build_entry(0, "other"))
+            .append(&build_run_id(9 + number), 0, &build_entry(0, "other"))
             .await
-            .ok();
+            .unwrap();
         let last = journal.append_all(&run, 0, &step).await.unwrap();
         let read = journal.read(&run).await.unwrap();
         assert_eq!(read.last().map(|(sequence, _)| *sequence), Some(last), "{stored}");
@@ -239,7 +309,7 @@ async fn simultaneous_steps_keep_every_journal_complete() {
         let read: Vec<_> = read.into_iter().map(|(_, entry)| entry).collect();
         assert_eq!(read, written, "{number}");
     };
-    future::join_all((0..RUNS).map(play)).await;
+    future::join_all((1..=RUNS).map(play)).await;
     let mut stream = world.raw().await.get_stream("JOURNAL").await.unwrap();
     assert_eq!(stream.info().await.unwrap().state.messages, RUNS * STEPS * 3);
 }
