@@ -42,7 +42,7 @@ impl TicketSession<'_> {
             cursor: last,
             ..row
         };
-        // Saved with the start of the runs that the fold made ready. A crash before repeats the fold.
+        // Saved with the activation of the runs that the fold made ready. A crash before repeats the fold.
         self.is_unsaved = true;
         Ok(true)
     }

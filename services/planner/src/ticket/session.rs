@@ -72,7 +72,7 @@ pub(super) struct TicketSession<'a> {
     pub(super) slots_again: Option<Timestamp>,
     /// True if a quarantine ended with this takeover.
     pub(super) lifted: bool,
-    /// True if the row has changes that are saved after the next steps have begun, at the latest.
+    /// True if the row has changes that are saved before the next decision about a run.
     pub(super) is_unsaved: bool,
 }
 
@@ -150,9 +150,7 @@ impl<'a> TicketSession<'a> {
                 self.fold(&mut steps).await?;
             }
             self.advance(&mut steps).await?;
-            if self.is_unsaved {
-                self.save().await?;
-            }
+            self.save_changes().await?;
             if shutdown.is_cancelled() {
                 return self.give_back(steps).await;
             }
@@ -232,6 +230,8 @@ impl<'a> TicketSession<'a> {
             .sum()
     }
 
+    /// Marks a run as active. Its row is saved before any decision: a planner that fails there must count as a
+    /// takeover, and a quarantine must not end because of triggers that are folded.
     async fn activate(&mut self, run: &RunId) -> Result<(), TicketError> {
         if self
             .row
@@ -239,9 +239,9 @@ impl<'a> TicketSession<'a> {
             .is_some_and(|run| run.status != RunStatus::Active)
         {
             self.mark(run, RunStatus::Active);
-            self.save().await?;
+            self.is_unsaved = true;
         }
-        Ok(())
+        self.save_changes().await
     }
 
     /// Applies the outcome of a step.
@@ -344,6 +344,14 @@ impl<'a> TicketSession<'a> {
                 Err(error) => patience.pause(error.into(), self.shutdown).await?,
             }
             self.check()?;
+        }
+    }
+
+    /// Saves the row if it has unsaved changes.
+    async fn save_changes(&mut self) -> Result<(), TicketError> {
+        match self.is_unsaved {
+            true => self.save().await,
+            false => Ok(()),
         }
     }
 
