@@ -161,6 +161,48 @@ fn module_checks_run_for_touched_modules() {
 }
 
 #[test]
+fn module_check_runs_beside_folder_check() {
+    let asked = build_changed_request(|asked| {
+        asked.rules.modules = vec![domain::ModuleRules {
+            name: "core".to_owned(),
+            paths: vec!["core".to_owned()],
+            checks: vec!["pytest".to_owned()],
+            ..domain::ModuleRules::default()
+        }];
+    });
+    let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
+    let file = |path: &str| ChangedFileSize {
+        path: path.to_owned(),
+        added: 1,
+        removed: 0,
+        role: FileRole::Product,
+    };
+    play.checks.change.changed = vec![file("core/a.rs"), file("README.md")];
+    play.until(|action| matches!(action, RunAction::FindChecks { .. }));
+    let found = domain::check::CheckCandidate {
+        command: "pytest".to_owned(),
+        directory: "web".to_owned(),
+        why: "web/pyproject.toml".to_owned(),
+        known_at_base: false,
+    };
+    play.append(Fact::ChecksFound {
+        candidates: vec![found],
+    });
+    assert_eq!(play.drive(), RunAction::Wait);
+    let mut folders: Vec<&str> = play
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::CheckRequested { check, .. } => Some(check.directory.as_str()),
+            _ => None,
+        })
+        .collect();
+    folders.sort_unstable();
+    folders.dedup();
+    assert_eq!(folders, ["", "web"]);
+}
+
+#[test]
 fn prompt_names_checks_of_modules() {
     let asked = build_changed_request(|asked| {
         let module = |name: &str, checks: &[&str]| domain::ModuleRules {

@@ -217,7 +217,9 @@ fn list_module_checks<'a>(
 fn add_checks<'a>(wanted: &mut Vec<CheckCandidate>, commands: impl Iterator<Item = &'a String>, most: usize) {
     let most = wanted.len() + most;
     for command in commands {
-        let is_known = wanted.iter().any(|known| known.command == *command);
+        // The same command in another folder checks something else.
+        let mut known = wanted.iter().filter(|known| known.directory.is_empty());
+        let is_known = known.any(|known| known.command == *command);
         if !is_known && wanted.len() < most {
             wanted.push(CheckCandidate {
                 command: command.clone(),
