@@ -259,7 +259,7 @@ impl<'a> ChangeNaming<'a> {
             CommitStyle::Conventional => is_type(kind) && !(rules.scope_required && scope.is_empty()),
         };
         let has_key = !rules.ticket_in_message || has_word(message, &self.key());
-        // The server decides about the style where it requires a pattern.
+        // The server decides about the style where it requires a form.
         let is_styled = is_styled || self.has_accepted_style(message);
         if is_styled && has_key {
             return if is_changed { Err(clean) } else { Ok(()) };
@@ -269,10 +269,11 @@ impl<'a> ChangeNaming<'a> {
         Err(self.commit_message(ChangeNameParts { kind, scope, title }, body))
     }
 
-    /// Returns true if the server requires a pattern of messages, and this one meets it.
+    /// Returns true if the server requires a form of messages, and this one has it. A forbidden text is not a form.
     fn has_accepted_style(&self, message: &str) -> bool {
-        let is_about_message = |pattern: &MetadataPattern| pattern.subject == PatternSubject::CommitMessage;
-        self.patterns.iter().any(is_about_message) && self.unmet_by_message(message).is_none()
+        let is_form =
+            |pattern: &MetadataPattern| pattern.subject == PatternSubject::CommitMessage && !pattern.negate;
+        self.patterns.iter().any(is_form) && self.unmet_by_message(message).is_none()
     }
 
     fn known(&self, kind: &str) -> &'a str {
@@ -422,6 +423,15 @@ mod tests {
         assert!(
             naming.check_message("ENG-12: count\n\n[skip ci]").is_err(),
             "an order stays refused"
+        );
+        let forbidden = [MetadataPattern {
+            negate: true,
+            ..build_message_pattern("WIP")
+        }];
+        let restricted = ChangeNaming::new(&rules, &ticket).with_patterns(&forbidden);
+        assert!(
+            restricted.check_message(message).is_err(),
+            "a forbidden text leaves the style to the rules"
         );
         assert_eq!(naming.unmet_by_message("fix: count"), Some(&patterns[0]));
         assert_eq!(naming.unmet_by_branch("fix: count"), None);
