@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use domain::{InstanceName, RepositoryName};
 
 use crate::{
-    AccountIdentity, AttachmentReader, CheckReader, CommentReader, DeliveryReader, DiscussionReader, Error,
-    GatePolicy, GitHubRepository, HealthReader, IssueReader, PullRequestReader, RepositoryPermission,
-    ReviewReader, Settings,
+    AccountIdentity, AttachmentReader, BranchRules, CheckReader, CommentReader, DeliveryReader,
+    DiscussionReader, Error, GatePolicy, GitHubRepository, HealthReader, IssueReader, PullRequestReader,
+    RepositoryPermission, ReviewReader, Settings,
+    branch_rules::fetch_branch_rules,
     client::{GitHubClients, percent_encode},
     permissions::AccessKind,
     wire::WireCollaboratorPermission,
@@ -192,5 +193,20 @@ impl GitHubReader {
     /// [`Error::Unauthorized`] when GitHub refuses the credentials.
     pub async fn whoami(&self) -> Result<AccountIdentity, Error> {
         self.clients.on(None)?.whoami().await
+    }
+
+    /// Reads the rules of a branch, as far as our account can read them: a reader App without permission for
+    /// contents reads those of rulesets.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn branch_rules(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<BranchRules, Error> {
+        let client = self.clients.of(repository)?;
+        let (_, rules) = fetch_branch_rules(client, repository, AccessKind::Look, branch).await?;
+        Ok(rules)
     }
 }

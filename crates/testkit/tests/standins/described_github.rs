@@ -229,6 +229,7 @@ impl Caller {
         self.use_git_data(&head).await;
         let route = "/rules/branches/{branch}";
         self.ask_repo("GET", route, "/rules/branches/main", None).await;
+        self.ask_repo("GET", "/rulesets/{id}", "/rulesets/1", None).await;
         let rita = "/collaborators/rita/permission";
         self.ask_repo("GET", "/collaborators/{login}/permission", rita, None)
             .await;

@@ -182,6 +182,7 @@ mod tests {
         File(&'static str, bool),
         Link(&'static str),
         Folder(AnyTree),
+        Submodule,
     }
 
     type AnyTree = BTreeMap<&'static str, AnyEntry>;
@@ -220,6 +221,7 @@ mod tests {
                 AnyEntry::File(text, true) => (git.blob(text.as_bytes()).unwrap(), 0o100_755),
                 AnyEntry::Link(target) => (git.blob(target.as_bytes()).unwrap(), 0o120_000),
                 AnyEntry::Folder(inner) => (write_any_tree(git, inner), 0o040_000),
+                AnyEntry::Submodule => (Oid::from_bytes(&[7; 20]).unwrap(), 0o160_000),
             };
             builder.insert(name, id, mode).unwrap();
         }
@@ -298,6 +300,26 @@ mod tests {
             let entries = |workspace: &Workspace| list_entries(workspace.root().path());
             prop_assert_eq!(entries(&warm), entries(&cold));
         }
+    }
+
+    #[test]
+    fn former_submodule_leaves_no_folder() {
+        let file = || AnyEntry::File("x\n", false);
+        let inside = AnyEntry::Folder(AnyTree::from([("a", AnyEntry::Submodule)]));
+        let before = AnyTree::from([
+            ("a", AnyEntry::Submodule),
+            ("b", inside),
+            ("c", AnyEntry::Submodule),
+        ]);
+        let after = AnyTree::from([
+            ("a", file()),
+            ("c", AnyEntry::Folder(AnyTree::from([("b", file())]))),
+        ]);
+        let world = build_any_world(&[before, after]);
+        let (warm, cold) = (world.open(Some(0), 1), world.open(None, 1));
+        let entries = |workspace: &Workspace| list_entries(workspace.root().path());
+        assert_eq!(entries(&warm), entries(&cold));
+        assert!(!warm.root().path().join("b").exists());
     }
 
     #[test]

@@ -167,15 +167,16 @@ impl<'a> TreeChange<'a> {
     }
 
     fn take_away(&self, path: &Path) -> Result<(), WorkspaceError> {
-        match self.disk.root().remove(path) {
-            // A submodule's folder, or a file that was deleted meanwhile.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
-                ) => {}
+        let root = self.disk.root();
+        match root.remove(path) {
+            Ok(()) => root.remove_empty_folders(path),
+            // The folder of a submodule; one with files stays.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                root.remove_empty_folders(&path.join("file"));
+            }
+            // A file that was deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
-            Ok(()) => self.disk.root().remove_empty_folders(path),
         }
         Ok(())
     }

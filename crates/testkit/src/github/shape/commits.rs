@@ -43,6 +43,7 @@ impl RepositoryRecord {
                 "author": dated(&commit.author), "committer": dated(&commit.committer), "message": commit.message,
                 "tree": {"sha": commit.tree, "url": format!("{own}/git/trees/{}", commit.tree)},
                 "url": format!("{own}/git/commits/{sha}"), "comment_count": 0,
+                "verification": self.verification_json(sha),
             },
         })
     }
