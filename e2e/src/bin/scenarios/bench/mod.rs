@@ -127,7 +127,10 @@ async fn measure_parts(parts: &[BenchPart], is_long: bool) -> anyhow::Result<()>
             BenchPart::Tickets => Box::pin(throughput::measure_throughput()).await?,
             BenchPart::Proof => Box::pin(proof::measure_proof(is_long)).await?,
             BenchPart::Large => Box::pin(workspaces::measure_large_workspaces()).await?,
-            BenchPart::Polls => Box::pin(polls::measure_poll_calls()).await?,
+            BenchPart::Polls => {
+                Box::pin(polls::measure_assessment_calls()).await?;
+                Box::pin(polls::measure_poll_calls()).await?;
+            }
             BenchPart::Durable => {
                 durability::measure_appends().await?;
                 Box::pin(durability::default_recovery()).await?;

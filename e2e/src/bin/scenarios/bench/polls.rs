@@ -1,11 +1,15 @@
-//! Number of GitHub calls that ingest makes to poll many open pull requests.
+//! Number of GitHub calls that ingest makes to poll many open pull requests, and to assess one.
 
 use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus, TicketKey};
 use e2e::{Options, TestWorld};
-use testkit::{fixture, github};
+use github::{GitHubReader, SnapshotScope};
+use testkit::{
+    FakeGitHub, GitHubOptions, fixture,
+    github::{self as stand_in, BranchRuleset, RulesetCondition, RunConclusion},
+};
 
 use crate::bench::{measure::print_figure, waiting::wait_for};
 use crate::output::print_line;
@@ -66,6 +70,52 @@ pub(crate) async fn measure_poll_calls() -> anyhow::Result<()> {
     world.stop().await
 }
 
+/// Prints the calls of one assessment of a pull request whose base has every requirement: of the first one, and
+/// how many of a later one without a change count against GitHub's rate limit.
+pub(crate) async fn measure_assessment_calls() -> anyhow::Result<()> {
+    let hub = FakeGitHub::start(GitHubOptions::default()).await?;
+    hub.create_repository(fixture::REPOSITORY, &fixture::list_shop_files())?;
+    let head = hub.commit(fixture::REPOSITORY, "feat/x", "x", &[("x.txt", "x\n")])?;
+    let number = hub.open_pull_request_as(fixture::REPOSITORY, stand_in::WRITER_LOGIN, "feat/x", "x", "")?;
+    hub.run_checks(
+        fixture::REPOSITORY,
+        &head,
+        &[("test", RunConclusion::Success, "")],
+    )?;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        required_checks: vec!["test".to_owned()],
+        required_approvals: 1,
+        conditions: vec![
+            RulesetCondition::CurrentBase,
+            RulesetCondition::ResolvedThreads,
+            RulesetCondition::SignedCommits,
+            RulesetCondition::MergeQueue,
+        ],
+        ..BranchRuleset::default()
+    };
+    hub.set_rulesets(fixture::REPOSITORY, &[ruleset])?;
+    let reader = GitHubReader::new(&github::Settings {
+        api_url: hub.api_url(),
+        git_url: hub.git_url(),
+        token: Some(stand_in::READER_TOKEN.into()),
+        ..github::Settings::default()
+    })?;
+    let (repository, health) = (fixture::REPOSITORY.parse()?, reader.health());
+    let scope = SnapshotScope {
+        queue: true,
+        distance: true,
+    };
+    health.snapshot(&repository, number, scope).await?;
+    let calls = hub.count_requests(|_| true);
+    let counted = hub.rate_limit_used();
+    health.snapshot(&repository, number, scope).await?;
+    let counted = hub.rate_limit_used() - counted;
+    print_figure("assessment_calls", calls as f64, "calls");
+    print_figure("assessment_counted_calls_unchanged", counted as f64, "calls");
+    Ok(())
+}
+
 /// Opens pull requests in GitHub and records them in the index. They stay unchanged.
 async fn open_many(world: &TestWorld) -> anyhow::Result<()> {
     // Only the reporter's user may write the index.
@@ -79,7 +129,7 @@ async fn open_many(world: &TestWorld) -> anyhow::Result<()> {
             .commit(fixture::REPOSITORY, &branch, "many", &files)?;
         let number = world.github.open_pull_request_as(
             fixture::REPOSITORY,
-            github::WRITER_LOGIN,
+            stand_in::WRITER_LOGIN,
             &branch,
             "many",
             "",
