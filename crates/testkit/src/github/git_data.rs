@@ -322,7 +322,8 @@ async fn set_branch(
         set(&open_repository(repo)?, there)?;
         Ok(before)
     })?;
-    let followed = hub.after_push(&format!("{owner}/{name}"), &before, caller.login());
+    let pushed = [branch.to_owned()].into();
+    let followed = hub.after_push(&format!("{owner}/{name}"), &before, &pushed, caller.login());
     drop(one_at_a_time);
     followed.map_err(|error| refuse_request(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
 }

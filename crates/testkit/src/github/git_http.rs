@@ -1,5 +1,6 @@
 //! Git over smart HTTP: `git http-backend` as CGI on the stand-in's bare repositories.
 
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -68,11 +69,12 @@ pub(super) async fn serve_git_request(
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;
     }
+    let pushed = list_pushed_branches(&request.body);
     // The branches before and after a push show which of them moved, so pushes run one at a time.
     let one_at_a_time = hub.pushes.lock().await;
     let before = repository::list_branches(&repo.path);
     let response = request.run(&hub, login).await;
-    let followed = hub.after_push(&full_name, &before, login);
+    let followed = hub.after_push(&full_name, &before, &pushed, login);
     let held = followed.and_then(|()| hub.check_early(&full_name, &before));
     drop(one_at_a_time);
     match held {
@@ -80,6 +82,27 @@ pub(super) async fn serve_git_request(
         Err(error) => tracing::error!(%error, "push not followed"),
     }
     response
+}
+
+/// Reads the branches that a push names: packets of `<length><old> <new> <reference>` before the first flush packet,
+/// as gitprotocol-pack describes them.
+fn list_pushed_branches(mut body: &[u8]) -> BTreeSet<String> {
+    let mut branches = BTreeSet::new();
+    while let Some((length, rest)) = body.split_at_checked(4) {
+        let length = std::str::from_utf8(length).ok();
+        let length = length.and_then(|digits| usize::from_str_radix(digits, 16).ok());
+        let packet = length
+            .and_then(|length| length.checked_sub(4))
+            .and_then(|length| rest.split_at_checked(length));
+        let Some((packet, next)) = packet else { break };
+        let packet = String::from_utf8_lossy(packet);
+        // The first packet continues with the capabilities of the client.
+        let command = packet.split(['\0', '\n']).next().unwrap_or_default();
+        let reference = command.splitn(3, ' ').nth(2).unwrap_or_default();
+        branches.extend(reference.strip_prefix("refs/heads/").map(str::to_owned));
+        body = next;
+    }
+    branches
 }
 
 struct CgiRequest<'request> {
@@ -163,4 +186,31 @@ fn parse_cgi_output(output: &[u8]) -> Response {
     response
         .body(body)
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list_pushed_branches;
+
+    #[test]
+    fn push_names_its_branches() {
+        let (old, new) = ("a".repeat(40), "0".repeat(40));
+        let packet = |text: String| format!("{:04x}{text}", text.len() + 4);
+        let first = packet(format!(
+            "{old} {new} refs/heads/feat/x\0 report-status side-band-64k"
+        ));
+        let body = [
+            first,
+            packet(format!("{new} {old} refs/tags/v1")),
+            packet(format!("{new} {old} refs/heads/main\n")),
+            "0000PACK".to_owned(),
+            packet(format!("{new} {old} refs/heads/behind-the-commands")),
+        ]
+        .concat();
+        let branches = list_pushed_branches(body.as_bytes());
+        assert_eq!(branches.into_iter().collect::<Vec<_>>(), ["feat/x", "main"]);
+        for broken in ["", "0000", "00", "zzzz", "ffffshort"] {
+            assert!(list_pushed_branches(broken.as_bytes()).is_empty(), "{broken}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Changes of repositories and pull requests, with the webhooks that report them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -212,20 +212,19 @@ impl GitHubState {
         Ok(pull)
     }
 
-    /// Compares the branches with those before a push, moves the heads of open pull requests and sends the
-    /// webhooks.
+    /// Compares the pushed branches with those before the push, moves the heads of open pull requests and
+    /// sends the webhooks. Branches that another author moves at the same time stay with that author.
     pub(super) fn after_push(
         &self,
         name: &str,
         before: &BTreeMap<String, String>,
+        pushed: &BTreeSet<String>,
         by: &str,
     ) -> anyhow::Result<()> {
         let mut world = self.world();
         let repo = world.repo(name)?;
         let after = repository::list_branches(&repo.path);
-        // A deleted branch is missing after the push, a new branch before it.
-        let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for branch in names {
+        for branch in pushed {
             let (old, new) = (before.get(branch), after.get(branch));
             // A user may merge while a push is under way; `merge` has already sent that branch's webhooks.
             let is_merge = new.is_some() && repo.pulls.values().any(|pull| pull.merge_sha.as_ref() == new);
@@ -302,7 +301,7 @@ impl GitHubState {
         };
         let before = repository::list_branches(&path);
         let id = repository::commit_files(&path, branch, Some(&default_branch), message, author, files)?;
-        self.after_push(name, &before, by)?;
+        self.after_push(name, &before, &BTreeSet::from([branch.to_owned()]), by)?;
         Ok(id)
     }
 

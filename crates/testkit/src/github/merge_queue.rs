@@ -236,7 +236,7 @@ impl GitHubState {
             let message = format!("Merge branch '{}' into {}", pull.base, pull.head);
             repository::merge_branches(&path, &pull.head, base, &message, by)?
         };
-        self.after_push(name, &before, by)?;
+        self.after_push(name, &before, &[pull.head].into(), by)?;
         Ok(new)
     }
 }
