@@ -126,8 +126,12 @@ impl EventKind for PushEvent {
         // Listings lag behind pushes. A head on which our later work is based is not a push of
         // another author.
         let is_earlier = |trigger: &Trigger| {
-            let request = trigger.reason.job_request();
-            request.is_some_and(|request| request.about.base() == Some(&self.head))
+            let about = trigger.reason.job_request().map(|request| &request.about);
+            // A resolved conflict checks out the base branch, but continues the head of the pull request.
+            about.is_some_and(|about| match about.pull_request() {
+                Some((_, head)) => *head == self.head,
+                None => about.base() == Some(&self.head),
+            })
         };
         let opened = facts.record(&self.repository, &ours.number)?.as_ref();
         if opened.is_some_and(|record| record.head.as_ref() == Some(&self.head))

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use bootstrap::rules::{ConfiguredInstances, RulesBook};
 use domain::{
-    BranchRecord, ChecksConclusion, ChecksSummary, CommitId, Job, JobSubject, OutboundOutcome,
-    OutboundReceipt, OutboundSettled, PullRequestEnd, PullRequestEvent, PullRequestHead, PullRequestRecord,
-    PullRequestRef, PullRequestStatus, RepairEnd, RepositoryName, RunId, ServiceOrigin, SkipPlace,
-    SkipReason, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    BranchRecord, ChecksConclusion, ChecksSummary, CommitId, ConflictedBase, Job, JobSubject,
+    OutboundOutcome, OutboundReceipt, OutboundSettled, PullRequestEnd, PullRequestEvent, PullRequestHead,
+    PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, RepositoryName, RunId, ServiceOrigin,
+    SkipPlace, SkipReason, TicketKey, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason,
 };
 use github::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, PullRequest, PullRequestReview, ReviewVerdict,
@@ -1555,18 +1555,29 @@ fn foreign_push_returns_pull_request_to_draft() {
     );
     let ours = pushed_by("journeyman[bot]", theirs.as_str());
     assert_eq!(expect_nothing(&*ours[0], &facts), "our own account pushed it");
-    let mut lagging = facts.clone();
-    let mut repair = asked_before();
-    if let TriggerReason::JobRequested(request) = &mut repair.reason {
-        request.about = JobSubject::Checks(Box::new(ChecksSummary::new(
+    let continued = [
+        JobSubject::Checks(Box::new(ChecksSummary::new(
             self::build_pull_reference(),
             theirs.clone(),
             ChecksConclusion::Failure,
-        )));
+        ))),
+        JobSubject::Conflict(Box::new(ConflictedBase::new(
+            self::build_pull_reference(),
+            theirs.clone(),
+            "d".repeat(40).parse().expect("commit"),
+            "main".to_owned(),
+        ))),
+    ];
+    for subject in continued {
+        let mut lagging = facts.clone();
+        let mut job = asked_before();
+        if let TriggerReason::JobRequested(request) = &mut job.reason {
+            request.about = subject;
+        }
+        lagging.put_history(build_ticket_key(), vec![job]);
+        let earlier = PushEvent::from_poll(&build_pull_record(), theirs.clone());
+        assert_eq!(expect_nothing(&earlier, &lagging), "an earlier head of ours");
     }
-    lagging.put_history(build_ticket_key(), vec![repair]);
-    let earlier = PushEvent::from_poll(&build_pull_record(), theirs.clone());
-    assert_eq!(expect_nothing(&earlier, &lagging), "an earlier head of ours");
     let deleted = json!({"ref": "refs/heads/feat/ENG-12-x", "after": "0".repeat(40), "deleted": true,
         "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}});
     assert!(parse_github_events("push", &deleted).is_empty());
