@@ -47,6 +47,18 @@ impl BareRepository {
         Ok(false)
     }
 
+    /// True when `head` is known to be `base` or to descend from it. False when the repository lacks one of them, or history
+    /// between them.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the repository cannot be read.
+    pub fn is_known_descendant(&self, head: &CommitId, base: &CommitId) -> Result<bool, Error> {
+        match self.is_descendant(head, base) {
+            Err(Error::Missing { .. } | Error::HistoryIncomplete) => Ok(false),
+            known => known,
+        }
+    }
+
     /// Lists the commits from `base` (exclusive) to `head`, oldest first; at most 1,000.
     ///
     /// # Errors

@@ -65,8 +65,8 @@ pub use repository::{BareRepository, UnifiedDiff};
 pub use single_commit::SingleCommitRepository;
 pub use step_fetch::{StepProgress, StepTarget};
 pub use transport::{
-    FetchedBranches, GitCredentials, GitTransport, RefusedBranch, WANTED_BRANCH, WANTED_COMMIT,
-    find_conflicting_branch,
+    FetchedBranches, GitCredentials, GitTransport, REPORTED_COMMIT, RefusedBranch, WANTED_BRANCH,
+    WANTED_COMMIT, find_conflicting_branch,
 };
 pub use unusable::is_about_unusable_repository;
 pub use version::{OLDEST_GIT, UnusableGit, check_git_version};

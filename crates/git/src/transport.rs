@@ -25,6 +25,9 @@ use crate::{
 pub const WANTED_BRANCH: &str = "journeyman-branch";
 /// Header by which a caller names the wanted commit to the git gate.
 pub const WANTED_COMMIT: &str = "journeyman-commit";
+/// Header by which a caller names to the git gate a commit that GitHub reported in the wanted branch. A mirror whose branch
+/// lacks it is outdated at any age.
+pub const REPORTED_COMMIT: &str = "journeyman-reported-commit";
 // Default limit of a push or listing. Fetches are limited by their progress only.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(300);
 

@@ -258,6 +258,9 @@ async fn pack_contains_only_objects_missing_at_base() {
     assert!(world.local.contains(&head));
     assert!(world.local.is_descendant(&head, &world.base).unwrap());
     assert!(!world.local.is_descendant(&world.base, &head).unwrap());
+    assert!(world.local.is_known_descendant(&head, &world.base).unwrap());
+    let unseen = create_commit(&world.remote, Some(&head), &[("later.txt", Some("x\n"))]);
+    assert!(!world.local.is_known_descendant(&head, &unseen).unwrap());
     let other = create_commit(&world.local, Some(&world.base), &[("other.txt", Some("x\n"))]);
     let apart = create_commit(&world.local, None, &[("apart.txt", Some("x\n"))]);
     let parts = |one: &_, other: &_| world.local.merge_base(one, other).unwrap();

@@ -19,6 +19,7 @@ use git::{
     BareRepository, DiskFloor, GitCredentials, GitTransport, MirrorFolder, PushResult,
     find_conflicting_branch,
 };
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{mirror_fetch::RemoteSettings, step_note::WantedHead};
@@ -119,17 +120,25 @@ impl RepositoryMirrors {
 
     /// Returns the mirror for a caller of the gate, which waits up to `patience`.
     ///
+    /// A mirror whose wanted branch lacks the commit that GitHub `reported` is fetched at any age, once for a caller. It is
+    /// served without that commit if the remote lacks it, too: the branch can be rewritten since the report.
     /// During a first clone, the branches that have arrived are served to callers that request them.
     pub(crate) async fn view(
         &self,
         repository: &RepositoryName,
         wanted: &WantedHead,
+        reported: Option<&CommitId>,
         patience: Duration,
     ) -> Result<MirrorView, EffectError> {
         // Held before the fetch, as in `fresh`.
         let mirror = self.hold(repository);
+        let asked = Instant::now();
+        // The first fetch can have begun before the report.
         for _ in 0..MOST_FETCHES {
-            if self.fetches.is_fresh(repository) {
+            if self.fetches.is_fresh(repository)
+                && (self.fetches.has_searched(repository, asked)
+                    || has_reported_commit(&mirror, wanted, reported).await?)
+            {
                 break;
             }
             let mut state = self.fetches.join(repository);
@@ -145,6 +154,9 @@ impl RepositoryMirrors {
                 break;
             }
             now.outcome()?;
+        }
+        if !has_reported_commit(&mirror, wanted, reported).await? {
+            self.fetches.end_search(repository, asked);
         }
         if is_in_steps(&mirror) && !self.bring_wanted(repository, &mirror, wanted, patience).await? {
             let percent = self.fetches.with_note(repository, |note| note.steps.percent());
@@ -374,6 +386,26 @@ async fn has_wanted_heads(mirror: &Arc<Path>, wanted: &[WantedHead]) -> Result<b
             }
         }
         Ok::<_, git::Error>(true)
+    })
+    .await
+}
+
+/// Returns true if the wanted branch of a mirror contains the commit that GitHub reported in it, or if none is named.
+async fn has_reported_commit(
+    mirror: &Arc<Path>,
+    wanted: &WantedHead,
+    reported: Option<&CommitId>,
+) -> Result<bool, EffectError> {
+    let (Some(branch), Some(reported)) = (wanted.branch.clone(), reported.cloned()) else {
+        return Ok(true);
+    };
+    let mirror = Arc::clone(mirror);
+    run_blocking(move || {
+        let mirror = BareRepository::open(&mirror)?;
+        match mirror.branch_head(&branch)? {
+            Some(head) => mirror.is_known_descendant(&head, &reported),
+            None => Ok(false),
+        }
     })
     .await
 }

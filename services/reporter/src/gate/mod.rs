@@ -105,14 +105,18 @@ impl GitGate {
         }
     }
 
-    /// Returns the mirror, at most 5 s behind the remote and with the head that the headers request.
+    /// Returns the mirror, at most 5 s behind the remote and with the head that the headers request. A commit that the
+    /// headers report is in it if the remote has it.
     async fn prepare_mirror(
         &self,
         admitted: &AdmittedRequest,
         headers: &HeaderMap,
     ) -> Result<Arc<std::path::Path>, GateRefusal> {
-        let wanted = wanted_head(headers);
-        match self.mirrors.view(&admitted.repository, &wanted, PATIENCE).await? {
+        let (wanted, reported) = (wanted_head(headers), read_reported_commit(headers));
+        let viewed = self
+            .mirrors
+            .view(&admitted.repository, &wanted, reported.as_ref(), PATIENCE);
+        match viewed.await? {
             MirrorView::Ready(dir) => Ok(dir),
             MirrorView::NotReady { percent } => Err(GateRefusal::NotReady(percent)),
             MirrorView::RefusedBranch { reason } => Err(GateRefusal::RefusedBranch { reason }),
@@ -406,6 +410,12 @@ fn wanted_head(headers: &HeaderMap) -> WantedHead {
         branch: branch.filter(|_| commit.is_none()),
         commit,
     }
+}
+
+/// Reads the commit that GitHub reported in the requested branch.
+fn read_reported_commit(headers: &HeaderMap) -> Option<CommitId> {
+    let value = headers.get(git::REPORTED_COMMIT)?;
+    value.to_str().ok()?.parse().ok()
 }
 
 fn read_git_protocol(headers: &HeaderMap) -> Option<&str> {

@@ -112,6 +112,10 @@ pub(super) async fn wait_until(
 #[derive(Debug, Default)]
 pub(super) struct MirrorNote {
     pub(super) fetched_at: Option<Instant>,
+    /// Begin of the last fetch that succeeded.
+    began_at: Option<Instant>,
+    /// Time of the last search for a commit that the remote does not have either.
+    missed_at: Option<Instant>,
     /// Time of our last push that the mirror lacks. A fetch that began before it does not contain it.
     outdated_at: Option<Instant>,
     /// Branches whose history is refused, by name.
@@ -131,6 +135,23 @@ impl MirrorNote {
     fn end_fetch(&mut self, started: Instant) {
         let is_outdated = self.outdated_at.is_some_and(|at| at >= started);
         self.fetched_at = (!is_outdated).then(Instant::now);
+        self.began_at = Some(started);
+    }
+
+    /// Returns true if a further fetch does not help a caller that asked at this time for a reported commit: one began
+    /// since then, or the last search was recent and in vain. So callers that name commits which the remote lacks cause
+    /// few fetches.
+    fn has_searched(&self, asked: Instant) -> bool {
+        let is_in_vain = self.missed_at.is_some_and(|at| at.elapsed() <= FRESH);
+        is_in_vain || self.began_at.is_some_and(|at| at >= asked)
+    }
+
+    /// Notes that the mirror lacks the reported commit, for which a caller asked at this time.
+    fn end_search(&mut self, asked: Instant) {
+        // Without a fetch since then, this is the result of an earlier search.
+        if self.began_at.is_some_and(|at| at >= asked) {
+            self.missed_at = Some(Instant::now());
+        }
     }
 
     /// Notes a push that the mirror lacks.
@@ -203,6 +224,18 @@ impl MirrorFetches {
     /// Returns true if the mirror counts as current.
     pub(super) fn is_fresh(&self, repository: &RepositoryName) -> bool {
         self.notes().get(repository).is_some_and(MirrorNote::is_fresh)
+    }
+
+    /// Returns true if a fetch does not help a caller that asked at this time for a commit that GitHub reported.
+    pub(super) fn has_searched(&self, repository: &RepositoryName, asked: Instant) -> bool {
+        self.notes()
+            .get(repository)
+            .is_some_and(|note| note.has_searched(asked))
+    }
+
+    /// Notes that the mirror lacks the commit for which a caller asked at this time.
+    pub(super) fn end_search(&self, repository: &RepositoryName, asked: Instant) {
+        self.with_note(repository, |note| note.end_search(asked));
     }
 
     /// Returns true if this process has fetched the mirror, at least its base branches.
@@ -465,6 +498,28 @@ mod tests {
         assert!(note.is_fresh());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(!note.is_fresh());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reported_commit_is_searched_once() {
+        let mut note = MirrorNote::default();
+        let step = Duration::from_millis(1);
+        note.end_fetch(Instant::now());
+        tokio::time::advance(step).await;
+        let asked = Instant::now();
+        assert!(!note.has_searched(asked), "the fetch is older");
+        note.end_search(asked);
+        assert!(!note.has_searched(asked), "nothing was searched");
+        tokio::time::advance(step).await;
+        note.end_fetch(Instant::now());
+        assert!(note.has_searched(asked));
+        tokio::time::advance(step).await;
+        assert!(!note.has_searched(Instant::now()), "a later caller");
+        note.end_search(asked);
+        tokio::time::advance(FRESH).await;
+        assert!(note.has_searched(Instant::now()), "the last search was in vain");
+        tokio::time::advance(step).await;
+        assert!(!note.has_searched(Instant::now()));
     }
 
     #[tokio::test(start_paused = true)]

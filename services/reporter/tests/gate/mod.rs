@@ -128,14 +128,18 @@ async fn unread_clones_lose_slots_at_deadline() {
     rig.stop().await;
 }
 
-/// Requests the digest of the references of `acme/shop` with a grant. Returns the status and the answer.
-async fn read_digest(rig: &Rig, grant: Option<&str>) -> (u16, String) {
-    let request = reqwest::Client::new()
+/// Builds a request for the digest of the references of `acme/shop`.
+fn request_digest(rig: &Rig) -> reqwest::RequestBuilder {
+    reqwest::Client::new()
         .get(format!("{}/digest", rig.gate_url()))
-        .header(git::WANTED_BRANCH, "main");
+        .header(git::WANTED_BRANCH, "main")
+}
+
+/// Sends the request with a grant. Returns the status and the answer.
+async fn read_digest(rig: &Rig, grant: Option<&str>) -> (u16, String) {
     let request = match grant {
-        Some(grant) => request.bearer_auth(grant),
-        None => request,
+        Some(grant) => request_digest(rig).bearer_auth(grant),
+        None => request_digest(rig),
     };
     let answer = request.send().await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
@@ -189,6 +193,37 @@ async fn digest_is_that_of_fetched_mirror() {
             .commit("acme/shop", "topic", "A further branch", &[("new.py", round)])
             .unwrap();
     }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reported_commit_is_fetched_at_once() {
+    let mut rig = Rig::start().await;
+    let grant = rig.grant_for("acme/shop");
+    assert_eq!(read_digest(&rig, Some(&grant)).await.0, 200);
+    let read_main = || {
+        let mirror = git::BareRepository::open(&rig.mirror_path()).unwrap();
+        mirror.branch_head("main").unwrap().unwrap().to_string()
+    };
+    let mut head = String::new();
+    for round in ["first", "second"] {
+        // The mirror is fetched now, so a request without the commit would receive it as it is.
+        head = rig
+            .github
+            .commit("acme/shop", "main", "Move the base", &[("new.py", round)])
+            .unwrap();
+        let request = request_digest(&rig).header(git::REPORTED_COMMIT, head.as_str());
+        let answer = request.bearer_auth(&grant).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), read_main()), (200, head.clone()));
+    }
+    let absent = "5".repeat(40);
+    let request = request_digest(&rig).header(git::REPORTED_COMMIT, absent.as_str());
+    let answer = request.bearer_auth(&grant).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), read_main()),
+        (200, head),
+        "a rewritten base is served"
+    );
     rig.stop().await;
 }
 
