@@ -26,8 +26,8 @@ pub mod executor {
     /// Maximum size of a snapshot's pack, in bytes.
     pub const MAX_PACK_BYTES: usize = 256 * 1024 * 1024;
 
-    /// Metadata key of an `unavailable` answer to `OpenWorkspace` during the first fetch of the repository:
-    /// the progress in percent, or empty if unknown.
+    /// Metadata key of an `unavailable` answer to `OpenWorkspace` during the first fetch of the repository, and while the
+    /// base branch lacks `reported_base`: the progress in percent, or empty if unknown.
     pub const NOT_READY: &str = "journeyman-not-ready";
 
     /// Messages of one `OpenWorkspace` request. `pack` is that of `spec.restore`, and empty without one.

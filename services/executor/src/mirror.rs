@@ -29,6 +29,8 @@ pub(crate) struct WantedBase {
     /// Base commit; `None` for the current head of `base_branch`.
     pub(crate) base: Option<CommitId>,
     pub(crate) base_branch: String,
+    /// Commit that GitHub reported in `base_branch`. A head without it is outdated.
+    pub(crate) reported: Option<CommitId>,
 }
 
 // For 5 seconds after a fetch, the git gate serves its mirror without asking the remote. The rest is a
@@ -90,6 +92,7 @@ impl MirrorStore {
                 prepare_mirror(&mirror.path, std::mem::take(&mut *is_clean)).await?;
                 mirror.touch();
                 let base = fetch_base(&wanted, &mirror.path, &mut is_clean, watch).await?;
+                require_reported_commit(&wanted, &mirror.path, &base).await?;
                 Ok((base, Arc::clone(&mirror.path)))
             }
             .in_current_span(),
@@ -167,7 +170,8 @@ async fn find_current_head(wanted: &WantedBase, path: &Path) -> Result<Option<Co
         grant,
         wanted.gate_tls.as_ref(),
     );
-    let digested = Box::pin(digest_references(address, &wanted.base_branch)).await?;
+    let asked = (wanted.base_branch.as_str(), wanted.reported.as_ref());
+    let digested = Box::pin(digest_references(address, asked)).await?;
     Ok(digested.filter(|digest| *digest == own).map(|_| head))
 }
 
@@ -193,6 +197,9 @@ async fn fetch_from_gate(
         Some(base) => transport.with_header(git::WANTED_COMMIT, base.as_str()),
         None => transport.with_header(git::WANTED_BRANCH, &wanted.base_branch),
     };
+    if let Some(reported) = &wanted.reported {
+        transport = transport.with_header(git::REPORTED_COMMIT, reported.as_str());
+    }
     if let Some(authority) = &wanted.gate_authority {
         transport = transport.with_authority(authority);
     }
@@ -219,6 +226,28 @@ async fn fetch_once(
             let head = run_git_blocking(move || BareRepository::open(&path)?.branch_head(&branch)).await?;
             head.ok_or_else(|| missing(format!("branch {}", wanted.base_branch)))
         }
+    }
+}
+
+/// Refuses a head of the base branch that lacks the commit which GitHub reported in it.
+///
+/// A gate of this release has fetched for the request, an earlier one fetches within 5 seconds. The planner repeats the
+/// call, and after a while without the commit, because the branch can be rewritten since the report.
+async fn require_reported_commit(
+    wanted: &WantedBase,
+    path: &Path,
+    head: &CommitId,
+) -> Result<(), git::Error> {
+    let Some(reported) = wanted.reported.clone() else {
+        return Ok(());
+    };
+    let (path, head) = (path.to_owned(), head.clone());
+    let has_commit =
+        run_git_blocking(move || BareRepository::open(&path)?.is_known_descendant(&head, &reported));
+    if has_commit.await? {
+        Ok(())
+    } else {
+        Err(git::Error::NotReady { percent: None })
     }
 }
 

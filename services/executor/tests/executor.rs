@@ -248,6 +248,7 @@ impl World {
             any_names: false,
             lfs: false,
             merged_commit: String::new(),
+            reported_base: String::new(),
         };
         change(&mut spec);
         let request = add_bearer_token(

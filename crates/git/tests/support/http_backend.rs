@@ -33,7 +33,7 @@ struct Backend {
     answers: Mutex<BTreeMap<String, (StatusCode, Vec<u8>)>>,
     /// True if it answers digests of references, as the git gate does.
     has_digests: AtomicBool,
-    /// Method and path of every request with the right header.
+    /// Method and path of every request with the right header, and the commit that it reports.
     requests: Mutex<Vec<String>>,
 }
 
@@ -77,8 +77,8 @@ impl HttpBackend {
         self.state.has_digests.store(is_served, Ordering::Relaxed);
     }
 
-    /// Takes the method and path of every request since the last call. Requests with another header are not among
-    /// them.
+    /// Takes the method and path of every request since the last call, followed by the commit that it reports in the
+    /// wanted branch, if any. Requests with another header are not among them.
     #[allow(dead_code, reason = "not every test that includes this file counts requests")]
     pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.requests.lock().unwrap())
@@ -115,7 +115,10 @@ async fn serve_git_request(State(backend): State<Arc<Backend>>, request: Request
     if text(header::AUTHORIZATION) != backend.authorization {
         return (StatusCode::FORBIDDEN, "no").into_response();
     }
-    let request = format!("{} {}", parts.method, parts.uri.path());
+    let mut request = format!("{} {}", parts.method, parts.uri.path());
+    if let Some(reported) = parts.headers.get(git::REPORTED_COMMIT) {
+        request = format!("{request} {}", reported.to_str().unwrap());
+    }
     backend.requests.lock().unwrap().push(request);
     let answer = backend.answers.lock().unwrap().get(parts.uri.path()).cloned();
     if let Some(answer) = answer {

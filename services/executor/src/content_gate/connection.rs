@@ -122,7 +122,7 @@ impl GateConnection {
     /// Requests the contents of a commit.
     pub(super) async fn list(&mut self, commit: &CommitId) -> Result<LfsListing, GateFailure> {
         let answer = self
-            .get(&format!("{}/lfs/{commit}", self.address.path), None)
+            .get(&format!("{}/lfs/{commit}", self.address.path), &[])
             .await?;
         let body = read_body(answer, MAX_LISTING).await?;
         serde_json::from_slice(&body)
@@ -130,9 +130,16 @@ impl GateConnection {
     }
 
     /// Requests the digest of the references that a fetch of this branch would receive.
-    pub(super) async fn digest_references(&mut self, branch: &str) -> Result<String, GateFailure> {
-        let wanted = Some((git::WANTED_BRANCH, branch));
-        let answer = self.get(&format!("{}/digest", self.address.path), wanted).await?;
+    pub(super) async fn digest_references(
+        &mut self,
+        branch: &str,
+        reported: Option<&CommitId>,
+    ) -> Result<String, GateFailure> {
+        let mut headers = vec![(git::WANTED_BRANCH, branch)];
+        headers.extend(reported.map(|commit| (git::REPORTED_COMMIT, commit.as_str())));
+        let answer = self
+            .get(&format!("{}/digest", self.address.path), &headers)
+            .await?;
         let body = read_body(answer, MAX_WORDS).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
@@ -146,7 +153,7 @@ impl GateConnection {
     ) -> Result<LfsReceipt, GateFailure> {
         let received = async {
             let answer = self
-                .get(&format!("{}/lfs/{commit}/{oid}", self.address.path), None)
+                .get(&format!("{}/lfs/{commit}/{oid}", self.address.path), &[])
                 .await?;
             let mut body = answer.into_body();
             while let Some(frame) = timeout(SILENCE, body.frame())
@@ -172,7 +179,7 @@ impl GateConnection {
     async fn get(
         &mut self,
         path: &str,
-        extra_header: Option<(&str, &str)>,
+        extra_headers: &[(&str, &str)],
     ) -> Result<Response<Incoming>, GateFailure> {
         let open = match self.sender.take() {
             Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
@@ -194,9 +201,9 @@ impl GateConnection {
         if let Some(caller) = trace::format_traceparent() {
             request = request.header("traceparent", caller);
         }
-        if let Some((name, value)) = extra_header {
+        for (name, value) in extra_headers {
             // As bytes, because a branch name need not be ASCII.
-            request = request.header(name, value.as_bytes());
+            request = request.header(*name, value.as_bytes());
         }
         let request = request
             .body(Empty::<Bytes>::new())

@@ -303,14 +303,17 @@ fn validate_spec(grant: &Grant, spec: &WorkspaceSpec, trust: &PeerTls) -> Result
     if spec.base_branch.is_empty() {
         return Err(Status::invalid_argument("base_branch is missing"));
     }
+    let base = optional_commit(&spec.base_commit)?;
+    let reported = optional_commit(&spec.reported_base)?.filter(|_| base.is_none());
     Ok(WantedBase {
         repository: grant.repository.clone(),
         gate_url: spec.gate_url.clone(),
         gate_authority: trust.authority.clone(),
         gate_tls: trust.client.clone(),
         gate_grant: SecretString::from(spec.gate_grant.clone()),
-        base: optional_commit(&spec.base_commit)?,
+        base,
         base_branch: spec.base_branch.clone(),
+        reported,
     })
 }
 

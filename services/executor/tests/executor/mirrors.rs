@@ -23,14 +23,35 @@ fn open_remote(world: &World) -> git::BareRepository {
 
 /// Adds a commit to the base branch of the remote.
 fn push_to_base(world: &World, message: &str) -> String {
+    create_commit(world, message, Some("refs/heads/main"))
+}
+
+/// Creates a commit on top of the base branch of the remote, and moves a reference to it.
+fn create_commit(world: &World, message: &str, reference: Option<&str>) -> String {
     let remote = open_remote(world);
     let git = remote.objects();
     let head = git.refname_to_id("refs/heads/main").unwrap();
     let parent = git.find_commit(head).unwrap();
     let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(2, 0)).unwrap();
     let tree = parent.tree().unwrap();
-    let id = git.commit(Some("refs/heads/main"), &who, &who, message, &tree, &[&parent]);
+    let id = git.commit(reference, &who, &who, message, &tree, &[&parent]);
     id.unwrap().to_string()
+}
+
+/// Opens a workspace at a head of the base branch that contains this commit. Returns its base commit.
+async fn open_with_commit(world: &World, number: u64, reported: &str) -> Result<String, Status> {
+    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+        spec.base_commit = String::new();
+        spec.reported_base = reported.to_owned();
+    });
+    opened.await.map(|(_, answer)| answer.base_commit)
+}
+
+/// Checks that the planner repeats the refused request.
+fn assert_not_ready(refused: &Status) {
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    let progress = refused.metadata().get(proto::executor::NOT_READY);
+    assert_eq!(progress.map(|progress| progress.to_str().unwrap()), Some(""));
 }
 
 /// Number of fetches among these requests.
@@ -100,6 +121,43 @@ async fn push_to_base_is_fetched_by_next_open() {
         (base, world.gate.take_requests()),
         (pushed, vec![DIGEST.to_owned()])
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_waits_for_reported_base() {
+    let world = World::start(3).await;
+    let _first = open_at_head(&world, 1).await;
+    let reported = create_commit(&world, "second", None);
+    for reference in ["no branch", "another branch"] {
+        world.gate.take_requests();
+        let refused = open_with_commit(&world, 2, &reported).await.unwrap_err();
+        assert_not_ready(&refused);
+        let requests = world.gate.take_requests();
+        assert_eq!(requests[0], format!("{DIGEST} {reported}"), "{reference}");
+        let names_commit = |request: &String| request.ends_with(&reported);
+        assert!(requests.iter().all(names_commit), "{reference}: {requests:?}");
+        let remote = open_remote(&world);
+        remote.set_branch("topic", &reported.parse().unwrap()).unwrap();
+    }
+    let remote = open_remote(&world);
+    remote.set_branch("main", &reported.parse().unwrap()).unwrap();
+    assert_eq!(open_with_commit(&world, 2, &reported).await.unwrap(), reported);
+    let newer = push_to_base(&world, "third");
+    assert_eq!(open_with_commit(&world, 3, &reported).await.unwrap(), newer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rewritten_base_opens_without_reported_commit() {
+    let world = World::start(2).await;
+    let absent = "5".repeat(40);
+    for _ in 0..2 {
+        let refused = open_with_commit(&world, 1, &absent).await.unwrap_err();
+        assert_not_ready(&refused);
+    }
+    let opened = open_with_commit(&world, 1, "").await;
+    assert_eq!(opened.unwrap(), world.base.to_string());
+    let pinned = world.try_open(2, RunFence::new(1, 5, 1), |spec| spec.reported_base = absent);
+    assert_eq!(pinned.await.unwrap().1.base_commit, world.base.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]

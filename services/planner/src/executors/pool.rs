@@ -213,6 +213,7 @@ impl ExecutorFleet {
             merged_commit: merged
                 .map(|conflict| conflict.head.to_string())
                 .unwrap_or_default(),
+            reported_base: String::new(),
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
